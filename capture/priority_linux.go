@@ -3,7 +3,7 @@ package capture
 import (
 	"golang.org/x/sys/unix"
 
-	"eidetic/internal/priority"
+	"eidetic/internal/base/priority"
 )
 
 // raisePriority makes the calling thread, which must be locked, run before

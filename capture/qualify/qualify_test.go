@@ -15,8 +15,8 @@ import (
 	"eidetic/capture/qualify"
 	"eidetic/capture/rfb"
 	"eidetic/capture/x11"
+	"eidetic/internal/base/rfb/rfbtest"
 	"eidetic/internal/lab"
-	"eidetic/internal/rfb/rfbtest"
 	"eidetic/internal/testlab"
 	"eidetic/internal/testlab/xtest"
 )

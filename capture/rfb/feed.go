@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"eidetic/internal/base/rfb"
 	"eidetic/internal/lab"
-	"eidetic/internal/rfb"
 )
 
 // feed reads what the server sends, in a goroutine of its own, and holds a

@@ -22,7 +22,7 @@
 // package x11 does not see it; Options.Pointer has it drawn. When the screen's size
 // changes or the server goes away, the source ends with a capture.Interruption.
 //
-// Standards: see package internal/rfb.
+// Standards: see package internal/base/rfb.
 package rfb
 
 import (
@@ -34,8 +34,8 @@ import (
 	"time"
 
 	"eidetic/capture"
+	"eidetic/internal/base/rfb"
 	"eidetic/internal/lab"
-	"eidetic/internal/rfb"
 )
 
 // Encoding is how the server is asked to send pixels. All are lossless.

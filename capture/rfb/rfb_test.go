@@ -16,9 +16,9 @@ import (
 	"eidetic/capture"
 	"eidetic/capture/reel"
 	"eidetic/capture/rfb"
+	wire "eidetic/internal/base/rfb"
+	"eidetic/internal/base/rfb/rfbtest"
 	"eidetic/internal/lab"
-	wire "eidetic/internal/rfb"
-	"eidetic/internal/rfb/rfbtest"
 	"eidetic/internal/testlab"
 	"eidetic/internal/testlab/xtest"
 )

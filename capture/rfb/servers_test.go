@@ -8,7 +8,7 @@ import (
 	"github.com/jezek/xgb"
 	"github.com/jezek/xgb/xproto"
 
-	"eidetic/internal/rfb/rfbtest"
+	"eidetic/internal/base/rfb/rfbtest"
 	"eidetic/internal/testlab"
 )
 

@@ -9,8 +9,8 @@ import (
 
 	"golang.org/x/term"
 
-	"eidetic/internal/atomicfile"
 	"eidetic/internal/backup"
+	"eidetic/internal/base/atomicfile"
 	"eidetic/internal/service"
 )
 

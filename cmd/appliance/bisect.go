@@ -15,7 +15,7 @@ import (
 
 	"eidetic/analysis/bisect"
 	"eidetic/cmd/appliance/client"
-	"eidetic/internal/atomicfile"
+	"eidetic/internal/base/atomicfile"
 	"eidetic/internal/bisection"
 )
 

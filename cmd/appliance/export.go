@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"eidetic/cmd/appliance/client"
-	"eidetic/internal/atomicfile"
+	"eidetic/internal/base/atomicfile"
 	"eidetic/internal/export"
 	"eidetic/internal/lab"
 	"eidetic/internal/store"

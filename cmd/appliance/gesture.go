@@ -10,7 +10,7 @@ import (
 	"os/signal"
 
 	"eidetic/control/gesture"
-	"eidetic/internal/atomicfile"
+	"eidetic/internal/base/atomicfile"
 )
 
 // GestureCmd holds the commands of recorded gestures.

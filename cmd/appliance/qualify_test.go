@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"eidetic/capture/qualify"
-	"eidetic/internal/rfb/rfbtest"
+	"eidetic/internal/base/rfb/rfbtest"
 	"eidetic/internal/testlab"
 )
 

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"eidetic/internal/atomicfile"
+	"eidetic/internal/base/atomicfile"
 	"eidetic/internal/doctor"
 	"eidetic/internal/redact"
 	"eidetic/internal/support"

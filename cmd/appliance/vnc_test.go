@@ -11,8 +11,8 @@ import (
 	rfbscreen "eidetic/capture/rfb"
 	"eidetic/control/controltest"
 	rfbinput "eidetic/control/rfb"
+	"eidetic/internal/base/rfb/rfbtest"
 	"eidetic/internal/lab"
-	"eidetic/internal/rfb/rfbtest"
 	"eidetic/internal/testlab"
 )
 

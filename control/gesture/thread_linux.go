@@ -3,7 +3,7 @@ package gesture
 import (
 	"runtime"
 
-	"eidetic/internal/priority"
+	"eidetic/internal/base/priority"
 )
 
 // urgently calls f on a thread that goes before others, where the user has the right to one.

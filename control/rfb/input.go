@@ -8,8 +8,8 @@ import (
 
 	"eidetic/control"
 	"eidetic/control/keysym"
+	"eidetic/internal/base/rfb"
 	"eidetic/internal/lab"
-	"eidetic/internal/rfb"
 )
 
 // Key presses and releases a key or chord. The event's interval is that of all

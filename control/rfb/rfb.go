@@ -12,7 +12,7 @@
 // guest) gets it, VNC does not tell.
 //
 // The connection is the controller's own; a film of the same server has
-// another. Standards: see package internal/rfb.
+// another. Standards: see package internal/base/rfb.
 package rfb
 
 import (
@@ -24,8 +24,8 @@ import (
 	"time"
 
 	"eidetic/control"
+	"eidetic/internal/base/rfb"
 	"eidetic/internal/lab"
-	"eidetic/internal/rfb"
 )
 
 // Options of a controller.

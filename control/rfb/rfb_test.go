@@ -13,8 +13,8 @@ import (
 	"eidetic/control"
 	"eidetic/control/controltest"
 	"eidetic/control/rfb"
+	"eidetic/internal/base/rfb/rfbtest"
 	"eidetic/internal/lab"
-	"eidetic/internal/rfb/rfbtest"
 	"eidetic/internal/testlab"
 	"eidetic/internal/testlab/xtest"
 )

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"eidetic/image/update"
-	"eidetic/internal/atomicfile"
+	"eidetic/internal/base/atomicfile"
 
 	"golang.org/x/sys/unix"
 )

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"eidetic/internal/atomicfile"
+	"eidetic/internal/base/atomicfile"
 )
 
 // Setup prepares the box once at each boot, before the service starts.

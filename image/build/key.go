@@ -13,7 +13,7 @@ import (
 	"path/filepath"
 
 	"eidetic/image/update"
-	"eidetic/internal/atomicfile"
+	"eidetic/internal/base/atomicfile"
 
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/term"

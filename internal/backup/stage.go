@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"eidetic/internal/atomicfile"
+	"eidetic/internal/base/atomicfile"
 )
 
 const (

@@ -14,7 +14,7 @@ import (
 
 	"eidetic/analysis/bisect"
 	"eidetic/analysis/stats"
-	"eidetic/internal/atomicfile"
+	"eidetic/internal/base/atomicfile"
 )
 
 // JournalFile is the journal's name in the folder of a bisect.

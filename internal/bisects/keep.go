@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"eidetic/internal/atomicfile"
+	"eidetic/internal/base/atomicfile"
 	"eidetic/internal/bisection"
 	"eidetic/internal/bisection/revplan"
 	"eidetic/internal/lab"

@@ -10,8 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	"eidetic/internal/base/programs"
 	"eidetic/internal/lab"
-	"eidetic/internal/programs"
 )
 
 // Program is a browser that can be started, each time with a fresh profile.

@@ -13,9 +13,9 @@ import (
 	"strings"
 	"time"
 
+	"eidetic/internal/base/programs"
 	"eidetic/internal/isolate"
 	"eidetic/internal/lab"
-	"eidetic/internal/programs"
 )
 
 // Chromium starts browsers, each with a fresh profile in RAM.

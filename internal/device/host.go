@@ -9,8 +9,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"eidetic/internal/base/priority"
 	"eidetic/internal/lab"
-	"eidetic/internal/priority"
 )
 
 // Host reports what of this machine could explain a difference between two runs, or spoil

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"text/template"
 
-	"eidetic/internal/programs"
+	"eidetic/internal/base/programs"
 )
 
 // KioskScript is a shell script that makes a Linux computer with Chromium a device of the

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"eidetic/internal/programs"
+	"eidetic/internal/base/programs"
 )
 
 // XServer is a virtual X screen (Xvfb) without a window manager.

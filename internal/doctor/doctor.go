@@ -13,8 +13,8 @@ import (
 	"slices"
 	"strings"
 
+	"eidetic/internal/base/programs"
 	"eidetic/internal/isolate"
-	"eidetic/internal/programs"
 )
 
 // Finding is the result of one check.

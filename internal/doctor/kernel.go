@@ -15,9 +15,9 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"eidetic/internal/base/priority"
 	"eidetic/internal/isolate"
 	"eidetic/internal/lab"
-	"eidetic/internal/priority"
 	"eidetic/netlab/ca"
 	"eidetic/netlab/link"
 	"eidetic/netlab/link/packet"

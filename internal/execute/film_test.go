@@ -11,7 +11,7 @@ import (
 
 	"eidetic/capture"
 	"eidetic/capture/rfb"
-	"eidetic/internal/rfb/rfbtest"
+	"eidetic/internal/base/rfb/rfbtest"
 	"eidetic/internal/testlab"
 )
 

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	rfbcontrol "eidetic/control/rfb"
-	"eidetic/internal/rfb/rfbtest"
+	"eidetic/internal/base/rfb/rfbtest"
 )
 
 // A screen that does not answer costs a bounded time and is asked again over a new connection;

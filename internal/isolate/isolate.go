@@ -15,7 +15,7 @@ import (
 	"syscall"
 	"time"
 
-	"eidetic/internal/unshare"
+	"eidetic/internal/base/unshare"
 )
 
 // stopGrace is how long the inside may take to end after SIGTERM, before SIGKILL.

@@ -19,8 +19,8 @@ import (
 	"github.com/goccy/go-yaml/parser"
 	yamltoken "github.com/goccy/go-yaml/token"
 
+	"eidetic/internal/base/yamlguard"
 	"eidetic/internal/lab"
-	"eidetic/internal/yamlguard"
 )
 
 // PlanText is a plan that is to be checked: as a person writes it, or as an object.

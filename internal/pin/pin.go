@@ -28,7 +28,7 @@ import (
 	"strings"
 	"time"
 
-	"eidetic/internal/atomicfile"
+	"eidetic/internal/base/atomicfile"
 )
 
 const (

@@ -15,7 +15,7 @@ import (
 	"slices"
 	"strings"
 
-	"eidetic/internal/yamlguard"
+	"eidetic/internal/base/yamlguard"
 	"github.com/goccy/go-yaml"
 )
 

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"eidetic/internal/atomicfile"
+	"eidetic/internal/base/atomicfile"
 	"eidetic/internal/lab"
 )
 

@@ -19,7 +19,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"eidetic/internal/atomicfile"
+	"eidetic/internal/base/atomicfile"
 	"eidetic/internal/lab"
 )
 

@@ -25,7 +25,7 @@ func directions() []direction {
 	lab := []string{"internal/lab"}
 	return []direction{
 		{"internal/lab", nil, "the shared words are imported by all, so they import none"},
-		{"netlab", append([]string{"internal/priority", "internal/atomicfile", "internal/unshare"}, lab...), instrument},
+		{"netlab", append([]string{"internal/base/priority", "internal/base/atomicfile", "internal/base/unshare"}, lab...), instrument},
 		{"netlab/hop", lab, "listeners, core and transport all import what they tell each other of a request, so it imports none of them"},
 		{
 			"netlab/replay",
@@ -43,14 +43,14 @@ func directions() []direction {
 			append([]string{"netlab", "internal/samplesite"}, lab...),
 			"conformance is tried with real browsers, through the product's own listeners; the sample site is what their own HARs are of",
 		},
-		{"capture", append([]string{"internal/rfb", "internal/priority", "internal/atomicfile"}, lab...), instrument},
-		{"control", append([]string{"internal/rfb", "internal/priority"}, lab...), instrument},
+		{"capture", append([]string{"internal/base/rfb", "internal/base/priority", "internal/base/atomicfile"}, lab...), instrument},
+		{"control", append([]string{"internal/base/rfb", "internal/base/priority"}, lab...), instrument},
 		{"analysis", lab, instrument},
 		{"analysis/bench", append([]string{"analysis", "capture/reel"}, lab...), "a benchmark measures frames as they come from reels"},
 		{"systemd", nil, "talking to the service manager concerns no other part"},
 		{
 			"image",
-			[]string{"internal/lab", "internal/atomicfile", "internal/pin", "systemd"},
+			[]string{"internal/lab", "internal/base/atomicfile", "internal/pin", "systemd"},
 			"the image is built from the finished binary and its units; its console shows the panel's fingerprint",
 		},
 		{
@@ -65,17 +65,17 @@ func directions() []direction {
 		},
 		{
 			"internal/device",
-			append([]string{"internal/isolate", "internal/priority", "internal/programs", "netlab", "capture", "control"}, lab...),
+			append([]string{"internal/isolate", "internal/base/priority", "internal/base/programs", "netlab", "capture", "control"}, lab...),
 			"a device is assembled from instruments and knows no experiment",
 		},
 		{
 			"internal/bisection",
-			append([]string{"analysis", "internal/atomicfile"}, lab...),
+			append([]string{"analysis", "internal/base/atomicfile"}, lab...),
 			"a bisect asks for trials through an interface; whether a box or this machine makes them, it does not know",
 		},
 		{
 			"internal/bisects",
-			append([]string{"analysis", "capture/reel", "internal/atomicfile", "internal/bisection", "internal/experiment", "internal/runqueue", "internal/store", "internal/webhook"}, lab...),
+			append([]string{"analysis", "capture/reel", "internal/base/atomicfile", "internal/bisection", "internal/experiment", "internal/runqueue", "internal/store", "internal/webhook"}, lab...),
 			"a box's own bisects ask the queue for runs and a hook for revisions, and read films of runs; the search is that of internal/bisection",
 		},
 		{
@@ -115,7 +115,7 @@ func directions() []direction {
 					"internal/verdict",
 					"internal/store",
 					"internal/report",
-					"internal/rfb/rfbtest",
+					"internal/base/rfb/rfbtest",
 				},
 				lab...),
 			"a plan is carried out where the instruments meet the procedure; whether a command or the panel asks for it is not known there; its tests make a screen fall silent",
@@ -135,17 +135,17 @@ func directions() []direction {
 					"image",
 					"systemd",
 					"control/adb",
-					"internal/atomicfile",
+					"internal/base/atomicfile",
 					"internal/automation",
 					"internal/backup",
 					"internal/bisects",
 					"internal/credentials",
 					"internal/fleet",
-					"internal/programs",
+					"internal/base/programs",
 					"internal/redact",
 					"internal/retention",
 					"internal/support",
-					"internal/yamlguard",
+					"internal/base/yamlguard",
 					"internal/device",
 					"internal/doctor",
 					"internal/seat",
@@ -172,37 +172,37 @@ func directions() []direction {
 			"cmd/appliance/client",
 			[]string{
 				"internal/automation", "internal/bisection/revplan", "internal/credentials", "internal/lab", "internal/panel", "internal/pin", "internal/report",
-				"internal/retention", "internal/store", "internal/runqueue", "internal/service", "internal/webhook", "internal/yamlguard",
+				"internal/retention", "internal/store", "internal/runqueue", "internal/service", "internal/webhook", "internal/base/yamlguard",
 			},
 			"the client knows of a box what comes over REST: the panel's types, and what a run folder holds; its tests put a box together",
 		},
-		{"internal/backup", []string{"internal/atomicfile"}, "one file with all that a box keeps is a format of names and bytes; what they mean, the service knows"},
-		{"internal/redact", []string{"internal/yamlguard"}, "what a secret looks like does not depend on who has it"},
+		{"internal/backup", []string{"internal/base/atomicfile"}, "one file with all that a box keeps is a format of names and bytes; what they mean, the service knows"},
+		{"internal/redact", []string{"internal/base/yamlguard"}, "what a secret looks like does not depend on who has it"},
 		{"internal/support", []string{"internal/redact"}, "a support bundle is texts without secrets; where they come from, it does not know"},
-		{"internal/yamlguard", nil, "how a reader fails does not depend on what is read"},
+		{"internal/base/yamlguard", nil, "how a reader fails does not depend on what is read"},
 		{"internal/retention", nil, "what is deleted is decided of sizes, times and reasons alone, so that it can be said before"},
-		{"internal/pin", []string{"internal/atomicfile"}, "how a certificate is known again is the same for the box and for its clients"},
-		{"internal/credentials", []string{"internal/atomicfile"}, "who may do what is decided without knowing what there is to do"},
+		{"internal/pin", []string{"internal/base/atomicfile"}, "how a certificate is known again is the same for the box and for its clients"},
+		{"internal/credentials", []string{"internal/base/atomicfile"}, "who may do what is decided without knowing what there is to do"},
 		{
 			"internal/doctor",
-			append([]string{"netlab", "internal/isolate", "internal/priority", "internal/programs"}, lab...),
+			append([]string{"netlab", "internal/isolate", "internal/base/priority", "internal/base/programs"}, lab...),
 			"the doctor tries out what the instruments need; it makes no run",
 		},
 		{"internal/inspect", append([]string{"netlab"}, lab...), "a process that reads one file needs the reader and nothing else"},
 		{"internal/benchtable", nil, "the list that a benchmark leaves does not depend on what was measured"},
-		{"internal/programs", nil, "the table of programs is read by all who start or look for one"},
+		{"internal/base/programs", nil, "the table of programs is read by all who start or look for one"},
 		{
 			"internal/verdict",
 			append([]string{"analysis/stats"}, lab...),
 			"a verdict is made of trials and statistics alone, so that it can be made again",
 		},
-		{"internal/priority", nil, "whose thread goes first is a matter of the kernel, and of the one order that instruments have"},
-		{"internal/unshare", nil, "namespaces are a matter of the kernel alone, and tests of every package may need them"},
-		{"internal/atomicfile", nil, "whoever keeps a file may import it, so it imports nobody"},
-		{"internal/isolate", append([]string{"internal/unshare"}, lab...), "isolation is a matter of the kernel alone"},
+		{"internal/base/priority", nil, "whose thread goes first is a matter of the kernel, and of the one order that instruments have"},
+		{"internal/base/unshare", nil, "namespaces are a matter of the kernel alone, and tests of every package may need them"},
+		{"internal/base/atomicfile", nil, "whoever keeps a file may import it, so it imports nobody"},
+		{"internal/isolate", append([]string{"internal/base/unshare"}, lab...), "isolation is a matter of the kernel alone"},
 		{
 			"internal/store",
-			append([]string{"internal/atomicfile"}, lab...),
+			append([]string{"internal/base/atomicfile"}, lab...),
 			"the store keeps what it is given and knows nobody who gives it",
 		},
 		{
@@ -213,7 +213,7 @@ func directions() []direction {
 		{"internal/streamline", lab, "a format of bytes, and two ways in which they come; who keeps the annotations, it does not know"},
 		{
 			"internal/report",
-			[]string{"internal/lab", "internal/store", "internal/atomicfile", "internal/timeline", "analysis/trace"},
+			[]string{"internal/lab", "internal/store", "internal/base/atomicfile", "internal/timeline", "analysis/trace"},
 			"a report is made from what is stored, so that it can be made again",
 		},
 		{
@@ -253,7 +253,7 @@ func directions() []direction {
 			append([]string{"internal/fleet", "internal/panel", "internal/pin", "internal/store"}, lab...),
 			"simulated boxes call the whole head, as its service puts it together",
 		},
-		{"internal/fleet/blob", append([]string{"internal/fleet", "internal/atomicfile"}, lab...), "files by their digest are kept without knowing what they are"},
+		{"internal/fleet/blob", append([]string{"internal/fleet", "internal/base/atomicfile"}, lab...), "files by their digest are kept without knowing what they are"},
 		{
 			"internal/fleet/metrology",
 			append([]string{"internal/fleet", "internal/history", "internal/store", "analysis/stats"}, lab...),
@@ -261,7 +261,7 @@ func directions() []direction {
 		},
 		{
 			"internal/fleet/member",
-			append([]string{"internal/fleet", "internal/fleet/blob", "internal/atomicfile", "internal/pin", "internal/runqueue", "internal/store"}, lab...),
+			append([]string{"internal/fleet", "internal/fleet/blob", "internal/base/atomicfile", "internal/pin", "internal/runqueue", "internal/store"}, lab...),
 			"a box's side of the fleet asks the box's own queue for runs and hands in what the store has; it knows no instrument",
 		},
 		{
@@ -271,7 +271,7 @@ func directions() []direction {
 		{
 			"internal/fleet/head",
 			append([]string{
-				"internal/fleet", "internal/atomicfile", "internal/automation", "internal/compare", "internal/credentials", "internal/execute", "internal/history", "internal/panel",
+				"internal/fleet", "internal/base/atomicfile", "internal/automation", "internal/compare", "internal/credentials", "internal/execute", "internal/history", "internal/panel",
 				"image/update",
 				"internal/pin", "internal/report", "internal/runqueue", "internal/store", "internal/verdict",
 			}, lab...),
@@ -302,7 +302,7 @@ func directions() []direction {
 			"internal/panel",
 			[]string{
 				"internal/lab",
-				"internal/yamlguard",
+				"internal/base/yamlguard",
 				"internal/store",
 				"internal/report",
 				"internal/automation",
@@ -325,7 +325,7 @@ func directions() []direction {
 			"the panel is HTTP only: it reads the store and its reels, and asks the queue of runs; it drives no instrument; its tests make reels, " +
 				"and say what webhooks may call",
 		},
-		{"internal/rfb", lab, "the protocol is what a source and a controller have in common, so it knows neither"},
+		{"internal/base/rfb", lab, "the protocol is what a source and a controller have in common, so it knows neither"},
 		{
 			"internal/storytest",
 			append([]string{"netlab/link"}, lab...),
@@ -375,7 +375,7 @@ func directions() []direction {
 				lab...),
 			"what differs between loads is looked for in the product's own trials",
 		},
-		{"internal/testlab", []string{"internal/unshare"}, "tests of every package import it"},
+		{"internal/testlab", []string{"internal/base/unshare"}, "tests of every package import it"},
 		{"internal/testrun", nil, "it starts the go command; it links nothing that it tests"},
 		{"internal/repotest", nil, "it reads the tree, it does not link it"},
 		{

@@ -17,7 +17,7 @@ import (
 	"eidetic/internal/sandbox"
 	"eidetic/netlab/archive"
 
-	"eidetic/internal/yamlguard"
+	"eidetic/internal/base/yamlguard"
 	"github.com/goccy/go-yaml"
 )
 

@@ -17,12 +17,12 @@ import (
 	"golang.org/x/sys/unix"
 
 	"eidetic/image/box"
+	"eidetic/internal/base/programs"
 	"eidetic/internal/execute"
 	"eidetic/internal/fleet"
 	"eidetic/internal/fleet/member"
 	"eidetic/internal/lab"
 	"eidetic/internal/panel"
-	"eidetic/internal/programs"
 	"eidetic/internal/runqueue"
 	"eidetic/internal/store"
 )

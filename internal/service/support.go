@@ -12,12 +12,12 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"eidetic/internal/automation"
+	"eidetic/internal/base/yamlguard"
 	"eidetic/internal/bisects"
 	"eidetic/internal/panel"
 	"eidetic/internal/redact"
 	"eidetic/internal/store"
 	"eidetic/internal/support"
-	"eidetic/internal/yamlguard"
 )
 
 // supporter makes support bundles; it implements [panel.Supporter].

@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"eidetic/internal/atomicfile"
+	"eidetic/internal/base/atomicfile"
 	"eidetic/internal/panel"
 )
 

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"eidetic/internal/atomicfile"
+	"eidetic/internal/base/atomicfile"
 	"eidetic/internal/panel"
 	"eidetic/netlab/archive"
 )

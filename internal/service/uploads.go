@@ -13,7 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"eidetic/internal/atomicfile"
+	"eidetic/internal/base/atomicfile"
 	"eidetic/internal/inspect"
 	"eidetic/internal/panel"
 	"eidetic/internal/store"

@@ -7,7 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"eidetic/internal/atomicfile"
+	"eidetic/internal/base/atomicfile"
 	"eidetic/internal/lab"
 )
 

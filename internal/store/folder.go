@@ -14,7 +14,7 @@ import (
 	"strings"
 	"syscall"
 
-	"eidetic/internal/atomicfile"
+	"eidetic/internal/base/atomicfile"
 	"eidetic/internal/lab"
 )
 

@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"eidetic/internal/atomicfile"
+	"eidetic/internal/base/atomicfile"
 )
 
 const (

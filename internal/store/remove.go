@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"eidetic/internal/atomicfile"
+	"eidetic/internal/base/atomicfile"
 )
 
 // ErrHeld is returned for a run that another process is writing.

@@ -6,7 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"eidetic/internal/atomicfile"
+	"eidetic/internal/base/atomicfile"
 )
 
 // syncTree syncs all files and folders in dir. It skips the lock file, and whatever is

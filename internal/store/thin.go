@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"eidetic/internal/atomicfile"
+	"eidetic/internal/base/atomicfile"
 )
 
 // thinFile says that a run's evidence was deleted.

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"eidetic/internal/unshare"
+	"eidetic/internal/base/unshare"
 )
 
 // mend is the command that installs every program the tests use.

@@ -16,7 +16,7 @@ import (
 	"syscall"
 	"time"
 
-	"eidetic/internal/atomicfile"
+	"eidetic/internal/base/atomicfile"
 	"eidetic/internal/lab"
 )
 

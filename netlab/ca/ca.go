@@ -23,7 +23,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"eidetic/internal/atomicfile"
+	"eidetic/internal/base/atomicfile"
 )
 
 const (

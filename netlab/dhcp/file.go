@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"eidetic/internal/atomicfile"
+	"eidetic/internal/base/atomicfile"
 )
 
 // load reads the leases from the file. A broken file is renamed, because a device

@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"eidetic/internal/base/unshare"
 	"eidetic/internal/testlab"
-	"eidetic/internal/unshare"
 	"eidetic/netlab/netspace"
 )
 

@@ -13,7 +13,7 @@ import (
 	"regexp"
 	"strings"
 
-	"eidetic/internal/atomicfile"
+	"eidetic/internal/base/atomicfile"
 )
 
 // Network is what a device needs to join.

@@ -14,7 +14,7 @@ import (
 
 	"eidetic/internal/lab"
 
-	"eidetic/internal/yamlguard"
+	"eidetic/internal/base/yamlguard"
 	"github.com/goccy/go-yaml"
 )
 

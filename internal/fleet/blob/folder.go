@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"time"
 
-	"eidetic/internal/atomicfile"
+	"eidetic/internal/base/atomicfile"
 )
 
 // Folder is a store in a folder of one file system: DIR/ab/cd/abcd…, mode 0600. Files that are being put or removed are in

@@ -14,7 +14,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"eidetic/internal/atomicfile"
+	"eidetic/internal/base/atomicfile"
 	"eidetic/internal/fleet"
 )
 

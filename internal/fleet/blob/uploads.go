@@ -20,7 +20,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"eidetic/internal/atomicfile"
+	"eidetic/internal/base/atomicfile"
 )
 
 // UploadsConfig says where unfinished uploads are kept and how many. What is 0 has the default that its comment names.

@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"eidetic/internal/atomicfile"
+	"eidetic/internal/base/atomicfile"
 	"eidetic/internal/fleet"
 	"eidetic/internal/store"
 )

@@ -13,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"eidetic/internal/atomicfile"
+	"eidetic/internal/base/atomicfile"
 	"eidetic/internal/fleet"
 	"eidetic/internal/store"
 )

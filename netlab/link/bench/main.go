@@ -19,9 +19,9 @@ import (
 	"syscall"
 	"text/tabwriter"
 
+	"eidetic/internal/base/unshare"
 	"eidetic/internal/benchtable"
 	"eidetic/internal/lab"
-	"eidetic/internal/unshare"
 	"eidetic/netlab/link/packet"
 )
 

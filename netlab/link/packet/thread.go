@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"eidetic/internal/priority"
+	"eidetic/internal/base/priority"
 )
 
 // prepareProcess gives real-time priority and locked memory to a process that

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"eidetic/internal/rfb/rfbtest"
+	"eidetic/internal/base/rfb/rfbtest"
 	"eidetic/internal/testlab"
 	"eidetic/internal/testlab/xtest"
 )

@@ -68,12 +68,12 @@ func TestMissing(t *testing.T) {
 // Go code outside this package and the doctor, which only look for it.
 func TestEveryProgramIsUsed(t *testing.T) {
 	used := map[string]bool{}
-	root := os.DirFS("../..")
+	root := os.DirFS("../../..")
 	err := fs.WalkDir(root, ".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 			return err
 		}
-		if dir := filepath.Dir(path); dir == "internal/programs" || dir == "internal/doctor" {
+		if dir := filepath.Dir(path); dir == "internal/base/programs" || dir == "internal/doctor" {
 			return nil
 		}
 		text, err := fs.ReadFile(root, path)

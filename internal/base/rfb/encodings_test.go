@@ -18,7 +18,7 @@ import (
 	"github.com/jezek/xgb"
 	"github.com/jezek/xgb/xproto"
 
-	"eidetic/internal/rfb/rfbtest"
+	"eidetic/internal/base/rfb/rfbtest"
 	"eidetic/internal/testlab"
 	"eidetic/internal/testlab/xtest"
 )
@@ -61,7 +61,7 @@ func TestEncodingsAgree(t *testing.T) {
 }
 
 // TestRecordedSessions decodes recorded sessions of Xvnc. To record them again:
-// go test ./internal/rfb -run TestEncodingsAgree -update
+// go test ./internal/base/rfb -run TestEncodingsAgree -update
 func TestRecordedSessions(t *testing.T) {
 	for _, name := range []string{"raw", "zrle", "hextile"} {
 		b, err := os.ReadFile("testdata/" + name + ".session")

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"eidetic/internal/base/unshare"
 	"eidetic/internal/testlab"
-	"eidetic/internal/unshare"
 )
 
 func TestRun(t *testing.T) {
