@@ -89,7 +89,7 @@ bench-%: ## Run one area's benchmark: replay, link, capture, analysis, stats, bi
 .PHONY: bench-trial
 bench-trial: ## Measure the time and processor time of each part of a demo trial (two minutes)
 	@scripts/deps.sh demo
-	go run ./internal/experiment/bench -trials $(TRIALS)
+	go run ./internal/run/experiment/bench -trials $(TRIALS)
 
 TRIALS ?= 10
 

@@ -14,8 +14,8 @@ import (
 
 	"eidetic/analysis/measure"
 	"eidetic/analysis/visual"
-	"eidetic/internal/experiment"
 	"eidetic/internal/lab"
+	"eidetic/internal/run/experiment"
 )
 
 // deepFlags are those of analyze that concern moving pictures, inputs and thresholds.

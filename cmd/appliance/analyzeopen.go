@@ -12,7 +12,7 @@ import (
 	"eidetic/analysis/visual"
 	"eidetic/capture/file"
 	"eidetic/capture/reel"
-	"eidetic/internal/experiment"
+	"eidetic/internal/run/experiment"
 )
 
 // open opens what is to be analysed: a reel, a folder of pictures, or a film, which is

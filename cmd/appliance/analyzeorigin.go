@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 
 	"eidetic/analysis/visual"
-	"eidetic/internal/experiment"
 	"eidetic/internal/lab"
+	"eidetic/internal/run/experiment"
 )
 
 // origin returns the event from which times count, and what it is in words: the

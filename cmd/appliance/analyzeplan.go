@@ -9,7 +9,7 @@ import (
 	"text/tabwriter"
 
 	"eidetic/cmd/appliance/client"
-	"eidetic/internal/execute"
+	"eidetic/internal/run/execute"
 	"eidetic/internal/store"
 )
 

@@ -11,8 +11,8 @@ import (
 	"eidetic/cmd/appliance/client"
 	"eidetic/internal/bisection"
 	"eidetic/internal/doctor"
-	"eidetic/internal/execute"
 	"eidetic/internal/lab"
+	"eidetic/internal/run/execute"
 	"eidetic/internal/store"
 )
 

@@ -7,7 +7,7 @@ import (
 	"eidetic/analysis/bisect"
 	"eidetic/internal/bisection"
 	"eidetic/internal/bisects"
-	"eidetic/internal/experiment"
+	"eidetic/internal/run/experiment"
 	"eidetic/internal/store"
 )
 

@@ -12,8 +12,8 @@ import (
 	"eidetic/analysis/filmtest"
 	"eidetic/capture/reel"
 	"eidetic/internal/bisection"
-	"eidetic/internal/experiment"
 	"eidetic/internal/lab"
+	"eidetic/internal/run/experiment"
 	"eidetic/internal/store"
 )
 

@@ -16,10 +16,10 @@ import (
 	"eidetic/control/connect"
 	"eidetic/control/gesture"
 	"eidetic/control/recipe"
-	"eidetic/internal/drive"
-	"eidetic/internal/execute"
-	"eidetic/internal/journey"
 	"eidetic/internal/lab"
+	"eidetic/internal/run/drive"
+	"eidetic/internal/run/execute"
+	"eidetic/internal/run/journey"
 )
 
 // ControlCmd drives a device's input.

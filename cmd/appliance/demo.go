@@ -8,10 +8,10 @@ import (
 	"path/filepath"
 	"time"
 
-	"eidetic/internal/execute"
 	"eidetic/internal/lab"
+	"eidetic/internal/run/execute"
+	"eidetic/internal/run/sandbox"
 	"eidetic/internal/samplesite"
-	"eidetic/internal/sandbox"
 	"eidetic/internal/store"
 	"eidetic/netlab/archive"
 	"eidetic/netlab/link"

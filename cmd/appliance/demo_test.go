@@ -16,10 +16,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"eidetic/internal/execute"
-	"eidetic/internal/experiment"
-	"eidetic/internal/isolate"
 	"eidetic/internal/lab"
+	"eidetic/internal/run/execute"
+	"eidetic/internal/run/experiment"
+	"eidetic/internal/run/isolate"
 	"eidetic/internal/store"
 	"eidetic/internal/storytest"
 	"eidetic/internal/testlab"

@@ -12,7 +12,7 @@ import (
 
 	"eidetic/capture/v4l2"
 	"eidetic/control/adb"
-	"eidetic/internal/device"
+	"eidetic/internal/run/device"
 )
 
 // DevicesCmd lists what is plugged in.

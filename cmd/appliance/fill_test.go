@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"eidetic/internal/execute"
 	"eidetic/internal/lab"
+	"eidetic/internal/run/execute"
 	"eidetic/internal/samplesite"
 	"eidetic/netlab/archive"
 )

@@ -6,8 +6,8 @@ import (
 	"log/slog"
 	"os"
 
-	"eidetic/internal/inspect"
-	"eidetic/internal/sandbox"
+	"eidetic/internal/run/inspect"
+	"eidetic/internal/run/sandbox"
 	"eidetic/netlab/link/packet"
 )
 

@@ -9,8 +9,8 @@ import (
 	"os/exec"
 	"text/tabwriter"
 
-	"eidetic/internal/isolate"
 	"eidetic/internal/lab"
+	"eidetic/internal/run/isolate"
 	"eidetic/netlab/link"
 	"eidetic/netlab/link/measure"
 )

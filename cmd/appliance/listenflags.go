@@ -15,7 +15,7 @@ import (
 
 	"eidetic/internal/doctor"
 	"eidetic/internal/lab"
-	"eidetic/internal/sandbox"
+	"eidetic/internal/run/sandbox"
 	"eidetic/netlab/ca"
 	"eidetic/netlab/proxy"
 

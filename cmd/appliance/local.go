@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"eidetic/internal/doctor"
-	"eidetic/internal/execute"
 	"eidetic/internal/panel"
 	"eidetic/internal/report"
-	"eidetic/internal/sandbox"
+	"eidetic/internal/run/execute"
+	"eidetic/internal/run/sandbox"
 	"eidetic/internal/store"
 )
 

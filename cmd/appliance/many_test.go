@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"eidetic/internal/experiment"
 	"eidetic/internal/lab"
+	"eidetic/internal/run/experiment"
 	"eidetic/internal/service"
 	"eidetic/internal/store"
 	"eidetic/internal/storytest"

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"eidetic/internal/execute"
 	"eidetic/internal/lab"
-	"eidetic/internal/sandbox"
+	"eidetic/internal/run/execute"
+	"eidetic/internal/run/sandbox"
 	"eidetic/internal/store"
 	"eidetic/netlab/link"
 )

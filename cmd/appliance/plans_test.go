@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"eidetic/cmd/appliance/client"
-	"eidetic/internal/execute"
+	"eidetic/internal/run/execute"
 	"eidetic/netlab/link"
 )
 

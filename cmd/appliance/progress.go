@@ -9,8 +9,8 @@ import (
 
 	"golang.org/x/term"
 
-	"eidetic/internal/experiment"
 	"eidetic/internal/lab"
+	"eidetic/internal/run/experiment"
 )
 
 // progress shows a person how a run goes: on a terminal one line that is

@@ -10,9 +10,9 @@ import (
 	"path/filepath"
 	"time"
 
-	"eidetic/internal/execute"
 	"eidetic/internal/lab"
-	"eidetic/internal/sandbox"
+	"eidetic/internal/run/execute"
+	"eidetic/internal/run/sandbox"
 	"eidetic/netlab"
 	"eidetic/netlab/archive"
 	"eidetic/netlab/inject"

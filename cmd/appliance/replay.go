@@ -11,9 +11,9 @@ import (
 	"os"
 	"time"
 
-	"eidetic/internal/execute"
 	"eidetic/internal/lab"
-	"eidetic/internal/sandbox"
+	"eidetic/internal/run/execute"
+	"eidetic/internal/run/sandbox"
 	"eidetic/netlab"
 	"eidetic/netlab/archive"
 	"eidetic/netlab/link"

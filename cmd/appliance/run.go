@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"eidetic/cmd/appliance/client"
-	"eidetic/internal/execute"
 	"eidetic/internal/lab"
+	"eidetic/internal/run/execute"
 )
 
 // RunCmd asks a box for a run, waits for it, and ends with the status that stands for what it found.

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"eidetic/cmd/appliance/client"
-	"eidetic/internal/experiment"
 	"eidetic/internal/lab"
+	"eidetic/internal/run/experiment"
 )
 
 // mostRows bounds a table of a run that others wrote.

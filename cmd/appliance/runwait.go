@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"eidetic/cmd/appliance/client"
-	"eidetic/internal/experiment"
+	"eidetic/internal/run/experiment"
 	"eidetic/internal/store"
 )
 

@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"eidetic/analysis/trace"
-	"eidetic/internal/experiment"
 	"eidetic/internal/lab"
+	"eidetic/internal/run/experiment"
 	"eidetic/internal/store"
 	"eidetic/internal/testlab"
 	"eidetic/internal/timeline"

@@ -9,8 +9,8 @@ import (
 
 	"eidetic/capture/reel"
 	"eidetic/internal/bisection"
-	"eidetic/internal/experiment"
 	"eidetic/internal/lab"
+	"eidetic/internal/run/experiment"
 	"eidetic/internal/store"
 )
 

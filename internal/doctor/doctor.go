@@ -14,7 +14,7 @@ import (
 	"strings"
 
 	"eidetic/internal/base/programs"
-	"eidetic/internal/isolate"
+	"eidetic/internal/run/isolate"
 )
 
 // Finding is the result of one check.

@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"eidetic/internal/base/priority"
-	"eidetic/internal/isolate"
 	"eidetic/internal/lab"
+	"eidetic/internal/run/isolate"
 	"eidetic/netlab/ca"
 	"eidetic/netlab/link"
 	"eidetic/netlab/link/packet"

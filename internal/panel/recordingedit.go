@@ -9,7 +9,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"eidetic/internal/experiment"
+	"eidetic/internal/run/experiment"
 	"eidetic/internal/store"
 )
 

@@ -44,12 +44,12 @@ func TestRules(t *testing.T) {
 			"netlab/bench/main.go":   `package main; import "eidetic/netlab/netlabtest"`,
 		}, []string{"netlabtest outside"}},
 		{"test libraries", map[string]string{
-			"netlab/a.go":              `package netlab; import "net/http/httptest"`,
-			"netlab/a_test.go":         `package netlab; import "net/http/httptest"`,
-			"netlab/netlabtest/n.go":   `package netlabtest; import "net/http/httptest"`,
-			"internal/isolate/iso.go":  `package isolate; import "net/http"`,
-			"internal/store/doc.go":    `package store; import _ "go.uber.org/goleak"`,
-			"internal/store/x_test.go": `package store; import _ "go.uber.org/goleak"`,
+			"netlab/a.go":                 `package netlab; import "net/http/httptest"`,
+			"netlab/a_test.go":            `package netlab; import "net/http/httptest"`,
+			"netlab/netlabtest/n.go":      `package netlabtest; import "net/http/httptest"`,
+			"internal/run/isolate/iso.go": `package isolate; import "net/http"`,
+			"internal/store/doc.go":       `package store; import _ "go.uber.org/goleak"`,
+			"internal/store/x_test.go":    `package store; import _ "go.uber.org/goleak"`,
 		}, []string{"goleak outside", "httptest outside"}},
 		{"package comments", map[string]string{
 			"a/a.go":      "// Package a is good.\npackage a",

@@ -8,10 +8,10 @@ import (
 
 	"eidetic/internal/automation"
 	"eidetic/internal/bisects"
-	"eidetic/internal/execute"
 	"eidetic/internal/lab"
 	"eidetic/internal/panel"
-	"eidetic/internal/sandbox"
+	"eidetic/internal/run/execute"
+	"eidetic/internal/run/sandbox"
 	"eidetic/internal/store"
 	"eidetic/internal/webhook"
 )

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"testing"
 
-	"eidetic/internal/execute"
 	"eidetic/internal/lab"
 	"eidetic/internal/report"
+	"eidetic/internal/run/execute"
 	"eidetic/internal/runqueue"
 	"eidetic/internal/store"
 )

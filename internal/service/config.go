@@ -14,7 +14,7 @@ import (
 	"eidetic/image/box"
 	"eidetic/internal/fleet"
 	"eidetic/internal/retention"
-	"eidetic/internal/sandbox"
+	"eidetic/internal/run/sandbox"
 	"eidetic/netlab/archive"
 
 	"eidetic/internal/base/yamlguard"

@@ -7,9 +7,9 @@ import (
 	"net/netip"
 	"strconv"
 
-	"eidetic/internal/execute"
 	"eidetic/internal/fleet"
 	"eidetic/internal/lab"
+	"eidetic/internal/run/execute"
 	"eidetic/netlab/port"
 )
 

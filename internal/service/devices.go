@@ -9,11 +9,11 @@ import (
 	"sync"
 	"time"
 
-	"eidetic/internal/execute"
-	"eidetic/internal/inspect"
 	"eidetic/internal/lab"
 	"eidetic/internal/panel"
-	"eidetic/internal/seat"
+	"eidetic/internal/run/execute"
+	"eidetic/internal/run/inspect"
+	"eidetic/internal/run/seat"
 	"eidetic/netlab/port"
 	"eidetic/netlab/wifi"
 )

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"eidetic/internal/execute"
 	"eidetic/internal/lab"
 	"eidetic/internal/panel"
-	"eidetic/internal/seat"
+	"eidetic/internal/run/execute"
+	"eidetic/internal/run/seat"
 )
 
 func TestDeviceConfigSaysWhere(t *testing.T) {

@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"eidetic/internal/execute"
 	"eidetic/internal/lab"
 	"eidetic/internal/panel"
+	"eidetic/internal/run/execute"
 	"eidetic/internal/testlab"
 )
 

@@ -18,11 +18,11 @@ import (
 
 	"eidetic/image/box"
 	"eidetic/internal/base/programs"
-	"eidetic/internal/execute"
 	"eidetic/internal/fleet"
 	"eidetic/internal/fleet/member"
 	"eidetic/internal/lab"
 	"eidetic/internal/panel"
+	"eidetic/internal/run/execute"
 	"eidetic/internal/runqueue"
 	"eidetic/internal/store"
 )

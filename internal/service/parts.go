@@ -14,9 +14,9 @@ import (
 	"time"
 
 	"eidetic/control/adb"
-	"eidetic/internal/device"
 	"eidetic/internal/lab"
 	"eidetic/internal/panel"
+	"eidetic/internal/run/device"
 )
 
 // partList lists what is plugged into this machine. A list is kept for a while, because

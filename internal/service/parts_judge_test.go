@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"eidetic/internal/device"
 	"eidetic/internal/lab"
+	"eidetic/internal/run/device"
 )
 
 // Each part of a device says whether it is ready, and how to mend it.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"testing"
 
-	"eidetic/internal/device"
+	"eidetic/internal/run/device"
 )
 
 // Asking often looks once in a while.

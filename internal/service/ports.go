@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"eidetic/image/box"
-	"eidetic/internal/execute"
-	"eidetic/internal/inspect"
 	"eidetic/internal/lab"
+	"eidetic/internal/run/execute"
+	"eidetic/internal/run/inspect"
 	"eidetic/netlab"
 	"eidetic/netlab/ca"
 	"eidetic/netlab/port"

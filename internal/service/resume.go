@@ -5,8 +5,8 @@ import (
 	"log/slog"
 	"time"
 
-	"eidetic/internal/execute"
 	"eidetic/internal/lab"
+	"eidetic/internal/run/execute"
 	"eidetic/internal/store"
 )
 

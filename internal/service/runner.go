@@ -11,9 +11,9 @@ import (
 	"strings"
 	"time"
 
-	"eidetic/internal/execute"
-	"eidetic/internal/experiment"
 	"eidetic/internal/lab"
+	"eidetic/internal/run/execute"
+	"eidetic/internal/run/experiment"
 	"eidetic/internal/runqueue"
 	"eidetic/internal/store"
 	"eidetic/systemd"

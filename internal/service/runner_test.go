@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"eidetic/internal/execute"
 	"eidetic/internal/lab"
 	"eidetic/internal/panel"
-	"eidetic/internal/seat"
+	"eidetic/internal/run/execute"
+	"eidetic/internal/run/seat"
 	"eidetic/internal/store"
 	"eidetic/systemd"
 

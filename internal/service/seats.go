@@ -10,10 +10,10 @@ import (
 	"net/netip"
 	"path/filepath"
 
-	"eidetic/internal/execute"
 	"eidetic/internal/lab"
 	"eidetic/internal/panel"
-	"eidetic/internal/seat"
+	"eidetic/internal/run/execute"
+	"eidetic/internal/run/seat"
 )
 
 // seats is [panel.Seats] for a list of devices.

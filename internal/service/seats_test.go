@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"eidetic/internal/panel"
-	"eidetic/internal/seat"
+	"eidetic/internal/run/seat"
 )
 
 // TestSeatOfRuns: the virtual device has a screen in runs only, and no input.

@@ -14,8 +14,8 @@ import (
 	"strings"
 
 	"eidetic/internal/base/atomicfile"
-	"eidetic/internal/inspect"
 	"eidetic/internal/panel"
+	"eidetic/internal/run/inspect"
 	"eidetic/internal/store"
 )
 

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"eidetic/internal/inspect"
 	"eidetic/internal/lab"
 	"eidetic/internal/panel"
+	"eidetic/internal/run/inspect"
 	"eidetic/netlab/archive"
 )
 

@@ -6,11 +6,11 @@ import (
 	"sync"
 	"time"
 
-	"eidetic/internal/execute"
 	"eidetic/internal/lab"
 	"eidetic/internal/panel"
-	"eidetic/internal/sandbox"
-	"eidetic/internal/seat"
+	"eidetic/internal/run/execute"
+	"eidetic/internal/run/sandbox"
+	"eidetic/internal/run/seat"
 )
 
 // virtualDevice is a browser on this machine, in namespaces that are made for

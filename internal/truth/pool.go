@@ -7,8 +7,8 @@ import (
 	"slices"
 
 	"eidetic/analysis/stats"
-	"eidetic/internal/experiment"
 	"eidetic/internal/lab"
+	"eidetic/internal/run/experiment"
 )
 
 // Pool holds the valid trials of all A/A experiments, in the order in which they

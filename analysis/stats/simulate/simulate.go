@@ -37,7 +37,7 @@ func Usual() Machine {
 
 // Experiment is one of so many pairs, of which each treatment takes shift longer.
 // The arms' order is drawn by lot within blocks of about five pairs, as
-// internal/experiment does.
+// internal/run/experiment does.
 func (m Machine) Experiment(r *rand.Rand, pairs int, shift float64) []stats.Block {
 	count := max((pairs+2)/5, 1)
 	blocks := make([]stats.Block, count)

@@ -14,9 +14,9 @@ import (
 	"strings"
 	"time"
 
-	"eidetic/internal/execute"
 	"eidetic/internal/lab"
 	"eidetic/internal/report"
+	"eidetic/internal/run/execute"
 	"eidetic/internal/store"
 )
 

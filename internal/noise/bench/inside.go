@@ -14,10 +14,10 @@ import (
 	"time"
 
 	"eidetic/internal/benchrig"
-	"eidetic/internal/execute"
-	"eidetic/internal/experiment"
 	"eidetic/internal/lab"
 	"eidetic/internal/noise"
+	"eidetic/internal/run/execute"
+	"eidetic/internal/run/experiment"
 	"eidetic/netlab/archive"
 )
 

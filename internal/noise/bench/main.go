@@ -20,8 +20,8 @@ import (
 
 	"eidetic/internal/benchrig"
 	"eidetic/internal/benchtable"
-	"eidetic/internal/isolate"
 	"eidetic/internal/noise"
+	"eidetic/internal/run/isolate"
 )
 
 func main() {

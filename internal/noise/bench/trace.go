@@ -10,8 +10,8 @@ import (
 	"sync"
 	"time"
 
-	"eidetic/internal/experiment"
 	"eidetic/internal/noise"
+	"eidetic/internal/run/experiment"
 )
 
 // categories returns the categories of the trace: the work of the page's main thread, its

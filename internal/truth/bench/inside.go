@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"eidetic/internal/benchrig"
-	"eidetic/internal/experiment"
 	"eidetic/internal/lab"
+	"eidetic/internal/run/experiment"
 	"eidetic/internal/truth"
 	"eidetic/netlab/archive"
 )

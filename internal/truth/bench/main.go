@@ -23,7 +23,7 @@ import (
 
 	"eidetic/internal/benchrig"
 	"eidetic/internal/benchtable"
-	"eidetic/internal/isolate"
+	"eidetic/internal/run/isolate"
 	"eidetic/internal/truth"
 	"eidetic/netlab/archive"
 )

@@ -22,9 +22,9 @@ import (
 	"eidetic/analysis/stats"
 	"eidetic/internal/benchrig"
 	"eidetic/internal/benchtable"
-	"eidetic/internal/experiment"
-	"eidetic/internal/isolate"
 	"eidetic/internal/lab"
+	"eidetic/internal/run/experiment"
+	"eidetic/internal/run/isolate"
 	"eidetic/internal/verdict"
 	"eidetic/netlab/archive"
 )

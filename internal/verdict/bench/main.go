@@ -215,7 +215,7 @@ func simulateAll(plan lab.Plan, naive bool, runs int, shift float64, seed uint64
 	return total, err
 }
 
-// one carries out a run: it looks at whole blocks, as internal/experiment does.
+// one carries out a run: it looks at whole blocks, as internal/run/experiment does.
 func one(plan lab.Plan, blocks []stats.Block, naive bool) count {
 	run := &lab.Run{Plan: plan}
 	after, looked, pairs := plan.LooksAfter(), 0, 0

@@ -1,0 +1,313 @@
+package device
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"eidetic/internal/lab"
+	"eidetic/internal/run/isolate"
+	"eidetic/internal/testlab"
+)
+
+// authority makes a certificate authority for browsers in dir.
+func authority(t *testing.T, dir string) (pem string) {
+	t.Helper()
+	pem = filepath.Join(dir, "ca.pem")
+	if out, err := exec.Command(testlab.NeedProgram(t, "openssl"), "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
+		"-nodes", "-keyout", filepath.Join(dir, "k"), "-out", pem, "-subj", "/CN=x", "-days", "3").CombinedOutput(); err != nil {
+		t.Fatal(err, string(out))
+	}
+	return pem
+}
+
+// needSandbox requires that browsers can have their sandbox here.
+func needSandbox(t *testing.T, ns *Namespace) {
+	t.Helper()
+	_, err := isolate.ProbeSandbox(t.Context(), ns.Do)
+	testlab.Need(t, err == nil, fmt.Sprintf("the browser's sandbox; %v", err))
+}
+
+// confined is what a test of the sandbox starts browsers with.
+func confined(t *testing.T) Options {
+	t.Helper()
+	inside(t)
+	ns, err := NewNamespace()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(ns.Close)
+	needSandbox(t, ns)
+	testlab.NeedProgram(t, "Xvfb")
+	x, err := StartX(t.Context(), Screen{800, 600})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(x.Stop)
+	return Options{Namespace: ns, Display: x.Display, Screen: Screen{800, 600}, Sandbox: isolate.SandboxFull}
+}
+
+// jailbreak tries what a page would try that had taken a browser over, and prints what succeeds.
+const jailbreak = `
+try() { name=$1; shift; "$@" >/dev/null 2>&1 && echo "$name"; }
+try shadow cat /etc/shadow
+try gshadow cat /etc/gshadow
+try secret cat "$SECRET"
+try out ls "$OUT"
+try root ls -A /root
+try home ls -A /home
+try keys ls /etc/ssh
+try first cat /proc/1/cmdline
+try parent cat "/proc/$PPID/cmdline"
+try environment cat "/proc/$PPID/environ"
+for dir in / /usr /usr/bin /etc /sys /dev /proc/sys/kernel /var /opt; do try "write $dir" touch "$dir/x"; done
+try disk ls /dev/vda /dev/sda /dev/nvme0n1 /dev/kmsg /dev/mem /dev/tty
+try mount mount -t tmpfs x /usr
+try remount unshare --user --map-root-user --mount mount -o remount,bind,rw /usr
+try chown chown 0 "$HOME"
+try kill kill -0 1
+try "own home" touch "$HOME/x"
+try "own temp" touch /tmp/x
+try screen test -S "/tmp/.X11-unix/X${DISPLAY#:}"
+echo "user $(id -u)"
+grep -E '^(NoNewPrivs|CapEff|CapPrm|CapAmb):' /proc/self/status | tr -s '\t' ' '
+echo end
+sleep 1000
+`
+
+// A program that is started as a browser is can write to its home and to a /tmp of its own, and
+// sees of the machine its programs and settings alone.
+func TestConfinedProgram(t *testing.T) {
+	o := confined(t)
+	dir := testlab.TempDir(t)
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	secret := filepath.Join(dir, "secret")
+	if err := os.WriteFile(secret, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	home, err := os.MkdirTemp("", "trial-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &Browser{home: home}
+	work, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	script := "SECRET='" + secret + "' OUT='" + work + "'" + jailbreak
+	if err := b.begin(exec.Command("/bin/sh", "-c", script), "sh", o); err != nil {
+		t.Fatal(err)
+	}
+	defer b.Stop()
+	said := await(t, b, func() (string, bool) {
+		text := b.process.log.String()
+		return text, strings.HasSuffix(text, "end\n")
+	})
+	const want = "own home\nown temp\nscreen\nuser 1000\nCapPrm: 0000000000000000\nCapEff: 0000000000000000\n" +
+		"CapAmb: 0000000000000000\nNoNewPrivs: 1\nend\n"
+	if said != want {
+		t.Errorf("a confined program could do:\n%s\nwant:\n%s", said, want)
+	}
+	if uid, _ := status(b.process.cmd.Process.Pid, "Uid:"); slices.Contains(uid, "0") && os.Getuid() == 0 && !userNamespace() {
+		t.Errorf("the program's users are %q; want nobody's", uid)
+	}
+	if _, err := os.Stat("/tmp/x"); err == nil {
+		t.Error("the program wrote to the lab's /tmp")
+	}
+}
+
+// await calls got until it succeeds, the browser ends, or the test hangs.
+func await(t *testing.T, b *Browser, got func() (string, bool)) string {
+	t.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(testlab.Hang)
+	for {
+		text, ok := got()
+		if ok {
+			return text
+		}
+		select {
+		case <-tick.C:
+		case <-b.Done():
+			t.Fatalf("%v\n%s", b.Err(), b.process.log)
+		case <-deadline:
+			t.Fatalf("still %q\n%s", text, b.process.log)
+		}
+	}
+}
+
+// status returns the values of a field in /proc/PID/status.
+func status(pid int, field string) ([]string, bool) {
+	for _, line := range lines(filepath.Join("/proc", strconv.Itoa(pid), "status")) {
+		if words := strings.Fields(line); len(words) > 1 && words[0] == field {
+			return words[1:], true
+		}
+	}
+	return nil, false
+}
+
+// The processes that work for pages have a system call filter, and no process of the browser is
+// root's for the machine.
+func TestPagesAreSandboxed(t *testing.T) {
+	o := confined(t)
+	dir := testlab.TempDir(t)
+	pem := authority(t, dir)
+	for _, c := range []struct{ name, program, page string }{
+		{lab.Chromium, "chromium", "--type=renderer"},
+		{lab.Firefox, "firefox-esr", "-contentproc"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			testlab.NeedProgram(t, c.program)
+			program, err := OpenBrowser(t.Context(), dir, pem, &lab.Browser{Name: c.name})
+			if err != nil {
+				t.Fatal(err)
+			}
+			o.URL = "data:text/html,<title>x</title>y"
+			b, err := program.Start(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer b.Stop()
+			await(t, b, func() (string, bool) { return filtered(c.page) })
+			if uid, _ := status(b.process.cmd.Process.Pid, "Uid:"); os.Getuid() == 0 && !userNamespace() && !slices.Equal(uid, []string{"65534", "65534", "65534", "65534"}) {
+				t.Errorf("the browser's users are %q; want nobody's", uid)
+			}
+			if len(MainThreads()) == 0 {
+				t.Error("MainThreads() sees no process of the browser")
+			}
+		})
+	}
+}
+
+// filtered reports whether there is a process for a page, by a word of its command line, and
+// whether each of them has a system call filter.
+func filtered(word string) (found string, all bool) {
+	commands, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, file := range commands {
+		command, err := os.ReadFile(file)
+		if err != nil || !bytes.Contains(command, []byte(word)) {
+			continue
+		}
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+		if err != nil {
+			continue
+		}
+		if mode, ok := status(pid, "Seccomp:"); ok {
+			found += fmt.Sprintf("process %d: Seccomp %v; ", pid, mode)
+		}
+	}
+	return found, strings.Contains(found, "Seccomp [2]")
+}
+
+// A page of the browser shows no file that the sandbox hides, and one that it does not hide.
+func TestFilesThatPagesShow(t *testing.T) {
+	o := confined(t)
+	dir := testlab.TempDir(t)
+	secret := filepath.Join(dir, "secret.txt")
+	if err := errors.Join(os.WriteFile(secret, []byte("root:secret:"), 0o644), os.Chmod(dir, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	testlab.NeedProgram(t, "chromium")
+	c, err := NewChromium(t.Context(), dir, authority(t, dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Extra = []string{"--headless=new", "--dump-dom"}
+	for file, shown := range map[string]string{"/etc/os-release": "PRETTY_NAME", "/etc/shadow": "Page load failed", secret: "Page load failed"} {
+		o.URL = "file://" + file
+		b, err := c.Start(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-b.Done():
+		case <-time.After(testlab.Hang):
+			t.Error("the browser did not print the page")
+		}
+		text := b.process.log.String()
+		if !strings.Contains(text, shown) || strings.Contains(text, "root:") {
+			t.Errorf("%s shows %q; want %q", o.URL, text, shown)
+		}
+		if err := b.Stop(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A machine that refuses the sandbox is told apart from one that allows a part of it.
+func TestRefusedSandbox(t *testing.T) {
+	inside(t)
+	ns, err := NewNamespace()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ns.Close()
+	needSandbox(t, ns)
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "unshare"), []byte("#!/bin/sh\nexit 1\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	never := func(func() error) error { return errors.New("operation not permitted") }
+	for _, c := range []struct {
+		name string
+		on   isolate.Thread
+		path string
+		want isolate.Sandbox
+	}{
+		{"no user namespaces", never, os.Getenv("PATH"), isolate.SandboxNone},
+		{"none in the sandbox", ns.Do, dir + ":" + os.Getenv("PATH"), isolate.SandboxOurs},
+		{"full", ns.Do, os.Getenv("PATH"), isolate.SandboxFull},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Setenv("PATH", c.path)
+			got, err := isolate.ProbeSandbox(t.Context(), c.on)
+			var refusal *isolate.Refusal
+			if got != c.want || errors.As(err, &refusal) != (c.want != isolate.SandboxFull) {
+				t.Errorf("ProbeSandbox() = %v, %v; want %v", got, err, c.want)
+			}
+			if err != nil && !strings.Contains(err.Error(), "--no-sandbox") {
+				t.Errorf("the refusal is %q; want the flag that goes on without", err)
+			}
+		})
+	}
+}
+
+// A virtual device takes the whole sandbox, unless a person says that it is to do without the
+// browser's own.
+func TestVirtualDeviceChoosesTheSandbox(t *testing.T) {
+	confined(t) // the needs
+	for _, c := range []struct {
+		noSandbox bool
+		want      isolate.Sandbox
+	}{{false, isolate.SandboxFull}, {true, isolate.SandboxOurs}} {
+		ctx, cancel := context.WithTimeout(t.Context(), testlab.Hang)
+		v, err := NewVirtual(ctx, Screen{640, 480}, c.noSandbox)
+		cancel()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v.Sandbox != c.want {
+			t.Errorf("with noSandbox = %v the sandbox is %v; want %v", c.noSandbox, v.Sandbox, c.want)
+		}
+		off := slices.Contains(flags("/p", Options{Sandbox: v.Sandbox}), "--no-sandbox")
+		if off != c.noSandbox {
+			t.Errorf("with noSandbox = %v Chromium is told --no-sandbox: %v", c.noSandbox, off)
+		}
+		v.Close()
+		for _, name := range []string{DevicePort, BoxPort} {
+			_ = Unplug(name) // it may have gone with the device's namespace
+		}
+	}
+}

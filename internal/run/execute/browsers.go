@@ -1,0 +1,239 @@
+package execute
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"eidetic/internal/lab"
+	"eidetic/internal/run/device"
+	"eidetic/internal/run/experiment"
+)
+
+// browsers are those of a virtual device that the arms of a plan have asked for so far.
+type browsers struct {
+	virtual        *device.Virtual
+	seats          *seats
+	dir, authority string
+	open           map[string]device.Program // by what the plan calls them
+	names          []string                  // in the order of their first use
+	warm           map[string]string         // homes of browsers that have loaded a page, by warmKey
+
+	asleep  bool // trials start the browser
+	forget  bool // its program is not to be in memory
+	evicted device.Evicted
+}
+
+// warmKey tells which arms may begin with the same warm profile.
+func warmKey(a lab.Arm) string {
+	key := a.Browser.String() + "\n" + a.Page + "\n" + a.Archive
+	if a.User.IsSeeded() {
+		key += "\n" + userKey(a)
+	}
+	return key
+}
+
+// userKey tells which arms may begin with the same profile of a user.
+func userKey(a lab.Arm) string { return a.Browser.String() + "\nuser " + a.User.Name }
+
+// prepare makes the device the one that an arm asks for.
+func (b *browsers) prepare(ctx context.Context, a lab.Arm) error {
+	b.virtual.Home = ""
+	if a.User.IsSeeded() {
+		b.virtual.Home = b.warm[userKey(a)]
+	}
+	b.asleep, b.forget = a.IsStart(), a.State == lab.StateAppCold
+	if a.IsWarm() {
+		b.virtual.Home = b.warm[warmKey(a)]
+	}
+	size, err := a.Browser.Size()
+	if err != nil {
+		return err
+	}
+	if err := b.seats.sit(ctx, size); err != nil {
+		return err
+	}
+	return b.choose(ctx, a.Browser)
+}
+
+// warmUp starts the arm's browser at its page, and keeps its profile for the arm's trials when
+// loaded returns.
+func (b *browsers) warmUp(
+	ctx context.Context, a lab.Arm, birth func(url string) (experiment.Life, error), loaded func(experiment.Life) error,
+) error {
+	return b.keep(ctx, a, warmKey(a), a.Page, birth, loaded)
+}
+
+// seedTries is how often a user's profile is made anew because the browser has not kept what was set.
+const seedTries = 6
+
+// seed has the arm's browser make a user's visits, and keeps its profile for the trials of the user.
+func (b *browsers) seed(ctx context.Context, a lab.Arm, v Visits, birth func(url string) (experiment.Life, error)) error {
+	key := userKey(a)
+	a.User = nil
+	begun := func(url string) (experiment.Life, error) {
+		if err := v.Begin(); err != nil {
+			return nil, err
+		}
+		return birth(url)
+	}
+	for range seedTries {
+		if err := b.keep(ctx, a, key, v.Set, begun, v.IsSet); err != nil {
+			return err
+		}
+		b.virtual.Home = b.warm[key]
+		life, err := begun(v.Check)
+		if err != nil {
+			return err
+		}
+		kept, err := v.IsKept(life)
+		if err := errors.Join(err, life.Stop()); err != nil || kept {
+			return err
+		}
+		home := b.warm[key]
+		delete(b.warm, key)
+		if err := os.RemoveAll(home); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("the browser did not keep cookies and storage in %d attempts: it may refuse them", seedTries)
+}
+
+// keep starts the arm's browser at a URL, and keeps its profile under a key, unless there is one.
+func (b *browsers) keep(
+	ctx context.Context, a lab.Arm, key, url string, birth func(url string) (experiment.Life, error), loaded func(experiment.Life) error,
+) error {
+	if b.warm[key] != "" {
+		return nil
+	}
+	cold := a
+	cold.State = lab.StateCold
+	if err := b.prepare(ctx, cold); err != nil {
+		return err
+	}
+	life, err := birth(url)
+	if err != nil {
+		return err
+	}
+	browser, ok := life.(*device.Browser)
+	if err := loaded(life); err != nil || !ok {
+		return errors.Join(err, life.Stop())
+	}
+	home, err := browser.Keep()
+	if err != nil {
+		return err
+	}
+	b.warm[key] = home
+	return nil
+}
+
+// choose makes the device start a browser from now on.
+func (b *browsers) choose(ctx context.Context, which *lab.Browser) error {
+	program := b.open[which.String()]
+	if program == nil {
+		var err error
+		if program, err = device.OpenBrowser(ctx, b.dir, b.authority, which); err != nil {
+			return err
+		}
+		b.open[which.String()] = program
+		b.names = append(b.names, program.Describe())
+	}
+	b.virtual.Browser = program
+	return nil
+}
+
+// evict takes the browser's program out of memory, if it is not to be there.
+func (b *browsers) evict() error {
+	if !b.forget {
+		return nil
+	}
+	left, err := device.Evict(b.virtual.Browser)
+	if err != nil {
+		return fmt.Errorf("%s: %w", lab.StateAppCold, err)
+	}
+	if left.Share() >= b.evicted.Share() {
+		b.evicted = left
+	}
+	return nil
+}
+
+// describe names the browsers that have been used.
+func (b *browsers) describe() string { return strings.Join(b.names, " and ") }
+
+// errOwnBrowser refuses a plan's browser for a device that has one.
+var errOwnBrowser = errors.New(
+	"browser and state: this device has a browser of its own; leave these fields out, or use the virtual device") // constant
+
+// prepare readies the rig for the trials of an arm.
+func (x *Execution) prepare(ctx context.Context, a lab.NamedArm) error {
+	if err := x.seed(ctx, a); err != nil {
+		return err
+	}
+	if x.Rig.Prepare == nil {
+		if a.Browser != nil || a.IsWarm() || a.IsStart() {
+			return errOwnBrowser
+		}
+		return nil
+	}
+	if err := x.Rig.Prepare(ctx, a.Arm); err != nil {
+		return fmt.Errorf("%s: %w", a.Name, err)
+	}
+	return nil
+}
+
+// warmUp loads the page of an arm once, before its first trial, if its trials begin warm.
+func (x *Execution) warmUp(ctx context.Context, cell string, a lab.NamedArm, network experiment.Network) error {
+	name := a.Name
+	if cell != "" {
+		name += " of " + cell
+	}
+	if !a.IsWarm() || x.Rig.Warm == nil || x.warmed[name] {
+		return nil
+	}
+	if err := x.seed(ctx, a); err != nil {
+		return err
+	}
+	x.News.say("Loading %s once, so that the trials of the %s begin warm", a.Page, name)
+	session, err := network.Arm(ctx)
+	if err != nil {
+		return err
+	}
+	err = x.Rig.Warm(ctx, a.Arm, func(life experiment.Life) error {
+		return awaitQuiet(ctx, life, session, x.Plan.StillTime(), x.Plan.LimitTime())
+	})
+	_, disarmErr := session.Disarm()
+	if err = errors.Join(err, disarmErr); err != nil {
+		return fmt.Errorf("warming up the browser of the %s: %w", name, err)
+	}
+	x.warmed[name] = true
+	return nil
+}
+
+// quietPoll is how often a page that nobody films is looked at.
+const quietPoll = 50 * time.Millisecond
+
+// awaitQuiet waits until a page that was opened has asked for nothing for a time.
+func awaitQuiet(ctx context.Context, life experiment.Life, session experiment.Session, still, limit time.Duration) error {
+	deadline := clock().Add(limit)
+	ticker := time.NewTicker(quietPoll)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-life.Done():
+			return life.Err()
+		case <-ticker.C:
+		}
+		t := session.Traffic()
+		switch now := clock(); {
+		case t.Requests > 0 && t.InFlight == 0 && now.Sub(t.LastActivity) >= still:
+			return nil
+		case now > deadline:
+			return fmt.Errorf("the page did not come to rest within %v", limit)
+		}
+	}
+}

@@ -1,0 +1,109 @@
+package execute
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"eidetic/internal/lab"
+)
+
+// TestCheckFiles: a plan comes with all that it names, and with nothing else.
+func TestCheckFiles(t *testing.T) {
+	picture, err := os.ReadFile("../../../docs/plans/arne-vase.png")
+	if err != nil {
+		t.Fatal(err)
+	}
+	gesture := []byte("{\"gesture\":1,\"width\":100,\"height\":100}\n{\"t_ms\":0,\"x\":1,\"y\":1}\n{\"t_ms\":9,\"x\":1,\"y\":9}\n")
+	plan := lab.Plan{Arm: lab.Arm{Page: "https://a.test/", Inject: "a.js"}, Steps: []lab.Step{
+		{Open: "https://a.test/"}, {Click: "picture vase.png"}, {Replay: "fling.jsonl"},
+	}}
+	good := func() map[string][]byte {
+		return map[string][]byte{"vase.png": picture, "fling.jsonl": gesture, "a.js": []byte("window.x = 1;\n")}
+	}
+	if err := CheckFiles(Files{Sent: good()}, plan); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		change func(map[string][]byte)
+		says   string
+	}{
+		"missing":    {func(f map[string][]byte) { delete(f, "vase.png") }, "not sent with the plan"},
+		"no picture": {func(f map[string][]byte) { f["vase.png"] = gesture }, "no PNG"},
+		"no gesture": {func(f map[string][]byte) { f["fling.jsonl"] = picture }, "gesture"},
+		"script":     {func(f map[string][]byte) { f["a.js"] = []byte("x\n\"</script>\"") }, "line 2"},
+		"unknown":    {func(f map[string][]byte) { f["other"] = nil }, `names no file "other"`},
+		"too large":  {func(f map[string][]byte) { f["vase.png"] = append(picture, make([]byte, maxInline)...) }, "MiB"},
+	} {
+		sent := good()
+		c.change(sent)
+		err := CheckFiles(Files{Sent: sent}, plan)
+		if err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v; want %q", name, err, c.says)
+		}
+		var at *lab.StepError
+		if name == "missing" && (!errors.As(err, &at) || at.Path != "steps[1]") {
+			t.Errorf("%s: %v; want the step", name, err)
+		}
+	}
+	dir := t.TempDir()
+	if err := Unpack(dir, map[string][]byte{"a/b.png": picture}); err != nil {
+		t.Error(err)
+	}
+	if got, err := Collect(Files{Folder: dir}, lab.Plan{Steps: []lab.Step{{Click: "picture a/b.png"}}}); err != nil || len(got["a/b.png"]) != len(picture) {
+		t.Errorf("Collect() = %d bytes, %v; want what was unpacked", len(got["a/b.png"]), err)
+	}
+	for _, bad := range []string{"../x", "/x", "a/../../x"} {
+		if err := Unpack(filepath.Join(dir, "in"), map[string][]byte{bad: nil}); err == nil {
+			t.Errorf("Unpack(%q) wrote outside its folder", bad)
+		}
+	}
+}
+
+// TestNeeds: which steps need the browser's protocol, and which browsers cannot carry them out.
+func TestNeeds(t *testing.T) {
+	open := lab.Step{Open: "https://a.test/"}
+	for name, c := range map[string]struct {
+		steps   []lab.Step
+		want    bool
+		firefox string // what a Firefox says
+	}{
+		"input alone":  {[]lab.Step{open, {Key: "a"}}, false, ""},
+		"selector":     {[]lab.Step{open, {Steps: []lab.Step{{Click: "css #a"}}}}, true, "steps[1].steps[0].click: css in firefox"},
+		"way":          {[]lab.Step{open, {Drag: "1,1 to css #a"}}, true, "aim at a picture"},
+		"a later page": {[]lab.Step{open, open}, true, "click a link"},
+		"launch":       {[]lab.Step{open, {Launch: "https://b.test/"}}, false, "message bus"},
+		"start":        {[]lab.Step{{Launch: "https://b.test/"}}, false, ""},
+	} {
+		if got := NeedsProtocol(c.steps); got != c.want {
+			t.Errorf("%s: NeedsProtocol() = %v; want %v", name, got, c.want)
+		}
+		if err := checkNeeds(c.steps, "steps", nil); err != nil {
+			t.Errorf("%s: Chromium: %v", name, err)
+		}
+		err := checkNeeds(c.steps, "steps", &lab.Browser{Name: lab.Firefox})
+		if (err == nil) != (c.firefox == "") || err != nil && !strings.Contains(err.Error(), c.firefox) {
+			t.Errorf("%s: Firefox: %v; want %q", name, err, c.firefox)
+		}
+	}
+}
+
+func TestCheckState(t *testing.T) {
+	launch, open := []lab.Step{{Launch: "https://a.test/"}}, []lab.Step{{Open: "https://a.test/"}}
+	for _, c := range []struct {
+		state string
+		steps []lab.Step
+		says  string
+	}{
+		{"", nil, ""}, {"warm", open, ""}, {"app-cold", launch, ""}, {"app-warm", launch, ""},
+		{"hot", nil, "none of cold"}, {"app-cold", open, "begin the steps with launch"}, {"app-warm", nil, "begin the steps with launch"},
+		{"", launch, "state: app-cold"}, {"warm", launch, "state: app-cold"},
+	} {
+		err := checkState(lab.Plan{Steps: c.steps}, lab.NamedArm{Name: lab.Control, Arm: lab.Arm{Page: "https://a.test/", State: c.state}})
+		if (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
+			t.Errorf("state %q, %d steps: %v; want %q", c.state, len(c.steps), err, c.says)
+		}
+	}
+}

@@ -1,0 +1,351 @@
+package execute
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"eidetic/internal/lab"
+	"eidetic/internal/run/device"
+	"eidetic/internal/run/experiment"
+	"eidetic/netlab/archive"
+	"eidetic/netlab/link"
+	"eidetic/netlab/replay"
+	"eidetic/netlab/replay/match"
+)
+
+// ArchiveFile is the name of the control's recording in a run's folder.
+const ArchiveFile = "archive.wacz"
+
+// treatmentFile is the name of the treatment's recording, if it has one of its own.
+const treatmentFile = "archive-treatment.wacz"
+
+// recordings makes the missing recordings, opens all of them, and returns the arms ready for
+// replay. No origin is needed afterwards.
+func (x *Execution) recordings(ctx context.Context, runner *experiment.Runner) ([]experiment.Arm, error) {
+	all, missing := armsOf(x.Plan)
+	for _, one := range missing {
+		if err := x.provide(ctx, runner, one); err != nil {
+			return nil, of(one.of, err)
+		}
+	}
+	if x.Plan.Miss == lab.MissFill {
+		if err := x.beginFill(); err != nil {
+			return nil, err
+		}
+	} else if x.Rig.Sealed != nil {
+		x.Rig.Sealed()
+	}
+	timing, err := replay.ParseTiming(x.Plan.Timing)
+	if err != nil {
+		return nil, err
+	}
+	if err := x.openAll(ctx, all); err != nil {
+		return nil, err
+	}
+	var arms []experiment.Arm
+	for _, one := range all {
+		a := one.arm
+		script, err := readScript(x.files(), a)
+		if err != nil {
+			return nil, err
+		}
+		arms = append(arms, x.arm(ctx, one.of, a, &replaying{
+			network: x.Rig.Network, page: a.Page, archive: one.recorded, timing: timing, match: match.Policy(a.Match), view: x.fill.view,
+			warm: a.IsWarm(), inject: injected(x.Plan, script), local: !x.Rig.Parts,
+		}))
+		x.noteLocale(one.recorded)
+	}
+	if !x.Plan.IsMany() {
+		var named []lab.NamedArm
+		for _, one := range all {
+			named = append(named, one.arm)
+		}
+		x.run.Plan = x.run.Plan.WithArms(named)
+	}
+	x.sayReplaying()
+	return arms, nil
+}
+
+// of says whose an error is, in a run of many.
+func of(c lab.Cell, err error) error {
+	if c.Name == "" || err == nil {
+		return err
+	}
+	return fmt.Errorf("%s: %w", c.Name, err)
+}
+
+// openAll opens the recordings of arms, each once, and fills in how far requests may differ from them.
+func (x *Execution) openAll(ctx context.Context, all []*cellArm) (err error) {
+	opened := map[string]*archive.Archive{}
+	for _, one := range all {
+		if one.recorded = opened[one.file]; one.recorded == nil {
+			if one.recorded, err = x.open(ctx, one.file, one.arm.Archive == ""); err != nil {
+				return of(one.of, err)
+			}
+			opened[one.file] = one.recorded
+		}
+		if one.arm.Name == lab.Control && one.cell < len(x.run.Cells) {
+			info := one.recorded.Info()
+			info.File = one.file
+			x.run.Cells[one.cell].Archive = &info
+		}
+		if one.arm.Match != "" {
+			continue
+		}
+		one.arm.Match = string(replay.PolicyOf(one.recorded))
+		if one.arm.Match == lab.LooseMatch {
+			x.note("The recording was imported: its page drew other numbers by lot than the page of a replay does, so a request that differs gets " +
+				"the most similar recorded answer (match: loose); with match: normal it is a miss.")
+		}
+	}
+	return nil
+}
+
+// sayReplaying tells a person what the trials replay.
+func (x *Execution) sayReplaying() {
+	i := x.run.Archive
+	if x.Plan.IsMany() {
+		i = lab.ArchiveInfo{}
+		for _, c := range x.run.Cells {
+			i.Exchanges, i.BodyBytes = i.Exchanges+c.Archive.Exchanges, i.BodyBytes+c.Archive.BodyBytes
+			for _, host := range c.Archive.Hosts {
+				if !slices.Contains(i.Hosts, host) {
+					i.Hosts = append(i.Hosts, host)
+				}
+			}
+		}
+	}
+	origins := "no origin can be reached"
+	if x.fill.view != nil {
+		origins = "what is missing is fetched from its origin, once"
+	}
+	x.News.say("Replaying %d exchanges, %.1f MB, of %d hosts; %s", i.Exchanges, float64(i.BodyBytes)/1e6, len(i.Hosts), origins)
+}
+
+// setLocale makes the device that of a recording, and without one its own again.
+func (x *Execution) setLocale(l lab.Locale) {
+	if x.Rig.Locale != nil {
+		x.Rig.Locale(l)
+	}
+}
+
+// noteLocale tells what of a recording's locale this device does not take over.
+func (x *Execution) noteLocale(a *archive.Archive) {
+	switch l := a.Locale(); {
+	case l.Zone == "":
+	case x.Rig.Locale == nil:
+		x.note(fmt.Sprintf("The recording was made %s from UTC; this device keeps its own time zone, which local times on the page show.", l.Zone))
+	case !device.KnowsZone(l.Zone):
+		x.note(fmt.Sprintf("The recording was made %s from UTC, for which there is no zone: local times on the page are in UTC.", l.Zone))
+	}
+}
+
+// note adds a warning to the run, unless it has it, and tells a person.
+func (x *Execution) note(text string) {
+	if !slices.Contains(x.run.Warnings, text) {
+		x.run.Warnings = append(x.run.Warnings, text)
+		x.News.say("Note: %s", text)
+	}
+}
+
+// arm converts an arm for package experiment.
+func (x *Execution) arm(ctx context.Context, c lab.Cell, a lab.NamedArm, network experiment.Network) experiment.Arm {
+	return experiment.Arm{
+		Name: a.Name, Cell: c.Name, Steps: maskCodes(c.Plan), Page: a.Page, Sync: SyncURL(a.Page), Network: network,
+		Ready: func() error {
+			if r, ok := network.(*replaying); ok {
+				x.setLocale(r.archive.Locale())
+			}
+			if err := x.warmUp(ctx, c.Name, a, network); err != nil {
+				return err
+			}
+			if err := x.prepare(ctx, a); err != nil {
+				return err
+			}
+			return x.Rig.Network.SetLink(x.profiles[a.Name])
+		},
+	}
+}
+
+// live returns the arms of a live run, which loads pages from their origins.
+func (x *Execution) live(ctx context.Context) (arms []experiment.Arm) {
+	x.run.Warnings = append(x.run.Warnings, "These loads are live: each came from the origins, nothing was replayed or seeded.")
+	for _, a := range x.Plan.Arms() {
+		arms = append(arms, x.arm(ctx, lab.Cell{Plan: x.Plan}, a, &recording{
+			network: x.Rig.Network, path: filepath.Join(os.TempDir(), x.ID+".live.wacz"), page: a.Page, wall: x.begun, by: x.Software, plain: true,
+		}))
+	}
+	return arms
+}
+
+// provide copies the arm's archive into the run's folder, or records its page.
+func (x *Execution) provide(ctx context.Context, runner *experiment.Runner, one *cellArm) error {
+	a := one.arm
+	path := filepath.Join(x.folder.Path(), one.file)
+	if x.resumed { // further trials replay what the first ones did
+		return nil
+	}
+	if a.Archive != "" {
+		return copyFile(a.Archive, path)
+	}
+	dir := filepath.Join(x.folder.Path(), "recording")
+	if one.of.Name != "" {
+		dir += fmt.Sprintf("-%02d", one.cell+1)
+	}
+	if a.Name != lab.Control {
+		dir += "-" + a.Name
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	if a.User != nil {
+		x.News.say("Recording %s from its origins, for %s", a.Page, a.User.Name)
+	} else {
+		x.News.say("Recording %s from its origins", a.Page)
+	}
+	// The network of a port outlives its runs, and keeps the link of the last one.
+	if err := x.Rig.Network.SetLink(link.Profile{Name: "native"}); err != nil {
+		return fmt.Errorf("recording: %w", err)
+	}
+	x.setLocale(lab.Locale{})
+	cold := a
+	cold.State = lab.StateCold // a warm browser would not ask for what it has
+	if err := x.prepare(ctx, cold); err != nil {
+		return fmt.Errorf("recording: %w", err)
+	}
+	filming := *runner
+	filming.Analyst = ofFailures{x.analyst}
+	script, err := readScript(x.files(), a)
+	if err != nil {
+		return err
+	}
+	network := &recording{
+		network: x.Rig.Network, path: path, page: a.Page, seed: x.Plan.Seed, wall: x.run.Wall, by: x.Software, script: script,
+	}
+	filming.Network = network
+	plan := x.plan()
+	plan.Steps = maskCodes(one.of.Plan)
+	plan.Arm, plan.Page, plan.Sync, plan.Trials = a.Name, a.Page, SyncURL(a.Page), 1
+	trial, err := filming.Trial(ctx, plan, 0, dir)
+	if err != nil {
+		return fmt.Errorf("recording: %w", err)
+	}
+	others, err := network.problems.Take(a.Page)
+	if err != nil {
+		return fmt.Errorf("recording: %w", err)
+	}
+	x.run.Warnings = append(x.run.Warnings, others...)
+	if err := x.checkDocument(path, a.Page); err != nil {
+		return fmt.Errorf("recording: %w", err)
+	}
+	if !loaded(trial) {
+		what, why := "recording: the page did not load", ""
+		if len(one.of.Plan.Steps) > 0 {
+			what = "recording: the journey did not come to its end"
+		}
+		if len(trial.Invalid) > 0 { // the others are about the film, which nobody looks at
+			why = trial.Invalid[0]
+		}
+		return errors.New(bracketed(what, why))
+	}
+	return nil
+}
+
+// checkDocument returns an error if what was recorded is not the page.
+func (x *Execution) checkDocument(path, page string) error {
+	a, err := archive.Open(path)
+	if err != nil {
+		return fmt.Errorf("reading it: %w", err)
+	}
+	note, problem := Document(a, page)
+	if note != "" {
+		x.run.Warnings = append(x.run.Warnings, note)
+		x.News.say("Note: %s", note)
+	}
+	return problem
+}
+
+// loaded says whether a recorded page came to an end of its own: it was still, called
+// lab.done(), showed the red page, or came to the ends of all steps, but did not reach the time
+// limit.
+func loaded(t *lab.Trial) bool {
+	return t.Ended == lab.EndStable || t.Ended == lab.EndDone || t.Ended == lab.EndRed || t.Ended == lab.EndSteps
+}
+
+// ofFailures makes measurements and evidence only of recordings that failed: nobody looks at
+// the others, whose reel is kept.
+type ofFailures struct{ *analyst }
+
+func (f ofFailures) Analyse(ctx context.Context, dir string, t *lab.Trial, start lab.Event) (func(context.Context) error, error) {
+	if loaded(t) {
+		return func(context.Context) error { return nil }, nil
+	}
+	return f.analyst.Analyse(ctx, dir, t, start)
+}
+
+// open reads an archive into RAM and describes it, with its flaws, in the run. With
+// requireGood, for a recording just made, grave flaws are an error; a person's own archive
+// is replayed as it is.
+//
+// A hostile page fills what a run records, so it is read first by a process with a memory limit.
+func (x *Execution) open(ctx context.Context, name string, requireGood bool) (*archive.Archive, error) {
+	path := filepath.Join(x.folder.Path(), name)
+	if len(x.Check.Command) > 0 {
+		report, err := x.Check.Check(ctx, path)
+		if err == nil && report.Refused != "" {
+			err = errors.New(report.Refused)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("checking the recording: %w", err)
+		}
+	}
+	a, err := archive.OpenWithin(path, archive.Limits{Memory: x.Check.Memory})
+	if err != nil {
+		return nil, fmt.Errorf("reading the recording: %w", err)
+	}
+	if name == ArchiveFile {
+		x.run.Archive = a.Info()
+		x.run.Archive.File = name
+	}
+	x.run.Warnings = append(x.run.Warnings, a.Warnings()...)
+	for _, p := range archive.Assess(a).Problems {
+		if p.Grave && requireGood {
+			return nil, fmt.Errorf("the recording is unfit for a measurement: %s; try again", bracketed(p.What, p.URL))
+		}
+		if !p.IsBackground() {
+			x.run.Warnings = append(x.run.Warnings, "The recording has a flaw: "+bracketed(p.What, p.URL))
+		}
+	}
+	return a, nil
+}
+
+// bracketed adds a detail in brackets, if there is one.
+func bracketed(text, detail string) string {
+	if detail == "" {
+		return text
+	}
+	return text + " (" + detail + ")"
+}
+
+// copyFile copies an archive, so that the run's folder needs no other files.
+func copyFile(from, to string) error {
+	content, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer content.Close()
+	f, err := os.Create(to)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(f, content)
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return fmt.Errorf("copying the archive into the run's folder: %w", err)
+	}
+	return nil
+}

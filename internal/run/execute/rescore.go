@@ -1,0 +1,99 @@
+package execute
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"eidetic/analysis/measure"
+	"eidetic/internal/lab"
+	"eidetic/internal/run/experiment"
+	"eidetic/internal/run/journey"
+	"eidetic/internal/store"
+)
+
+// Rescored is a trial of an earlier run, judged again by the ends of another plan.
+type Rescored struct {
+	Trial int    `json:"trial"`
+	Arm   string `json:"arm"`
+	Valid bool   `json:"valid"` // whether it was valid
+	// Changed names the steps that have another end or other masks now.
+	Changed []string           `json:"changed"`
+	Before  map[string]float64 `json:"before"` // the metrics of the run, under the paths of the steps
+	Steps   []*lab.TrialStep   `json:"steps"`
+	Metrics map[string]float64 `json:"metrics"`
+	Error   string             `json:"error,omitempty"`
+}
+
+// Rescore judges and measures the steps of an earlier run again, by the ends and masks that a plan
+// has for the same steps. Pictures are looked for in dir, and then in the run's own folder. The
+// run is not changed.
+func Rescore(run *lab.Run, folder string, plan lab.Plan, dir string) ([]Rescored, error) {
+	if err := CheckSteps(plan.Steps); err != nil {
+		return nil, err
+	}
+	templates, _, err := ReadFiles(Files{Folder: dir}, plan.Steps)
+	if err != nil {
+		var kept error
+		if templates, _, kept = ReadFiles(Files{Folder: filepath.Join(folder, FilesFolder)}, plan.Steps); kept != nil {
+			return nil, err
+		}
+	}
+	a := &analyst{templates: templates}
+	if a.ask, err = measure.NewRequest(plan.Measure); err != nil {
+		return nil, err
+	}
+	still := journey.DefaultEnd(plan.StillTime())
+	var all []Rescored
+	for _, short := range run.Trials {
+		trialDir := filepath.Join(folder, "trials", store.TrialName(short.Number))
+		r := Rescored{Trial: short.Number, Arm: short.Arm, Valid: short.Valid, Before: short.Metrics, Metrics: map[string]float64{}}
+		if err := a.rescore(&r, trialDir, maskCodes(plan), still); err != nil {
+			r.Error = err.Error()
+		}
+		all = append(all, r)
+	}
+	return all, nil
+}
+
+// maxTrialFile bounds a trial.json.
+const maxTrialFile = 256 << 20
+
+func (a *analyst) rescore(out *Rescored, dir string, steps []lab.Step, still string) error {
+	f, err := os.Open(filepath.Join(dir, "trial.json"))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	var t lab.Trial
+	if err := json.NewDecoder(io.LimitReader(f, maxTrialFile)).Decode(&t); err != nil {
+		return fmt.Errorf("%s: %w", f.Name(), err)
+	}
+	t.Metrics, t.Measurements, t.FrameTimes = map[string]float64{}, nil, nil
+	if out.Changed, err = journey.Rescore(&t, steps, still); err != nil {
+		return err
+	}
+	navigate, err := experiment.ReadNavigation(filepath.Join(dir, experiment.EventsFile))
+	if err != nil {
+		return err
+	}
+	r, o, err := open(dir, navigate)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	d, err := newDeep(r, o.Content, a.ask)
+	if err != nil {
+		return err
+	}
+	if err := a.measureSteps(r, o, &t, d); err != nil {
+		return err
+	}
+	out.Steps, out.Metrics = t.Steps, t.Metrics
+	for _, s := range out.Steps {
+		s.LoadHistogram, s.VisualProgress, s.FrameTimes = nil, nil, nil
+	}
+	return nil
+}

@@ -1,0 +1,88 @@
+package execute
+
+import (
+	"bufio"
+	"compress/gzip"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"eidetic/analysis/trace"
+	"eidetic/internal/lab"
+	"eidetic/internal/run/experiment"
+	kept "eidetic/internal/timeline"
+)
+
+// afterEnd is how much of a trace after the last visual change is on the timeline.
+const afterEnd = 500 * time.Millisecond
+
+// traced sums up a trial's browser trace, if it has one. What is wrong with it makes it void, and not the trial.
+func traced(dir string, t *lab.Trial) {
+	if t.Trace == nil || t.Trace.Void != "" || t.Files[experiment.TraceRole] == "" {
+		return
+	}
+	work, err := keptOf(filepath.Join(dir, experiment.TraceFile), t)
+	if err == nil {
+		err = writeJSON(dir, kept.WorkFile, work)
+	}
+	if err != nil {
+		t.Trace.Void = err.Error()
+		return
+	}
+	t.Files[kept.WorkRole] = kept.WorkFile
+}
+
+// keptOf reads a trace, joins its clock to the box's, and sums up self time from the trial's start to its last visual change.
+func keptOf(name string, t *lab.Trial) (*trace.Kept, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(bufio.NewReader(f))
+	if err != nil {
+		return nil, fmt.Errorf("the browser's trace: %w", err)
+	}
+	read := trace.ReadChrome
+	if t.Trace.Browser == "Firefox" {
+		read = trace.ReadGecko
+	}
+	p, err := read(z)
+	if err != nil {
+		return nil, err
+	}
+	now, monotonic := time.Now(), lab.Monotonic()
+	offset, bound, how, err := trace.Join(p, t.Trace.Pings, now.Add(-time.Duration(monotonic)))
+	if err != nil {
+		return nil, err
+	}
+	p.Shift(offset)
+	t.Trace.OffsetNS, t.Trace.BoundMS, t.Trace.Clock = int64(offset), float64(bound)/1e6, how
+	from, to := trace.Window(t)
+	t.Trace.FromMS, t.Trace.ToMS = 0, float64(to-from)/1e6
+	if p.Complete > from {
+		return nil, fmt.Errorf("%w: its buffer was too small, and what came before %.0f ms is forgotten", trace.ErrVoid, float64(p.Complete-from)/1e6)
+	}
+	work := &trace.Kept{Work: p.Work(from, to), Shown: p.Shown(from, to.Add(afterEnd)), Stretches: p.Stretches(from, to), Fetches: p.Fetches}
+	if len(work.Work) == 0 {
+		return nil, fmt.Errorf("%w: nothing in it is of the time of the load", trace.ErrVoid)
+	}
+	return work, nil
+}
+
+// concludeCauses compares the traced trials of a run's arms, those of each page and user for themselves.
+func concludeCauses(dir string, run *lab.Run) {
+	for i, view := range run.Views() {
+		causes, err := kept.Causes(dir, view)
+		if err != nil {
+			run.Warnings = append(run.Warnings, "Why one arm is slower cannot be told: "+err.Error())
+		}
+		switch {
+		case !run.Plan.IsMany():
+			run.Causes = causes
+		case i < len(run.Cells):
+			run.Cells[i].Causes = causes
+		}
+	}
+}

@@ -1,0 +1,282 @@
+package sandbox
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"eidetic/internal/run/isolate"
+	"eidetic/netlab/dns"
+	"eidetic/netlab/proxy"
+)
+
+// Reach says how origins outside are reached while pages are recorded.
+type Reach struct {
+	// Resolver is the name server to ask; the zero value is this machine's.
+	Resolver netip.AddrPort `json:",omitzero"`
+	// Roots are PEM certificates to trust besides the system's.
+	Roots string `json:",omitempty"`
+	// AnyCertificate leaves certificates unverified.
+	AnyCertificate bool `json:",omitempty"`
+	// Private lets a page reach this machine and private networks, beside the public one.
+	Private bool `json:",omitempty"`
+
+	// Send are fields that are added to requests, and kept out of recordings.
+	Send proxy.Session `json:",omitempty"`
+
+	hosts dns.Hosts // of the outside
+	dial  func(ctx context.Context, network, address string) (net.Conn, error)
+}
+
+// The time limits of Check, which together are under three seconds in nearly all cases.
+const (
+	resolveLimit = 2 * time.Second
+	connectLimit = 2500 * time.Millisecond
+)
+
+// ownHosts reads the names of this machine. A file that cannot be read has none.
+func (r *Reach) ownHosts() {
+	if hosts, err := dns.ReadHosts(dns.HostsFile); err == nil {
+		r.hosts = hosts
+	}
+	if !r.Resolver.IsValid() {
+		r.Resolver, _ = dns.SystemResolver(dns.ResolvConf) // without one, queries are answered with an error that says so
+	}
+}
+
+// Upstream reaches origins through connections of this process.
+func (r Reach) Upstream() (*proxy.UpstreamConfig, error) {
+	r.ownHosts()
+	return r.upstream()
+}
+
+// upstream does not look at files, which the inner half no longer sees.
+func (r Reach) upstream() (*proxy.UpstreamConfig, error) {
+	roots, err := TrustedRoots(r.Roots)
+	if err != nil {
+		return nil, err
+	}
+	return &proxy.UpstreamConfig{
+		Resolver: r.Resolver, Roots: roots, Hosts: r.hosts, AnyCertificate: r.AnyCertificate, Refuse: r.refuse,
+		Send: r.Send,
+	}, nil
+}
+
+// through reaches origins by connections that the outer half makes.
+func (r Reach) through(dialer *isolate.Dialer) (*proxy.UpstreamConfig, error) {
+	c, err := r.upstream()
+	if err != nil {
+		return nil, err
+	}
+	c.DialContext = dialer.DialContext
+	c.DialPacket = func(ctx context.Context, addr string) (net.Conn, error) { return dialer.DialContext(ctx, "udp", addr) }
+	return c, nil
+}
+
+// refuse is proxy.UpstreamConfig.Refuse.
+func (r *Reach) refuse(to netip.AddrPort) error {
+	if r.Private {
+		return nil
+	}
+	if err := proxy.Public(to); err != nil {
+		return fmt.Errorf("%w; such addresses are reached with --allow-private (on a box, network.allow_private)", err)
+	}
+	return nil
+}
+
+// Check returns an error if the origin of a page cannot be reached: the name, the
+// connection or the certificate is wrong, and the error says what to do. Nothing is asked
+// of the origin.
+func (r Reach) Check(ctx context.Context, page string) error {
+	u, err := url.Parse(page)
+	if err != nil {
+		return err
+	}
+	r.ownHosts()
+	if err := r.check(ctx, u); err != nil {
+		return fmt.Errorf("%s cannot be recorded: %w", page, err)
+	}
+	return nil
+}
+
+func (r Reach) check(ctx context.Context, u *url.URL) error {
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	}
+	addrs, err := r.resolve(ctx, u.Hostname())
+	if err != nil {
+		return err
+	}
+	conn, err := r.connect(ctx, addrs, u, port)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if u.Scheme == "http" {
+		return nil
+	}
+	return r.handshake(ctx, conn, u)
+}
+
+// resolve asks the name server, with an answer that says what is wrong.
+func (r Reach) resolve(ctx context.Context, host string) ([]netip.Addr, error) {
+	if a, err := netip.ParseAddr(host); err == nil {
+		return []netip.Addr{a}, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, resolveLimit)
+	defer cancel()
+	f := dns.NewForwarder(r.Resolver, r.dial, nil)
+	f.Hosts = r.hosts
+	addrs, err := f.Addrs(ctx, host)
+	var absent *dns.NoAddressError
+	var timeout net.Error
+	switch {
+	case err == nil:
+		return addrs, nil
+	case ctx.Err() != nil, errors.As(err, &timeout) && timeout.Timeout():
+		return nil, fmt.Errorf("the name server %v did not answer within %v; name one that does with --resolver IP:PORT, or write %s into %s",
+			r.Resolver, resolveLimit, host, dns.HostsFile)
+	case errors.As(err, &absent):
+		return nil, fmt.Errorf("the name %s does not resolve (%w); check the spelling, write it into %s, or name another server with --resolver IP:PORT",
+			host, err, dns.HostsFile)
+	case !r.Resolver.IsValid():
+		return nil, fmt.Errorf("the name %s does not resolve, and %s names no name server; name one with --resolver IP:PORT, or write %s into %s",
+			host, dns.ResolvConf, host, dns.HostsFile)
+	}
+	return nil, fmt.Errorf("the name server %v gives no answer for %s; name another one with --resolver IP:PORT, or write %s into %s: %w",
+		r.Resolver, host, host, dns.HostsFile, err)
+}
+
+// connect connects to the first address that answers.
+func (r Reach) connect(ctx context.Context, addrs []netip.Addr, u *url.URL, port string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, connectLimit)
+	defer cancel()
+	var last error
+	var tried []string
+	for _, a := range addrs {
+		at, err := netip.ParseAddrPort(net.JoinHostPort(a.String(), port))
+		if err != nil {
+			return nil, fmt.Errorf("the port is none: %w", err)
+		}
+		if last = r.refuse(at); last != nil {
+			continue
+		}
+		dial := r.dial
+		if dial == nil {
+			dial = new(net.Dialer).DialContext
+		}
+		conn, err := dial(ctx, "tcp", at.String())
+		if err == nil {
+			return conn, nil
+		}
+		last, tried = err, append(tried, at.String())
+	}
+	where := strings.Join(tried, " and ")
+	var timeout net.Error
+	switch {
+	case errors.Is(last, syscall.ECONNREFUSED):
+		return nil, fmt.Errorf("nothing listens on %s (connection refused); start the server, or check the port", where)
+	case errors.Is(last, syscall.EHOSTUNREACH), errors.Is(last, syscall.ENETUNREACH):
+		return nil, fmt.Errorf("%s cannot be reached from this machine (%w)", where, last)
+	case errors.As(last, &timeout) && timeout.Timeout():
+		return nil, fmt.Errorf("%s did not answer within %v; the server is off, or a firewall drops the connection", where, connectLimit)
+	}
+	return nil, last
+}
+
+// handshake checks the certificate.
+func (r Reach) handshake(ctx context.Context, conn net.Conn, u *url.URL) error {
+	roots, err := TrustedRoots(r.Roots)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, connectLimit)
+	defer cancel()
+	c := tls.Client(conn, &tls.Config{
+		ServerName: u.Hostname(), RootCAs: roots, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"},
+		InsecureSkipVerify: r.AnyCertificate, // only when the user asked for it, and told in the report
+	})
+	err = c.HandshakeContext(ctx)
+	var record tls.RecordHeaderError
+	var certificate *tls.CertificateVerificationError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &record):
+		plain := *u
+		plain.Scheme = "http"
+		return fmt.Errorf("%s does not speak TLS; try %s", u.Host, plain.String())
+	case errors.As(err, &certificate):
+		return fmt.Errorf("the certificate of %s is not trusted: %s; trust its authority with --trust FILE (PEM), "+
+			"or record it unverified with --insecure-origin", u.Host, explain(certificate))
+	case ctx.Err() != nil:
+		return fmt.Errorf("%s accepted the connection and did not answer the TLS handshake within %v", u.Host, connectLimit)
+	}
+	return fmt.Errorf("TLS with %s: %w", u.Host, err)
+}
+
+// explain says what is wrong with a certificate.
+func explain(e *tls.CertificateVerificationError) string {
+	leaf := e.UnverifiedCertificates[0] // an error of verification has at least one
+	var unknown x509.UnknownAuthorityError
+	var name x509.HostnameError
+	var invalid x509.CertificateInvalidError
+	switch {
+	case errors.As(e.Err, &unknown) && slices.Equal(leaf.RawIssuer, leaf.RawSubject):
+		return "it is self-signed"
+	case errors.As(e.Err, &unknown):
+		return fmt.Sprintf("its authority %q is unknown to this machine", cmp.Or(leaf.Issuer.CommonName, leaf.Issuer.String()))
+	case errors.As(e.Err, &name):
+		return e.Err.Error()
+	case errors.As(e.Err, &invalid) && invalid.Reason == x509.Expired:
+		return fmt.Sprintf("it is valid from %s to %s", leaf.NotBefore.Format(time.DateOnly), leaf.NotAfter.Format(time.DateOnly))
+	}
+	return e.Err.Error()
+}
+
+// hint adds to the error of a page of http:// what to do if its port speaks TLS.
+func (r Reach) hint(ctx context.Context, page string, problem error) error {
+	u, err := url.Parse(page)
+	if err != nil || problem == nil || u.Scheme != "http" {
+		return problem
+	}
+	u.Scheme = "https"
+	if u.Port() == "" {
+		u.Host = net.JoinHostPort(u.Hostname(), "80")
+	}
+	r.AnyCertificate = true
+	if r.check(ctx, u) != nil {
+		return problem
+	}
+	return fmt.Errorf("%w; the port speaks TLS: try %s", problem, u)
+}
+
+// NamesPrivate tells whether one of the pages is at an address of this machine or of a
+// private network. A person who names such a page wants it to be reached.
+func NamesPrivate(ctx context.Context, r Reach, pages []string) bool {
+	r.ownHosts()
+	for _, page := range pages {
+		u, err := url.Parse(page)
+		if err != nil {
+			continue
+		}
+		addrs, _ := r.resolve(ctx, u.Hostname()) // an error is Check's to tell
+		for _, a := range addrs {
+			if proxy.Public(netip.AddrPortFrom(a, 0)) != nil {
+				return true
+			}
+		}
+	}
+	return false
+}

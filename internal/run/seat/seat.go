@@ -1,0 +1,333 @@
+// Package seat is where people sit before a device while no run uses it: they see its screen, and one of
+// them at a time gives it input. While a run has the device they see the run's film, and its input is
+// locked.
+//
+// In go steps in the one-line form of package control/gesture; out come pictures, and the interval in
+// which the device can have got each event. What is opened is closed again soon after nobody uses it.
+package seat
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"eidetic/capture/source"
+	"eidetic/control/connect"
+	"eidetic/control/gesture"
+	"eidetic/control/recipe"
+	"eidetic/internal/lab"
+	"eidetic/internal/run/drive"
+	"eidetic/internal/run/execute"
+)
+
+// Parts are what a device is seen by, and what gives it input.
+type Parts struct {
+	Screen   source.Options
+	Controls connect.Options
+	Recipe   string // of its browser; "" if it is unknown
+}
+
+// Picture is what a device's screen shows now.
+type Picture struct {
+	PNG []byte
+	Run bool // of the film of a run
+}
+
+// Driver is who gives input: a person may have several windows open.
+type Driver struct{ Name, Window string }
+
+// Seat is that of one device. Its zero value is that of a device without parts.
+type Seat struct {
+	// Open says what the device's parts are opened with; nil for a device that has parts in runs only.
+	Open func() (Parts, error)
+	// Live is the folder in which a run shows the screen.
+	Live string
+
+	mu     sync.Mutex
+	taken  bool // by a run
+	driver Driver
+	until  time.Time       // the driver's turn
+	over   *time.Timer     // tidies after it
+	idle   context.Context // ends when a run takes the device
+	stop   context.CancelFunc
+
+	eyes    sync.Mutex // held while the screen is looked at
+	screen  *drive.Screen
+	looked  time.Time // last
+	last    Picture
+	changed lab.Time    // of last
+	unseen  *time.Timer // tidies after the last look
+
+	hands    sync.Mutex // held while input is given
+	controls *connect.Controls
+}
+
+const (
+	// lookTime is for how long the screen stays open after somebody has looked.
+	lookTime = 10 * time.Second
+	// turnTime is for how long a driver keeps the controls after the last input.
+	turnTime = time.Minute
+	// firstPicture is how long a screen may take to show something.
+	firstPicture = 10 * time.Second
+	// mostSteps and inputTime bound one request.
+	mostSteps = 50
+	inputTime = 30 * time.Second
+)
+
+// ErrTaken is why a device has no other input during a run.
+var ErrTaken = errors.New("a run uses the device: its input is locked until the run ends") // constant
+
+// Take closes the seat for a run, until the returned function is called.
+func (s *Seat) Take() func() {
+	s.mu.Lock()
+	s.taken, s.driver = true, Driver{}
+	if s.stop != nil {
+		s.stop()
+	}
+	s.mu.Unlock()
+	s.eyes.Lock()
+	s.shut()
+	s.eyes.Unlock()
+	s.hands.Lock()
+	s.letGo()
+	s.hands.Unlock()
+	_ = os.Remove(filepath.Join(s.Live, execute.LivePicture)) // of an earlier run
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.taken = false
+	}
+}
+
+// shut closes the screen; eyes is held. Its errors are those of looking.
+func (s *Seat) shut() {
+	if s.screen != nil {
+		_ = s.screen.Close()
+	}
+	s.screen, s.last = nil, Picture{}
+}
+
+// letGo closes the controls, which releases what is held; hands is held.
+func (s *Seat) letGo() {
+	if s.controls != nil {
+		_ = s.controls.Close()
+	}
+	s.controls = nil
+}
+
+// tidy closes what nobody has used for a while.
+func (s *Seat) tidy() {
+	s.eyes.Lock()
+	if time.Since(s.looked) >= lookTime {
+		s.shut()
+	}
+	s.eyes.Unlock()
+	s.hands.Lock()
+	defer s.hands.Unlock()
+	s.mu.Lock()
+	over := s.driver == Driver{} || time.Now().After(s.until)
+	if over {
+		s.driver = Driver{}
+	}
+	s.mu.Unlock()
+	if over {
+		s.letGo()
+	}
+}
+
+// after has a timer call f in a while, and not before then.
+func after(t **time.Timer, d time.Duration, f func()) {
+	if *t == nil {
+		*t = time.AfterFunc(d, f)
+	} else {
+		(*t).Reset(d)
+	}
+}
+
+// begin returns a context for what is done while no run uses the device, and what ends it.
+func (s *Seat) begin(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.taken {
+		return nil, nil, ErrTaken
+	}
+	if s.idle == nil || s.idle.Err() != nil {
+		s.idle, s.stop = context.WithCancel(context.Background())
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	forget := context.AfterFunc(s.idle, cancel)
+	return ctx, func() { forget(); cancel() }, nil
+}
+
+// Look returns the newest picture.
+func (s *Seat) Look(ctx context.Context) (Picture, error) {
+	s.mu.Lock()
+	taken := s.taken
+	s.mu.Unlock()
+	if taken {
+		return s.lookAtRun()
+	}
+	if s.Open == nil {
+		return Picture{}, ErrNoScreen
+	}
+	s.eyes.Lock()
+	defer s.eyes.Unlock()
+	ctx, cancel, err := s.begin(ctx, firstPicture)
+	if err != nil {
+		return Picture{}, err
+	}
+	defer cancel()
+	if s.screen == nil {
+		c, err := s.Open()
+		if err != nil {
+			return Picture{}, err
+		}
+		src, err := source.Open(ctx, c.Screen)
+		if err != nil {
+			return Picture{}, fmt.Errorf("the screen: %w", err)
+		}
+		s.screen = drive.Watch(context.WithoutCancel(ctx), src)
+	}
+	s.looked = time.Now()
+	after(&s.unseen, lookTime, s.tidy)
+	pic, changed, err := s.screen.Picture(ctx)
+	if err != nil {
+		s.shut()
+		return Picture{}, err
+	}
+	if s.last.PNG != nil && s.changed == changed {
+		return s.last, nil
+	}
+	var b bytes.Buffer
+	if err := execute.EncodeLive(&b, pic.Image()); err != nil {
+		return Picture{}, err
+	}
+	s.last, s.changed = Picture{PNG: b.Bytes()}, changed
+	return s.last, nil
+}
+
+// ErrNoScreen is for a device that has a screen only in a run.
+var ErrNoScreen = errors.New("the device has a screen while a run uses it: start one, and look again") // constant
+
+// lookAtRun returns what the run has shown last, and asks it for more.
+func (s *Seat) lookAtRun() (Picture, error) {
+	if err := os.MkdirAll(s.Live, 0o700); err != nil {
+		return Picture{}, err
+	}
+	if err := os.WriteFile(filepath.Join(s.Live, execute.LiveWanted), nil, 0o600); err != nil {
+		return Picture{}, err
+	}
+	b, err := os.ReadFile(filepath.Join(s.Live, execute.LivePicture))
+	if err != nil {
+		return Picture{}, errors.New("a run uses the device, and shows nothing yet: it shows its trials")
+	}
+	return Picture{PNG: b, Run: true}, nil
+}
+
+// Drive takes or keeps the turn of giving input, and says how long it lasts without any.
+func (s *Seat) Drive(who Driver) (time.Duration, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.mayDrive(who); err != nil {
+		return 0, err
+	}
+	return s.turn(who), nil
+}
+
+func (s *Seat) mayDrive(who Driver) error {
+	switch {
+	case s.Open == nil:
+		return errors.New("the virtual device has no input but that of its runs")
+	case s.taken:
+		return ErrTaken
+	case s.driver != Driver{} && s.driver != who && time.Now().Before(s.until):
+		return fmt.Errorf("%s drives the device, for %.0f s more without another input", s.driver.Name, time.Until(s.until).Seconds())
+	}
+	return nil
+}
+
+func (s *Seat) turn(who Driver) time.Duration {
+	s.driver, s.until = who, time.Now().Add(turnTime)
+	after(&s.over, turnTime+time.Second, s.tidy)
+	return turnTime
+}
+
+// Release gives the turn up.
+func (s *Seat) Release(who Driver) {
+	s.mu.Lock()
+	if s.driver == who {
+		s.driver = Driver{}
+	}
+	s.mu.Unlock()
+	s.tidy()
+}
+
+// Input carries out steps for who has the turn.
+func (s *Seat) Input(ctx context.Context, who Driver, text string) (events []lab.Event, err error) {
+	steps, err := gesture.Parse(text)
+	switch {
+	case err != nil:
+		return nil, &StepsError{err}
+	case len(lab.StepsOf(steps, 0)) > mostSteps:
+		return nil, &StepsError{fmt.Errorf("more than %d steps: send them in several requests", mostSteps)}
+	case drive.NeedsScreen(steps):
+		return nil, &StepsError{errors.New("a picture is not looked for here: appliance control does, or a run")}
+	}
+	s.hands.Lock()
+	defer s.hands.Unlock()
+	s.mu.Lock()
+	err = s.mayDrive(who)
+	if err == nil && s.driver != who { // nobody's turn
+		err = errors.New("take the controls first")
+	}
+	s.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel, err := s.begin(ctx, inputTime)
+	if err != nil {
+		return nil, err
+	}
+	defer cancel()
+	c, err := s.Open()
+	if err != nil {
+		return nil, err
+	}
+	if s.controls == nil {
+		if s.controls, err = connect.Open(ctx, c.Controls); err != nil {
+			s.controls = nil
+			return nil, fmt.Errorf("the controls: %w", err)
+		}
+	}
+	o := drive.Options{Controller: s.controls.Controller, Size: s.controls.Screen, Clock: lab.Monotonic, Limit: inputTime}
+	if c.Recipe != "" {
+		r, err := recipe.Find(c.Recipe)
+		if err != nil {
+			return nil, err
+		}
+		o.Opening = r.Opening
+	}
+	err = drive.Run(ctx, o, steps, func(_ int, e gesture.Sent) { events = append(events, e.Event) })
+	if err != nil { // what is held is released, and a connection that broke is made again
+		s.letGo()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.driver == who {
+		s.turn(who)
+	}
+	return events, err
+}
+
+// StepsError says that the steps are wrong, whatever the device's state.
+type StepsError struct{ Err error }
+
+func (e *StepsError) Error() string { return "steps: " + e.Err.Error() }
+
+// Unwrap returns what is wrong.
+func (e *StepsError) Unwrap() error { return e.Err }
