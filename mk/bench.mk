@@ -65,7 +65,7 @@ bench-observer-cost: ## Measure what the script of measure.page_marks costs a lo
 
 .PHONY: bench-looks
 bench-looks: ## Simulate runs with looks: false alarms, power, pairs saved (a minute; LOOKS_FLAGS="-runs 200" for whole verdicts)
-	go run ./internal/verdict/bench $(or $(LOOKS_FLAGS),-tests 2000)
+	go run ./internal/tell/verdict/bench $(or $(LOOKS_FLAGS),-tests 2000)
 
 .PHONY: bench-health
 bench-health: ## Simulate boxes of a fleet: steady ones that are called drifting, slower ones that are found (some minutes; HEALTH_FLAGS="-boxes 10000")

@@ -24,13 +24,13 @@ $(apps_installed): internal/appsuite/npm/package.json internal/appsuite/npm/pack
 	cd out/apps && npm ci --omit=dev --no-audit --no-fund --ignore-scripts --prefer-offline --loglevel=error
 	@touch $@
 
-# The developer tools' reader of traces, in the version of internal/export/npm/package-lock.json, which names no host.
+# The developer tools' reader of traces, in the version of internal/tell/export/npm/package-lock.json, which names no host.
 trace_engine = out/trace-engine/node_modules/.package-lock.json
 
 .PHONY: trace-engine
 trace-engine: deps-test $(trace_engine) ## Install npm's @paulirish/trace_engine, which reads exported traces in a test (25 MB)
 
-$(trace_engine): internal/export/npm/package.json internal/export/npm/package-lock.json
+$(trace_engine): internal/tell/export/npm/package.json internal/tell/export/npm/package-lock.json
 	@mkdir -p out/trace-engine
 	@cp $^ out/trace-engine/
 	cd out/trace-engine && npm ci --omit=dev --no-audit --no-fund --ignore-scripts --prefer-offline --loglevel=error

@@ -13,7 +13,7 @@ import (
 	"eidetic/internal/lab"
 	"eidetic/internal/panel"
 	"eidetic/internal/store"
-	"eidetic/internal/streamline"
+	"eidetic/internal/tell/streamline"
 )
 
 // AnnotateCmd puts notes onto a run's timeline.

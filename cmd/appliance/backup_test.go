@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"eidetic/internal/report/reporttest"
 	"eidetic/internal/store"
+	"eidetic/internal/tell/report/reporttest"
 )
 
 // A box's run comes out of it, and into another data folder.

@@ -15,7 +15,7 @@ import (
 
 	"eidetic/analysis/bisect"
 	"eidetic/internal/lab"
-	"eidetic/internal/report/reporttest"
+	"eidetic/internal/tell/report/reporttest"
 	"eidetic/internal/testlab"
 )
 

@@ -12,7 +12,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"eidetic/internal/lab"
-	"eidetic/internal/report/reporttest"
+	"eidetic/internal/tell/report/reporttest"
 )
 
 // ciScripts reads the scripts out of the examples for build servers.

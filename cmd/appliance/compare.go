@@ -6,9 +6,9 @@ import (
 	"path/filepath"
 
 	"eidetic/cmd/appliance/client"
-	"eidetic/internal/compare"
 	"eidetic/internal/lab"
 	"eidetic/internal/store"
+	"eidetic/internal/tell/compare"
 )
 
 // CompareCmd compares a run with one that was made earlier.

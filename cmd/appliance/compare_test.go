@@ -9,10 +9,10 @@ import (
 	"strings"
 	"testing"
 
-	"eidetic/internal/compare"
 	"eidetic/internal/lab"
-	"eidetic/internal/report/reporttest"
 	"eidetic/internal/store"
+	"eidetic/internal/tell/compare"
+	"eidetic/internal/tell/report/reporttest"
 )
 
 // writeResult puts a run's file where compare finds it.

@@ -13,9 +13,9 @@ import (
 
 	"eidetic/cmd/appliance/client"
 	"eidetic/internal/base/atomicfile"
-	"eidetic/internal/export"
 	"eidetic/internal/lab"
 	"eidetic/internal/store"
+	"eidetic/internal/tell/export"
 )
 
 // ExportCmd writes a run in a format of other programs.

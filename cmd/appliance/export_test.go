@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"eidetic/internal/export"
-	"eidetic/internal/report/reporttest"
 	"eidetic/internal/store"
+	"eidetic/internal/tell/export"
+	"eidetic/internal/tell/report/reporttest"
 )
 
 // A run is exported from its folder, its files, or what appliance run --out left.

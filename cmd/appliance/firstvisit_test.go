@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"eidetic/internal/lab"
-	"eidetic/internal/report/reporttest"
 	"eidetic/internal/samplesite"
+	"eidetic/internal/tell/report/reporttest"
 	"eidetic/internal/testlab"
 	"eidetic/netlab/nstest"
 )

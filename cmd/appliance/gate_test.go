@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"eidetic/internal/lab"
-	"eidetic/internal/report/reporttest"
 	"eidetic/internal/store"
+	"eidetic/internal/tell/report/reporttest"
 )
 
 // What a run stands for: nothing else than a regression is status 1, and what

@@ -12,10 +12,10 @@ import (
 
 	"eidetic/internal/doctor"
 	"eidetic/internal/panel"
-	"eidetic/internal/report"
 	"eidetic/internal/run/execute"
 	"eidetic/internal/run/sandbox"
 	"eidetic/internal/store"
+	"eidetic/internal/tell/report"
 )
 
 // localRun is a run on this machine's virtual device that a person waits for, and whose

@@ -18,8 +18,8 @@ import (
 	"eidetic/internal/lab"
 	"eidetic/internal/run/experiment"
 	"eidetic/internal/store"
+	"eidetic/internal/tell/timeline"
 	"eidetic/internal/testlab"
-	"eidetic/internal/timeline"
 )
 
 // The page of codes shows so many colours, one after the other: those that animation frames mark and annotate, those of long

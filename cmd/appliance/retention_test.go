@@ -7,9 +7,9 @@ import (
 	"testing"
 
 	"eidetic/internal/panel"
-	"eidetic/internal/report/reporttest"
 	"eidetic/internal/retention"
 	"eidetic/internal/store"
+	"eidetic/internal/tell/report/reporttest"
 )
 
 // oneOld would delete the evidence of one run, and counts how often it did.

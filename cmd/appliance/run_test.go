@@ -22,11 +22,11 @@ import (
 	"eidetic/internal/automation"
 	"eidetic/internal/lab"
 	"eidetic/internal/panel"
-	"eidetic/internal/report"
-	"eidetic/internal/report/reporttest"
 	"eidetic/internal/runqueue"
 	"eidetic/internal/service"
 	"eidetic/internal/store"
+	"eidetic/internal/tell/report"
+	"eidetic/internal/tell/report/reporttest"
 	"eidetic/internal/webhook"
 )
 

@@ -12,7 +12,7 @@ import (
 	"text/tabwriter"
 
 	"eidetic/internal/lab"
-	"eidetic/internal/series"
+	"eidetic/internal/tell/series"
 )
 
 // SeriesCmd finds the changes in a series of numbers.

@@ -21,9 +21,9 @@ import (
 	"eidetic/control/ch9329/chiptest"
 	"eidetic/control/hid/hidtest"
 	"eidetic/internal/lab"
-	"eidetic/internal/report/reporttest"
 	"eidetic/internal/samplesite"
 	"eidetic/internal/storytest"
+	"eidetic/internal/tell/report/reporttest"
 	"eidetic/internal/testlab"
 	"eidetic/netlab/nstest"
 )

@@ -14,8 +14,8 @@ import (
 	"eidetic/internal/lab"
 	"eidetic/internal/run/experiment"
 	"eidetic/internal/store"
+	"eidetic/internal/tell/timeline"
 	"eidetic/internal/testlab"
-	"eidetic/internal/timeline"
 )
 
 // TestTraces: a real Chromium and a real Firefox trace a load of the sample page; their clocks are joined to the box's, the work

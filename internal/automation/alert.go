@@ -9,9 +9,9 @@ import (
 	"slices"
 	"time"
 
-	"eidetic/internal/history"
 	"eidetic/internal/lab"
 	"eidetic/internal/store"
+	"eidetic/internal/tell/history"
 )
 
 // Bounds of alerts.

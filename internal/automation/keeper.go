@@ -20,10 +20,10 @@ import (
 	"regexp"
 	"time"
 
-	"eidetic/internal/history"
 	"eidetic/internal/lab"
 	"eidetic/internal/runqueue"
 	"eidetic/internal/store"
+	"eidetic/internal/tell/history"
 	"eidetic/internal/webhook"
 )
 

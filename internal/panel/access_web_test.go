@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"eidetic/internal/report/reporttest"
+	"eidetic/internal/tell/report/reporttest"
 )
 
 // The page of tokens in a real browser: log in, make a token, use it, revoke it, log out.

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"eidetic/internal/lab"
-	"eidetic/internal/report/reporttest"
 	"eidetic/internal/store"
+	"eidetic/internal/tell/report/reporttest"
 )
 
 // TestAnnotate: a run in progress takes annotations over REST, each with the time of its arrival, and others refuse.

@@ -15,8 +15,8 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/labstack/echo/v4"
 
-	"eidetic/internal/report"
 	"eidetic/internal/store"
+	"eidetic/internal/tell/report"
 )
 
 // artifacts serves the files of runs: below /api/v1/runs/{id}/artifacts/ for programs, and

@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"eidetic/internal/automation"
-	"eidetic/internal/report/reporttest"
 	"eidetic/internal/store"
+	"eidetic/internal/tell/report/reporttest"
 	"eidetic/internal/webhook"
 )
 

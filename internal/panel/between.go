@@ -6,8 +6,8 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"eidetic/internal/compare"
 	"eidetic/internal/lab"
+	"eidetic/internal/tell/compare"
 )
 
 type (

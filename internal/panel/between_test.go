@@ -6,10 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"eidetic/internal/compare"
 	"eidetic/internal/lab"
-	"eidetic/internal/report/reporttest"
 	"eidetic/internal/store"
+	"eidetic/internal/tell/compare"
+	"eidetic/internal/tell/report/reporttest"
 )
 
 // REST compares a run with an earlier one, and says why runs cannot be compared.

@@ -3,7 +3,7 @@ package panel
 import (
 	"testing"
 
-	"eidetic/internal/report/reporttest"
+	"eidetic/internal/tell/report/reporttest"
 )
 
 // headPages are the pages that a fleet's head has, or shows otherwise.

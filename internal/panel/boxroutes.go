@@ -12,8 +12,8 @@ import (
 
 	"eidetic/internal/automation"
 	"eidetic/internal/credentials"
-	"eidetic/internal/report"
 	"eidetic/internal/store"
+	"eidetic/internal/tell/report"
 )
 
 const tagFleet = "fleet"

@@ -15,8 +15,8 @@ import (
 	"github.com/prometheus/common/model"
 
 	"eidetic/internal/lab"
-	"eidetic/internal/report/reporttest"
 	"eidetic/internal/store"
+	"eidetic/internal/tell/report/reporttest"
 )
 
 // The head of a fleet lists, changes, measures and removes boxes.

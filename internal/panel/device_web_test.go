@@ -17,7 +17,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"eidetic/internal/lab"
-	"eidetic/internal/report/reporttest"
+	"eidetic/internal/tell/report/reporttest"
 	"eidetic/internal/testlab"
 )
 

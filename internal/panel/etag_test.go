@@ -10,7 +10,7 @@ import (
 	"net/http/httptest"
 	"testing"
 
-	"eidetic/internal/report/reporttest"
+	"eidetic/internal/tell/report/reporttest"
 )
 
 func TestETags(t *testing.T) {

@@ -11,8 +11,8 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"eidetic/internal/export"
 	"eidetic/internal/store"
+	"eidetic/internal/tell/export"
 )
 
 type (

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"eidetic/internal/export"
-	"eidetic/internal/report/reporttest"
+	"eidetic/internal/tell/export"
+	"eidetic/internal/tell/report/reporttest"
 )
 
 // REST has every format, as a file that a browser saves and does not show.

@@ -21,10 +21,10 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"eidetic/capture/reel"
-	"eidetic/internal/frames"
 	"eidetic/internal/lab"
-	"eidetic/internal/report"
 	"eidetic/internal/store"
+	"eidetic/internal/tell/frames"
+	"eidetic/internal/tell/report"
 )
 
 // TrialFrames says of each frame of a trial's reel when it was taken and how much it changed.

@@ -8,7 +8,7 @@ import (
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
 
-	"eidetic/internal/report/reporttest"
+	"eidetic/internal/tell/report/reporttest"
 )
 
 // The lines of a recorded gesture, as docs/scenarios.md has them.

@@ -10,9 +10,9 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"eidetic/internal/automation"
-	"eidetic/internal/history"
 	"eidetic/internal/lab"
 	"eidetic/internal/store"
+	"eidetic/internal/tell/history"
 )
 
 // mostSeries bounds the series with numbers in one answer.

@@ -12,8 +12,8 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"eidetic/internal/lab"
-	"eidetic/internal/report/reporttest"
 	"eidetic/internal/store"
+	"eidetic/internal/tell/report/reporttest"
 )
 
 // daily adds one run a day to a series. From the run number step on they are slower by 84 ms

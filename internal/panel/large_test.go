@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"eidetic/internal/lab"
-	"eidetic/internal/report/reporttest"
 	"eidetic/internal/store"
+	"eidetic/internal/tell/report/reporttest"
 )
 
 // largeStore makes a store with runs of ten pages on two links, every second of them of two arms, an hour apart. The

@@ -10,8 +10,8 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"eidetic/internal/report/reporttest"
 	"eidetic/internal/store"
+	"eidetic/internal/tell/report/reporttest"
 )
 
 // lists is a script that waits until the page has read the list n times and shown it.

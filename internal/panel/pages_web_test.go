@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"eidetic/internal/lab"
-	"eidetic/internal/report/reporttest"
 	"eidetic/internal/store"
+	"eidetic/internal/tell/report/reporttest"
 	"eidetic/internal/testlab"
 )
 

@@ -28,10 +28,10 @@ import (
 	"eidetic/internal/automation"
 	"eidetic/internal/bisects"
 	"eidetic/internal/credentials"
-	"eidetic/internal/history"
 	"eidetic/internal/lab"
 	"eidetic/internal/runqueue"
 	"eidetic/internal/store"
+	"eidetic/internal/tell/history"
 )
 
 // MinToken is the fewest characters of a token. Only the token protects the recordings, and

@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"eidetic/internal/lab"
-	"eidetic/internal/report"
-	"eidetic/internal/report/reporttest"
 	"eidetic/internal/store"
+	"eidetic/internal/tell/report"
+	"eidetic/internal/tell/report/reporttest"
 	"eidetic/internal/testlab"
 )
 

@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"eidetic/internal/lab"
-	"eidetic/internal/report/reporttest"
 	"eidetic/internal/store"
+	"eidetic/internal/tell/report/reporttest"
 )
 
 // stateRuns keeps runs of every state, with hostile texts wherever a run has texts.

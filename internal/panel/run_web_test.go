@@ -14,11 +14,11 @@ import (
 
 	"eidetic/analysis/filmtest"
 	"eidetic/capture/reel"
-	"eidetic/internal/frames"
 	"eidetic/internal/lab"
-	"eidetic/internal/report"
-	"eidetic/internal/report/reporttest"
 	"eidetic/internal/store"
+	"eidetic/internal/tell/frames"
+	"eidetic/internal/tell/report"
+	"eidetic/internal/tell/report/reporttest"
 )
 
 // The films of a pair: the page of each fills line by line, that of the treatment 30 frames later.

@@ -9,8 +9,8 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"eidetic/internal/runview"
 	"eidetic/internal/store"
+	"eidetic/internal/tell/runview"
 )
 
 type (

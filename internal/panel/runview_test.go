@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"eidetic/internal/report/reporttest"
-	"eidetic/internal/runview"
+	"eidetic/internal/tell/report/reporttest"
+	"eidetic/internal/tell/runview"
 )
 
 // What the page of a run asks for is small, refuses what the run does not have, and needs a token.

@@ -5,9 +5,9 @@ import (
 	"path/filepath"
 	"testing"
 
-	"eidetic/internal/report/reporttest"
 	"eidetic/internal/retention"
 	"eidetic/internal/store"
+	"eidetic/internal/tell/report/reporttest"
 )
 
 // storagePage: somebody looks at the room, tries a policy, pins a run, and deletes what is left.

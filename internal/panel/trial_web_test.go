@@ -21,9 +21,9 @@ import (
 	"eidetic/analysis/filmtest"
 	"eidetic/capture/reel"
 	"eidetic/internal/lab"
-	"eidetic/internal/report"
-	"eidetic/internal/report/reporttest"
 	"eidetic/internal/store"
+	"eidetic/internal/tell/report"
+	"eidetic/internal/tell/report/reporttest"
 	"eidetic/internal/testlab"
 )
 

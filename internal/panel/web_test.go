@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"eidetic/internal/lab"
-	"eidetic/internal/report/reporttest"
 	"eidetic/internal/store"
+	"eidetic/internal/tell/report/reporttest"
 )
 
 // until is a script that waits for a condition and returns whether it came true.

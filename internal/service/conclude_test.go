@@ -6,10 +6,10 @@ import (
 	"testing"
 
 	"eidetic/internal/lab"
-	"eidetic/internal/report"
 	"eidetic/internal/run/execute"
 	"eidetic/internal/runqueue"
 	"eidetic/internal/store"
+	"eidetic/internal/tell/report"
 )
 
 // killedDevice measures in a process that is killed.

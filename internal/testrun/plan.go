@@ -49,8 +49,8 @@ const boxPackage = module + "image/boottest"
 // little processor time: they run with the packages that need nothing.
 func fileTools() []string {
 	return []string{
-		"analysis/stats/reference", "capture/file", "capture/video", "cmd/appliance/client/clienttest", "control/adb", "image/deb", "image/fat", "image/pack", "internal/export",
-		"internal/fleet/blob", "internal/fleet/blob/versity", "internal/fleet/ledger", "internal/lab", "internal/report",
+		"analysis/stats/reference", "capture/file", "capture/video", "cmd/appliance/client/clienttest", "control/adb", "image/deb", "image/fat", "image/pack", "internal/tell/export",
+		"internal/fleet/blob", "internal/fleet/blob/versity", "internal/fleet/ledger", "internal/lab", "internal/tell/report",
 		"internal/repotest", "netlab/archive/mitmproxy", "netlab/archive/readers", "systemd/units",
 	}
 }

@@ -13,7 +13,7 @@ import (
 
 	"eidetic/analysis/stats"
 	"eidetic/internal/lab"
-	"eidetic/internal/verdict"
+	"eidetic/internal/tell/verdict"
 )
 
 // Options of an evaluation.

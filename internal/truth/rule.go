@@ -6,7 +6,7 @@ import (
 	"eidetic/analysis/stats"
 	"eidetic/analysis/stats/peers"
 	"eidetic/internal/lab"
-	"eidetic/internal/verdict"
+	"eidetic/internal/tell/verdict"
 )
 
 // ours is the name of the product's own rule for one metric.

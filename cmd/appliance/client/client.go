@@ -25,8 +25,8 @@ import (
 
 	"eidetic/internal/lab"
 	"eidetic/internal/panel"
-	"eidetic/internal/report"
 	"eidetic/internal/store"
+	"eidetic/internal/tell/report"
 )
 
 // Config says where a panel is and how patiently it is asked.

@@ -17,8 +17,8 @@ import (
 	"time"
 
 	"eidetic/internal/panel"
-	"eidetic/internal/report"
 	"eidetic/internal/store"
+	"eidetic/internal/tell/report"
 )
 
 // maxReport bounds a report, which has pictures in it.

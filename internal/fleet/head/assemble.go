@@ -15,9 +15,9 @@ import (
 	"time"
 
 	"eidetic/internal/lab"
-	"eidetic/internal/report"
 	"eidetic/internal/run/execute"
 	"eidetic/internal/store"
+	"eidetic/internal/tell/report"
 )
 
 // partFolder is what a box handed in of a part.

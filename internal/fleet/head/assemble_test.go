@@ -12,8 +12,8 @@ import (
 
 	"eidetic/internal/fleet"
 	"eidetic/internal/lab"
-	"eidetic/internal/report/reporttest"
 	"eidetic/internal/store"
+	"eidetic/internal/tell/report/reporttest"
 )
 
 // handIn writes what a box hands in of the part n of a run of many: the trials of its page alone, numbered from 1.

@@ -9,8 +9,8 @@ import (
 	"eidetic/internal/fleet/fleettest"
 	"eidetic/internal/fleet/ledger"
 	"eidetic/internal/lab"
-	"eidetic/internal/report/reporttest"
 	"eidetic/internal/store"
+	"eidetic/internal/tell/report/reporttest"
 )
 
 // The head does what boxes rely on, and so does the one in memory with which boxes are tested; who is no box, or another one, gets

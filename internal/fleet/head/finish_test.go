@@ -5,8 +5,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"eidetic/internal/report/reporttest"
 	"eidetic/internal/store"
+	"eidetic/internal/tell/report/reporttest"
 )
 
 // A box that began a part anew has named its run otherwise than the part.

@@ -27,9 +27,9 @@ import (
 	"eidetic/internal/lab"
 	"eidetic/internal/panel"
 	"eidetic/internal/pin"
-	"eidetic/internal/report/reporttest"
 	"eidetic/internal/runqueue"
 	"eidetic/internal/store"
+	"eidetic/internal/tell/report/reporttest"
 	"eidetic/internal/testlab"
 )
 

@@ -10,8 +10,8 @@ import (
 
 	"eidetic/analysis/stats"
 	"eidetic/internal/fleet"
-	"eidetic/internal/history"
 	"eidetic/internal/lab"
+	"eidetic/internal/tell/history"
 )
 
 // What of a box changed.

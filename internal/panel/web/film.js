@@ -1,4 +1,4 @@
-// The frames of a reel, without loss. The server sends pieces of differences (internal/frames says in which form);
+// The frames of a reel, without loss. The server sends pieces of differences (internal/tell/frames says in which form);
 // each moves rows and is exclusive-ored onto the picture to go on, and the opposite to go back.
 
 const kept = 5; // pieces in memory; each is a few frames' size at most

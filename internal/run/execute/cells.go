@@ -6,9 +6,9 @@ import (
 	"slices"
 
 	"eidetic/internal/lab"
-	"eidetic/internal/report"
 	"eidetic/internal/store"
-	"eidetic/internal/verdict"
+	"eidetic/internal/tell/report"
+	"eidetic/internal/tell/verdict"
 	"eidetic/netlab/archive"
 )
 

@@ -10,10 +10,10 @@ import (
 	"slices"
 
 	"eidetic/internal/lab"
-	"eidetic/internal/report"
 	"eidetic/internal/run/experiment"
 	"eidetic/internal/store"
-	"eidetic/internal/verdict"
+	"eidetic/internal/tell/report"
+	"eidetic/internal/tell/verdict"
 )
 
 // conclude computes the results of a run from its trials, once its state is final.

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"eidetic/internal/lab"
-	"eidetic/internal/report"
-	"eidetic/internal/report/reporttest"
 	"eidetic/internal/store"
+	"eidetic/internal/tell/report"
+	"eidetic/internal/tell/report/reporttest"
 )
 
 // cut makes the folder of a run whose process was killed: its state is running, it has no

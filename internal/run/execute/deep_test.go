@@ -17,8 +17,8 @@ import (
 	"eidetic/analysis/visual"
 	"eidetic/capture/reel"
 	"eidetic/internal/lab"
-	"eidetic/internal/report"
 	"eidetic/internal/run/experiment"
+	"eidetic/internal/tell/report"
 )
 
 // The film of these tests: 10 green frames, then a page that comes at once and scrolls by 7 pixels in every

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"eidetic/internal/lab"
-	"eidetic/internal/report"
 	"eidetic/internal/store"
+	"eidetic/internal/tell/report"
 	"eidetic/netlab/archive"
 )
 

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"eidetic/internal/lab"
-	"eidetic/internal/report"
 	"eidetic/internal/store"
+	"eidetic/internal/tell/report"
 )
 
 // A run whose report could not be written has failed, and its folder says so.

@@ -11,7 +11,7 @@ import (
 	"eidetic/analysis/trace"
 	"eidetic/internal/lab"
 	"eidetic/internal/run/experiment"
-	kept "eidetic/internal/timeline"
+	kept "eidetic/internal/tell/timeline"
 )
 
 // afterEnd is how much of a trace after the last visual change is on the timeline.

@@ -25,7 +25,7 @@ import (
 	"eidetic/internal/lab"
 	"eidetic/internal/run/experiment"
 	"eidetic/internal/run/isolate"
-	"eidetic/internal/verdict"
+	"eidetic/internal/tell/verdict"
 	"eidetic/netlab/archive"
 )
 

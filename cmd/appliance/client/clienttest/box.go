@@ -16,11 +16,11 @@ import (
 	"eidetic/internal/lab"
 	"eidetic/internal/panel"
 	"eidetic/internal/pin"
-	"eidetic/internal/report"
-	"eidetic/internal/report/reporttest"
 	"eidetic/internal/runqueue"
 	"eidetic/internal/service"
 	"eidetic/internal/store"
+	"eidetic/internal/tell/report"
+	"eidetic/internal/tell/report/reporttest"
 	"eidetic/internal/webhook"
 )
 
