@@ -83,7 +83,7 @@ test-net: testrun ## Run the tests with namespaces, screens and browsers, one pa
 	@$(testrun) net
 
 SLOW     ?= 3
-PACKAGES ?= ./internal/testrun ./netlab/dns ./internal/store
+PACKAGES ?= ./internal/testrun ./netlab/dns ./internal/keep/store
 
 .PHONY: test-slow
 test-slow: testrun ## Run the tests of PACKAGES with 1/SLOW of the processors' time (as root); PACKAGES=all for everything

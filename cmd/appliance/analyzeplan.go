@@ -9,8 +9,8 @@ import (
 	"text/tabwriter"
 
 	"eidetic/cmd/appliance/client"
+	"eidetic/internal/keep/store"
 	"eidetic/internal/run/execute"
-	"eidetic/internal/store"
 )
 
 // rescore judges the steps of an earlier run again.

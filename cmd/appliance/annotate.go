@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"eidetic/cmd/appliance/client"
+	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
 	"eidetic/internal/panel"
-	"eidetic/internal/store"
 	"eidetic/internal/tell/streamline"
 )
 

@@ -9,8 +9,8 @@ import (
 
 	"golang.org/x/term"
 
-	"eidetic/internal/backup"
 	"eidetic/internal/base/atomicfile"
+	"eidetic/internal/keep/backup"
 	"eidetic/internal/service"
 )
 

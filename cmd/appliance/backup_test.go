@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"eidetic/internal/store"
+	"eidetic/internal/keep/store"
 	"eidetic/internal/tell/report/reporttest"
 )
 

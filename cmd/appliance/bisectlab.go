@@ -11,9 +11,9 @@ import (
 	"eidetic/cmd/appliance/client"
 	"eidetic/internal/bisection"
 	"eidetic/internal/doctor"
+	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
 	"eidetic/internal/run/execute"
-	"eidetic/internal/store"
 )
 
 // localPairs makes trials on this machine.

@@ -7,8 +7,8 @@ import (
 	"eidetic/analysis/bisect"
 	"eidetic/internal/bisection"
 	"eidetic/internal/bisects"
+	"eidetic/internal/keep/store"
 	"eidetic/internal/run/experiment"
-	"eidetic/internal/store"
 )
 
 // partOf finds the frame where the culprit and the revision before it part, in the recordings of the runs that

@@ -12,9 +12,9 @@ import (
 	"eidetic/analysis/filmtest"
 	"eidetic/capture/reel"
 	"eidetic/internal/bisection"
+	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
 	"eidetic/internal/run/experiment"
-	"eidetic/internal/store"
 )
 
 // TestBisectNamesTheFrame: the recordings of the runs that confirmed a culprit say where it and the revision before it part.

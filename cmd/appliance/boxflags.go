@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"eidetic/cmd/appliance/client"
-	"eidetic/internal/pin"
+	"eidetic/internal/keep/pin"
 	"eidetic/internal/service"
 )
 

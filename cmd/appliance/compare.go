@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 
 	"eidetic/cmd/appliance/client"
+	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
-	"eidetic/internal/store"
 	"eidetic/internal/tell/compare"
 )
 

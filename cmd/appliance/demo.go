@@ -8,11 +8,11 @@ import (
 	"path/filepath"
 	"time"
 
+	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
 	"eidetic/internal/run/execute"
 	"eidetic/internal/run/sandbox"
 	"eidetic/internal/samplesite"
-	"eidetic/internal/store"
 	"eidetic/netlab/archive"
 	"eidetic/netlab/link"
 )

@@ -16,11 +16,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
 	"eidetic/internal/run/execute"
 	"eidetic/internal/run/experiment"
 	"eidetic/internal/run/isolate"
-	"eidetic/internal/store"
 	"eidetic/internal/storytest"
 	"eidetic/internal/testlab"
 )

@@ -13,8 +13,8 @@ import (
 
 	"eidetic/cmd/appliance/client"
 	"eidetic/internal/base/atomicfile"
+	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
-	"eidetic/internal/store"
 	"eidetic/internal/tell/export"
 )
 

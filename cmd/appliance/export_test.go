@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"eidetic/internal/store"
+	"eidetic/internal/keep/store"
 	"eidetic/internal/tell/export"
 	"eidetic/internal/tell/report/reporttest"
 )

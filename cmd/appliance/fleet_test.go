@@ -15,9 +15,9 @@ import (
 	"time"
 
 	"eidetic/internal/fleet/ledger/pgtest"
+	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
 	"eidetic/internal/service"
-	"eidetic/internal/store"
 	"eidetic/internal/storytest"
 	"eidetic/internal/testlab"
 )

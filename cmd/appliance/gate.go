@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	"eidetic/cmd/appliance/client"
+	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
-	"eidetic/internal/store"
 )
 
 // gate returns the error with the exit status that a run stands for, so that a

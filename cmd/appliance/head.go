@@ -8,9 +8,9 @@ import (
 	"os"
 	"strings"
 
+	"eidetic/internal/keep/pin"
+	"eidetic/internal/keep/retention"
 	"eidetic/internal/panel"
-	"eidetic/internal/pin"
-	"eidetic/internal/retention"
 	"eidetic/internal/service"
 	"eidetic/systemd"
 )

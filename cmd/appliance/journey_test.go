@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
-	"eidetic/internal/store"
 )
 
 // TestBadPlans: each is refused before anything starts, with file, line and what to do.

@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"eidetic/internal/doctor"
+	"eidetic/internal/keep/store"
 	"eidetic/internal/panel"
 	"eidetic/internal/run/execute"
 	"eidetic/internal/run/sandbox"
-	"eidetic/internal/store"
 	"eidetic/internal/tell/report"
 )
 

@@ -12,10 +12,10 @@ import (
 	"testing"
 	"time"
 
+	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
 	"eidetic/internal/run/experiment"
 	"eidetic/internal/service"
-	"eidetic/internal/store"
 	"eidetic/internal/storytest"
 	"eidetic/internal/testlab"
 	"eidetic/netlab/archive"

@@ -15,9 +15,9 @@ import (
 	"eidetic/analysis/trace"
 	"eidetic/analysis/visual"
 	"eidetic/capture/reel"
+	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
 	"eidetic/internal/run/experiment"
-	"eidetic/internal/store"
 	"eidetic/internal/tell/timeline"
 	"eidetic/internal/testlab"
 )

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"time"
 
+	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
 	"eidetic/internal/run/execute"
 	"eidetic/internal/run/sandbox"
-	"eidetic/internal/store"
 	"eidetic/netlab/link"
 )
 

@@ -7,8 +7,8 @@ import (
 	"text/tabwriter"
 
 	"eidetic/cmd/appliance/client"
+	"eidetic/internal/keep/retention"
 	"eidetic/internal/panel"
-	"eidetic/internal/retention"
 )
 
 // RetentionCmd says what evidence a box would delete, and deletes it.

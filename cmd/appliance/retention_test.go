@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"eidetic/internal/keep/retention"
+	"eidetic/internal/keep/store"
 	"eidetic/internal/panel"
-	"eidetic/internal/retention"
-	"eidetic/internal/store"
 	"eidetic/internal/tell/report/reporttest"
 )
 

@@ -20,11 +20,11 @@ import (
 	"time"
 
 	"eidetic/internal/automation"
+	"eidetic/internal/keep/runqueue"
+	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
 	"eidetic/internal/panel"
-	"eidetic/internal/runqueue"
 	"eidetic/internal/service"
-	"eidetic/internal/store"
 	"eidetic/internal/tell/report"
 	"eidetic/internal/tell/report/reporttest"
 	"eidetic/internal/webhook"

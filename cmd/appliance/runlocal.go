@@ -15,11 +15,11 @@ import (
 	"eidetic/internal/base/atomicfile"
 	"eidetic/internal/base/programs"
 	"eidetic/internal/doctor"
+	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
 	"eidetic/internal/run/device"
 	"eidetic/internal/run/execute"
 	"eidetic/internal/run/sandbox"
-	"eidetic/internal/store"
 	"eidetic/netlab/link"
 )
 

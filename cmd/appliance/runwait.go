@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"eidetic/cmd/appliance/client"
+	"eidetic/internal/keep/store"
 	"eidetic/internal/run/experiment"
-	"eidetic/internal/store"
 )
 
 // waiting is a person or a script that waits for a run.

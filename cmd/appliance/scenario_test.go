@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
-	"eidetic/internal/store"
 )
 
 // TestScenarioSteps carries out, in one trial, what a step can do besides pointing at pixels: an element by

@@ -12,10 +12,10 @@ import (
 	"syscall"
 
 	"eidetic/image/box"
+	"eidetic/internal/keep/pin"
+	"eidetic/internal/keep/support"
 	"eidetic/internal/panel"
-	"eidetic/internal/pin"
 	"eidetic/internal/service"
-	"eidetic/internal/support"
 	"eidetic/systemd"
 )
 

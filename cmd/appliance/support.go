@@ -8,8 +8,8 @@ import (
 
 	"eidetic/internal/base/atomicfile"
 	"eidetic/internal/doctor"
-	"eidetic/internal/redact"
-	"eidetic/internal/support"
+	"eidetic/internal/keep/redact"
+	"eidetic/internal/keep/support"
 )
 
 // SupportCmd makes a file for whoever helps with a box.

@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"eidetic/internal/doctor"
+	"eidetic/internal/keep/redact"
+	"eidetic/internal/keep/support"
 	"eidetic/internal/panel"
-	"eidetic/internal/redact"
-	"eidetic/internal/support"
 )
 
 type fixedBundle struct{}

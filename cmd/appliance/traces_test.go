@@ -11,9 +11,9 @@ import (
 	"testing"
 
 	"eidetic/analysis/trace"
+	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
 	"eidetic/internal/run/experiment"
-	"eidetic/internal/store"
 	"eidetic/internal/tell/timeline"
 	"eidetic/internal/testlab"
 )

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 	"rsc.io/qr"
 
-	"eidetic/internal/pin"
+	"eidetic/internal/keep/pin"
 )
 
 // Banner is the information on the box's screen.

@@ -9,8 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
-	"eidetic/internal/store"
 	"eidetic/internal/tell/history"
 )
 

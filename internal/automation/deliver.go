@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"eidetic/internal/store"
+	"eidetic/internal/keep/store"
 	"eidetic/internal/webhook"
 )
 

@@ -18,9 +18,9 @@ import (
 	"testing"
 	"time"
 
+	"eidetic/internal/keep/runqueue"
+	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
-	"eidetic/internal/runqueue"
-	"eidetic/internal/store"
 	"eidetic/internal/testlab"
 	"eidetic/internal/webhook"
 )

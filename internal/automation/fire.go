@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"time"
 
+	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
-	"eidetic/internal/store"
 )
 
 // smallStep is how far the clock may be put back without times being due again: a time server

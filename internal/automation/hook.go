@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"eidetic/internal/store"
+	"eidetic/internal/keep/store"
 	"eidetic/internal/webhook"
 )
 

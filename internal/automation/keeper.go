@@ -20,9 +20,9 @@ import (
 	"regexp"
 	"time"
 
+	"eidetic/internal/keep/runqueue"
+	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
-	"eidetic/internal/runqueue"
-	"eidetic/internal/store"
 	"eidetic/internal/tell/history"
 	"eidetic/internal/webhook"
 )

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
-	"eidetic/internal/store"
 )
 
 // Bounds of what is looked at for runs that have ended.

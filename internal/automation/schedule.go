@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"time"
 
-	"eidetic/internal/store"
+	"eidetic/internal/keep/store"
 )
 
 // Bounds of schedules.

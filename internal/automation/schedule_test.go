@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"eidetic/internal/store"
+	"eidetic/internal/keep/store"
 )
 
 // tick lets the schedules look at the clock.

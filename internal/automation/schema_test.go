@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"eidetic/internal/store"
+	"eidetic/internal/keep/store"
 )
 
 // old makes the file of a box of version 1, with one of everything; testdata/automation-1.sql

@@ -27,9 +27,9 @@ import (
 
 	"eidetic/internal/bisection"
 	"eidetic/internal/bisection/revplan"
+	"eidetic/internal/keep/runqueue"
+	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
-	"eidetic/internal/runqueue"
-	"eidetic/internal/store"
 	"eidetic/internal/webhook"
 )
 

@@ -16,8 +16,8 @@ import (
 
 	"eidetic/analysis/bisect"
 	"eidetic/internal/bisection/revplan"
+	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
-	"eidetic/internal/store"
 	"eidetic/internal/testlab"
 )
 

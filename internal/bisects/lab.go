@@ -13,9 +13,9 @@ import (
 
 	"eidetic/internal/bisection"
 	"eidetic/internal/bisection/revplan"
+	"eidetic/internal/keep/runqueue"
+	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
-	"eidetic/internal/runqueue"
-	"eidetic/internal/store"
 )
 
 // queueLab makes trials by runs of the queue. It is a bisection.Lab.

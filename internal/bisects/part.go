@@ -9,9 +9,9 @@ import (
 
 	"eidetic/capture/reel"
 	"eidetic/internal/bisection"
+	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
 	"eidetic/internal/run/experiment"
-	"eidetic/internal/store"
 )
 
 // mostFilms bounds the recordings of each arm that are looked at.

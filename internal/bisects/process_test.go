@@ -25,9 +25,9 @@ import (
 
 	"eidetic/analysis/bisect"
 	"eidetic/internal/bisection"
+	"eidetic/internal/keep/runqueue"
+	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
-	"eidetic/internal/runqueue"
-	"eidetic/internal/store"
 	"eidetic/internal/testlab"
 	"eidetic/internal/webhook"
 )

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"eidetic/internal/credentials"
-	"eidetic/internal/runqueue"
-	"eidetic/internal/store"
+	"eidetic/internal/keep/runqueue"
+	"eidetic/internal/keep/store"
 )
 
 // sending is a change of a request: its token and its body.

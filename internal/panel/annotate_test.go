@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
-	"eidetic/internal/store"
 	"eidetic/internal/tell/report/reporttest"
 )
 

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"eidetic/internal/store"
+	"eidetic/internal/keep/store"
 )
 
 // fakeArchives holds one recording and accepts files that begin with PK.

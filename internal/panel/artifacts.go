@@ -15,7 +15,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/labstack/echo/v4"
 
-	"eidetic/internal/store"
+	"eidetic/internal/keep/store"
 	"eidetic/internal/tell/report"
 )
 

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"eidetic/internal/automation"
-	"eidetic/internal/store"
+	"eidetic/internal/keep/store"
 	"eidetic/internal/tell/report/reporttest"
 	"eidetic/internal/webhook"
 )

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
-	"eidetic/internal/store"
 	"eidetic/internal/tell/compare"
 	"eidetic/internal/tell/report/reporttest"
 )

@@ -13,8 +13,8 @@ import (
 
 	"eidetic/internal/bisection"
 	"eidetic/internal/bisects"
+	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
-	"eidetic/internal/store"
 )
 
 // NewBisect is the response to a request for a bisect.

@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"eidetic/internal/bisects"
+	"eidetic/internal/keep/runqueue"
+	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
-	"eidetic/internal/runqueue"
-	"eidetic/internal/store"
 	"eidetic/internal/testlab"
 	"eidetic/internal/webhook"
 )

@@ -12,7 +12,7 @@ import (
 
 	"eidetic/internal/automation"
 	"eidetic/internal/credentials"
-	"eidetic/internal/store"
+	"eidetic/internal/keep/store"
 	"eidetic/internal/tell/report"
 )
 

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"eidetic/internal/store"
+	"eidetic/internal/keep/store"
 )
 
 // The examples of docs/api.md work and have the documented answers.

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"bytes"
-	"eidetic/internal/store"
+	"eidetic/internal/keep/store"
 	"net/http"
 	"net/http/httptest"
 	"testing"

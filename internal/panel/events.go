@@ -10,9 +10,9 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/labstack/echo/v4"
 
+	"eidetic/internal/keep/runqueue"
+	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
-	"eidetic/internal/runqueue"
-	"eidetic/internal/store"
 )
 
 // Progress is a progress report of a run.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"eidetic/internal/store"
+	"eidetic/internal/keep/store"
 	"eidetic/internal/tell/export"
 )
 

@@ -8,7 +8,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"eidetic/internal/store"
+	"eidetic/internal/keep/store"
 )
 
 // maxFiles bounds the list of a run's files; it suffices for a thousand trials.

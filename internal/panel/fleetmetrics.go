@@ -8,7 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"eidetic/internal/store"
+	"eidetic/internal/keep/store"
 )
 
 // Bounds of what a box can make a scrape long by.

@@ -21,8 +21,8 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"eidetic/capture/reel"
+	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
-	"eidetic/internal/store"
 	"eidetic/internal/tell/frames"
 	"eidetic/internal/tell/report"
 )

@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"eidetic/internal/store"
+	"eidetic/internal/keep/store"
 	"eidetic/internal/tell/report/reporttest"
 )
 

@@ -8,7 +8,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"eidetic/internal/store"
+	"eidetic/internal/keep/store"
 )
 
 func (p *Panel) list(ctx context.Context, in *listInput) (*listBody, error) {

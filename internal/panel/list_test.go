@@ -14,8 +14,8 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
-	"eidetic/internal/store"
 )
 
 // page reads a page of the list: the runs' IDs, and the value of next.

@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"eidetic/internal/automation"
-	"eidetic/internal/store"
+	"eidetic/internal/keep/store"
 )
 
 // metrics registers the numbers of the box for Prometheus. Their labels are states and names of

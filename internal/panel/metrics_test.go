@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
-	"eidetic/internal/store"
+	"eidetic/internal/keep/store"
 )
 
 func TestMetrics(t *testing.T) {

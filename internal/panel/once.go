@@ -15,7 +15,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"eidetic/internal/store"
+	"eidetic/internal/keep/store"
 )
 
 // keyHeader names the header with the key of a request that its client may repeat.

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"eidetic/internal/credentials"
-	"eidetic/internal/runqueue"
-	"eidetic/internal/store"
+	"eidetic/internal/keep/runqueue"
+	"eidetic/internal/keep/store"
 )
 
 // A request that makes something and comes again with its key makes nothing more, and is answered as the first was, without the secret.

@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
-	"eidetic/internal/store"
 	"eidetic/internal/tell/report/reporttest"
 	"eidetic/internal/testlab"
 )

@@ -28,9 +28,9 @@ import (
 	"eidetic/internal/automation"
 	"eidetic/internal/bisects"
 	"eidetic/internal/credentials"
+	"eidetic/internal/keep/runqueue"
+	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
-	"eidetic/internal/runqueue"
-	"eidetic/internal/store"
 	"eidetic/internal/tell/history"
 )
 

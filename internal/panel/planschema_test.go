@@ -12,7 +12,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	diff "github.com/google/go-cmp/cmp"
 
-	"eidetic/internal/store"
+	"eidetic/internal/keep/store"
 )
 
 // update rewrites the schema: go test ./internal/panel -run TestPlanSchema -update

@@ -9,8 +9,8 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"eidetic/internal/keep/store"
 	"eidetic/internal/run/experiment"
-	"eidetic/internal/store"
 )
 
 // ArchiveEdit is a change of a recording.

@@ -12,8 +12,8 @@ import (
 	"eidetic/internal/bisection"
 	"eidetic/internal/bisection/revplan"
 	"eidetic/internal/bisects"
+	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
-	"eidetic/internal/store"
 )
 
 // editable is a panel with a recording in the file shop.wacz and the run 20261121-091400-demo that made one.

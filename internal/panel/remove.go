@@ -8,7 +8,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"eidetic/internal/store"
+	"eidetic/internal/keep/store"
 )
 
 // noSpace is the error text for a full disk.

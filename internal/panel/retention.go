@@ -10,8 +10,8 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"eidetic/internal/retention"
-	"eidetic/internal/store"
+	"eidetic/internal/keep/retention"
+	"eidetic/internal/keep/store"
 )
 
 // Retainer deletes the evidence of old runs.

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"eidetic/internal/retention"
+	"eidetic/internal/keep/retention"
 )
 
 // fakeRetainer would delete one run, whatever the policy is.

@@ -14,8 +14,8 @@ import (
 
 	"eidetic/analysis/filmtest"
 	"eidetic/capture/reel"
+	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
-	"eidetic/internal/store"
 	"eidetic/internal/tell/frames"
 	"eidetic/internal/tell/report"
 	"eidetic/internal/tell/report/reporttest"

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"eidetic/internal/pin"
+	"eidetic/internal/keep/pin"
 )
 
 // elsewhere makes a listener's connections look as if they came from another machine.

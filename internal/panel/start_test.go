@@ -23,9 +23,9 @@ import (
 	diff "github.com/google/go-cmp/cmp"
 	"github.com/labstack/echo/v4"
 
+	"eidetic/internal/keep/runqueue"
+	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
-	"eidetic/internal/runqueue"
-	"eidetic/internal/store"
 )
 
 // fakeRunner stands for the experiment: it makes a run's folder, and ends when the test lets it.

@@ -5,8 +5,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"eidetic/internal/retention"
-	"eidetic/internal/store"
+	"eidetic/internal/keep/retention"
+	"eidetic/internal/keep/store"
 	"eidetic/internal/tell/report/reporttest"
 )
 

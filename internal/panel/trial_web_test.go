@@ -20,8 +20,8 @@ import (
 
 	"eidetic/analysis/filmtest"
 	"eidetic/capture/reel"
+	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
-	"eidetic/internal/store"
 	"eidetic/internal/tell/report"
 	"eidetic/internal/tell/report/reporttest"
 	"eidetic/internal/testlab"

@@ -44,12 +44,12 @@ func TestRules(t *testing.T) {
 			"netlab/bench/main.go":   `package main; import "eidetic/netlab/netlabtest"`,
 		}, []string{"netlabtest outside"}},
 		{"test libraries", map[string]string{
-			"netlab/a.go":                 `package netlab; import "net/http/httptest"`,
-			"netlab/a_test.go":            `package netlab; import "net/http/httptest"`,
-			"netlab/netlabtest/n.go":      `package netlabtest; import "net/http/httptest"`,
-			"internal/run/isolate/iso.go": `package isolate; import "net/http"`,
-			"internal/store/doc.go":       `package store; import _ "go.uber.org/goleak"`,
-			"internal/store/x_test.go":    `package store; import _ "go.uber.org/goleak"`,
+			"netlab/a.go":                   `package netlab; import "net/http/httptest"`,
+			"netlab/a_test.go":              `package netlab; import "net/http/httptest"`,
+			"netlab/netlabtest/n.go":        `package netlabtest; import "net/http/httptest"`,
+			"internal/run/isolate/iso.go":   `package isolate; import "net/http"`,
+			"internal/keep/store/doc.go":    `package store; import _ "go.uber.org/goleak"`,
+			"internal/keep/store/x_test.go": `package store; import _ "go.uber.org/goleak"`,
 		}, []string{"goleak outside", "httptest outside"}},
 		{"package comments", map[string]string{
 			"a/a.go":      "// Package a is good.\npackage a",
@@ -92,10 +92,10 @@ func f() { m := 0; m++; n++; table["b"] = 2; var errX error; errX = nil; _, _ = 
 			"internal/testlab/testlab.go": "package testlab\nfunc f(t *testing.T) { t.Skipf(``) }",
 		}, []string{"Skip"}},
 		{"typed records", map[string]string{
-			"internal/lab/a.go":      "package lab\ntype A struct { M map[string]any }\ntype b struct { M map[string]any }\ntype C map[string]string",
-			"internal/lab/a_test.go": "package lab\ntype D struct { M map[string]any }",
-			"internal/store/a.go":    "package store\ntype E struct { F []struct{ M map[string]interface{} } }",
-			"netlab/a.go":            "package netlab\ntype F struct { M map[string]any }",
+			"internal/lab/a.go":        "package lab\ntype A struct { M map[string]any }\ntype b struct { M map[string]any }\ntype C map[string]string",
+			"internal/lab/a_test.go":   "package lab\ntype D struct { M map[string]any }",
+			"internal/keep/store/a.go": "package store\ntype E struct { F []struct{ M map[string]interface{} } }",
+			"netlab/a.go":              "package netlab\ntype F struct { M map[string]any }",
 		}, []string{"A has a map", "E has a map"}},
 		{"short lines", map[string]string{
 			"a/a.go":      "package a\nvar a = 1" + strings.Repeat(" + 1", 40) + "\nvar b = f(" + strings.Repeat("1, ", 40) + "`" + strings.Repeat("x", 60) + "`)\n",

@@ -136,7 +136,7 @@ func wellKnown(d *ast.FuncDecl) bool {
 // checkTyped finds map[string]any in exported types of the packages that define the product's records.
 func checkTyped(t *Tree) (found []Violation) {
 	for _, g := range t.GoFiles {
-		if g.Test || !slices.Contains([]string{"internal/lab", "internal/store", "internal/run/execute"}, g.Dir) {
+		if g.Test || !slices.Contains([]string{"internal/lab", "internal/keep/store", "internal/run/execute"}, g.Dir) {
 			continue
 		}
 		for _, decl := range g.AST.Decls {

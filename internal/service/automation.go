@@ -8,11 +8,11 @@ import (
 
 	"eidetic/internal/automation"
 	"eidetic/internal/bisects"
+	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
 	"eidetic/internal/panel"
 	"eidetic/internal/run/execute"
 	"eidetic/internal/run/sandbox"
-	"eidetic/internal/store"
 	"eidetic/internal/webhook"
 )
 

@@ -11,9 +11,9 @@ import (
 	"testing"
 
 	"eidetic/internal/automation"
+	"eidetic/internal/keep/runqueue"
+	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
-	"eidetic/internal/runqueue"
-	"eidetic/internal/store"
 )
 
 // newKeeper opens what a service in the folder does by itself.

@@ -17,11 +17,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	"eidetic/internal/automation"
-	"eidetic/internal/backup"
 	"eidetic/internal/credentials"
+	"eidetic/internal/keep/backup"
+	"eidetic/internal/keep/redact"
+	"eidetic/internal/keep/store"
 	"eidetic/internal/panel"
-	"eidetic/internal/redact"
-	"eidetic/internal/store"
 )
 
 // backups lets the panel write the box into one file, and put such a file in its place.

@@ -14,12 +14,12 @@ import (
 	"time"
 
 	"eidetic/internal/automation"
-	"eidetic/internal/backup"
 	"eidetic/internal/credentials"
+	"eidetic/internal/keep/backup"
+	"eidetic/internal/keep/runqueue"
+	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
 	"eidetic/internal/panel"
-	"eidetic/internal/runqueue"
-	"eidetic/internal/store"
 	"eidetic/internal/webhook"
 )
 

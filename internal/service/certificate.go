@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"eidetic/internal/keep/pin"
 	"eidetic/internal/panel"
-	"eidetic/internal/pin"
 )
 
 // Certificate returns the panel's certificate, which is made once and kept in the data

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"testing"
 
+	"eidetic/internal/keep/runqueue"
+	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
 	"eidetic/internal/run/execute"
-	"eidetic/internal/runqueue"
-	"eidetic/internal/store"
 	"eidetic/internal/tell/report"
 )
 

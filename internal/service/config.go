@@ -13,7 +13,7 @@ import (
 
 	"eidetic/image/box"
 	"eidetic/internal/fleet"
-	"eidetic/internal/retention"
+	"eidetic/internal/keep/retention"
 	"eidetic/internal/run/sandbox"
 	"eidetic/netlab/archive"
 

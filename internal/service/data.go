@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"eidetic/internal/store"
+	"eidetic/internal/keep/store"
 )
 
 // DataFolder makes the data folder and returns its path. A service of systemd that

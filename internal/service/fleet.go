@@ -20,11 +20,11 @@ import (
 	"eidetic/internal/base/programs"
 	"eidetic/internal/fleet"
 	"eidetic/internal/fleet/member"
+	"eidetic/internal/keep/runqueue"
+	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
 	"eidetic/internal/panel"
 	"eidetic/internal/run/execute"
-	"eidetic/internal/runqueue"
-	"eidetic/internal/store"
 )
 
 // FleetDir is the folder of the box's place in a fleet, below the data folder.

@@ -5,9 +5,9 @@ import (
 	"log/slog"
 	"time"
 
+	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
 	"eidetic/internal/run/execute"
-	"eidetic/internal/store"
 )
 
 // resumeJobs puts runs that were in progress when the last process ended back into the queue, at

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
-	"eidetic/internal/store"
 )
 
 // After a kill -9, the runs that were in progress are first in the queue again; those that cannot go

@@ -16,10 +16,10 @@ import (
 	"eidetic/internal/automation"
 	"eidetic/internal/bisects"
 	"eidetic/internal/credentials"
+	"eidetic/internal/keep/retention"
+	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
 	"eidetic/internal/panel"
-	"eidetic/internal/retention"
-	"eidetic/internal/store"
 )
 
 const (

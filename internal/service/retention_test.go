@@ -12,11 +12,11 @@ import (
 
 	"eidetic/internal/automation"
 	"eidetic/internal/credentials"
+	"eidetic/internal/keep/retention"
+	"eidetic/internal/keep/runqueue"
+	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
 	"eidetic/internal/panel"
-	"eidetic/internal/retention"
-	"eidetic/internal/runqueue"
-	"eidetic/internal/store"
 	"eidetic/internal/testlab"
 	"eidetic/internal/webhook"
 )

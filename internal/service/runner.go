@@ -11,11 +11,11 @@ import (
 	"strings"
 	"time"
 
+	"eidetic/internal/keep/runqueue"
+	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
 	"eidetic/internal/run/execute"
 	"eidetic/internal/run/experiment"
-	"eidetic/internal/runqueue"
-	"eidetic/internal/store"
 	"eidetic/systemd"
 )
 

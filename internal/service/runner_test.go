@@ -8,11 +8,11 @@ import (
 	"testing"
 	"time"
 
+	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
 	"eidetic/internal/panel"
 	"eidetic/internal/run/execute"
 	"eidetic/internal/run/seat"
-	"eidetic/internal/store"
 	"eidetic/systemd"
 
 	"github.com/google/go-cmp/cmp"

@@ -14,10 +14,10 @@ import (
 	"eidetic/internal/automation"
 	"eidetic/internal/base/yamlguard"
 	"eidetic/internal/bisects"
+	"eidetic/internal/keep/redact"
+	"eidetic/internal/keep/store"
+	"eidetic/internal/keep/support"
 	"eidetic/internal/panel"
-	"eidetic/internal/redact"
-	"eidetic/internal/store"
-	"eidetic/internal/support"
 )
 
 // supporter makes support bundles; it implements [panel.Supporter].

@@ -18,11 +18,11 @@ import (
 	"eidetic/internal/bisects"
 	"eidetic/internal/credentials"
 	"eidetic/internal/doctor"
+	"eidetic/internal/keep/runqueue"
+	"eidetic/internal/keep/store"
+	"eidetic/internal/keep/support"
 	"eidetic/internal/lab"
 	"eidetic/internal/panel"
-	"eidetic/internal/runqueue"
-	"eidetic/internal/store"
-	"eidetic/internal/support"
 	"eidetic/internal/webhook"
 )
 

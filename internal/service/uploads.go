@@ -14,9 +14,9 @@ import (
 	"strings"
 
 	"eidetic/internal/base/atomicfile"
+	"eidetic/internal/keep/store"
 	"eidetic/internal/panel"
 	"eidetic/internal/run/inspect"
-	"eidetic/internal/store"
 )
 
 // UploadsDir is the folder of the uploaded recordings, below the data folder.

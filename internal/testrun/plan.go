@@ -59,7 +59,7 @@ func fileTools() []string {
 // after another behind the booted image, beside the unit tests.
 func companions() []string {
 	return []string{
-		"netlab/replay/conformance", "internal/samplesite", "internal/store", "netlab/archive/fulldisk", "netlab/ra",
+		"netlab/replay/conformance", "internal/samplesite", "internal/keep/store", "netlab/archive/fulldisk", "netlab/ra",
 	}
 }
 

@@ -9,8 +9,8 @@ import (
 	"strconv"
 
 	"eidetic/internal/automation"
+	"eidetic/internal/keep/store"
 	"eidetic/internal/panel"
-	"eidetic/internal/store"
 )
 
 // maxWorkflow bounds a workflow with the files of its plan.

@@ -23,9 +23,9 @@ import (
 	"strings"
 	"time"
 
+	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
 	"eidetic/internal/panel"
-	"eidetic/internal/store"
 	"eidetic/internal/tell/report"
 )
 

@@ -6,7 +6,7 @@ import (
 	"net/url"
 	"strconv"
 
-	"eidetic/internal/store"
+	"eidetic/internal/keep/store"
 )
 
 // Export says what is wanted of a run.

@@ -16,8 +16,8 @@ import (
 	"strings"
 	"time"
 
+	"eidetic/internal/keep/store"
 	"eidetic/internal/panel"
-	"eidetic/internal/store"
 	"eidetic/internal/tell/report"
 )
 

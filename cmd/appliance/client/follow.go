@@ -13,9 +13,9 @@ import (
 	"net/url"
 	"time"
 
+	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
 	"eidetic/internal/panel"
-	"eidetic/internal/store"
 )
 
 // Event is one piece of news of a run that is followed.

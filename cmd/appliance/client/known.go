@@ -14,7 +14,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"eidetic/internal/pin"
+	"eidetic/internal/keep/pin"
 )
 
 // Trust says by what a box is known again whose certificate no authority vouches for, which

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"eidetic/internal/pin"
+	"eidetic/internal/keep/pin"
 )
 
 // secureBox answers the health over TLS with a certificate of its own.

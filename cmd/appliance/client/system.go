@@ -6,8 +6,8 @@ import (
 	"strconv"
 
 	"context"
+	"eidetic/internal/keep/retention"
 	"eidetic/internal/panel"
-	"eidetic/internal/retention"
 	"errors"
 	"io"
 	"net/http"

@@ -3,9 +3,9 @@ package client
 import (
 	"eidetic/internal/automation"
 	"eidetic/internal/credentials"
+	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
 	"eidetic/internal/panel"
-	"eidetic/internal/store"
 )
 
 // The types that come over REST, under names that programs outside this module may use: Go

@@ -21,7 +21,7 @@ import (
 
 	"eidetic/internal/fleet"
 	"eidetic/internal/fleet/blob"
-	"eidetic/internal/pin"
+	"eidetic/internal/keep/pin"
 )
 
 // Part is a part of the fake head.

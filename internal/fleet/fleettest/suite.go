@@ -19,8 +19,8 @@ import (
 
 	"eidetic/internal/fleet"
 	"eidetic/internal/fleet/blob"
-	"eidetic/internal/pin"
-	"eidetic/internal/store"
+	"eidetic/internal/keep/pin"
+	"eidetic/internal/keep/store"
 )
 
 // Suite is what boxes rely on, of any head: in go ways to prepare one that is empty, out come failed tests. [Head] passes it, and

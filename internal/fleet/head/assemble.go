@@ -14,9 +14,9 @@ import (
 	"strings"
 	"time"
 
+	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
 	"eidetic/internal/run/execute"
-	"eidetic/internal/store"
 	"eidetic/internal/tell/report"
 )
 

@@ -14,9 +14,9 @@ import (
 	"eidetic/internal/fleet"
 	"eidetic/internal/fleet/blob"
 	"eidetic/internal/fleet/ledger"
-	"eidetic/internal/pin"
-	"eidetic/internal/runqueue"
-	"eidetic/internal/store"
+	"eidetic/internal/keep/pin"
+	"eidetic/internal/keep/runqueue"
+	"eidetic/internal/keep/store"
 )
 
 // Bounds of what a box sends.

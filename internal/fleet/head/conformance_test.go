@@ -8,8 +8,8 @@ import (
 	"eidetic/internal/fleet"
 	"eidetic/internal/fleet/fleettest"
 	"eidetic/internal/fleet/ledger"
+	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
-	"eidetic/internal/store"
 	"eidetic/internal/tell/report/reporttest"
 )
 

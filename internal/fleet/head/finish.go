@@ -13,8 +13,8 @@ import (
 	"eidetic/internal/fleet/blob"
 	"eidetic/internal/fleet/ledger"
 	"eidetic/internal/fleet/metrology"
+	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
-	"eidetic/internal/store"
 )
 
 // assemble is the ledger's: it makes the run of parts that have all ended, keeps its files as blobs, and moves its folder into the

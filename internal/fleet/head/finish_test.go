@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"eidetic/internal/store"
+	"eidetic/internal/keep/store"
 	"eidetic/internal/tell/report/reporttest"
 )
 

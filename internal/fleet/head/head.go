@@ -30,9 +30,9 @@ import (
 
 	"eidetic/internal/fleet/blob"
 	"eidetic/internal/fleet/ledger"
+	"eidetic/internal/keep/runqueue"
+	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
-	"eidetic/internal/runqueue"
-	"eidetic/internal/store"
 )
 
 // Config is what a head is made of.

@@ -13,8 +13,8 @@ import (
 	"eidetic/internal/fleet"
 	"eidetic/internal/fleet/blob"
 	"eidetic/internal/fleet/ledger"
-	"eidetic/internal/runqueue"
-	"eidetic/internal/store"
+	"eidetic/internal/keep/runqueue"
+	"eidetic/internal/keep/store"
 )
 
 const (

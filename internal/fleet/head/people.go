@@ -14,9 +14,9 @@ import (
 	"eidetic/internal/fleet"
 	"eidetic/internal/fleet/ledger"
 	"eidetic/internal/fleet/metrology"
+	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
 	"eidetic/internal/panel"
-	"eidetic/internal/store"
 )
 
 // codeValid is how long a box can join by a code.

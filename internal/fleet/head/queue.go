@@ -17,9 +17,9 @@ import (
 
 	"eidetic/internal/fleet"
 	"eidetic/internal/fleet/ledger"
+	"eidetic/internal/keep/runqueue"
+	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
-	"eidetic/internal/runqueue"
-	"eidetic/internal/store"
 )
 
 // Bounds of what is asked for and listed at once.

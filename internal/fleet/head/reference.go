@@ -13,8 +13,8 @@ import (
 	"eidetic/internal/fleet"
 	"eidetic/internal/fleet/ledger"
 	"eidetic/internal/fleet/metrology"
+	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
-	"eidetic/internal/store"
 )
 
 const (

@@ -11,7 +11,7 @@ import (
 
 	"eidetic/internal/fleet"
 	"eidetic/internal/fleet/ledger"
-	"eidetic/internal/store"
+	"eidetic/internal/keep/store"
 )
 
 const (

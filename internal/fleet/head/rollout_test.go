@@ -16,10 +16,10 @@ import (
 	"time"
 
 	"eidetic/internal/fleet"
+	"eidetic/internal/keep/pin"
+	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
 	"eidetic/internal/panel"
-	"eidetic/internal/pin"
-	"eidetic/internal/store"
 )
 
 // A good update goes to one box after the other, each with the reference before and after; what has no updater is skipped.

@@ -12,7 +12,7 @@ import (
 	"eidetic/internal/fleet"
 	"eidetic/internal/fleet/ledger"
 	"eidetic/internal/fleet/metrology"
-	"eidetic/internal/store"
+	"eidetic/internal/keep/store"
 )
 
 // turn is one look at the box whose turn it is in a rollout. step changes the rollout in memory; the caller keeps it.

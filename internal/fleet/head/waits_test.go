@@ -9,9 +9,9 @@ import (
 
 	"eidetic/internal/fleet"
 	"eidetic/internal/fleet/ledger"
+	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
 	"eidetic/internal/panel"
-	"eidetic/internal/store"
 )
 
 func TestWhyAPartWaits(t *testing.T) {

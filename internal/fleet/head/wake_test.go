@@ -13,8 +13,8 @@ import (
 	"eidetic/internal/fleet"
 	"eidetic/internal/fleet/blob"
 	"eidetic/internal/fleet/ledger"
+	"eidetic/internal/keep/pin"
 	"eidetic/internal/lab"
-	"eidetic/internal/pin"
 )
 
 // boxWith is a box with one device that is ready.

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"eidetic/internal/fleet"
-	"eidetic/internal/store"
+	"eidetic/internal/keep/store"
 )
 
 // A part is claimed, renewed and ended by one box, and nobody can take it from the box meanwhile.

@@ -15,7 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/riverqueue/river/riverdriver"
 
-	"eidetic/internal/store"
+	"eidetic/internal/keep/store"
 )
 
 // querier is a database or a transaction of it.

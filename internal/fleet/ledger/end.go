@@ -10,7 +10,7 @@ import (
 	"github.com/riverqueue/river/rivertype"
 
 	"eidetic/internal/fleet"
-	"eidetic/internal/store"
+	"eidetic/internal/keep/store"
 )
 
 // giveBack ends an attempt, and puts the part back at its place in the queue, or ends it if it was tried often enough.

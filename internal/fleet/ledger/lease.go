@@ -14,7 +14,7 @@ import (
 	"github.com/riverqueue/river/rivertype"
 
 	"eidetic/internal/fleet"
-	"eidetic/internal/store"
+	"eidetic/internal/keep/store"
 )
 
 // Lease is the right of a box to carry out a part.

@@ -17,7 +17,7 @@ import (
 	"github.com/riverqueue/river/riverdriver/riversqlite"
 
 	"eidetic/internal/fleet"
-	"eidetic/internal/store"
+	"eidetic/internal/keep/store"
 )
 
 // Errors that callers branch on, besides those of package store.

@@ -14,7 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"eidetic/internal/fleet"
-	"eidetic/internal/store"
+	"eidetic/internal/keep/store"
 )
 
 // model is what boxes and people have done, and what they were told.

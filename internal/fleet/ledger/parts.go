@@ -7,7 +7,7 @@ import (
 	"fmt"
 
 	"eidetic/internal/fleet"
-	"eidetic/internal/store"
+	"eidetic/internal/keep/store"
 )
 
 // Files lists what the attempt that ended a part handed in, or the present attempt so far.

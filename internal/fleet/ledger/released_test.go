@@ -12,7 +12,7 @@ import (
 
 	"eidetic/internal/fleet"
 	"eidetic/internal/fleet/ledger/pgtest"
-	"eidetic/internal/store"
+	"eidetic/internal/keep/store"
 )
 
 // update writes the databases of the present version to testdata: do so before a release, under the version's name.

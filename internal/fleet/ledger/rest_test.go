@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"eidetic/internal/fleet"
-	"eidetic/internal/store"
+	"eidetic/internal/keep/store"
 	"eidetic/internal/testlab"
 )
 

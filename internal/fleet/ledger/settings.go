@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"eidetic/internal/fleet"
-	"eidetic/internal/store"
+	"eidetic/internal/keep/store"
 )
 
 // maxSetting bounds a setting.

@@ -10,8 +10,8 @@ import (
 
 	"eidetic/internal/fleet"
 	"eidetic/internal/fleet/ledger/pgtest"
+	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
-	"eidetic/internal/store"
 	"eidetic/internal/testlab"
 )
 

@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"eidetic/internal/fleet"
-	"eidetic/internal/store"
+	"eidetic/internal/keep/store"
 )
 
 // mostWants bounds the files that a box is told of at once.

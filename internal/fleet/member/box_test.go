@@ -16,9 +16,9 @@ import (
 
 	"eidetic/internal/fleet"
 	"eidetic/internal/fleet/fleettest"
+	"eidetic/internal/keep/runqueue"
+	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
-	"eidetic/internal/runqueue"
-	"eidetic/internal/store"
 	"eidetic/internal/testlab"
 )
 

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"eidetic/internal/fleet"
-	"eidetic/internal/pin"
+	"eidetic/internal/keep/pin"
 )
 
 // Client calls a head. It trusts the certificate with the pinned fingerprint and no other, whoever vouches for it, and

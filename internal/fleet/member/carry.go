@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"eidetic/internal/fleet"
-	"eidetic/internal/runqueue"
-	"eidetic/internal/store"
+	"eidetic/internal/keep/runqueue"
+	"eidetic/internal/keep/store"
 )
 
 // returned says why the box gives a part back.

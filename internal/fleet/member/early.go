@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"eidetic/internal/fleet"
+	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
-	"eidetic/internal/store"
 )
 
 // early hands in whole trials while a run goes on, so that a box that vanishes leaves what it had. It is best effort: what

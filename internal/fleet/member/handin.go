@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"eidetic/internal/fleet"
+	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
-	"eidetic/internal/store"
 )
 
 // digested is what a file had when it was read.

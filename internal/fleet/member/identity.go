@@ -12,8 +12,8 @@ import (
 
 	"eidetic/internal/base/atomicfile"
 	"eidetic/internal/fleet"
-	"eidetic/internal/pin"
-	"eidetic/internal/store"
+	"eidetic/internal/keep/pin"
+	"eidetic/internal/keep/store"
 )
 
 // Identity is what the box keeps of its head: member.json.

@@ -14,7 +14,7 @@ import (
 
 	"eidetic/internal/base/atomicfile"
 	"eidetic/internal/fleet"
-	"eidetic/internal/store"
+	"eidetic/internal/keep/store"
 )
 
 const (

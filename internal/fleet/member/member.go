@@ -22,9 +22,9 @@ import (
 	"time"
 
 	"eidetic/internal/fleet"
+	"eidetic/internal/keep/runqueue"
+	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
-	"eidetic/internal/runqueue"
-	"eidetic/internal/store"
 )
 
 // Archives are the recordings of the box.

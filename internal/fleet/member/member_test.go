@@ -15,8 +15,8 @@ import (
 
 	"eidetic/internal/fleet"
 	"eidetic/internal/fleet/fleettest"
+	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
-	"eidetic/internal/store"
 )
 
 // checkWhole checks that a part was ended once, as done, with all files of all trials.

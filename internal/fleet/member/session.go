@@ -15,7 +15,7 @@ import (
 
 	"eidetic/internal/base/atomicfile"
 	"eidetic/internal/fleet"
-	"eidetic/internal/store"
+	"eidetic/internal/keep/store"
 )
 
 // session is the box's work for one head.

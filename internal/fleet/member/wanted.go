@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"eidetic/internal/fleet"
-	"eidetic/internal/store"
+	"eidetic/internal/keep/store"
 )
 
 // wishes are the files that stayed on the box and that somebody wants.

@@ -20,8 +20,8 @@ import (
 	"time"
 
 	"eidetic/analysis/stats"
+	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
-	"eidetic/internal/store"
 )
 
 // Reading is what one run of the reference says of a box and its device.

@@ -9,7 +9,7 @@ import (
 
 	"eidetic/internal/fleet"
 	"eidetic/internal/fleet/member"
-	"eidetic/internal/store"
+	"eidetic/internal/keep/store"
 )
 
 // errNoAnswer is what a box has of a call that was dropped or is late.

@@ -16,10 +16,10 @@ import (
 	"eidetic/internal/fleet/blob"
 	"eidetic/internal/fleet/head"
 	"eidetic/internal/fleet/ledger"
+	"eidetic/internal/keep/pin"
+	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
 	"eidetic/internal/panel"
-	"eidetic/internal/pin"
-	"eidetic/internal/store"
 )
 
 // serving is a head that boxes can call.

@@ -19,8 +19,8 @@ import (
 
 	"eidetic/internal/fleet"
 	"eidetic/internal/fleet/member"
+	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
-	"eidetic/internal/store"
 )
 
 // Options are the sizes of a simulation.

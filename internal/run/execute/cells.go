@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
-	"eidetic/internal/store"
 	"eidetic/internal/tell/report"
 	"eidetic/internal/tell/verdict"
 	"eidetic/netlab/archive"

@@ -9,9 +9,9 @@ import (
 	"path/filepath"
 	"slices"
 
+	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
 	"eidetic/internal/run/experiment"
-	"eidetic/internal/store"
 	"eidetic/internal/tell/report"
 	"eidetic/internal/tell/verdict"
 )

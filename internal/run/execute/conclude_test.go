@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
-	"eidetic/internal/store"
 	"eidetic/internal/tell/report"
 	"eidetic/internal/tell/report/reporttest"
 )

@@ -21,12 +21,12 @@ import (
 
 	"eidetic/analysis/measure"
 	"eidetic/analysis/stats"
+	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
 	"eidetic/internal/run/device"
 	"eidetic/internal/run/experiment"
 	"eidetic/internal/run/inspect"
 	"eidetic/internal/run/journey"
-	"eidetic/internal/store"
 	"eidetic/internal/tell/report"
 	"eidetic/internal/tell/verdict"
 	"eidetic/netlab"

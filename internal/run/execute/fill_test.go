@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
-	"eidetic/internal/store"
 	"eidetic/internal/tell/report"
 	"eidetic/netlab/archive"
 )

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"eidetic/analysis/measure"
+	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
-	"eidetic/internal/store"
 	"eidetic/netlab/link"
 	"eidetic/netlab/replay"
 	"eidetic/netlab/replay/match"

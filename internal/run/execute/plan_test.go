@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
-	"eidetic/internal/store"
 )
 
 // good is a plan that asks for the least possible.

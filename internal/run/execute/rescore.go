@@ -8,10 +8,10 @@ import (
 	"path/filepath"
 
 	"eidetic/analysis/measure"
+	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
 	"eidetic/internal/run/experiment"
 	"eidetic/internal/run/journey"
-	"eidetic/internal/store"
 )
 
 // Rescored is a trial of an earlier run, judged again by the ends of another plan.

@@ -11,8 +11,8 @@ import (
 	"slices"
 	"time"
 
+	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
-	"eidetic/internal/store"
 	"eidetic/netlab/archive"
 )
 

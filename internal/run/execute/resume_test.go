@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
-	"eidetic/internal/store"
 )
 
 // goingOn makes the execution that goes on with a run that cut made.

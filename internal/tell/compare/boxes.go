@@ -7,8 +7,8 @@ import (
 	"eidetic/analysis/stats"
 	"eidetic/internal/fleet"
 	"eidetic/internal/fleet/metrology"
+	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
-	"eidetic/internal/store"
 )
 
 // Adjusted says how the numbers of a run were adjusted to those of another box.

@@ -9,8 +9,8 @@ import (
 	"fmt"
 	"math"
 
+	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
-	"eidetic/internal/store"
 	"eidetic/internal/tell/history"
 	"eidetic/internal/tell/verdict"
 )

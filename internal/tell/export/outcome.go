@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"strings"
 
+	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
-	"eidetic/internal/store"
 )
 
 // check is one question of a run with its answer, as a build server's test is.

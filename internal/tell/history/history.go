@@ -17,8 +17,8 @@ import (
 
 	"eidetic/analysis/change"
 	"eidetic/analysis/stats"
+	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
-	"eidetic/internal/store"
 )
 
 const (

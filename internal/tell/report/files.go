@@ -12,8 +12,8 @@ import (
 	"path"
 	"path/filepath"
 
+	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
-	"eidetic/internal/store"
 )
 
 // artifact is a file of a trial that the page links to.

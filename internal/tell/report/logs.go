@@ -5,8 +5,8 @@ import (
 	"io"
 	"os"
 
+	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
-	"eidetic/internal/store"
 )
 
 // maxLines bounds the lines of one trial's replay log in the report. Further lines are

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
-	"eidetic/internal/store"
 )
 
 func troubleOf(run *lab.Run) string {

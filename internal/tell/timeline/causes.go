@@ -7,8 +7,8 @@ import (
 	"os"
 
 	"eidetic/analysis/trace"
+	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
-	"eidetic/internal/store"
 )
 
 // WorkFile has the self time of a traced trial's browser, and WorkRole is its role.

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"eidetic/analysis/trace"
+	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
-	"eidetic/internal/store"
 )
 
 // Bounds of what is read of one trial.

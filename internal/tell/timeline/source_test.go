@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"eidetic/analysis/trace"
+	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
-	"eidetic/internal/store"
 	"eidetic/internal/tell/report/reporttest"
 )
 

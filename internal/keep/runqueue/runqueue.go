@@ -16,8 +16,8 @@ import (
 	"sync"
 	"time"
 
+	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
-	"eidetic/internal/store"
 )
 
 // Runner carries out runs.

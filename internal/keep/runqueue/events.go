@@ -8,7 +8,7 @@ import (
 	"strings"
 	"sync"
 
-	"eidetic/internal/store"
+	"eidetic/internal/keep/store"
 )
 
 // Progress is news of a run.

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"eidetic/internal/redact"
+	"eidetic/internal/keep/redact"
 )
 
 func TestBundle(t *testing.T) {

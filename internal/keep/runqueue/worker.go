@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"eidetic/internal/store"
+	"eidetic/internal/keep/store"
 )
 
 // worker takes jobs from the queue, one of each device at a time.

@@ -18,7 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"eidetic/internal/redact"
+	"eidetic/internal/keep/redact"
 )
 
 // maxText bounds each text of a bundle.

@@ -10,7 +10,7 @@ import (
 
 // The example of report.json in docs/formats/run-folder.md has exactly the fields of Report.
 func TestDocumentedReport(t *testing.T) {
-	doc, err := os.ReadFile("../../docs/formats/run-folder.md")
+	doc, err := os.ReadFile("../../../docs/formats/run-folder.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
--- The index as of 9e7376b (git show 9e7376b:internal/store/index.go).
+-- The index as of 9e7376b (git show 9e7376b:internal/keep/store/index.go).
 CREATE TABLE runs (
 	id     TEXT PRIMARY KEY,
 	wall   INTEGER NOT NULL, -- Unix ns

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"eidetic/internal/store"
+	"eidetic/internal/keep/store"
 )
 
 // runs lists the runs of progress in order, with how they are.

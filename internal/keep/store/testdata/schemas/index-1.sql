@@ -1,4 +1,4 @@
--- The index as of e93f01f (git show e93f01f:internal/store/index.go).
+-- The index as of e93f01f (git show e93f01f:internal/keep/store/index.go).
 CREATE TABLE runs (
 	id    TEXT PRIMARY KEY,
 	wall  INTEGER NOT NULL, -- Unix ns

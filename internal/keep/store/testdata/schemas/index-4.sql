@@ -1,4 +1,4 @@
--- The index as of ac8af8e (git show ac8af8e:internal/store/index.go).
+-- The index as of 88c540c (git show 88c540c:internal/keep/store/index.go).
 CREATE TABLE runs (
 	id     TEXT PRIMARY KEY,
 	wall   INTEGER NOT NULL, -- Unix ns
@@ -15,4 +15,4 @@ CREATE TABLE runs (
 ) STRICT;
 CREATE INDEX runs_by_wall ON runs (wall DESC, id DESC);
 CREATE INDEX runs_by_series ON runs (series, wall DESC, id DESC);
-PRAGMA user_version = 3;
+PRAGMA user_version = 4;

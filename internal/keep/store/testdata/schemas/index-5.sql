@@ -1,4 +1,4 @@
--- The index as of 88c540c (git show 88c540c:internal/store/index.go).
+-- The index as of 4e964b9 (git show 4e964b9:internal/keep/store/index.go).
 CREATE TABLE runs (
 	id     TEXT PRIMARY KEY,
 	wall   INTEGER NOT NULL, -- Unix ns
@@ -10,9 +10,10 @@ CREATE TABLE runs (
 	page   TEXT NOT NULL,
 	link   TEXT NOT NULL,
 	device TEXT NOT NULL,
+	browser TEXT NOT NULL,
 	entry  TEXT NOT NULL,    -- JSON of Entry
 	past   TEXT NOT NULL     -- JSON of Past, or ''
 ) STRICT;
 CREATE INDEX runs_by_wall ON runs (wall DESC, id DESC);
 CREATE INDEX runs_by_series ON runs (series, wall DESC, id DESC);
-PRAGMA user_version = 4;
+PRAGMA user_version = 5;
