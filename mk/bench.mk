@@ -37,7 +37,7 @@ bench-truth: ## Measure false alarms, power and intervals of our rule and others
 .PHONY: bench-real-bisect
 bench-real-bisect: ## Bisect a real delay of the sample page among 64 revisions (half an hour; can be resumed; BISECT_FLAGS="-delay 50")
 	@scripts/deps.sh demo bench
-	go run ./internal/bisection/bench $(BISECT_FLAGS)
+	go run ./internal/box/bisection/bench $(BISECT_FLAGS)
 
 .PHONY: bench-causes
 bench-causes: ## Name known causes from the browser's traces in real experiments (hours; can be resumed; CAUSES_FLAGS="-pairs 10 -experiments 1 -equal 1")

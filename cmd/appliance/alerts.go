@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"eidetic/cmd/appliance/client"
-	"eidetic/internal/automation"
+	"eidetic/internal/box/automation"
 	"eidetic/internal/lab"
 )
 

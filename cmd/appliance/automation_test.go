@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"eidetic/internal/box/webhook"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
-	"eidetic/internal/webhook"
 )
 
 // commandsOf runs commands for a box.

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/term"
 
 	"eidetic/internal/base/atomicfile"
+	"eidetic/internal/box/service"
 	"eidetic/internal/keep/backup"
-	"eidetic/internal/service"
 )
 
 // BackupCmd writes all that a box keeps into one file.

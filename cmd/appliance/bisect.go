@@ -16,7 +16,7 @@ import (
 	"eidetic/analysis/bisect"
 	"eidetic/cmd/appliance/client"
 	"eidetic/internal/base/atomicfile"
-	"eidetic/internal/bisection"
+	"eidetic/internal/box/bisection"
 )
 
 // BisectCmd finds the revision that changed a number.

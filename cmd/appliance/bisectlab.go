@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 
 	"eidetic/cmd/appliance/client"
-	"eidetic/internal/bisection"
-	"eidetic/internal/doctor"
+	"eidetic/internal/box/bisection"
+	"eidetic/internal/box/doctor"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
 	"eidetic/internal/run/execute"

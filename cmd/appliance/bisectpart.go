@@ -5,8 +5,8 @@ import (
 	"path/filepath"
 
 	"eidetic/analysis/bisect"
-	"eidetic/internal/bisection"
-	"eidetic/internal/bisects"
+	"eidetic/internal/box/bisection"
+	"eidetic/internal/box/bisects"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/run/experiment"
 )

@@ -11,7 +11,7 @@ import (
 	"eidetic/analysis/bisect"
 	"eidetic/analysis/filmtest"
 	"eidetic/capture/reel"
-	"eidetic/internal/bisection"
+	"eidetic/internal/box/bisection"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
 	"eidetic/internal/run/experiment"

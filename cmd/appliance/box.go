@@ -16,7 +16,7 @@ import (
 
 	"eidetic/control/gadget"
 	"eidetic/image/box"
-	"eidetic/internal/service"
+	"eidetic/internal/box/service"
 	"eidetic/systemd"
 )
 

@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"eidetic/cmd/appliance/client"
+	"eidetic/internal/box/service"
 	"eidetic/internal/keep/pin"
-	"eidetic/internal/service"
 )
 
 // boxFlags say which box a command talks to, and by what they know each other.

@@ -8,7 +8,7 @@ import (
 	"os"
 	"text/tabwriter"
 
-	"eidetic/internal/doctor"
+	"eidetic/internal/box/doctor"
 )
 
 // DoctorCmd says what this machine can do, and what to do about the rest.

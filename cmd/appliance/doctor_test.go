@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"eidetic/internal/doctor"
+	"eidetic/internal/box/doctor"
 	"eidetic/internal/testlab"
 )
 

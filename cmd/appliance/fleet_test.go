@@ -14,10 +14,10 @@ import (
 	"testing"
 	"time"
 
+	"eidetic/internal/box/service"
 	"eidetic/internal/fleet/ledger/pgtest"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
-	"eidetic/internal/service"
 	"eidetic/internal/storytest"
 	"eidetic/internal/testlab"
 )

@@ -8,10 +8,10 @@ import (
 	"os"
 	"strings"
 
+	"eidetic/internal/box/service"
 	"eidetic/internal/keep/pin"
 	"eidetic/internal/keep/retention"
 	"eidetic/internal/panel"
-	"eidetic/internal/service"
 	"eidetic/systemd"
 )
 

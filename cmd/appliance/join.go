@@ -7,8 +7,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"eidetic/internal/box/service"
 	"eidetic/internal/fleet/member"
-	"eidetic/internal/service"
 )
 
 // placeFlags say which box joins or leaves: one that runs, or one whose service is down.

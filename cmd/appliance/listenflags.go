@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"eidetic/internal/doctor"
+	"eidetic/internal/box/doctor"
 	"eidetic/internal/lab"
 	"eidetic/internal/run/sandbox"
 	"eidetic/netlab/ca"

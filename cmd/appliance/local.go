@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"eidetic/internal/doctor"
+	"eidetic/internal/box/doctor"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/panel"
 	"eidetic/internal/run/execute"

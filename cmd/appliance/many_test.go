@@ -12,10 +12,10 @@ import (
 	"testing"
 	"time"
 
+	"eidetic/internal/box/service"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
 	"eidetic/internal/run/experiment"
-	"eidetic/internal/service"
 	"eidetic/internal/storytest"
 	"eidetic/internal/testlab"
 	"eidetic/netlab/archive"

@@ -19,15 +19,15 @@ import (
 	"testing"
 	"time"
 
-	"eidetic/internal/automation"
+	"eidetic/internal/box/automation"
+	"eidetic/internal/box/service"
+	"eidetic/internal/box/webhook"
 	"eidetic/internal/keep/runqueue"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
 	"eidetic/internal/panel"
-	"eidetic/internal/service"
 	"eidetic/internal/tell/report"
 	"eidetic/internal/tell/report/reporttest"
-	"eidetic/internal/webhook"
 )
 
 // scripted carries out runs whose trials were made before, without a device.

@@ -14,7 +14,7 @@ import (
 	"eidetic/cmd/appliance/client"
 	"eidetic/internal/base/atomicfile"
 	"eidetic/internal/base/programs"
-	"eidetic/internal/doctor"
+	"eidetic/internal/box/doctor"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
 	"eidetic/internal/run/device"

@@ -7,7 +7,7 @@ import (
 	"strconv"
 
 	"eidetic/cmd/appliance/client"
-	"eidetic/internal/automation"
+	"eidetic/internal/box/automation"
 )
 
 // ScheduleCmd manages what starts the workflows of a box.

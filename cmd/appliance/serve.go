@@ -12,10 +12,10 @@ import (
 	"syscall"
 
 	"eidetic/image/box"
+	"eidetic/internal/box/service"
 	"eidetic/internal/keep/pin"
 	"eidetic/internal/keep/support"
 	"eidetic/internal/panel"
-	"eidetic/internal/service"
 	"eidetic/systemd"
 )
 

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"eidetic/image/box"
-	"eidetic/internal/service"
+	"eidetic/internal/box/service"
 )
 
 // Two services on one folder would take each other's runs for interrupted ones.

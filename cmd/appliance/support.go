@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"eidetic/internal/base/atomicfile"
-	"eidetic/internal/doctor"
+	"eidetic/internal/box/doctor"
 	"eidetic/internal/keep/redact"
 	"eidetic/internal/keep/support"
 )

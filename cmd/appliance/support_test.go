@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"eidetic/internal/doctor"
+	"eidetic/internal/box/doctor"
 	"eidetic/internal/keep/redact"
 	"eidetic/internal/keep/support"
 	"eidetic/internal/panel"

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"eidetic/cmd/appliance/client"
-	"eidetic/internal/credentials"
+	"eidetic/internal/box/credentials"
 )
 
 // TokenCmd manages the tokens of a box.

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"eidetic/cmd/appliance/client"
-	"eidetic/internal/automation"
+	"eidetic/internal/box/automation"
 )
 
 // WebhookCmd manages the addresses that a box tells of events.

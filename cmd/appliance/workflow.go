@@ -12,7 +12,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"eidetic/cmd/appliance/client"
-	"eidetic/internal/automation"
+	"eidetic/internal/box/automation"
 )
 
 // WorkflowCmd manages the plans that a box keeps under names.

@@ -11,7 +11,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/labstack/echo/v4"
 
-	"eidetic/internal/credentials"
+	"eidetic/internal/box/credentials"
 )
 
 const tagAccess = "access"

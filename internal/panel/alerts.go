@@ -7,7 +7,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"eidetic/internal/automation"
+	"eidetic/internal/box/automation"
 )
 
 // ByAlert is the ID of an alert in the path of a request.

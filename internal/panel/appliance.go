@@ -15,7 +15,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/labstack/echo/v4"
 
-	"eidetic/internal/credentials"
+	"eidetic/internal/box/credentials"
 )
 
 // Device is a device that can be measured.

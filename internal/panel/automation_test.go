@@ -9,10 +9,10 @@ import (
 	"strings"
 	"testing"
 
-	"eidetic/internal/automation"
+	"eidetic/internal/box/automation"
+	"eidetic/internal/box/webhook"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/tell/report/reporttest"
-	"eidetic/internal/webhook"
 )
 
 // keeperOf keeps what a panel's box does by itself. Its webhooks may call 127.0.0.1, and its name

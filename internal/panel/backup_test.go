@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"eidetic/internal/credentials"
+	"eidetic/internal/box/credentials"
 )
 
 // fakeBackups writes a few bytes, and restores what begins with "backup".

@@ -11,8 +11,8 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"eidetic/internal/bisection"
-	"eidetic/internal/bisects"
+	"eidetic/internal/box/bisection"
+	"eidetic/internal/box/bisects"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
 )

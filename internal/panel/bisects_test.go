@@ -12,12 +12,12 @@ import (
 	"testing"
 	"time"
 
-	"eidetic/internal/bisects"
+	"eidetic/internal/box/bisects"
+	"eidetic/internal/box/webhook"
 	"eidetic/internal/keep/runqueue"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
 	"eidetic/internal/testlab"
-	"eidetic/internal/webhook"
 )
 
 // bisectsOf keeps the bisects of a panel's box. Its hooks may be on 127.0.0.1, and its name server does not answer.

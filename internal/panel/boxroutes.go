@@ -10,8 +10,8 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"eidetic/internal/automation"
-	"eidetic/internal/credentials"
+	"eidetic/internal/box/automation"
+	"eidetic/internal/box/credentials"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/tell/report"
 )

@@ -7,7 +7,7 @@ import (
 	"github.com/labstack/echo/v4"
 	"rsc.io/qr"
 
-	"eidetic/internal/credentials"
+	"eidetic/internal/box/credentials"
 )
 
 // deviceCodes are the QR codes of a device's set-up.

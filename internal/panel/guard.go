@@ -14,7 +14,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"eidetic/internal/credentials"
+	"eidetic/internal/box/credentials"
 	"eidetic/internal/panel/slots"
 )
 

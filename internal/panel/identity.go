@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"strings"
 
-	"eidetic/internal/credentials"
+	"eidetic/internal/box/credentials"
 )
 
 const (

@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"eidetic/internal/automation"
+	"eidetic/internal/box/automation"
 	"eidetic/internal/keep/store"
 )
 

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"eidetic/internal/credentials"
+	"eidetic/internal/box/credentials"
 	"eidetic/internal/keep/runqueue"
 	"eidetic/internal/keep/store"
 )

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"eidetic/internal/automation"
-	"eidetic/internal/bisection"
-	"eidetic/internal/bisection/revplan"
-	"eidetic/internal/bisects"
+	"eidetic/internal/box/automation"
+	"eidetic/internal/box/bisection"
+	"eidetic/internal/box/bisection/revplan"
+	"eidetic/internal/box/bisects"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
 )

@@ -6,7 +6,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"eidetic/internal/automation"
+	"eidetic/internal/box/automation"
 )
 
 type (

@@ -8,7 +8,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"eidetic/internal/credentials"
+	"eidetic/internal/box/credentials"
 )
 
 // needs is the scope that a request needs. What is not listed here and changes something

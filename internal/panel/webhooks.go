@@ -7,7 +7,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"eidetic/internal/automation"
+	"eidetic/internal/box/automation"
 )
 
 // NewWebhook is the response to a request for a webhook.

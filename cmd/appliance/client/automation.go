@@ -8,7 +8,7 @@ import (
 	"net/url"
 	"strconv"
 
-	"eidetic/internal/automation"
+	"eidetic/internal/box/automation"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/panel"
 )

@@ -3,7 +3,7 @@ package client
 import (
 	"fmt"
 
-	"eidetic/internal/bisection/revplan"
+	"eidetic/internal/box/bisection/revplan"
 )
 
 // CheckRevisions returns an error unless the plan can be carried out with any two revisions as its arms.

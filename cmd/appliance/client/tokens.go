@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"net/url"
 
-	"eidetic/internal/credentials"
+	"eidetic/internal/box/credentials"
 	"eidetic/internal/panel"
 )
 

@@ -1,8 +1,8 @@
 package client
 
 import (
-	"eidetic/internal/automation"
-	"eidetic/internal/credentials"
+	"eidetic/internal/box/automation"
+	"eidetic/internal/box/credentials"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
 	"eidetic/internal/panel"

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"eidetic/internal/automation"
+	"eidetic/internal/box/automation"
 	"eidetic/internal/fleet"
 	"eidetic/internal/fleet/ledger"
 	"eidetic/internal/fleet/metrology"

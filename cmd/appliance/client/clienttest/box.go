@@ -12,16 +12,16 @@ import (
 	"os"
 	"path/filepath"
 
-	"eidetic/internal/automation"
+	"eidetic/internal/box/automation"
+	"eidetic/internal/box/service"
+	"eidetic/internal/box/webhook"
 	"eidetic/internal/keep/pin"
 	"eidetic/internal/keep/runqueue"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
 	"eidetic/internal/panel"
-	"eidetic/internal/service"
 	"eidetic/internal/tell/report"
 	"eidetic/internal/tell/report/reporttest"
-	"eidetic/internal/webhook"
 )
 
 // Box is a box that serves.

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"eidetic/internal/base/atomicfile"
-	"eidetic/internal/bisection"
-	"eidetic/internal/bisection/revplan"
+	"eidetic/internal/box/bisection"
+	"eidetic/internal/box/bisection/revplan"
 	"eidetic/internal/lab"
 )
 

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"eidetic/internal/box/webhook"
 	"eidetic/internal/keep/store"
-	"eidetic/internal/webhook"
 )
 
 // The events that webhooks are told of.

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"eidetic/analysis/bisect"
-	"eidetic/internal/bisection/revplan"
+	"eidetic/internal/box/bisection/revplan"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
 	"eidetic/internal/testlab"

@@ -29,7 +29,7 @@ func TestPanelIsOpenOnTheUplinkOnly(t *testing.T) {
 		here.Address(t, name, "10.9."+strconv.Itoa(n)+".1/24")
 		side.Address(t, "out", "10.9."+strconv.Itoa(n)+".2/24")
 	}
-	rules, err := os.ReadFile("../../image/root/etc/nftables.conf")
+	rules, err := os.ReadFile("../../../image/root/etc/nftables.conf")
 	if err != nil {
 		t.Fatal(err)
 	}

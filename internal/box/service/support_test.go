@@ -14,16 +14,16 @@ import (
 	"testing"
 	"time"
 
-	"eidetic/internal/automation"
-	"eidetic/internal/bisects"
-	"eidetic/internal/credentials"
-	"eidetic/internal/doctor"
+	"eidetic/internal/box/automation"
+	"eidetic/internal/box/bisects"
+	"eidetic/internal/box/credentials"
+	"eidetic/internal/box/doctor"
+	"eidetic/internal/box/webhook"
 	"eidetic/internal/keep/runqueue"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/keep/support"
 	"eidetic/internal/lab"
 	"eidetic/internal/panel"
-	"eidetic/internal/webhook"
 )
 
 // unpacked is the text of all files of a support bundle, and their names.

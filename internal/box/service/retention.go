@@ -13,9 +13,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"eidetic/internal/automation"
-	"eidetic/internal/bisects"
-	"eidetic/internal/credentials"
+	"eidetic/internal/box/automation"
+	"eidetic/internal/box/bisects"
+	"eidetic/internal/box/credentials"
 	"eidetic/internal/keep/retention"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"

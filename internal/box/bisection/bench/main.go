@@ -3,7 +3,7 @@
 // browser. It prints what was found and the truth, and fails if they differ. After an interruption the same command
 // continues.
 //
-//	go run ./internal/bisection/bench [-dir out/bench/bisect] [-revisions 64] [-delay 25] [-seed 1] [-link native]
+//	go run ./internal/box/bisection/bench [-dir out/bench/bisect] [-revisions 64] [-delay 25] [-seed 1] [-link native]
 package main
 
 import (
@@ -23,7 +23,7 @@ import (
 	"time"
 
 	"eidetic/internal/benchrig"
-	"eidetic/internal/bisection"
+	"eidetic/internal/box/bisection"
 	"eidetic/internal/truth"
 	"eidetic/netlab/archive"
 )

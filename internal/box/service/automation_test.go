@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"eidetic/internal/automation"
+	"eidetic/internal/box/automation"
 	"eidetic/internal/keep/runqueue"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"

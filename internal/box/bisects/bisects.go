@@ -25,12 +25,12 @@ import (
 	"sync"
 	"time"
 
-	"eidetic/internal/bisection"
-	"eidetic/internal/bisection/revplan"
+	"eidetic/internal/box/bisection"
+	"eidetic/internal/box/bisection/revplan"
+	"eidetic/internal/box/webhook"
 	"eidetic/internal/keep/runqueue"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
-	"eidetic/internal/webhook"
 )
 
 // Runs is the queue of runs.

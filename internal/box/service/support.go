@@ -11,9 +11,9 @@ import (
 
 	"github.com/goccy/go-yaml"
 
-	"eidetic/internal/automation"
 	"eidetic/internal/base/yamlguard"
-	"eidetic/internal/bisects"
+	"eidetic/internal/box/automation"
+	"eidetic/internal/box/bisects"
 	"eidetic/internal/keep/redact"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/keep/support"

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"eidetic/analysis/bisect"
-	"eidetic/internal/bisection"
-	"eidetic/internal/webhook"
+	"eidetic/internal/box/bisection"
+	"eidetic/internal/box/webhook"
 )
 
 // errCancelled is the cause of a bisect's end that a person asked for.

@@ -6,14 +6,14 @@ import (
 	"os"
 	"path/filepath"
 
-	"eidetic/internal/automation"
-	"eidetic/internal/bisects"
+	"eidetic/internal/box/automation"
+	"eidetic/internal/box/bisects"
+	"eidetic/internal/box/webhook"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
 	"eidetic/internal/panel"
 	"eidetic/internal/run/execute"
 	"eidetic/internal/run/sandbox"
-	"eidetic/internal/webhook"
 )
 
 // automationFile holds workflows, schedules, webhooks and alerts.

@@ -10,15 +10,15 @@ import (
 	"testing"
 	"time"
 
-	"eidetic/internal/automation"
-	"eidetic/internal/credentials"
+	"eidetic/internal/box/automation"
+	"eidetic/internal/box/credentials"
+	"eidetic/internal/box/webhook"
 	"eidetic/internal/keep/retention"
 	"eidetic/internal/keep/runqueue"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
 	"eidetic/internal/panel"
 	"eidetic/internal/testlab"
-	"eidetic/internal/webhook"
 )
 
 // retained is a retainer of eight runs, the oldest 800 days old, with the last one that goes on.

@@ -20,11 +20,11 @@ import (
 	"regexp"
 	"time"
 
+	"eidetic/internal/box/webhook"
 	"eidetic/internal/keep/runqueue"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
 	"eidetic/internal/tell/history"
-	"eidetic/internal/webhook"
 )
 
 // Runs is the queue of runs.

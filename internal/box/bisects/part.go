@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 
 	"eidetic/capture/reel"
-	"eidetic/internal/bisection"
+	"eidetic/internal/box/bisection"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
 	"eidetic/internal/run/experiment"

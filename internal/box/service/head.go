@@ -13,9 +13,9 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"eidetic/internal/automation"
-	"eidetic/internal/bisects"
-	"eidetic/internal/credentials"
+	"eidetic/internal/box/automation"
+	"eidetic/internal/box/bisects"
+	"eidetic/internal/box/credentials"
 	"eidetic/internal/fleet"
 	"eidetic/internal/fleet/blob"
 	"eidetic/internal/fleet/head"

@@ -11,8 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"eidetic/internal/box/webhook"
 	"eidetic/internal/keep/store"
-	"eidetic/internal/webhook"
 )
 
 // Bounds of deliveries.

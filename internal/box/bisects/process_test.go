@@ -24,12 +24,12 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"eidetic/analysis/bisect"
-	"eidetic/internal/bisection"
+	"eidetic/internal/box/bisection"
+	"eidetic/internal/box/webhook"
 	"eidetic/internal/keep/runqueue"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
 	"eidetic/internal/testlab"
-	"eidetic/internal/webhook"
 )
 
 func TestMain(m *testing.M) {

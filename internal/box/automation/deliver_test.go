@@ -18,11 +18,11 @@ import (
 	"testing"
 	"time"
 
+	"eidetic/internal/box/webhook"
 	"eidetic/internal/keep/runqueue"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
 	"eidetic/internal/testlab"
-	"eidetic/internal/webhook"
 )
 
 // receiver is a server that webhooks post to.

@@ -19,7 +19,7 @@ import (
 
 	"eidetic/analysis/bisect"
 	"eidetic/analysis/stats"
-	"eidetic/internal/bisection/revplan"
+	"eidetic/internal/box/bisection/revplan"
 	"eidetic/internal/lab"
 )
 

@@ -16,8 +16,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"eidetic/internal/automation"
-	"eidetic/internal/credentials"
+	"eidetic/internal/box/automation"
+	"eidetic/internal/box/credentials"
 	"eidetic/internal/keep/backup"
 	"eidetic/internal/keep/redact"
 	"eidetic/internal/keep/store"

@@ -13,14 +13,14 @@ import (
 	"testing"
 	"time"
 
-	"eidetic/internal/automation"
-	"eidetic/internal/credentials"
+	"eidetic/internal/box/automation"
+	"eidetic/internal/box/credentials"
+	"eidetic/internal/box/webhook"
 	"eidetic/internal/keep/backup"
 	"eidetic/internal/keep/runqueue"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
 	"eidetic/internal/panel"
-	"eidetic/internal/webhook"
 )
 
 // planted are the secrets of kept, by where they are.

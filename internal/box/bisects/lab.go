@@ -11,8 +11,8 @@ import (
 	"sync"
 	"time"
 
-	"eidetic/internal/bisection"
-	"eidetic/internal/bisection/revplan"
+	"eidetic/internal/box/bisection"
+	"eidetic/internal/box/bisection/revplan"
 	"eidetic/internal/keep/runqueue"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
