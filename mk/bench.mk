@@ -52,11 +52,11 @@ bench-trace-cost: ## Measure what a browser's trace costs a load, in pairs of tr
 .PHONY: bench-panel
 bench-panel: ## Show the panel to a crowd while it measures: lost frames and slow answers (three minutes; PANEL_FLAGS="-followers 50")
 	@scripts/deps.sh demo bench
-	go run ./internal/panel/bench $(PANEL_FLAGS)
+	go run ./internal/web/panel/bench $(PANEL_FLAGS)
 
 .PHONY: bench-store
 bench-store: ## List, filter and open runs over REST in a store of 10,000 trials (half a minute)
-	go test -run '^$$' -bench LargeStore -benchtime 5x ./internal/panel
+	go test -run '^$$' -bench LargeStore -benchtime 5x ./internal/web/panel
 
 .PHONY: bench-observer-cost
 bench-observer-cost: ## Measure what the script of measure.page_marks costs a load, in pairs of trials (half an hour; COST_FLAGS="-pairs 20")

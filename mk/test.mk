@@ -36,13 +36,13 @@ $(trace_engine): internal/tell/export/npm/package.json internal/tell/export/npm/
 	cd out/trace-engine && npm ci --omit=dev --no-audit --no-fund --ignore-scripts --prefer-offline --loglevel=error
 	@touch $@
 
-# axe-core, which looks for what keeps people out, in the version of internal/panel/npm/package-lock.json, which names no host.
+# axe-core, which looks for what keeps people out, in the version of internal/web/panel/npm/package-lock.json, which names no host.
 axe = out/axe/node_modules/.package-lock.json
 
 .PHONY: axe
 axe: deps-test $(axe) ## Install npm's axe-core, which looks at the panel's pages in a test (4 MB)
 
-$(axe): internal/panel/npm/package.json internal/panel/npm/package-lock.json
+$(axe): internal/web/panel/npm/package.json internal/web/panel/npm/package-lock.json
 	@mkdir -p out/axe
 	@cp $^ out/axe/
 	cd out/axe && npm ci --omit=dev --no-audit --no-fund --ignore-scripts --prefer-offline --loglevel=error

@@ -12,8 +12,8 @@ import (
 	"eidetic/cmd/appliance/client"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
-	"eidetic/internal/panel"
 	"eidetic/internal/tell/streamline"
+	"eidetic/internal/web/panel"
 )
 
 // AnnotateCmd puts notes onto a run's timeline.

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"eidetic/internal/lab"
-	"eidetic/internal/panel"
+	"eidetic/internal/web/panel"
 )
 
 // headBoxes are a fleet of one box, whose texts are hostile.

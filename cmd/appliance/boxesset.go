@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"eidetic/cmd/appliance/client"
-	"eidetic/internal/panel"
+	"eidetic/internal/web/panel"
 )
 
 // deviceRows are what is known of a device.

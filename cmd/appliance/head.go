@@ -11,7 +11,7 @@ import (
 	"eidetic/internal/box/service"
 	"eidetic/internal/keep/pin"
 	"eidetic/internal/keep/retention"
-	"eidetic/internal/panel"
+	"eidetic/internal/web/panel"
 	"eidetic/systemd"
 )
 

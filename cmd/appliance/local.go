@@ -12,10 +12,10 @@ import (
 
 	"eidetic/internal/box/doctor"
 	"eidetic/internal/keep/store"
-	"eidetic/internal/panel"
 	"eidetic/internal/run/execute"
 	"eidetic/internal/run/sandbox"
 	"eidetic/internal/tell/report"
+	"eidetic/internal/web/panel"
 )
 
 // localRun is a run on this machine's virtual device that a person waits for, and whose

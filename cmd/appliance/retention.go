@@ -8,7 +8,7 @@ import (
 
 	"eidetic/cmd/appliance/client"
 	"eidetic/internal/keep/retention"
-	"eidetic/internal/panel"
+	"eidetic/internal/web/panel"
 )
 
 // RetentionCmd says what evidence a box would delete, and deletes it.

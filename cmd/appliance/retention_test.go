@@ -8,8 +8,8 @@ import (
 
 	"eidetic/internal/keep/retention"
 	"eidetic/internal/keep/store"
-	"eidetic/internal/panel"
 	"eidetic/internal/tell/report/reporttest"
+	"eidetic/internal/web/panel"
 )
 
 // oneOld would delete the evidence of one run, and counts how often it did.

@@ -25,9 +25,9 @@ import (
 	"eidetic/internal/keep/runqueue"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
-	"eidetic/internal/panel"
 	"eidetic/internal/tell/report"
 	"eidetic/internal/tell/report/reporttest"
+	"eidetic/internal/web/panel"
 )
 
 // scripted carries out runs whose trials were made before, without a device.

@@ -15,7 +15,7 @@ import (
 	"eidetic/internal/box/service"
 	"eidetic/internal/keep/pin"
 	"eidetic/internal/keep/support"
-	"eidetic/internal/panel"
+	"eidetic/internal/web/panel"
 	"eidetic/systemd"
 )
 

@@ -14,7 +14,7 @@ import (
 	"eidetic/internal/box/doctor"
 	"eidetic/internal/keep/redact"
 	"eidetic/internal/keep/support"
-	"eidetic/internal/panel"
+	"eidetic/internal/web/panel"
 )
 
 type fixedBundle struct{}

@@ -152,7 +152,7 @@ func directions() []direction {
 					"internal/run/experiment",
 					"internal/run/execute",
 					"internal/run/inspect",
-					"internal/panel",
+					"internal/web/panel",
 					"internal/keep/pin",
 					"internal/tell/report",
 					"internal/keep/runqueue",
@@ -171,7 +171,7 @@ func directions() []direction {
 		{
 			"cmd/appliance/client",
 			[]string{
-				"internal/box/automation", "internal/box/bisection/revplan", "internal/box/credentials", "internal/lab", "internal/panel", "internal/keep/pin", "internal/tell/report",
+				"internal/box/automation", "internal/box/bisection/revplan", "internal/box/credentials", "internal/lab", "internal/web/panel", "internal/keep/pin", "internal/tell/report",
 				"internal/keep/retention", "internal/keep/store", "internal/keep/runqueue", "internal/box/service", "internal/box/webhook", "internal/base/yamlguard",
 			},
 			"the client knows of a box what comes over REST: the panel's types, and what a run folder holds; its tests put a box together",
@@ -250,7 +250,7 @@ func directions() []direction {
 		},
 		{
 			"internal/fleet/simulate",
-			append([]string{"internal/fleet", "internal/panel", "internal/keep/pin", "internal/keep/store"}, lab...),
+			append([]string{"internal/fleet", "internal/web/panel", "internal/keep/pin", "internal/keep/store"}, lab...),
 			"simulated boxes call the whole head, as its service puts it together",
 		},
 		{"internal/fleet/blob", append([]string{"internal/fleet", "internal/base/atomicfile"}, lab...), "files by their digest are kept without knowing what they are"},
@@ -271,7 +271,7 @@ func directions() []direction {
 		{
 			"internal/fleet/head",
 			append([]string{
-				"internal/fleet", "internal/base/atomicfile", "internal/box/automation", "internal/tell/compare", "internal/box/credentials", "internal/run/execute", "internal/tell/history", "internal/panel",
+				"internal/fleet", "internal/base/atomicfile", "internal/box/automation", "internal/tell/compare", "internal/box/credentials", "internal/run/execute", "internal/tell/history", "internal/web/panel",
 				"image/update",
 				"internal/keep/pin", "internal/tell/report", "internal/keep/runqueue", "internal/keep/store", "internal/tell/verdict",
 			}, lab...),
@@ -294,12 +294,12 @@ func directions() []direction {
 			"two runs are compared from what was kept of them; it measures nothing",
 		},
 		{
-			"internal/panel/bench",
+			"internal/web/panel/bench",
 			append([]string{"internal/benchrig", "analysis/stats"}, lab...),
 			"a benchmark asks a whole appliance for runs over REST, as people and scripts do",
 		},
 		{
-			"internal/panel",
+			"internal/web/panel",
 			[]string{
 				"internal/lab",
 				"internal/base/yamlguard",

@@ -22,7 +22,7 @@ func TestRules(t *testing.T) {
 			"capture/cametest/c.go": `package cametest; import "eidetic/internal/testlab"`,
 			"capturing/c.go":        `package capturing`,
 			"internal/lab/d.go":     `package lab; import "eidetic/netlab"`,
-			"cmd/appliance/e.go":    `package main; import ("eidetic/netlab"; "eidetic/internal/panel")`,
+			"cmd/appliance/e.go":    `package main; import ("eidetic/netlab"; "eidetic/internal/web/panel")`,
 			"netlab/testdata/x.go":  `package broken; import "eidetic/panel"`,
 		}, []string{"for tests only", "capturing has no line", "internal/lab must not import netlab", "netlab must not import capture/reel: instruments"}},
 		{"lab is a leaf", map[string]string{

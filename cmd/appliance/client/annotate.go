@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"net/url"
 
-	"eidetic/internal/panel"
+	"eidetic/internal/web/panel"
 )
 
 // Annotate puts notes onto the timeline of a run in progress.

@@ -10,7 +10,7 @@ import (
 
 	"eidetic/internal/box/automation"
 	"eidetic/internal/keep/store"
-	"eidetic/internal/panel"
+	"eidetic/internal/web/panel"
 )
 
 // maxWorkflow bounds a workflow with the files of its plan.

@@ -9,7 +9,7 @@ import (
 	"net/url"
 	"os"
 
-	"eidetic/internal/panel"
+	"eidetic/internal/web/panel"
 )
 
 // What a fleet's head answers; see docs/fleet.md.

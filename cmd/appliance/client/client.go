@@ -25,8 +25,8 @@ import (
 
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
-	"eidetic/internal/panel"
 	"eidetic/internal/tell/report"
+	"eidetic/internal/web/panel"
 )
 
 // Config says where a panel is and how patiently it is asked.

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"eidetic/internal/panel"
+	"eidetic/internal/web/panel"
 )
 
 // serve starts a box that answers as handler does, and a client of it.

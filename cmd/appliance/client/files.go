@@ -17,8 +17,8 @@ import (
 	"time"
 
 	"eidetic/internal/keep/store"
-	"eidetic/internal/panel"
 	"eidetic/internal/tell/report"
+	"eidetic/internal/web/panel"
 )
 
 // maxReport bounds a report, which has pictures in it.

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 
-	"eidetic/internal/panel"
+	"eidetic/internal/web/panel"
 )
 
 // JoinFleet makes the box a member of the fleet of the link's head; without a name the box chooses one.

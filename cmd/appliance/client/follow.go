@@ -15,7 +15,7 @@ import (
 
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
-	"eidetic/internal/panel"
+	"eidetic/internal/web/panel"
 )
 
 // Event is one piece of news of a run that is followed.

@@ -7,7 +7,7 @@ import (
 
 	"context"
 	"eidetic/internal/keep/retention"
-	"eidetic/internal/panel"
+	"eidetic/internal/web/panel"
 	"errors"
 	"io"
 	"net/http"

@@ -7,7 +7,7 @@ import (
 	"net/url"
 
 	"eidetic/internal/box/credentials"
-	"eidetic/internal/panel"
+	"eidetic/internal/web/panel"
 )
 
 // Tokens lists the named tokens of the box.

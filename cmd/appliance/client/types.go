@@ -5,7 +5,7 @@ import (
 	"eidetic/internal/box/credentials"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
-	"eidetic/internal/panel"
+	"eidetic/internal/web/panel"
 )
 
 // The types that come over REST, under names that programs outside this module may use: Go

@@ -11,9 +11,9 @@ import (
 	"eidetic/internal/box/webhook"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
-	"eidetic/internal/panel"
 	"eidetic/internal/run/execute"
 	"eidetic/internal/run/sandbox"
+	"eidetic/internal/web/panel"
 )
 
 // automationFile holds workflows, schedules, webhooks and alerts.

@@ -21,7 +21,7 @@ import (
 	"eidetic/internal/keep/backup"
 	"eidetic/internal/keep/redact"
 	"eidetic/internal/keep/store"
-	"eidetic/internal/panel"
+	"eidetic/internal/web/panel"
 )
 
 // backups lets the panel write the box into one file, and put such a file in its place.

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"eidetic/internal/keep/pin"
-	"eidetic/internal/panel"
+	"eidetic/internal/web/panel"
 )
 
 // Certificate returns the panel's certificate, which is made once and kept in the data

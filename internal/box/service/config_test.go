@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"eidetic/image/box"
-	"eidetic/internal/panel"
+	"eidetic/internal/web/panel"
 
 	"github.com/google/go-cmp/cmp"
 )

@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"eidetic/internal/lab"
-	"eidetic/internal/panel"
 	"eidetic/internal/run/execute"
 	"eidetic/internal/run/inspect"
 	"eidetic/internal/run/seat"
+	"eidetic/internal/web/panel"
 	"eidetic/netlab/port"
 	"eidetic/netlab/wifi"
 )

@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	"eidetic/internal/lab"
-	"eidetic/internal/panel"
 	"eidetic/internal/run/execute"
 	"eidetic/internal/run/seat"
+	"eidetic/internal/web/panel"
 )
 
 func TestDeviceConfigSaysWhere(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"eidetic/internal/panel"
+	"eidetic/internal/web/panel"
 )
 
 const (

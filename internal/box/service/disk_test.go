@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"eidetic/internal/lab"
-	"eidetic/internal/panel"
 	"eidetic/internal/run/execute"
 	"eidetic/internal/testlab"
+	"eidetic/internal/web/panel"
 )
 
 // failingDevice fills or breaks the disk in its run.

@@ -23,8 +23,8 @@ import (
 	"eidetic/internal/keep/runqueue"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
-	"eidetic/internal/panel"
 	"eidetic/internal/run/execute"
+	"eidetic/internal/web/panel"
 )
 
 // FleetDir is the folder of the box's place in a fleet, below the data folder.

@@ -15,8 +15,8 @@ import (
 
 	"eidetic/control/adb"
 	"eidetic/internal/lab"
-	"eidetic/internal/panel"
 	"eidetic/internal/run/device"
+	"eidetic/internal/web/panel"
 )
 
 // partList lists what is plugged into this machine. A list is kept for a while, because

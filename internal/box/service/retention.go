@@ -19,7 +19,7 @@ import (
 	"eidetic/internal/keep/retention"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
-	"eidetic/internal/panel"
+	"eidetic/internal/web/panel"
 )
 
 const (

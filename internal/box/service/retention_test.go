@@ -17,8 +17,8 @@ import (
 	"eidetic/internal/keep/runqueue"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
-	"eidetic/internal/panel"
 	"eidetic/internal/testlab"
+	"eidetic/internal/web/panel"
 )
 
 // retained is a retainer of eight runs, the oldest 800 days old, with the last one that goes on.

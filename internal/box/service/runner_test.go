@@ -10,9 +10,9 @@ import (
 
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
-	"eidetic/internal/panel"
 	"eidetic/internal/run/execute"
 	"eidetic/internal/run/seat"
+	"eidetic/internal/web/panel"
 	"eidetic/systemd"
 
 	"github.com/google/go-cmp/cmp"

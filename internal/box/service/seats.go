@@ -11,9 +11,9 @@ import (
 	"path/filepath"
 
 	"eidetic/internal/lab"
-	"eidetic/internal/panel"
 	"eidetic/internal/run/execute"
 	"eidetic/internal/run/seat"
+	"eidetic/internal/web/panel"
 )
 
 // seats is [panel.Seats] for a list of devices.

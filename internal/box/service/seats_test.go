@@ -4,8 +4,8 @@ import (
 	"errors"
 	"testing"
 
-	"eidetic/internal/panel"
 	"eidetic/internal/run/seat"
+	"eidetic/internal/web/panel"
 )
 
 // TestSeatOfRuns: the virtual device has a screen in runs only, and no input.

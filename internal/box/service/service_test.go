@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"eidetic/internal/panel"
+	"eidetic/internal/web/panel"
 	"eidetic/systemd"
 )
 

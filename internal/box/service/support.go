@@ -17,7 +17,7 @@ import (
 	"eidetic/internal/keep/redact"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/keep/support"
-	"eidetic/internal/panel"
+	"eidetic/internal/web/panel"
 )
 
 // supporter makes support bundles; it implements [panel.Supporter].

@@ -23,7 +23,7 @@ import (
 	"eidetic/internal/keep/store"
 	"eidetic/internal/keep/support"
 	"eidetic/internal/lab"
-	"eidetic/internal/panel"
+	"eidetic/internal/web/panel"
 )
 
 // unpacked is the text of all files of a support bundle, and their names.

@@ -13,7 +13,7 @@ import (
 	"eidetic/image/box"
 	"eidetic/image/update"
 	"eidetic/internal/fleet/member"
-	"eidetic/internal/panel"
+	"eidetic/internal/web/panel"
 )
 
 // boxSystem lets the panel update and reset the box that the service runs on.

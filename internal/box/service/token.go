@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"eidetic/internal/base/atomicfile"
-	"eidetic/internal/panel"
+	"eidetic/internal/web/panel"
 )
 
 // Token reads the panel's token from the file. Without a file name the token is

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"eidetic/internal/base/atomicfile"
-	"eidetic/internal/panel"
+	"eidetic/internal/web/panel"
 	"eidetic/netlab/archive"
 )
 

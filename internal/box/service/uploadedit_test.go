@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"eidetic/internal/lab"
-	"eidetic/internal/panel"
 	"eidetic/internal/run/inspect"
+	"eidetic/internal/web/panel"
 	"eidetic/netlab/archive"
 )
 

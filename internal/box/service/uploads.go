@@ -15,8 +15,8 @@ import (
 
 	"eidetic/internal/base/atomicfile"
 	"eidetic/internal/keep/store"
-	"eidetic/internal/panel"
 	"eidetic/internal/run/inspect"
+	"eidetic/internal/web/panel"
 )
 
 // UploadsDir is the folder of the uploaded recordings, below the data folder.

@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"eidetic/internal/lab"
-	"eidetic/internal/panel"
 	"eidetic/internal/run/execute"
 	"eidetic/internal/run/sandbox"
 	"eidetic/internal/run/seat"
+	"eidetic/internal/web/panel"
 )
 
 // virtualDevice is a browser on this machine, in namespaces that are made for

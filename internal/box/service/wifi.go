@@ -8,7 +8,7 @@ import (
 	"regexp"
 	"time"
 
-	"eidetic/internal/panel"
+	"eidetic/internal/web/panel"
 	"eidetic/netlab/wifi"
 )
 

@@ -16,7 +16,7 @@ import (
 	"eidetic/internal/fleet/metrology"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
-	"eidetic/internal/panel"
+	"eidetic/internal/web/panel"
 )
 
 // codeValid is how long a box can join by a code.

@@ -19,7 +19,7 @@ import (
 	"eidetic/internal/keep/pin"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
-	"eidetic/internal/panel"
+	"eidetic/internal/web/panel"
 )
 
 // A good update goes to one box after the other, each with the reference before and after; what has no updater is skipped.

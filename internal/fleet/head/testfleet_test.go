@@ -28,9 +28,9 @@ import (
 	"eidetic/internal/keep/runqueue"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
-	"eidetic/internal/panel"
 	"eidetic/internal/tell/report/reporttest"
 	"eidetic/internal/testlab"
+	"eidetic/internal/web/panel"
 )
 
 // lateClock is the machine's clock, put forward by a test.

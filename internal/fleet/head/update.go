@@ -18,7 +18,7 @@ import (
 	"eidetic/image/update"
 	"eidetic/internal/fleet"
 	"eidetic/internal/fleet/ledger"
-	"eidetic/internal/panel"
+	"eidetic/internal/web/panel"
 )
 
 // mostRolled bounds the boxes of one rollout.

@@ -11,7 +11,7 @@ import (
 	"eidetic/internal/fleet/ledger"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
-	"eidetic/internal/panel"
+	"eidetic/internal/web/panel"
 )
 
 func TestWhyAPartWaits(t *testing.T) {

@@ -19,7 +19,7 @@ import (
 	"eidetic/internal/keep/pin"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
-	"eidetic/internal/panel"
+	"eidetic/internal/web/panel"
 )
 
 // serving is a head that boxes can call.

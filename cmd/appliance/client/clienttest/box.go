@@ -19,9 +19,9 @@ import (
 	"eidetic/internal/keep/runqueue"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
-	"eidetic/internal/panel"
 	"eidetic/internal/tell/report"
 	"eidetic/internal/tell/report/reporttest"
+	"eidetic/internal/web/panel"
 )
 
 // Box is a box that serves.

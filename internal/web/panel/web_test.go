@@ -25,7 +25,7 @@ const until = `const until = test => new Promise(yes => { const end = performanc
 func TestOneRuleForCSV(t *testing.T) {
 	rule := regexp.MustCompile("(?s)const text = typeof cell.*?\n.*?: text;\n")
 	var found []string
-	for _, name := range []string{"web/common.js", "../report/assets/csv.js"} {
+	for _, name := range []string{"web/common.js", "../../tell/report/assets/csv.js"} {
 		script, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)

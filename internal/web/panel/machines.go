@@ -9,7 +9,7 @@ import (
 	"os"
 
 	"eidetic/internal/keep/store"
-	"eidetic/internal/panel/slots"
+	"eidetic/internal/web/panel/slots"
 )
 
 // Machines answers the boxes of a fleet, on the panel's own port. A box asks for the server name Name, and shows a certificate;

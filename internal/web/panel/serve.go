@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"eidetic/internal/panel/slots"
+	"eidetic/internal/web/panel/slots"
 )
 
 // grace is how long requests may take to end after the panel was told to stop.

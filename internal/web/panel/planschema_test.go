@@ -15,7 +15,7 @@ import (
 	"eidetic/internal/keep/store"
 )
 
-// update rewrites the schema: go test ./internal/panel -run TestPlanSchema -update
+// update rewrites the schema: go test ./internal/web/panel -run TestPlanSchema -update
 var update = flag.Bool("update", false, "write docs/formats/plan.schema.json anew, from the types")
 
 // TestPlanSchema: docs/formats/plan.schema.json is the schema by which requests are checked.
@@ -46,7 +46,7 @@ func TestPlanSchema(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := strings.ReplaceAll(string(text), "#/components/schemas/", "#/$defs/") + "\n"
-	const file = "../../docs/formats/plan.schema.json"
+	const file = "../../../docs/formats/plan.schema.json"
 	if *update {
 		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
 			t.Fatal(err)
@@ -58,7 +58,7 @@ func TestPlanSchema(t *testing.T) {
 	}
 	if d := diff.Diff(string(want), got); d != "" {
 		t.Errorf(
-			"the schema in docs is not that of the types; run go test ./internal/panel -run TestPlanSchema -update (-docs +types):\n%s",
+			"the schema in docs is not that of the types; run go test ./internal/web/panel -run TestPlanSchema -update (-docs +types):\n%s",
 			d,
 		)
 	}

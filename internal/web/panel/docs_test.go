@@ -16,7 +16,7 @@ import (
 
 // The examples of docs/api.md work and have the documented answers.
 func TestDocumentedExamples(t *testing.T) {
-	doc, err := os.ReadFile("../../docs/api.md")
+	doc, err := os.ReadFile("../../../docs/api.md")
 	if err != nil {
 		t.Fatal(err)
 	}

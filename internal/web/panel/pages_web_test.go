@@ -185,7 +185,7 @@ func pictures(t *testing.T, b *reporttest.Browser, address string, p pageTest) {
 // accessible has axe-core look at pages.
 func accessible(t *testing.T, b *reporttest.Browser, address string, paths []string) {
 	t.Helper()
-	axe, err := os.ReadFile("../../out/axe/node_modules/axe-core/axe.min.js")
+	axe, err := os.ReadFile("../../../out/axe/node_modules/axe-core/axe.min.js")
 	testlab.Need(t, err == nil, "npm's axe-core: run make axe")
 	for _, path := range paths {
 		for _, scheme := range []string{"light", "dark"} {

@@ -15,7 +15,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"eidetic/internal/box/credentials"
-	"eidetic/internal/panel/slots"
+	"eidetic/internal/web/panel/slots"
 )
 
 const (

@@ -2,7 +2,7 @@
 // nobody looking, and with many that follow the events and some that watch the live picture. It prints what was lost of the
 // trials' films, and how long the panel's answers took.
 //
-//	go run ./internal/panel/bench [-rounds 3] [-trials 5] [-followers 200] [-watchers 20] [-dir out/bench/panel] [-out out/bench/panel.json]
+//	go run ./internal/web/panel/bench [-rounds 3] [-trials 5] [-followers 200] [-watchers 20] [-dir out/bench/panel] [-out out/bench/panel.json]
 package main
 
 import (

@@ -62,7 +62,7 @@ func TestPlanIsCheckedWithItsPlace(t *testing.T) {
 // The plans of the documentation are good, and come back as they were from text to object, to text and to object again.
 func TestPlansGoBothWays(t *testing.T) {
 	a := newAutomated(t)
-	files, err := filepath.Glob("../../docs/plans/*.yaml")
+	files, err := filepath.Glob("../../../docs/plans/*.yaml")
 	if err != nil || len(files) < 5 {
 		t.Fatalf("%d plans, %v", len(files), err)
 	}
