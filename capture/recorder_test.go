@@ -15,7 +15,7 @@ import (
 	"eidetic/capture/reel"
 	"eidetic/capture/synthetic"
 	"eidetic/internal/lab"
-	"eidetic/internal/testlab"
+	"eidetic/internal/rigs/testlab"
 )
 
 func TestMain(m *testing.M) { testlab.NoLeaks(m) }

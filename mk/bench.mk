@@ -32,7 +32,7 @@ bench-sensitivity: ## Stall the link during page loads: the effect of late packe
 .PHONY: bench-truth
 bench-truth: ## Measure false alarms, power and intervals of our rule and others' in hundreds of real trials (an hour; can be resumed)
 	@scripts/deps.sh demo bench
-	go run ./internal/truth/bench $(TRUTH_FLAGS)
+	go run ./internal/rigs/truth/bench $(TRUTH_FLAGS)
 
 .PHONY: bench-real-bisect
 bench-real-bisect: ## Bisect a real delay of the sample page among 64 revisions (half an hour; can be resumed; BISECT_FLAGS="-delay 50")
@@ -42,12 +42,12 @@ bench-real-bisect: ## Bisect a real delay of the sample page among 64 revisions 
 .PHONY: bench-causes
 bench-causes: ## Name known causes from the browser's traces in real experiments (hours; can be resumed; CAUSES_FLAGS="-pairs 10 -experiments 1 -equal 1")
 	@scripts/deps.sh demo bench
-	go run ./internal/truth/causes $(CAUSES_FLAGS)
+	go run ./internal/rigs/truth/causes $(CAUSES_FLAGS)
 
 .PHONY: bench-trace-cost
 bench-trace-cost: ## Measure what a browser's trace costs a load, in pairs of trials (half an hour; COST_FLAGS="-browser firefox-esr")
 	@scripts/deps.sh demo bench
-	go run ./internal/truth/tracecost $(COST_FLAGS)
+	go run ./internal/rigs/truth/tracecost $(COST_FLAGS)
 
 .PHONY: bench-panel
 bench-panel: ## Show the panel to a crowd while it measures: lost frames and slow answers (three minutes; PANEL_FLAGS="-followers 50")
@@ -61,7 +61,7 @@ bench-store: ## List, filter and open runs over REST in a store of 10,000 trials
 .PHONY: bench-observer-cost
 bench-observer-cost: ## Measure what the script of measure.page_marks costs a load, in pairs of trials (half an hour; COST_FLAGS="-pairs 20")
 	@scripts/deps.sh demo bench
-	go run ./internal/truth/tracecost -of observer -out out/bench/observercost.json $(COST_FLAGS)
+	go run ./internal/rigs/truth/tracecost -of observer -out out/bench/observercost.json $(COST_FLAGS)
 
 .PHONY: bench-looks
 bench-looks: ## Simulate runs with looks: false alarms, power, pairs saved (a minute; LOOKS_FLAGS="-runs 200" for whole verdicts)
@@ -78,7 +78,7 @@ bench-drift: ## Make a real box 5 % slower, and print after how many reference r
 .PHONY: bench-noise
 bench-noise: ## Find the steps of a load that make equal loads differ (NOISE_FLAGS="-try 'NAME=--flag'")
 	@scripts/deps.sh demo bench
-	go run ./internal/noise/bench $(NOISE_FLAGS)
+	go run ./internal/rigs/noise/bench $(NOISE_FLAGS)
 
 bench-%: ## Run one area's benchmark: replay, link, capture, analysis, stats, bisect, change or fleet
 	$(if $(filter $*,$(bench_areas)),,$(error there is no benchmark "$*"; choose one of: $(or $(bench_areas),none yet)))

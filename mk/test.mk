@@ -2,23 +2,23 @@
 
 FUZZTIME ?= 30s
 
-# internal/testrun runs the tests, runs a failed test once more, and ends processes that
+# internal/rigs/testrun runs the tests, runs a failed test once more, and ends processes that
 # tests leave running: see its package comment, and plan.go for the order. exec makes
 # testrun make's direct child, so that make's signals reach it.
 testrun = exec bin/testrun
 
 .PHONY: testrun
 testrun: deps-build ## Build bin/testrun, which runs the tests
-	@go build -o bin/testrun ./internal/testrun
+	@go build -o bin/testrun ./internal/rigs/testrun
 
-# npm's applications, in the versions of internal/appsuite/npm/package-lock.json. The lock
+# npm's applications, in the versions of internal/rigs/appsuite/npm/package-lock.json. The lock
 # names no host: npm asks the registry that it is set up for.
 apps_installed = out/apps/node_modules/.package-lock.json
 
 .PHONY: apps
 apps: deps-test $(apps_installed) ## Install npm's applications that are recorded and replayed, into out/apps (350 MB)
 
-$(apps_installed): internal/appsuite/npm/package.json internal/appsuite/npm/package-lock.json
+$(apps_installed): internal/rigs/appsuite/npm/package.json internal/rigs/appsuite/npm/package-lock.json
 	@mkdir -p out/apps
 	@cp $^ out/apps/
 	cd out/apps && npm ci --omit=dev --no-audit --no-fund --ignore-scripts --prefer-offline --loglevel=error
@@ -67,7 +67,7 @@ TEST_APPS ?= --trials 10
 
 .PHONY: test-apps
 test-apps: apps build ## Record other people's applications, end them, and replay each ten times, five in Firefox too (an hour)
-	@go run ./internal/appsuite/bench $(TEST_APPS)
+	@go run ./internal/rigs/appsuite/bench $(TEST_APPS)
 
 .PHONY: test
 test: deps-test testrun $(trace_engine) $(axe) $(client_generators) ## Run everything: lint, unit, race, machine and boot tests; installs missing packages
@@ -83,7 +83,7 @@ test-net: testrun ## Run the tests with namespaces, screens and browsers, one pa
 	@$(testrun) net
 
 SLOW     ?= 3
-PACKAGES ?= ./internal/testrun ./netlab/dns ./internal/keep/store
+PACKAGES ?= ./internal/rigs/testrun ./netlab/dns ./internal/keep/store
 
 .PHONY: test-slow
 test-slow: testrun ## Run the tests of PACKAGES with 1/SLOW of the processors' time (as root); PACKAGES=all for everything

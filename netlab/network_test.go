@@ -20,7 +20,7 @@ import (
 	mdns "github.com/miekg/dns"
 
 	"eidetic/internal/lab"
-	"eidetic/internal/testlab"
+	"eidetic/internal/rigs/testlab"
 	"eidetic/netlab/archive"
 	"eidetic/netlab/ca"
 	"eidetic/netlab/dns"

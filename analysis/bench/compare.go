@@ -21,8 +21,8 @@ import (
 	"eidetic/analysis/filmtest"
 	"eidetic/analysis/visual"
 	"eidetic/capture/reel"
-	"eidetic/internal/benchtable"
 	"eidetic/internal/lab"
+	"eidetic/internal/rigs/benchtable"
 )
 
 //go:embed peers.py

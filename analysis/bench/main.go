@@ -22,8 +22,8 @@ import (
 	"eidetic/analysis/measure"
 	"eidetic/analysis/visual"
 	"eidetic/capture/reel"
-	"eidetic/internal/benchtable"
 	"eidetic/internal/lab"
+	"eidetic/internal/rigs/benchtable"
 )
 
 func main() {

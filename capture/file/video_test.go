@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"eidetic/internal/lab"
-	"eidetic/internal/testlab"
+	"eidetic/internal/rigs/testlab"
 )
 
 // encode has ffmpeg make a video of the raw BGRX frames in data.

@@ -17,8 +17,8 @@ import (
 	"eidetic/capture/x11"
 	"eidetic/internal/base/rfb/rfbtest"
 	"eidetic/internal/lab"
-	"eidetic/internal/testlab"
-	"eidetic/internal/testlab/xtest"
+	"eidetic/internal/rigs/testlab"
+	"eidetic/internal/rigs/testlab/xtest"
 )
 
 func TestMain(m *testing.M) {

@@ -19,8 +19,8 @@ import (
 	wire "eidetic/internal/base/rfb"
 	"eidetic/internal/base/rfb/rfbtest"
 	"eidetic/internal/lab"
-	"eidetic/internal/testlab"
-	"eidetic/internal/testlab/xtest"
+	"eidetic/internal/rigs/testlab"
+	"eidetic/internal/rigs/testlab/xtest"
 )
 
 func TestMain(m *testing.M) {

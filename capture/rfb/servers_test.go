@@ -9,7 +9,7 @@ import (
 	"github.com/jezek/xgb/xproto"
 
 	"eidetic/internal/base/rfb/rfbtest"
-	"eidetic/internal/testlab"
+	"eidetic/internal/rigs/testlab"
 )
 
 // server is what the suite films: a fake or a real one.

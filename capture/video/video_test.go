@@ -17,7 +17,7 @@ import (
 	"eidetic/capture/synthetic"
 	"eidetic/capture/video"
 	"eidetic/internal/lab"
-	"eidetic/internal/testlab"
+	"eidetic/internal/rigs/testlab"
 )
 
 // record returns a reel in memory of a synthetic screen.

@@ -15,7 +15,7 @@ import (
 	"eidetic/capture/reel"
 	"eidetic/capture/video"
 	"eidetic/internal/lab"
-	"eidetic/internal/testlab"
+	"eidetic/internal/rigs/testlab"
 )
 
 // changes returns a reel of 64 frames a second, some late, whose picture changes

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"eidetic/internal/testlab"
-	"eidetic/internal/testlab/xtest"
+	"eidetic/internal/rigs/testlab"
+	"eidetic/internal/rigs/testlab/xtest"
 )
 
 // moving are pages that move in the ways of real ones. Each rests now and then.

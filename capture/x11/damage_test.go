@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"eidetic/capture/x11"
-	"eidetic/internal/testlab"
+	"eidetic/internal/rigs/testlab"
 )
 
 // looksToProve is how many looks each content gets: EIDETIC_SOAK_LOOKS (make

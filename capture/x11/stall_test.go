@@ -19,8 +19,8 @@ import (
 	"eidetic/capture/reel"
 	"eidetic/capture/x11"
 	"eidetic/internal/lab"
-	"eidetic/internal/testlab"
-	"eidetic/internal/testlab/xtest"
+	"eidetic/internal/rigs/testlab"
+	"eidetic/internal/rigs/testlab/xtest"
 )
 
 // TestMain is a process that films a screen, for TestStalledProcess, when its

@@ -18,8 +18,8 @@ import (
 	"eidetic/capture/reel"
 	"eidetic/capture/x11"
 	"eidetic/internal/lab"
-	"eidetic/internal/testlab"
-	"eidetic/internal/testlab/xtest"
+	"eidetic/internal/rigs/testlab"
+	"eidetic/internal/rigs/testlab/xtest"
 )
 
 // paint sets the root window to a colour, with another client.

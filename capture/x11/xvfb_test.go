@@ -3,8 +3,8 @@ package x11_test
 import (
 	"testing"
 
-	"eidetic/internal/testlab"
-	"eidetic/internal/testlab/xtest"
+	"eidetic/internal/rigs/testlab"
+	"eidetic/internal/rigs/testlab/xtest"
 )
 
 // xvfb starts a virtual screen that ends with the test and returns its display.

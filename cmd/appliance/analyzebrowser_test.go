@@ -16,8 +16,8 @@ import (
 	"testing"
 
 	"eidetic/analysis/framecode"
-	"eidetic/internal/testlab"
-	"eidetic/internal/testlab/xtest"
+	"eidetic/internal/rigs/testlab"
+	"eidetic/internal/rigs/testlab/xtest"
 )
 
 // movingPages note in the frame codes where they are. /scroll, a long page, moves by itself, with busy loops of

@@ -15,8 +15,8 @@ import (
 
 	"eidetic/analysis/bisect"
 	"eidetic/internal/lab"
+	"eidetic/internal/rigs/testlab"
 	"eidetic/internal/tell/report/reporttest"
-	"eidetic/internal/testlab"
 )
 
 // bisectBox is a box whose pages are slower by 120 ms from revision r11 on. It knows a revision by the name of the

@@ -15,7 +15,7 @@ import (
 
 	"eidetic/capture/reel"
 	"eidetic/capture/synthetic"
-	"eidetic/internal/testlab"
+	"eidetic/internal/rigs/testlab"
 )
 
 // countersOf checks that every frame of the reel shows its own number, that

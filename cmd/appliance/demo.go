@@ -10,9 +10,9 @@ import (
 
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
+	"eidetic/internal/rigs/samplesite"
 	"eidetic/internal/run/execute"
 	"eidetic/internal/run/sandbox"
-	"eidetic/internal/samplesite"
 	"eidetic/netlab/archive"
 	"eidetic/netlab/link"
 )

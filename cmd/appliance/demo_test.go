@@ -18,11 +18,11 @@ import (
 
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
+	"eidetic/internal/rigs/storytest"
+	"eidetic/internal/rigs/testlab"
 	"eidetic/internal/run/execute"
 	"eidetic/internal/run/experiment"
 	"eidetic/internal/run/isolate"
-	"eidetic/internal/storytest"
-	"eidetic/internal/testlab"
 )
 
 // needLab skips or fails where the demo cannot run.

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"eidetic/internal/box/doctor"
-	"eidetic/internal/testlab"
+	"eidetic/internal/rigs/testlab"
 )
 
 // TestDoctor tries the kernel out for real. Which checks are good depends on the

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/rigs/samplesite"
 	"eidetic/internal/run/execute"
-	"eidetic/internal/samplesite"
 	"eidetic/netlab/archive"
 )
 

@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	"eidetic/internal/lab"
-	"eidetic/internal/samplesite"
+	"eidetic/internal/rigs/samplesite"
+	"eidetic/internal/rigs/testlab"
 	"eidetic/internal/tell/report/reporttest"
-	"eidetic/internal/testlab"
 	"eidetic/netlab/nstest"
 )
 

@@ -18,8 +18,8 @@ import (
 	"eidetic/internal/fleet/ledger/pgtest"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
-	"eidetic/internal/storytest"
-	"eidetic/internal/testlab"
+	"eidetic/internal/rigs/storytest"
+	"eidetic/internal/rigs/testlab"
 )
 
 // headHere starts the head of a fleet on this machine, at an address.

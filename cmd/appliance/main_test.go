@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"testing"
 
-	"eidetic/internal/testlab/xtest"
+	"eidetic/internal/rigs/testlab/xtest"
 )
 
 // asAppliance makes this test binary behave as the appliance, whose own

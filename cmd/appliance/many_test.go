@@ -15,9 +15,9 @@ import (
 	"eidetic/internal/box/service"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
+	"eidetic/internal/rigs/storytest"
+	"eidetic/internal/rigs/testlab"
 	"eidetic/internal/run/experiment"
-	"eidetic/internal/storytest"
-	"eidetic/internal/testlab"
 	"eidetic/netlab/archive"
 )
 

@@ -17,9 +17,9 @@ import (
 	"eidetic/capture/reel"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
+	"eidetic/internal/rigs/testlab"
 	"eidetic/internal/run/experiment"
 	"eidetic/internal/tell/timeline"
-	"eidetic/internal/testlab"
 )
 
 // The page of codes shows so many colours, one after the other: those that animation frames mark and annotate, those of long

@@ -9,7 +9,7 @@ import (
 
 	"eidetic/capture/qualify"
 	"eidetic/internal/base/rfb/rfbtest"
-	"eidetic/internal/testlab"
+	"eidetic/internal/rigs/testlab"
 )
 
 // TestQualify: the command on a screen that is its own grabber. A busy machine

@@ -20,8 +20,8 @@ import (
 	"time"
 
 	"eidetic/internal/lab"
-	"eidetic/internal/samplesite"
-	"eidetic/internal/testlab"
+	"eidetic/internal/rigs/samplesite"
+	"eidetic/internal/rigs/testlab"
 	"eidetic/netlab/archive"
 	"eidetic/netlab/ca"
 	"eidetic/netlab/nstest"

@@ -8,7 +8,7 @@ import (
 	"os"
 	"time"
 
-	"eidetic/internal/samplesite"
+	"eidetic/internal/rigs/samplesite"
 )
 
 // SiteCmd serves the sample shop in the foreground.

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"eidetic/internal/lab"
-	"eidetic/internal/testlab"
+	"eidetic/internal/rigs/testlab"
 )
 
 // heldToAThird starts this process's next children in a control group that gets

@@ -21,10 +21,10 @@ import (
 	"eidetic/control/ch9329/chiptest"
 	"eidetic/control/hid/hidtest"
 	"eidetic/internal/lab"
-	"eidetic/internal/samplesite"
-	"eidetic/internal/storytest"
+	"eidetic/internal/rigs/samplesite"
+	"eidetic/internal/rigs/storytest"
+	"eidetic/internal/rigs/testlab"
 	"eidetic/internal/tell/report/reporttest"
-	"eidetic/internal/testlab"
 	"eidetic/netlab/nstest"
 )
 

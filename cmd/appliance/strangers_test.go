@@ -7,10 +7,10 @@ import (
 	"testing"
 
 	"eidetic/internal/lab"
-	"eidetic/internal/samplesite"
-	"eidetic/internal/storytest"
-	"eidetic/internal/testlab"
-	"eidetic/internal/testlab/slowclients"
+	"eidetic/internal/rigs/samplesite"
+	"eidetic/internal/rigs/storytest"
+	"eidetic/internal/rigs/testlab"
+	"eidetic/internal/rigs/testlab/slowclients"
 	"eidetic/netlab/nstest"
 )
 

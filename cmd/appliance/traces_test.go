@@ -13,9 +13,9 @@ import (
 	"eidetic/analysis/trace"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
+	"eidetic/internal/rigs/testlab"
 	"eidetic/internal/run/experiment"
 	"eidetic/internal/tell/timeline"
-	"eidetic/internal/testlab"
 )
 
 // TestTraces: a real Chromium and a real Firefox trace a load of the sample page; their clocks are joined to the box's, the work

@@ -13,7 +13,7 @@ import (
 	rfbinput "eidetic/control/rfb"
 	"eidetic/internal/base/rfb/rfbtest"
 	"eidetic/internal/lab"
-	"eidetic/internal/testlab"
+	"eidetic/internal/rigs/testlab"
 )
 
 // TestKeyToFrame drives and films one VNC server: a client paints its window

@@ -15,7 +15,7 @@ import (
 	"eidetic/control/adb/adbtest"
 	"eidetic/control/controltest"
 	"eidetic/internal/lab"
-	"eidetic/internal/testlab"
+	"eidetic/internal/rigs/testlab"
 )
 
 func within(t *testing.T) context.Context {

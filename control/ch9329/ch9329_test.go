@@ -17,8 +17,8 @@ import (
 	"eidetic/control/hid"
 	"eidetic/control/hid/hidtest"
 	"eidetic/internal/lab"
-	"eidetic/internal/testlab"
-	"eidetic/internal/testlab/xtest"
+	"eidetic/internal/rigs/testlab"
+	"eidetic/internal/rigs/testlab/xtest"
 )
 
 func TestMain(m *testing.M) {

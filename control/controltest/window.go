@@ -12,7 +12,7 @@ import (
 	"github.com/jezek/xgb/xproto"
 
 	"eidetic/control/keysym"
-	"eidetic/internal/testlab"
+	"eidetic/internal/rigs/testlab"
 )
 
 // Patience is how long a test waits for what must come; machines are busy.

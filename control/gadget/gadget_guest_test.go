@@ -17,7 +17,7 @@ import (
 	"eidetic/control/controltest"
 	"eidetic/control/hid"
 	"eidetic/control/hid/hidtest"
-	"eidetic/internal/testlab"
+	"eidetic/internal/rigs/testlab"
 )
 
 // The tests in this file run on the box in its virtual machine, where dummy_hcd connects

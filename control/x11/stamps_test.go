@@ -13,8 +13,8 @@ import (
 	"eidetic/control/controltest"
 	"eidetic/control/gesture"
 	"eidetic/internal/lab"
-	"eidetic/internal/testlab"
-	"eidetic/internal/testlab/xtest"
+	"eidetic/internal/rigs/testlab"
+	"eidetic/internal/rigs/testlab/xtest"
 )
 
 // stampPage notes each motion of the pointer with the time that the browser gives it, also of

@@ -15,8 +15,8 @@ import (
 	"eidetic/control"
 	"eidetic/control/controltest"
 	"eidetic/internal/lab"
-	"eidetic/internal/testlab"
-	"eidetic/internal/testlab/xtest"
+	"eidetic/internal/rigs/testlab"
+	"eidetic/internal/rigs/testlab/xtest"
 )
 
 func TestMain(m *testing.M) {

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"eidetic/internal/testlab"
+	"eidetic/internal/rigs/testlab"
 )
 
 // Addresses of the box that Start makes, and of its neighbours.

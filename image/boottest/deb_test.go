@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"eidetic/internal/testlab"
+	"eidetic/internal/rigs/testlab"
 )
 
 // testDebianPackage installs the package, installs it again and purges it, with dpkg in the

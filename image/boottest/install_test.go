@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"eidetic/image/fat"
-	"eidetic/internal/testlab"
+	"eidetic/internal/rigs/testlab"
 )
 
 // testInstaller answers the installer on the console, which writes the second disk, and boots

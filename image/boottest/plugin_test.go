@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"eidetic/internal/lab"
-	"eidetic/internal/samplesite"
-	"eidetic/internal/storytest"
+	"eidetic/internal/rigs/samplesite"
+	"eidetic/internal/rigs/storytest"
 )
 
 // TestPlugIn tells the story of a laptop on which nothing is installed: its network cable is in

@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"eidetic/internal/testlab"
+	"eidetic/internal/rigs/testlab"
 )
 
 // testRebuild checks that two builds of the same packages and the same binary have the same

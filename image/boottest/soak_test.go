@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"eidetic/internal/samplesite"
-	"eidetic/internal/storytest"
+	"eidetic/internal/rigs/samplesite"
+	"eidetic/internal/rigs/storytest"
 )
 
 var (

@@ -13,8 +13,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 
-	"eidetic/internal/samplesite"
-	"eidetic/internal/storytest"
+	"eidetic/internal/rigs/samplesite"
+	"eidetic/internal/rigs/storytest"
 )
 
 // testStory runs the product's main story on the booted image, as cmd/appliance runs it

@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"eidetic/image/update"
-	"eidetic/internal/testlab"
+	"eidetic/internal/rigs/testlab"
 )
 
 // person answers questions for passphrases, each with the next of the answers.

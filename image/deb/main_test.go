@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"eidetic/internal/testlab"
+	"eidetic/internal/rigs/testlab"
 )
 
 func TestBuild(t *testing.T) {

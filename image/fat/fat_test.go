@@ -15,7 +15,7 @@ import (
 
 	"eidetic/image/fat"
 	"eidetic/image/fat/fattest"
-	"eidetic/internal/testlab"
+	"eidetic/internal/rigs/testlab"
 
 	"github.com/google/go-cmp/cmp"
 )

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"eidetic/internal/testlab"
+	"eidetic/internal/rigs/testlab"
 )
 
 // made is the image, as make oci writes it.

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"eidetic/internal/testlab"
+	"eidetic/internal/rigs/testlab"
 
 	"github.com/google/go-cmp/cmp"
 )

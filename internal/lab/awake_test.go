@@ -6,7 +6,7 @@ import (
 	"os"
 	"testing"
 
-	"eidetic/internal/testlab"
+	"eidetic/internal/rigs/testlab"
 )
 
 // TestAwake reads the limit back from the kernel.

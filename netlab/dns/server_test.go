@@ -16,7 +16,7 @@ import (
 	"github.com/miekg/dns"
 
 	"eidetic/internal/lab"
-	"eidetic/internal/testlab"
+	"eidetic/internal/rigs/testlab"
 )
 
 func TestMain(m *testing.M) { testlab.NoLeaks(m) }

@@ -7,7 +7,7 @@ import (
 	"github.com/miekg/dns"
 
 	"eidetic/internal/lab"
-	"eidetic/internal/testlab"
+	"eidetic/internal/rigs/testlab"
 )
 
 func TestUseReplacesTheSource(t *testing.T) {

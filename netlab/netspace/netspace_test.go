@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"eidetic/internal/testlab"
+	"eidetic/internal/rigs/testlab"
 	"eidetic/netlab/netspace"
 	"eidetic/netlab/nstest"
 

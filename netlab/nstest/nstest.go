@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"eidetic/internal/base/unshare"
-	"eidetic/internal/testlab"
+	"eidetic/internal/rigs/testlab"
 	"eidetic/netlab/netspace"
 )
 

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"eidetic/internal/lab"
-	"eidetic/internal/testlab"
+	"eidetic/internal/rigs/testlab"
 	"eidetic/netlab/archive"
 	"eidetic/netlab/nstest"
 	"eidetic/netlab/replay"

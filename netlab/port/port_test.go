@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"eidetic/internal/testlab"
+	"eidetic/internal/rigs/testlab"
 	"eidetic/netlab/archive"
 	"eidetic/netlab/inject"
 	"eidetic/netlab/link/packet"

@@ -21,7 +21,7 @@ import (
 	mdns "github.com/miekg/dns"
 
 	"eidetic/internal/lab"
-	"eidetic/internal/testlab"
+	"eidetic/internal/rigs/testlab"
 	"eidetic/netlab/ca"
 	"eidetic/netlab/nstest"
 	"eidetic/netlab/proxy"

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"eidetic/internal/testlab"
+	"eidetic/internal/rigs/testlab"
 )
 
 // proxied returns a client that sends requests for http:// URLs to the explicit proxy.

@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/net/ipv6"
 
-	"eidetic/internal/testlab"
+	"eidetic/internal/rigs/testlab"
 	"eidetic/netlab/nstest"
 )
 

@@ -15,7 +15,7 @@ import (
 	"github.com/coder/websocket"
 
 	"eidetic/internal/lab"
-	"eidetic/internal/testlab"
+	"eidetic/internal/rigs/testlab"
 	"eidetic/netlab/archive"
 )
 

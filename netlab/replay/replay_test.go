@@ -17,7 +17,7 @@ import (
 	"pgregory.net/rapid"
 
 	"eidetic/internal/lab"
-	"eidetic/internal/testlab"
+	"eidetic/internal/rigs/testlab"
 	"eidetic/netlab/archive"
 	"eidetic/netlab/hop"
 	"eidetic/netlab/inject"

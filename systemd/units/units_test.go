@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"eidetic/internal/testlab"
+	"eidetic/internal/rigs/testlab"
 )
 
 // worst is the highest exposure level that a unit of ours may have; systemd's own

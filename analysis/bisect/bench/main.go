@@ -19,7 +19,7 @@ import (
 
 	"eidetic/analysis/bisect"
 	"eidetic/analysis/bisect/virtual"
-	"eidetic/internal/benchtable"
+	"eidetic/internal/rigs/benchtable"
 )
 
 func main() {

@@ -16,7 +16,7 @@ import (
 
 	"eidetic/analysis/change"
 	"eidetic/analysis/change/known"
-	"eidetic/internal/benchtable"
+	"eidetic/internal/rigs/benchtable"
 )
 
 func main() {

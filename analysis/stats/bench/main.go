@@ -21,7 +21,7 @@ import (
 	"eidetic/analysis/stats"
 	"eidetic/analysis/stats/peers"
 	"eidetic/analysis/stats/simulate"
-	"eidetic/internal/benchtable"
+	"eidetic/internal/rigs/benchtable"
 )
 
 func main() {

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"eidetic/analysis/stats"
-	"eidetic/internal/testlab"
+	"eidetic/internal/rigs/testlab"
 )
 
 // question is a case for SciPy.

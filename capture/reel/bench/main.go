@@ -18,8 +18,8 @@ import (
 	"strings"
 
 	"eidetic/capture/synthetic/scene"
-	"eidetic/internal/benchtable"
 	"eidetic/internal/lab"
+	"eidetic/internal/rigs/benchtable"
 )
 
 // measured is the result of one codec for one class.

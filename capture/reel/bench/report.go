@@ -5,8 +5,8 @@ import (
 	"io"
 	"strings"
 
-	"eidetic/internal/benchtable"
 	"eidetic/internal/lab"
+	"eidetic/internal/rigs/benchtable"
 )
 
 // goal returns the goals of our speed and ratio; 0 is no goal.

@@ -16,7 +16,7 @@ import (
 	"sync"
 	"testing"
 
-	"eidetic/internal/testlab"
+	"eidetic/internal/rigs/testlab"
 )
 
 // Commands of adbd's protocol.

@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"eidetic/control/adb"
-	"eidetic/internal/testlab"
+	"eidetic/internal/rigs/testlab"
 )
 
 // NewServer starts Debian's adb server on a port of its own, with keys of its own, and

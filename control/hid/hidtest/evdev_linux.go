@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"eidetic/internal/lab"
-	"eidetic/internal/testlab"
+	"eidetic/internal/rigs/testlab"
 )
 
 // InputEvent is an event of an input device of the kernel.

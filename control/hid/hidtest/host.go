@@ -16,7 +16,7 @@ import (
 	"eidetic/control"
 	"eidetic/control/hid"
 	"eidetic/internal/lab"
-	"eidetic/internal/testlab"
+	"eidetic/internal/rigs/testlab"
 )
 
 // Host is a computer with an X server, to which keyboard and mouse are plugged. It is a

@@ -23,7 +23,7 @@ import (
 	"time"
 
 	"eidetic/image/boottest"
-	"eidetic/internal/benchtable"
+	"eidetic/internal/rigs/benchtable"
 )
 
 func main() {

@@ -19,8 +19,8 @@ import (
 	"github.com/jezek/xgb/xproto"
 
 	"eidetic/internal/base/rfb/rfbtest"
-	"eidetic/internal/testlab"
-	"eidetic/internal/testlab/xtest"
+	"eidetic/internal/rigs/testlab"
+	"eidetic/internal/rigs/testlab/xtest"
 )
 
 func TestMain(m *testing.M) {

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"eidetic/internal/base/unshare"
-	"eidetic/internal/testlab"
+	"eidetic/internal/rigs/testlab"
 )
 
 func TestRun(t *testing.T) {

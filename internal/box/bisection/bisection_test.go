@@ -18,7 +18,7 @@ import (
 
 	"eidetic/analysis/bisect"
 	"eidetic/internal/lab"
-	"eidetic/internal/testlab"
+	"eidetic/internal/rigs/testlab"
 )
 
 const metric = "speed_index_ms"

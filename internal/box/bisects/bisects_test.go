@@ -18,7 +18,7 @@ import (
 	"eidetic/internal/box/bisection/revplan"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
-	"eidetic/internal/testlab"
+	"eidetic/internal/rigs/testlab"
 )
 
 // newBox is a box that works until the test ends.

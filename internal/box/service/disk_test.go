@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/rigs/testlab"
 	"eidetic/internal/run/execute"
-	"eidetic/internal/testlab"
 	"eidetic/internal/web/panel"
 )
 

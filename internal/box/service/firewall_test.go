@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"eidetic/internal/testlab"
+	"eidetic/internal/rigs/testlab"
 	"eidetic/netlab/nstest"
 )
 

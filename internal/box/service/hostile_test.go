@@ -18,8 +18,8 @@ import (
 	"testing"
 	"time"
 
-	"eidetic/internal/testlab"
-	"eidetic/internal/testlab/slowclients"
+	"eidetic/internal/rigs/testlab"
+	"eidetic/internal/rigs/testlab/slowclients"
 	"eidetic/netlab/nstest"
 	"eidetic/systemd"
 )

@@ -17,7 +17,7 @@ import (
 	"eidetic/internal/keep/runqueue"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
-	"eidetic/internal/testlab"
+	"eidetic/internal/rigs/testlab"
 	"eidetic/internal/web/panel"
 )
 

@@ -15,7 +15,7 @@ import (
 
 	"github.com/miekg/dns"
 
-	"eidetic/internal/testlab"
+	"eidetic/internal/rigs/testlab"
 )
 
 func TestMain(m *testing.M) { testlab.NoLeaks(m) }

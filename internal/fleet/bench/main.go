@@ -28,10 +28,10 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"eidetic/internal/benchtable"
 	"eidetic/internal/fleet/ledger/pgtest"
 	"eidetic/internal/fleet/member"
 	"eidetic/internal/fleet/simulate"
+	"eidetic/internal/rigs/benchtable"
 )
 
 func main() {

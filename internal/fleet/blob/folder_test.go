@@ -9,7 +9,7 @@ import (
 
 	"eidetic/internal/fleet/blob"
 	"eidetic/internal/fleet/blob/blobtest"
-	"eidetic/internal/testlab"
+	"eidetic/internal/rigs/testlab"
 )
 
 func TestMain(m *testing.M) {

@@ -19,7 +19,7 @@ import (
 
 	"eidetic/internal/fleet/blob"
 	"eidetic/internal/fleet/blob/blobtest"
-	"eidetic/internal/testlab"
+	"eidetic/internal/rigs/testlab"
 )
 
 // A disk that others fill in the middle of an upload: the head says so, keeps what it has, and goes on when there is room.

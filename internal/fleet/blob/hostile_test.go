@@ -25,7 +25,7 @@ import (
 
 	"eidetic/internal/fleet/blob"
 	"eidetic/internal/fleet/blob/blobtest"
-	"eidetic/internal/testlab"
+	"eidetic/internal/rigs/testlab"
 )
 
 // cutting is a connection that breaks after some bytes in either direction.

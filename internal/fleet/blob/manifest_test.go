@@ -17,7 +17,7 @@ import (
 	"eidetic/internal/fleet"
 	"eidetic/internal/fleet/blob"
 	"eidetic/internal/fleet/blob/blobtest"
-	"eidetic/internal/testlab"
+	"eidetic/internal/rigs/testlab"
 )
 
 func writeFiles(t testing.TB, dir string, files map[string]string) {

@@ -15,7 +15,7 @@ import (
 
 	"eidetic/internal/fleet"
 	"eidetic/internal/keep/store"
-	"eidetic/internal/testlab"
+	"eidetic/internal/rigs/testlab"
 )
 
 const childVariable = "EIDETIC_TEST_FLEET_CHILD"

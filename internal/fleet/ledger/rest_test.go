@@ -13,7 +13,7 @@ import (
 
 	"eidetic/internal/fleet"
 	"eidetic/internal/keep/store"
-	"eidetic/internal/testlab"
+	"eidetic/internal/rigs/testlab"
 )
 
 // A code is good for one box, for a time.

@@ -18,7 +18,7 @@ import (
 
 	"eidetic/internal/fleet"
 	"eidetic/internal/fleet/fleettest"
-	"eidetic/internal/testlab"
+	"eidetic/internal/rigs/testlab"
 )
 
 // processDir is the variable that makes the test binary a box with its files in that folder.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"eidetic/internal/fleet/member"
-	"eidetic/internal/testlab"
+	"eidetic/internal/rigs/testlab"
 )
 
 func TestMain(m *testing.M) { testlab.NoLeaks(m) }

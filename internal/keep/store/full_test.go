@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"eidetic/internal/lab"
-	"eidetic/internal/testlab"
+	"eidetic/internal/rigs/testlab"
 )
 
 // inSmallDisk reruns the calling test in a child process with its own mount namespace,

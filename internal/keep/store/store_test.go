@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"eidetic/internal/lab"
-	"eidetic/internal/testlab"
+	"eidetic/internal/rigs/testlab"
 )
 
 func TestMain(m *testing.M) {

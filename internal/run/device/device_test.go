@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"eidetic/internal/rigs/testlab"
 	"eidetic/internal/run/isolate"
-	"eidetic/internal/testlab"
 	"eidetic/netlab/netspace"
 )
 

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"eidetic/internal/testlab"
+	"eidetic/internal/rigs/testlab"
 )
 
 // The script passes shellcheck. A test in cmd/appliance shows that it works.

@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/rigs/testlab"
 	"eidetic/internal/run/isolate"
-	"eidetic/internal/testlab"
 )
 
 // authority makes a certificate authority for browsers in dir.

@@ -22,9 +22,9 @@ import (
 	"eidetic/control/hid/hidtest"
 	"eidetic/control/recipe"
 	"eidetic/internal/lab"
+	"eidetic/internal/rigs/testlab"
+	"eidetic/internal/rigs/testlab/xtest"
 	"eidetic/internal/run/drive"
-	"eidetic/internal/testlab"
-	"eidetic/internal/testlab/xtest"
 )
 
 func TestMain(m *testing.M) {

@@ -12,7 +12,7 @@ import (
 	"eidetic/capture"
 	"eidetic/capture/rfb"
 	"eidetic/internal/base/rfb/rfbtest"
-	"eidetic/internal/testlab"
+	"eidetic/internal/rigs/testlab"
 )
 
 // A VNC server that falls silent is reported as an interruption within the source's patience,

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"testing"
 
-	"eidetic/internal/testlab"
+	"eidetic/internal/rigs/testlab"
 )
 
 // dials connects both ends in one process, as Run connects two processes.

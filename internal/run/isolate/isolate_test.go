@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"eidetic/internal/testlab"
+	"eidetic/internal/rigs/testlab"
 )
 
 // The test binary plays three parts, chosen by this variable: the test itself, an outer

@@ -14,8 +14,8 @@ import (
 	"strconv"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/rigs/samplesite"
 	"eidetic/internal/run/device"
-	"eidetic/internal/samplesite"
 	"eidetic/netlab/proxy"
 )
 

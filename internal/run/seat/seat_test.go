@@ -13,9 +13,9 @@ import (
 	"eidetic/capture/source"
 	"eidetic/control/connect"
 	"eidetic/control/controltest"
+	"eidetic/internal/rigs/testlab"
+	"eidetic/internal/rigs/testlab/xtest"
 	"eidetic/internal/run/execute"
-	"eidetic/internal/testlab"
-	"eidetic/internal/testlab/xtest"
 )
 
 func TestMain(m *testing.M) {

@@ -15,8 +15,8 @@ import (
 
 	"eidetic/analysis/trace"
 	"eidetic/internal/lab"
+	"eidetic/internal/rigs/testlab"
 	"eidetic/internal/tell/report/reporttest"
-	"eidetic/internal/testlab"
 )
 
 // stored is a run in a folder, as a source of documents.

@@ -14,8 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/rigs/testlab"
 	"eidetic/internal/tell/report/reporttest"
-	"eidetic/internal/testlab"
 )
 
 // write makes a run's folder with its report and returns the report's text.

@@ -17,9 +17,9 @@ import (
 
 	"eidetic/analysis/trace"
 	"eidetic/internal/lab"
+	"eidetic/internal/rigs/testlab"
 	"eidetic/internal/tell/report/reporttest"
 	kept "eidetic/internal/tell/timeline"
-	"eidetic/internal/testlab"
 )
 
 // heavy writes a run of one pair, whose control has so many annotations and, in about 5 MB, stretches of its browser's trace.

@@ -17,7 +17,7 @@ import (
 	"eidetic/internal/keep/runqueue"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
-	"eidetic/internal/testlab"
+	"eidetic/internal/rigs/testlab"
 )
 
 // bisectsOf keeps the bisects of a panel's box. Its hooks may be on 127.0.0.1, and its name server does not answer.

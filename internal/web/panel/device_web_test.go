@@ -17,8 +17,8 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/rigs/testlab"
 	"eidetic/internal/tell/report/reporttest"
-	"eidetic/internal/testlab"
 )
 
 // fakeSeats notes what a device is given.

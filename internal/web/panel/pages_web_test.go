@@ -17,8 +17,8 @@ import (
 
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
+	"eidetic/internal/rigs/testlab"
 	"eidetic/internal/tell/report/reporttest"
-	"eidetic/internal/testlab"
 )
 
 // pageTest is what a person does on a page. What the page answers is the same in each browser.

@@ -14,9 +14,9 @@ import (
 
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
+	"eidetic/internal/rigs/testlab"
 	"eidetic/internal/tell/report"
 	"eidetic/internal/tell/report/reporttest"
-	"eidetic/internal/testlab"
 )
 
 func TestMain(m *testing.M) { testlab.NoLeaks(m) }

@@ -22,9 +22,9 @@ import (
 	"eidetic/capture/reel"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
+	"eidetic/internal/rigs/testlab"
 	"eidetic/internal/tell/report"
 	"eidetic/internal/tell/report/reporttest"
-	"eidetic/internal/testlab"
 )
 
 // The start of an application, of the kind that the Eideticker article shows: a transition, a page that fills, and late a

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"eidetic/internal/lab"
-	"eidetic/internal/testlab"
+	"eidetic/internal/rigs/testlab"
 	"eidetic/netlab/archive"
 )
 

@@ -20,7 +20,7 @@ import (
 	"time"
 
 	"eidetic/internal/lab"
-	"eidetic/internal/testlab"
+	"eidetic/internal/rigs/testlab"
 	"eidetic/netlab/archive"
 )
 

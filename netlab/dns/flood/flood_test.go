@@ -14,7 +14,7 @@ import (
 	mdns "github.com/miekg/dns"
 
 	"eidetic/internal/lab"
-	"eidetic/internal/testlab"
+	"eidetic/internal/rigs/testlab"
 	"eidetic/netlab/dns"
 	"eidetic/netlab/netspace"
 )

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"eidetic/internal/benchtable"
+	"eidetic/internal/rigs/benchtable"
 	"eidetic/netlab/link"
 	"eidetic/netlab/link/measure"
 )

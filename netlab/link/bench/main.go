@@ -20,8 +20,8 @@ import (
 	"text/tabwriter"
 
 	"eidetic/internal/base/unshare"
-	"eidetic/internal/benchtable"
 	"eidetic/internal/lab"
+	"eidetic/internal/rigs/benchtable"
 	"eidetic/netlab/link/packet"
 )
 

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"eidetic/internal/lab"
-	"eidetic/internal/testlab"
+	"eidetic/internal/rigs/testlab"
 	"eidetic/netlab/link"
 	"eidetic/netlab/link/linktest"
 )

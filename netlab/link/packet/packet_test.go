@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"eidetic/internal/testlab"
+	"eidetic/internal/rigs/testlab"
 	"eidetic/netlab/link"
 	"eidetic/netlab/link/linktest"
 	"eidetic/netlab/nstest"

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"eidetic/internal/testlab"
+	"eidetic/internal/rigs/testlab"
 	"eidetic/netlab/link"
 	"eidetic/netlab/nstest"
 )

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"eidetic/internal/benchtable"
+	"eidetic/internal/rigs/benchtable"
 )
 
 const dnsNames = 1000

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"eidetic/internal/benchtable"
+	"eidetic/internal/rigs/benchtable"
 )
 
 // modes are the ways to send requests; goals are for the ratio to the peer.

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"eidetic/internal/benchtable"
+	"eidetic/internal/rigs/benchtable"
 	"eidetic/netlab/ca"
 	"eidetic/netlab/hop"
 	"eidetic/netlab/replay"

@@ -21,7 +21,7 @@ import (
 	"strings"
 	"time"
 
-	"eidetic/internal/benchtable"
+	"eidetic/internal/rigs/benchtable"
 )
 
 // options are the command's flags.

@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"eidetic/internal/lab"
-	"eidetic/internal/samplesite"
+	"eidetic/internal/rigs/samplesite"
 	"eidetic/netlab/archive"
 	"eidetic/netlab/inject"
 	"eidetic/netlab/proxy"

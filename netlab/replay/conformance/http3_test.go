@@ -19,7 +19,7 @@ import (
 	"github.com/quic-go/quic-go/http3"
 
 	"eidetic/internal/lab"
-	"eidetic/internal/testlab"
+	"eidetic/internal/rigs/testlab"
 	"eidetic/netlab"
 	"eidetic/netlab/archive"
 	"eidetic/netlab/ca"

@@ -11,7 +11,7 @@ import (
 	mdns "github.com/miekg/dns"
 
 	"eidetic/internal/lab"
-	"eidetic/internal/testlab"
+	"eidetic/internal/rigs/testlab"
 	"eidetic/netlab"
 	"eidetic/netlab/archive"
 	"eidetic/netlab/ca"

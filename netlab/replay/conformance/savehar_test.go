@@ -22,8 +22,8 @@ import (
 
 	"github.com/coder/websocket"
 
-	"eidetic/internal/samplesite"
-	"eidetic/internal/testlab"
+	"eidetic/internal/rigs/samplesite"
+	"eidetic/internal/rigs/testlab"
 	"eidetic/netlab/inject"
 )
 

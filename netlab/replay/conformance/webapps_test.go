@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"testing"
 
-	"eidetic/internal/testlab"
+	"eidetic/internal/rigs/testlab"
 	"eidetic/netlab/ca"
 	"eidetic/netlab/nstest"
 )

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"eidetic/cmd/appliance/client"
-	"eidetic/internal/testlab"
+	"eidetic/internal/rigs/testlab"
 )
 
 // installed is where make clients installs npm's packages; it downloads the Go modules as well.

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"eidetic/internal/testlab/xtest"
+	"eidetic/internal/rigs/testlab/xtest"
 )
 
 // Real is a real VNC server with the X screen that it shares.

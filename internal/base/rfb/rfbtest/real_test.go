@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"eidetic/internal/base/rfb/rfbtest"
-	"eidetic/internal/testlab"
-	"eidetic/internal/testlab/xtest"
+	"eidetic/internal/rigs/testlab"
+	"eidetic/internal/rigs/testlab/xtest"
 )
 
 func TestMain(m *testing.M) {

@@ -22,9 +22,9 @@ import (
 	"syscall"
 	"time"
 
-	"eidetic/internal/benchrig"
 	"eidetic/internal/box/bisection"
-	"eidetic/internal/truth"
+	"eidetic/internal/rigs/benchrig"
+	"eidetic/internal/rigs/truth"
 	"eidetic/netlab/archive"
 )
 

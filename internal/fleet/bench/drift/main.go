@@ -23,8 +23,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"eidetic/cmd/appliance/client"
-	"eidetic/internal/benchrig"
 	"eidetic/internal/lab"
+	"eidetic/internal/rigs/benchrig"
 	"eidetic/netlab/archive"
 )
 

@@ -26,7 +26,7 @@ import (
 
 	"eidetic/internal/fleet/blob"
 	"eidetic/internal/fleet/blob/blobtest"
-	"eidetic/internal/testlab"
+	"eidetic/internal/rigs/testlab"
 )
 
 func TestMain(m *testing.M) { testlab.NoLeaks(m) }

@@ -20,9 +20,9 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"eidetic/internal/benchtable"
 	"eidetic/internal/fleet/metrology"
 	"eidetic/internal/fleet/metrology/simulate"
+	"eidetic/internal/rigs/benchtable"
 )
 
 func main() {

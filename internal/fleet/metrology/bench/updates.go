@@ -5,9 +5,9 @@ import (
 	"math/rand/v2"
 	"strings"
 
-	"eidetic/internal/benchtable"
 	"eidetic/internal/fleet/metrology"
 	"eidetic/internal/fleet/metrology/simulate"
+	"eidetic/internal/rigs/benchtable"
 )
 
 // updates simulates what an update of a fleet looks at: one reading after it against those before, and a second one where the first

@@ -22,8 +22,8 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"eidetic/internal/benchtable"
 	"eidetic/internal/lab"
+	"eidetic/internal/rigs/benchtable"
 	"eidetic/internal/run/experiment"
 )
 

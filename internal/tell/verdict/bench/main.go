@@ -4,7 +4,8 @@
 // writes out/bench/looks.json. The same seed prints the same table.
 //
 //	go run ./internal/tell/verdict/bench -tests 2000 [-pairs 40] [-looks 4] [-shifts 0,20] [-seed 1]
-//	go run ./internal/tell/verdict/bench [-runs 2000] [-pairs 40] [-looks 4] [-shifts 0,20] [-margins 0,3] [-rule looks] [-seed 1] [-out FILE]
+//	go run ./internal/tell/verdict/bench [-runs 2000] [-pairs 40] [-looks 4] [-shifts 0,20] [-margins 0,3] [-rule looks]
+//	    [-seed 1] [-out FILE]
 package main
 
 import (
@@ -23,8 +24,8 @@ import (
 
 	"eidetic/analysis/stats"
 	"eidetic/analysis/stats/simulate"
-	"eidetic/internal/benchtable"
 	"eidetic/internal/lab"
+	"eidetic/internal/rigs/benchtable"
 	"eidetic/internal/tell/verdict"
 )
 

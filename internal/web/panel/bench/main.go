@@ -2,7 +2,8 @@
 // nobody looking, and with many that follow the events and some that watch the live picture. It prints what was lost of the
 // trials' films, and how long the panel's answers took.
 //
-//	go run ./internal/web/panel/bench [-rounds 3] [-trials 5] [-followers 200] [-watchers 20] [-dir out/bench/panel] [-out out/bench/panel.json]
+//	go run ./internal/web/panel/bench [-rounds 3] [-trials 5] [-followers 200] [-watchers 20] [-dir out/bench/panel]
+//	    [-out out/bench/panel.json]
 package main
 
 import (
@@ -27,9 +28,9 @@ import (
 	"time"
 
 	"eidetic/analysis/stats"
-	"eidetic/internal/benchrig"
-	"eidetic/internal/benchtable"
 	"eidetic/internal/lab"
+	"eidetic/internal/rigs/benchrig"
+	"eidetic/internal/rigs/benchtable"
 )
 
 func main() {

@@ -9,7 +9,7 @@ import (
 	"os"
 	"testing"
 
-	"eidetic/internal/testlab"
+	"eidetic/internal/rigs/testlab"
 )
 
 func TestMain(m *testing.M) { testlab.NoLeaks(m) }

@@ -24,7 +24,7 @@ import (
 	"syscall"
 	"text/tabwriter"
 
-	"eidetic/internal/benchtable"
+	"eidetic/internal/rigs/benchtable"
 )
 
 func main() {

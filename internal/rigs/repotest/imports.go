@@ -1,0 +1,551 @@
+package repotest
+
+import (
+	"go/ast"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// module is the name in go.mod.
+const module = "eidetic/"
+
+// direction lists our own packages that a part of the tree may import, besides its own
+// sub-packages. Tests may import internal/rigs/testlab as well.
+type direction struct {
+	from string   // a folder with all that is below it
+	may  []string // folders, each with all that is below it
+	why  string
+}
+
+// directions is the picture in docs/design.md as a table. The most specific
+// line applies.
+func directions() []direction {
+	const instrument = "instruments know nothing of each other, of experiments or of the panel, so that each can be tested, replaced and used alone"
+	lab := []string{"internal/lab"}
+	return []direction{
+		{"internal/lab", nil, "the shared words are imported by all, so they import none"},
+		{"netlab", append([]string{"internal/base/priority", "internal/base/atomicfile", "internal/base/unshare"}, lab...), instrument},
+		{"netlab/hop", lab, "listeners, core and transport all import what they tell each other of a request, so it imports none of them"},
+		{
+			"netlab/replay",
+			append([]string{"netlab/archive", "netlab/hop", "netlab/inject"}, lab...),
+			"the core answers requests and knows no listener",
+		},
+		{
+			"netlab/replay/match",
+			append([]string{"netlab/inject"}, lab...),
+			"matching is a function of the recording and the requests alone",
+		},
+		{"netlab/replay/bench", append([]string{"netlab"}, lab...), "a benchmark puts the core behind the product's own listeners"},
+		{
+			"netlab/replay/conformance",
+			append([]string{"netlab", "internal/rigs/samplesite"}, lab...),
+			"conformance is tried with real browsers, through the product's own listeners; the sample site is what their own HARs are of",
+		},
+		{"capture", append([]string{"internal/base/rfb", "internal/base/priority", "internal/base/atomicfile"}, lab...), instrument},
+		{"control", append([]string{"internal/base/rfb", "internal/base/priority"}, lab...), instrument},
+		{"analysis", lab, instrument},
+		{"analysis/bench", append([]string{"analysis", "capture/reel"}, lab...), "a benchmark measures frames as they come from reels"},
+		{"systemd", nil, "talking to the service manager concerns no other part"},
+		{
+			"image",
+			[]string{"internal/lab", "internal/base/atomicfile", "internal/keep/pin", "systemd"},
+			"the image is built from the finished binary and its units; its console shows the panel's fingerprint",
+		},
+		{
+			"image/boottest",
+			[]string{"image", "internal/rigs/storytest", "internal/rigs/samplesite", "netlab/netspace", "capture/x11", "internal/lab"},
+			"the booted image is told the same story as the service on any machine, over cables that end in namespaces; one is of a screen",
+		},
+		{
+			"internal/run/experiment",
+			lab,
+			"the procedure of a trial declares the interfaces that it needs; internal/run/execute passes the instruments in",
+		},
+		{
+			"internal/run/device",
+			append([]string{"internal/run/isolate", "internal/base/priority", "internal/base/programs", "netlab", "capture", "control"}, lab...),
+			"a device is assembled from instruments and knows no experiment",
+		},
+		{
+			"internal/box/bisection",
+			append([]string{"analysis", "internal/base/atomicfile"}, lab...),
+			"a bisect asks for trials through an interface; whether a box or this machine makes them, it does not know",
+		},
+		{
+			"internal/box/bisects",
+			append([]string{"analysis", "capture/reel", "internal/base/atomicfile", "internal/box/bisection", "internal/run/experiment", "internal/keep/runqueue", "internal/keep/store", "internal/box/webhook"}, lab...),
+			"a box's own bisects ask the queue for runs and a hook for revisions, and read films of runs; the search is that of internal/box/bisection",
+		},
+		{
+			"internal/box/bisection/bench",
+			append([]string{"internal/box/bisection", "internal/rigs/benchrig", "internal/rigs/truth", "netlab/archive"}, lab...),
+			"a benchmark hides a real delay in a real recording",
+		},
+		{"internal/tell/series", append([]string{"analysis"}, lab...), "a series comes from anybody's file and concerns no run"},
+		{
+			"internal/run/journey",
+			append([]string{"analysis", "control", "internal/run/experiment"}, lab...),
+			"a journey is played where pictures tell a controller what to do; whose device it is, it does not know",
+		},
+		{
+			"internal/run/seat",
+			append([]string{"capture/source", "control", "internal/run/drive", "internal/run/execute", "internal/rigs/testlab"}, lab...),
+			"people see and drive a device between runs, by the instruments that a run uses; it knows nothing of the panel",
+		},
+		{
+			"internal/run/drive",
+			append([]string{"analysis", "capture", "control"}, lab...),
+			"steps are carried out for a person by the instruments alone; there is no trial, and nothing is kept",
+		},
+		{
+			"internal/run/execute",
+			append(
+				[]string{
+					"internal/run/journey",
+					"internal/tell/timeline", // from whose files causes are told when a run ends
+					"netlab",
+					"capture",
+					"control",
+					"analysis",
+					"internal/run/device",
+					"internal/run/experiment",
+					"internal/run/inspect",
+					"internal/tell/verdict",
+					"internal/keep/store",
+					"internal/tell/report",
+					"internal/base/rfb/rfbtest",
+				},
+				lab...),
+			"a plan is carried out where the instruments meet the procedure; whether a command or the panel asks for it is not known there; its tests make a screen fall silent",
+		},
+		{
+			"internal/run/sandbox",
+			append(
+				[]string{"netlab", "internal/run/device", "internal/run/experiment", "internal/run/inspect", "internal/run/isolate", "internal/run/execute", "internal/rigs/samplesite"},
+				lab...),
+			"the namespaced half of a run wires a virtual device; which command or service asks for it, it does not know",
+		},
+		{
+			"internal/box/service",
+			append(
+				[]string{
+					"netlab",
+					"image",
+					"systemd",
+					"control/adb",
+					"internal/base/atomicfile",
+					"internal/box/automation",
+					"internal/keep/backup",
+					"internal/box/bisects",
+					"internal/box/credentials",
+					"internal/fleet",
+					"internal/base/programs",
+					"internal/keep/redact",
+					"internal/keep/retention",
+					"internal/keep/support",
+					"internal/base/yamlguard",
+					"internal/run/device",
+					"internal/box/doctor",
+					"internal/run/seat",
+					"internal/run/experiment",
+					"internal/run/execute",
+					"internal/run/inspect",
+					"internal/web/panel",
+					"internal/keep/pin",
+					"internal/tell/report",
+					"internal/keep/runqueue",
+					"internal/run/sandbox",
+					"internal/keep/store",
+					"internal/box/webhook",
+				},
+				lab...),
+			"the service wires the box's running parts; cmd/appliance only starts it",
+		},
+		{
+			"internal/keep/runqueue",
+			append([]string{"internal/keep/store"}, lab...),
+			"the queue carries out what a Runner is, and knows neither HTTP nor devices",
+		},
+		{
+			"cmd/appliance/client",
+			[]string{
+				"internal/box/automation", "internal/box/bisection/revplan", "internal/box/credentials", "internal/lab", "internal/web/panel", "internal/keep/pin", "internal/tell/report",
+				"internal/keep/retention", "internal/keep/store", "internal/keep/runqueue", "internal/box/service", "internal/box/webhook", "internal/base/yamlguard",
+			},
+			"the client knows of a box what comes over REST: the panel's types, and what a run folder holds; its tests put a box together",
+		},
+		{"internal/keep/backup", []string{"internal/base/atomicfile"}, "one file with all that a box keeps is a format of names and bytes; what they mean, the service knows"},
+		{"internal/keep/redact", []string{"internal/base/yamlguard"}, "what a secret looks like does not depend on who has it"},
+		{"internal/keep/support", []string{"internal/keep/redact"}, "a support bundle is texts without secrets; where they come from, it does not know"},
+		{"internal/base/yamlguard", nil, "how a reader fails does not depend on what is read"},
+		{"internal/keep/retention", nil, "what is deleted is decided of sizes, times and reasons alone, so that it can be said before"},
+		{"internal/keep/pin", []string{"internal/base/atomicfile"}, "how a certificate is known again is the same for the box and for its clients"},
+		{"internal/box/credentials", []string{"internal/base/atomicfile"}, "who may do what is decided without knowing what there is to do"},
+		{
+			"internal/box/doctor",
+			append([]string{"netlab", "internal/run/isolate", "internal/base/priority", "internal/base/programs"}, lab...),
+			"the doctor tries out what the instruments need; it makes no run",
+		},
+		{"internal/run/inspect", append([]string{"netlab"}, lab...), "a process that reads one file needs the reader and nothing else"},
+		{"internal/rigs/benchtable", nil, "the list that a benchmark leaves does not depend on what was measured"},
+		{"internal/base/programs", nil, "the table of programs is read by all who start or look for one"},
+		{
+			"internal/tell/verdict",
+			append([]string{"analysis/stats"}, lab...),
+			"a verdict is made of trials and statistics alone, so that it can be made again",
+		},
+		{"internal/base/priority", nil, "whose thread goes first is a matter of the kernel, and of the one order that instruments have"},
+		{"internal/base/unshare", nil, "namespaces are a matter of the kernel alone, and tests of every package may need them"},
+		{"internal/base/atomicfile", nil, "whoever keeps a file may import it, so it imports nobody"},
+		{"internal/run/isolate", append([]string{"internal/base/unshare"}, lab...), "isolation is a matter of the kernel alone"},
+		{
+			"internal/keep/store",
+			append([]string{"internal/base/atomicfile"}, lab...),
+			"the store keeps what it is given and knows nobody who gives it",
+		},
+		{
+			"internal/tell/timeline",
+			append([]string{"analysis/trace", "internal/keep/store", "internal/tell/report/reporttest"}, lab...),
+			"a timeline is read from what is stored, so that report and export show the same; its tests read a run that is made for tests",
+		},
+		{"internal/tell/streamline", lab, "a format of bytes, and two ways in which they come; who keeps the annotations, it does not know"},
+		{
+			"internal/tell/report",
+			[]string{"internal/lab", "internal/keep/store", "internal/base/atomicfile", "internal/tell/timeline", "analysis/trace"},
+			"a report is made from what is stored, so that it can be made again",
+		},
+		{
+			"internal/tell/export",
+			[]string{"internal/lab", "internal/keep/store", "internal/tell/report", "internal/tell/timeline", "analysis/trace"},
+			"an export is made of what is stored, as a report is, so that it can be made again",
+		},
+		{"internal/tell/report/reporttest", []string{"internal/lab", "internal/tell/verdict"}, "a run for tests is compared as a real one is"},
+		{
+			"internal/tell/frames",
+			append([]string{"analysis/visual", "capture/reel", "analysis/filmtest"}, lab...),
+			"what a viewer is shown of a reel is read from the reel alone; its tests make reels",
+		},
+		{
+			"internal/tell/history",
+			append([]string{"analysis/change", "analysis/stats", "internal/keep/store"}, lab...),
+			"a history is made of what the store's index holds and of statistics, so that it can be made again",
+		},
+		{"internal/fleet", lab, "head and boxes share words, as a wire format does; they import nobody who speaks them"},
+		{
+			"internal/fleet/ledger",
+			append([]string{"internal/fleet", "internal/keep/store"}, lab...),
+			"the ledger keeps who does what in a database; it knows neither HTTP nor files",
+		},
+		{
+			"internal/fleet/bench",
+			[]string{"internal/fleet", "internal/rigs/benchtable"},
+			"a benchmark starts the database that it measures, and lists its results as the others do",
+		},
+		{
+			"internal/fleet/bench/drift",
+			append([]string{"cmd/appliance/client", "internal/rigs/benchrig", "netlab/archive"}, lab...),
+			"a real box is made slower, and its head is asked as a person would",
+		},
+		{
+			"internal/fleet/simulate",
+			append([]string{"internal/fleet", "internal/web/panel", "internal/keep/pin", "internal/keep/store"}, lab...),
+			"simulated boxes call the whole head, as its service puts it together",
+		},
+		{"internal/fleet/blob", append([]string{"internal/fleet", "internal/base/atomicfile"}, lab...), "files by their digest are kept without knowing what they are"},
+		{
+			"internal/fleet/metrology",
+			append([]string{"internal/fleet", "internal/tell/history", "internal/keep/store", "analysis/stats"}, lab...),
+			"a box is judged by its readings alone, so that it can be judged again, and in simulations",
+		},
+		{
+			"internal/fleet/member",
+			append([]string{"internal/fleet", "internal/fleet/blob", "internal/base/atomicfile", "internal/keep/pin", "internal/keep/runqueue", "internal/keep/store"}, lab...),
+			"a box's side of the fleet asks the box's own queue for runs and hands in what the store has; it knows no instrument",
+		},
+		{
+			"internal/fleet/fleettest", append([]string{"internal/fleet", "internal/fleet/blob", "internal/keep/pin", "internal/keep/store"}, lab...),
+			"the fake head has the protocol and nothing behind it, and the suite that it and the real one pass; only tests import it",
+		},
+		{
+			"internal/fleet/head",
+			append([]string{
+				"internal/fleet", "internal/base/atomicfile", "internal/box/automation", "internal/tell/compare", "internal/box/credentials", "internal/run/execute", "internal/tell/history", "internal/web/panel",
+				"image/update",
+				"internal/keep/pin", "internal/tell/report", "internal/keep/runqueue", "internal/keep/store", "internal/tell/verdict",
+			}, lab...),
+			"the head is the panel of a box with a ledger in place of the queue; it has no instrument; it reads the version of updates that it passes on",
+		},
+		{
+			"internal/tell/runview",
+			[]string{"internal/lab", "internal/tell/report", "internal/tell/verdict", "analysis/stats", "internal/tell/report/reporttest"},
+			"the page of a run shows what its report and its verdict say; it computes nothing anew; its tests read runs that are made for tests",
+		},
+		{"internal/box/webhook", []string{"netlab/proxy"}, "which addresses are public is known where recordings are kept from the others"},
+		{
+			"internal/box/automation",
+			append([]string{"internal/tell/history", "internal/keep/runqueue", "internal/keep/store", "internal/box/webhook", "internal/tell/report/reporttest"}, lab...),
+			"what the box does by itself asks the queue for runs as a person does; it knows neither HTTP's side of the panel nor devices; its tests read runs that are made for tests",
+		},
+		{
+			"internal/tell/compare",
+			append([]string{"analysis/stats", "internal/fleet", "internal/tell/verdict", "internal/keep/store", "internal/tell/history", "internal/tell/report/reporttest"}, lab...),
+			"two runs are compared from what was kept of them; it measures nothing",
+		},
+		{
+			"internal/web/panel/bench",
+			append([]string{"internal/rigs/benchrig", "analysis/stats"}, lab...),
+			"a benchmark asks a whole appliance for runs over REST, as people and scripts do",
+		},
+		{
+			"internal/web/panel",
+			[]string{
+				"internal/lab",
+				"internal/base/yamlguard",
+				"internal/keep/store",
+				"internal/tell/report",
+				"internal/box/automation",
+				"internal/box/bisection",
+				"internal/box/bisects",
+				"internal/tell/export",
+				"internal/tell/frames",
+				"internal/tell/history",
+				"internal/tell/compare",
+				"internal/run/experiment",
+				"internal/keep/retention",
+				"internal/keep/runqueue",
+				"internal/tell/runview",
+				"internal/box/credentials",
+				"internal/keep/pin",
+				"capture/reel",
+				"analysis/filmtest",
+				"internal/box/webhook",
+			},
+			"the panel is HTTP only: it reads the store and its reels, and asks the queue of runs; it drives no instrument; its tests make reels, " +
+				"and say what webhooks may call",
+		},
+		{"internal/base/rfb", lab, "the protocol is what a source and a controller have in common, so it knows neither"},
+		{
+			"internal/rigs/storytest",
+			append([]string{"netlab/link"}, lab...),
+			"the story is told over REST alone, so it needs to know nothing of the box but its words, and how a cable behaves",
+		},
+		{"internal/rigs/samplesite", lab, "the sample site is an origin like any other and knows nothing of who visits it"},
+		{
+			"internal/rigs/benchrig",
+			append(
+				[]string{"netlab", "internal/run/device", "internal/run/experiment", "internal/run/isolate", "internal/run/execute", "internal/rigs/samplesite"},
+				lab...),
+			"a benchmark of whole trials has the product's own rig and procedure, and no other",
+		},
+		{
+			"internal/rigs/appsuite",
+			append([]string{"netlab/archive"}, lab...),
+			"applications are measured with the appliance's own command, and read from what it wrote",
+		},
+		{
+			"internal/rigs/truth",
+			append(
+				[]string{
+					"analysis/stats",
+					"netlab/archive",
+					"internal/rigs/benchtable",
+					"internal/rigs/benchrig",
+					"internal/run/experiment",
+					"internal/run/isolate",
+					"internal/rigs/samplesite",
+					"internal/tell/verdict",
+				},
+				lab...),
+			"the truth is asked of the product's procedure and verdict as they are",
+		},
+		{
+			"internal/rigs/noise",
+			append(
+				[]string{
+					"analysis/stats",
+					"netlab/archive",
+					"internal/rigs/benchtable",
+					"internal/rigs/benchrig",
+					"internal/run/experiment",
+					"internal/run/isolate",
+					"internal/run/execute",
+				},
+				lab...),
+			"what differs between loads is looked for in the product's own trials",
+		},
+		{"internal/rigs/testlab", []string{"internal/base/unshare"}, "tests of every package import it"},
+		{"internal/rigs/testrun", nil, "it starts the go command; it links nothing that it tests"},
+		{"internal/rigs/repotest", nil, "it reads the tree, it does not link it"},
+		{
+			"cmd",
+			[]string{"netlab", "capture", "control", "analysis", "systemd", "image", "internal"},
+			"commands wire everything and are imported by nobody",
+		},
+	}
+}
+
+func importRules() []Rule {
+	return []Rule{
+		{
+			"import directions",
+			"the directions are the design: a new one is a decision, made in internal/rigs/repotest/imports.go with its reason",
+			checkDirections,
+		},
+		{"lab is a leaf", "every package imports internal/lab, so its dependencies would be everybody's", checkLabIsALeaf},
+		{
+			"analysis is pure",
+			"the same frames must give the same numbers, and the same requests the same answers, anywhere and at any time",
+			checkPurity,
+		},
+		{"test packages", "what only tests need must not be linked into the binary", checkTestPackages},
+		{"test libraries", "what only tests need must not be linked into the binary", checkTestLibraries},
+	}
+}
+
+// within reports whether dir is root or below it.
+func within(dir, root string) bool { return dir == root || strings.HasPrefix(dir, root+"/") }
+
+// imports calls f with every import of the file.
+func (g GoFile) imports(f func(importPath string, spec *ast.ImportSpec)) {
+	for _, spec := range g.AST.Imports {
+		if p, err := strconv.Unquote(spec.Path.Value); err == nil {
+			f(p, spec)
+		}
+	}
+}
+
+// forTests reports whether the file is a test, or belongs to a package whose name ends in
+// "test", as net/http/httptest does: fakes and helpers that only tests import.
+func (g GoFile) forTests() bool { return g.Test || strings.HasSuffix(g.AST.Name.Name, "test") }
+
+func checkDirections(t *Tree) (found []Violation) {
+	for _, g := range t.GoFiles {
+		var rule *direction
+		for _, d := range directions() {
+			if within(g.Dir, d.from) && (rule == nil || len(d.from) > len(rule.from)) {
+				rule = &d
+			}
+		}
+		if rule == nil {
+			found = append(found, g.at(g.AST.Package, "%s has no line in the table of import directions", g.Dir))
+			continue
+		}
+		g.imports(func(p string, spec *ast.ImportSpec) {
+			target, ours := strings.CutPrefix(p, module)
+			if !ours || within(target, rule.from) || g.forTests() && within(target, "internal/rigs/testlab") {
+				return
+			}
+			if target == "internal/rigs/benchtable" && g.AST.Name.Name == "main" {
+				return // every benchmark leaves the same list behind
+			}
+			if within(target, "internal/rigs/testlab") {
+				found = append(found, g.at(spec.Pos(), "internal/rigs/testlab is for tests only"))
+				return
+			}
+			if !slices.ContainsFunc(rule.may, func(root string) bool { return within(target, root) }) {
+				found = append(found, g.at(spec.Pos(), "%s must not import %s: %s", g.Dir, target, rule.why))
+			}
+		})
+	}
+	return found
+}
+
+func checkLabIsALeaf(t *Tree) (found []Violation) {
+	for _, g := range t.GoFiles {
+		if g.Test || !within(g.Dir, "internal/lab") {
+			continue
+		}
+		g.imports(func(p string, spec *ast.ImportSpec) {
+			if first, _, _ := strings.Cut(p, "/"); strings.Contains(first, ".") {
+				found = append(found, g.at(spec.Pos(), "imports %s, which is not of the standard library", p))
+			}
+		})
+	}
+	return found
+}
+
+// pure lists the packages without I/O and clock.
+func pure() []string { return []string{"analysis", "netlab/replay/match"} }
+
+func checkPurity(t *Tree) (found []Violation) {
+	impure := []string{"os", "net", "syscall", "log", "io/ioutil", "golang.org/x/sys", "math/rand", "crypto/rand"}
+	for _, g := range t.GoFiles {
+		if g.Test || !slices.ContainsFunc(pure(), func(root string) bool { return within(g.Dir, root) }) || g.AST.Name.Name == "main" {
+			continue
+		}
+		g.imports(func(p string, spec *ast.ImportSpec) {
+			// math/rand/v2 has seedable sources; its global ones are caught below. net/url
+			// only parses text.
+			if p != "math/rand/v2" && p != "net/url" && slices.ContainsFunc(impure, func(root string) bool { return within(p, root) }) {
+				found = append(found, g.at(spec.Pos(), "imports %s", p))
+			}
+		})
+		found = append(found, g.calls(func(pkg, name string) bool {
+			switch pkg {
+			case "time":
+				return slices.Contains(
+					[]string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"},
+					name,
+				)
+			case "rand":
+				return !strings.HasPrefix(name, "New") && !slices.Contains([]string{"Rand", "Source", "PCG", "ChaCha8", "Zipf"}, name)
+			}
+			return false
+		})...)
+	}
+	return found
+}
+
+func checkTestPackages(t *Tree) (found []Violation) {
+	forTests := map[string]bool{}
+	for _, g := range t.GoFiles {
+		if !g.Test && g.forTests() {
+			forTests[module+g.Dir] = true
+		}
+	}
+	for _, g := range t.GoFiles {
+		if g.forTests() || g.AST.Name.Name == "main" && !within(g.Dir, "cmd") { // a benchmark's or a generator's program
+			continue
+		}
+		g.imports(func(p string, spec *ast.ImportSpec) {
+			if forTests[p] {
+				found = append(found, g.at(spec.Pos(), "imports %s outside a test", p))
+			}
+		})
+	}
+	return found
+}
+
+func checkTestLibraries(t *Tree) (found []Violation) {
+	libraries := []string{"github.com/google/go-cmp", "pgregory.net/rapid", "go.uber.org/goleak", "github.com/santhosh-tekuri/jsonschema", "testing/fstest", "net/http/httptest"}
+	for _, g := range t.GoFiles {
+		if g.forTests() || within(g.Dir, "internal/rigs/testlab") { // only tests can import it: see checkDirections
+			continue
+		}
+		g.imports(func(p string, spec *ast.ImportSpec) {
+			if slices.ContainsFunc(libraries, func(root string) bool { return within(p, root) }) {
+				found = append(found, g.at(spec.Pos(), "imports %s outside a test", p))
+			}
+		})
+	}
+	return found
+}
+
+// calls finds uses of pkg.Name for which bad returns true. It identifies packages by the
+// last element of their path, which is also the name that our code uses.
+func (g GoFile) calls(bad func(pkg, name string) bool) (found []Violation) {
+	ast.Inspect(g.AST, func(n ast.Node) bool {
+		sel, ok := n.(*ast.SelectorExpr)
+		if !ok {
+			return true
+		}
+		// An identifier without an object is a package: locals have one.
+		if x, ok := sel.X.(*ast.Ident); ok && x.Obj == nil && bad(x.Name, sel.Sel.Name) {
+			found = append(found, g.at(sel.Pos(), "uses %s.%s", x.Name, sel.Sel.Name))
+		}
+		return true
+	})
+	return found
+}

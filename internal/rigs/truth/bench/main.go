@@ -1,0 +1,170 @@
+// Command bench compares verdicts with the truth: it loads the sample page hundreds of
+// times in pairs of trials, with equal arms and with real delays of known size
+// in the treatment, and prints how often our rule and those of other tools are
+// right. It takes about an hour; after an interruption, the same command continues.
+//
+//	go run ./internal/rigs/truth/bench [-dir out/bench/truth] [-out out/bench/truth.json] [-aa 10] [-pairs 20] [-repeats 3]
+//	    [-delay-pairs 20] [-link cable] [-still 500ms] [-resample 200] [-resample-only] [-markdown]
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"eidetic/internal/rigs/benchrig"
+	"eidetic/internal/rigs/benchtable"
+	"eidetic/internal/rigs/truth"
+	"eidetic/internal/run/isolate"
+	"eidetic/netlab/archive"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	var err error
+	if len(os.Args) == 3 && os.Args[1] == benchrig.InsideArg {
+		err = inside(ctx, os.Args[2])
+	} else {
+		err = run(ctx)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "truth:", err)
+		os.Exit(1)
+	}
+}
+
+// settings are passed from the outer half to the inner one.
+type settings struct {
+	Dir, Appliance, Software string
+	Plan                     truth.Plan
+}
+
+// recordingFile is the sample page as it was recorded.
+const recordingFile = "recording.wacz"
+
+// armFile is the recording whose scripts work for so long.
+func armFile(dir string, delay int) string {
+	return filepath.Join(dir, fmt.Sprintf("delay-%02dms.wacz", delay))
+}
+
+func run(ctx context.Context) error {
+	p := truth.Plan{}
+	dir := flag.String("dir", "out/bench/truth", "folder for the data, which are added to")
+	out := flag.String("out", "out/bench/truth.json", "file for the list of results")
+	flag.IntVar(&p.AA, "aa", 10, "experiments with equal arms")
+	flag.IntVar(&p.AAPairs, "pairs", 20, "pairs of trials in each of them")
+	delays := flag.String("delays", "10,20,30", "milliseconds that scripts of the treatment work, in the other experiments")
+	flag.IntVar(&p.Repeats, "repeats", 3, "experiments of each delay")
+	flag.IntVar(&p.DelayPairs, "delay-pairs", 20, "pairs of trials in each of them")
+	flag.StringVar(&p.Link, "link", "cable", "access network, as for appliance demo")
+	flag.DurationVar(
+		&p.Still,
+		"still",
+		500*time.Millisecond,
+		"stillness that ends a load; the product waits 1.5s, which changes no number of a page that is loaded",
+	)
+	flag.Uint64Var(&p.Seed, "seed", 1, "of all that is drawn by lot")
+	options := truth.Options{}
+	flag.IntVar(&options.Resamples, "resample", 200, "experiments to resample for each number of pairs")
+	only := flag.Bool("resample-only", false, "load nothing: make the tables of the data that are there")
+	markdown := flag.Bool("markdown", false, "print the tables in Markdown")
+	flag.Parse()
+	options.Seed = p.Seed
+	for text := range strings.SplitSeq(*delays, ",") {
+		ms, err := strconv.Atoi(strings.TrimSpace(text))
+		if err != nil {
+			return fmt.Errorf("-delays %s: want whole milliseconds, separated by commas", *delays)
+		}
+		p.Delays = append(p.Delays, ms)
+	}
+	if err := p.Validate(); err != nil {
+		return err
+	}
+	if !*only {
+		if err := measure(ctx, *dir, p); err != nil {
+			return err
+		}
+	}
+	data, err := truth.Read(*dir)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(os.Stderr, "Resampling %d experiments for each number of pairs\n", options.Resamples)
+	e, err := truth.Evaluate(ctx, data, options)
+	if err != nil {
+		return err
+	}
+	if err := e.Print(os.Stdout, *markdown); err != nil {
+		return err
+	}
+	return benchtable.Write(*out, e.Results())
+}
+
+// measure carries out the missing trials of the plan, in namespaces of its own.
+func measure(ctx context.Context, dir string, p truth.Plan) (err error) {
+	if dir, err = filepath.Abs(dir); err != nil {
+		return err
+	}
+	s := settings{Dir: dir, Plan: p}
+	if s.Appliance, err = benchrig.Build(ctx, filepath.Join(dir, "bin")); err != nil {
+		return err
+	}
+	s.Software = benchrig.Revision(ctx)
+	if err := record(ctx, dir, s.Appliance, p); err != nil {
+		return err
+	}
+	if s.Plan.Recording, err = benchrig.SHA256(armFile(dir, 0)); err != nil {
+		return err
+	}
+	text, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	if err := isolate.Run(ctx, []string{benchrig.InsideArg, string(text)}); err != nil {
+		if ctx.Err() != nil {
+			return errors.New("interrupted: run the same command again to continue")
+		}
+		return err
+	}
+	return nil
+}
+
+// record makes the recordings that are missing. The control's scripts have the
+// same lines as the treatment's, and do not wait.
+func record(ctx context.Context, dir, appliance string, p truth.Plan) error {
+	original := filepath.Join(dir, recordingFile)
+	if err := benchrig.Record(ctx, appliance, original); err != nil {
+		return err
+	}
+	var recorded *archive.Archive
+	for _, delay := range append([]int{0}, p.Delays...) {
+		name := armFile(dir, delay)
+		if _, err := os.Stat(name); err == nil {
+			continue
+		}
+		if recorded == nil {
+			var err error
+			if recorded, err = archive.Open(original); err != nil {
+				return err
+			}
+		}
+		edited, err := truth.WithDelay(recorded, benchrig.Page, delay)
+		if err != nil {
+			return err
+		}
+		if err := archive.Save(name, edited); err != nil {
+			return err
+		}
+	}
+	return nil
+}
