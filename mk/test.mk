@@ -69,14 +69,33 @@ TEST_APPS ?= --trials 10
 test-apps: apps build ## Record other people's applications, end them, and replay each ten times, five in Firefox too (an hour)
 	@go run ./internal/rigs/appsuite/bench $(TEST_APPS)
 
+# What the tests of both commands need besides the machine's own programs.
+test_needs = deps-test testrun $(trace_engine) $(axe) $(client_generators)
+
 .PHONY: test
-test: deps-test testrun $(trace_engine) $(axe) $(client_generators) ## Run everything: lint, unit, race, machine and boot tests; installs missing packages
+test: $(test_needs) ## Prove every promise once, with real parts; installs missing packages (a quarter of an hour)
+	@if ((EUID == 0)); then scripts/deps.sh image; fi
+	@$(testrun) test
+
+.PHONY: test-all
+test-all: $(test_needs) ## Run everything: all boots, second browser and database, race detector, floods; writes .ci/tested (an hour)
 	@if ((EUID == 0)); then scripts/deps.sh image; fi
 	@$(testrun) all
 
+FOR ?= 1h
+
+.PHONY: test-rest
+test-rest: $(test_needs) ## Of what make test leaves out, run what changed since .ci/tested, the cheapest first, for FOR
+	@if ((EUID == 0)); then scripts/deps.sh image; fi
+	@$(testrun) -for $(FOR) rest
+
 .PHONY: test-unit
-test-unit: testrun ## Run the tests that need no special machine, with all fuzz seeds; concurrent packages under the race detector
+test-unit: testrun ## Run the tests that need no special machine, with all fuzz seeds
 	@$(testrun) unit
+
+.PHONY: test-race
+test-race: testrun ## Run the tests of concurrent packages under the race detector
+	@$(testrun) race
 
 .PHONY: test-net
 test-net: testrun ## Run the tests with namespaces, screens and browsers, one package at a time
@@ -90,13 +109,21 @@ test-slow: testrun ## Run the tests of PACKAGES with 1/SLOW of the processors' t
 	@$(testrun) -slow $(SLOW) $(if $(filter all,$(PACKAGES)),all,packages $(PACKAGES))
 
 .PHONY: lint
-lint: ## Run gofmt, go vet, staticcheck (pinned in go.mod) and shellcheck
+lint: vet staticcheck ## Run gofmt, go vet, shellcheck and staticcheck (pinned in go.mod)
+
+# The tags of what runs only in the virtual machine: one look covers all files.
+tags = guest,soak,plugin
+
+.PHONY: vet
+vet:
 	@unformatted=$$(gofmt -l .); \
 		[[ -z $$unformatted ]] || { printf 'run gofmt -w on:\n%s\n' "$$unformatted" >&2; exit 1; }
-	go vet ./...
-	go vet -tags guest,soak,plugin ./...
-	go tool staticcheck ./...
+	go vet -tags $(tags) ./...
 	shellcheck $$(find . -name '*.sh' -not -path './out/*') .ci/run
+
+.PHONY: staticcheck
+staticcheck:
+	go tool staticcheck -tags $(tags) ./...
 
 .PHONY: vuln
 vuln: deps-build ## Look for known vulnerabilities in what the code calls; fails, and says so, where the database cannot be reached

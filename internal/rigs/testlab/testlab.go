@@ -73,3 +73,24 @@ func NeedNamespaces(t testing.TB) {
 // idle machine. On a machine that is a third as fast and stalls, only a hang takes so
 // long: no test asserts that something is quick.
 const Hang = 5 * time.Minute
+
+// LongReason begins the reason of a test that Long skips. internal/rigs/testrun counts such tests apart from skipped ones.
+const LongReason = "make test-all: "
+
+// Long leaves the test to make test-all, which runs without go test's -short. Why says what it
+// repeats or what makes it dear, by the rule in CONTRIBUTING.md.
+func Long(t testing.TB, why string) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip(LongReason + why)
+	}
+}
+
+// WeakerReason begins a line that a test logs where the machine lets it prove less than it should.
+const WeakerReason = "proves less: "
+
+// Weaker says that the test proves less on this machine, and why. The summary of make test repeats it.
+func Weaker(t testing.TB, why string) {
+	t.Helper()
+	t.Log(WeakerReason + why)
+}

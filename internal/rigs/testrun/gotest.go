@@ -57,10 +57,37 @@ func (r *result) failed() (names []string) {
 	return names
 }
 
+// What testlab.Long and testlab.Weaker write; that package is for tests only.
+const (
+	longReason   = "make test-all: "
+	weakerReason = "proves less: "
+)
+
+// long is the state of a test, or of a part of it, that make test leaves to make test-all.
+const long = "long"
+
+// kind is the test's state, in which a test that testlab.Long skipped is long.
+func (t *test) kind() string {
+	if t.state == "skip" && len(t.said(longReason)) > 0 {
+		return long
+	}
+	return t.state
+}
+
+// said returns what the test logged behind a word.
+func (t *test) said(word string) (found []string) {
+	for _, line := range t.output {
+		if _, text, ok := strings.Cut(line, ": "+word); ok {
+			found = append(found, strings.TrimSpace(text))
+		}
+	}
+	return found
+}
+
 // top counts the top-level tests that ended in a state.
 func (r *result) top(state string) (n int) {
 	for _, t := range r.tests {
-		if t.state == state && !strings.Contains(t.name, "/") {
+		if t.kind() == state && !strings.Contains(t.name, "/") {
 			n++
 		}
 	}

@@ -1,7 +1,8 @@
 // Command testrun runs this repository's tests: what make test, make test-unit,
 // make test-net, make test-box and make test-slow start.
 //
-//	testrun all|unit|net|box        the groups of plan.go
+//	testrun test|all|unit|race|net|box the groups of plan.go
+//	testrun rest                    what make test leaves out, where it changed since .ci/tested
 //	testrun packages [-run R] P…    packages by name, one after another
 //
 // In flow the packages of the module; out flow go test's own summary lines, the
@@ -24,6 +25,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"syscall"
 	"time"
 
@@ -69,7 +71,9 @@ type config struct {
 	run      string        // as of go test
 	timeout  time.Duration // of a package
 	slow     float64
+	limit    time.Duration // for the group rest: no part begins that would end later
 	race     bool
+	shortly  bool // with packages: as make test
 	verbose  bool
 	out      string
 }
@@ -79,12 +83,14 @@ func parse(args []string) (config, error) {
 	flags := flag.NewFlagSet("testrun", flag.ContinueOnError)
 	flags.StringVar(&c.run, "run", "", "with packages: only tests that match, as of go test")
 	flags.BoolVar(&c.race, "race", false, "with packages: under the race detector")
+	flags.BoolVar(&c.shortly, "short", false, "with packages: only what make test runs of them")
 	flags.BoolVar(&c.verbose, "v", false, "print what passing tests log, too")
 	flags.Float64Var(&c.slow, "slow", 1, "hold the tests to one part in so many of the processors' time")
 	flags.DurationVar(&c.timeout, "timeout", packageLimit, "how long a package may take: what is longer hangs")
+	flags.DurationVar(&c.limit, "for", 24*time.Hour, "with rest: begin no part that would end later than this")
 	flags.StringVar(&c.out, "out", filepath.Join("out", "test"), "folder for the packages' full output and times.json")
 	flags.Usage = func() {
-		fmt.Fprintln(flags.Output(), "usage: testrun [flags] all|unit|net|box|packages PACKAGE…")
+		fmt.Fprintln(flags.Output(), "usage: testrun [flags] test|all|rest|unit|race|net|box|packages PACKAGE…")
 		flags.PrintDefaults()
 	}
 	if err := flags.Parse(args); err != nil {
@@ -93,15 +99,20 @@ func parse(args []string) (config, error) {
 	c.group, c.packages = flags.Arg(0), flags.Args()[min(1, flags.NArg()):]
 	switch {
 	case c.group == "":
-		return c, errors.New("which tests? all, unit, net, box, or packages PACKAGE…")
+		return c, errors.New("which tests? test, all, rest, unit, race, net, box, or packages PACKAGE…")
 	case c.group == groupPackages && len(c.packages) == 0:
 		return c, errors.New("which packages? For example: testrun packages ./netlab/dns")
-	case c.group != groupPackages && (len(c.packages) > 0 || c.run != "" || c.race):
-		return c, errors.New("-run, -race and names of packages need the command: testrun packages")
+	case c.group != groupPackages && (len(c.packages) > 0 || c.run != "" || c.race || c.shortly):
+		return c, errors.New("-run, -race, -short and names of packages need the command: testrun packages")
 	case c.slow < 1:
 		return c, fmt.Errorf("-slow %v: 3 is a third of the time, 1 is all", c.slow)
 	}
 	return c, nil
+}
+
+// short reports whether the tests leave to make test-all what it alone runs: see testlab.Long.
+func (c config) short() bool {
+	return c.shortly || slices.Contains([]string{groupTest, groupUnit, groupNet}, c.group)
 }
 
 func run(ctx context.Context, args []string, w io.Writer) int {
@@ -119,13 +130,14 @@ func run(ctx context.Context, args []string, w io.Writer) int {
 		return statusUsage
 	}
 	defer s.close()
-	stages, err := plan(ctx, c)
+	if c.group == groupRest {
+		err = s.runRest(ctx)
+	} else {
+		err = s.runPlan(ctx)
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "testrun:", err)
 		return statusFailed
-	}
-	for _, stage := range stages {
-		s.runStage(ctx, stage)
 	}
 	s.secondTries(ctx)
 	return s.summary(ctx)

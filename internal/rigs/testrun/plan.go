@@ -2,18 +2,8 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"go/ast"
-	"go/parser"
-	"go/token"
-	"go/types"
-	"io"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -35,7 +25,10 @@ var raceFlags = []string{"-race", "-gcflags=modernc.org/sqlite/lib=-race=false"}
 
 // The groups.
 const (
-	groupAll      = "all"
+	groupTest     = "test"     // make test: every promise once
+	groupAll      = "all"      // make test-all: everything
+	groupRest     = "rest"     // what make test leaves out, where its inputs changed: see rest.go
+	groupRace     = "race"     // concurrent packages of the group unit under the race detector
 	groupUnit     = "unit"     // tests that need only files of the machine
 	groupNet      = "net"      // namespaces, screens, browsers
 	groupBox      = "box"      // the booted image
@@ -44,6 +37,9 @@ const (
 
 // boxPackage boots the image in virtual machines.
 const boxPackage = module + "image/boottest"
+
+// conformancePackage has the browsers' conformance cases, each of which stands alone.
+const conformancePackage = module + "netlab/replay/conformance"
 
 // fileTools are packages that need programs of the machine, but no screens, no links and
 // little processor time: they run with the packages that need nothing.
@@ -94,14 +90,6 @@ type stage struct {
 	lanes [][]job
 }
 
-// sources is what the plan knows about a package's source files.
-type sources struct {
-	path       string
-	tests      bool
-	machine    bool // a test calls a function testlab.Need…
-	concurrent bool // it starts goroutines or shares memory between them, in more than a benchmark
-}
-
 // plan returns the stages in the order in which they run.
 func plan(ctx context.Context, c config) ([]stage, error) {
 	if c.group == groupPackages {
@@ -112,26 +100,42 @@ func plan(ctx context.Context, c config) ([]stage, error) {
 		return nil, err
 	}
 	p := planner{config: c, all: all, failures: readTimes(c.out).Failures}
+	if c.short() {
+		p.all = slices.DeleteFunc(all, func(s sources) bool { return s.onlyLong })
+	}
 	switch c.group {
 	case groupUnit:
 		return []stage{{"unit", [][]job{p.unit(0)}}}, nil
+	case groupRace:
+		return []stage{{"race", [][]job{p.raced(0)}}}, nil
 	case groupNet:
 		return []stage{{"machine", [][]job{slices.Concat(p.companions(0), p.quiet())}}}, nil
 	case groupBox:
 		return []stage{{"box", [][]job{p.box()}}}, nil
-	case groupAll:
-		// Booting the image mostly waits, and no test of the image asserts a time, so
-		// other tests run beside it. Tests that film or shape run last, by
-		// themselves.
-		const yielding = 5
-		check := job{name: "lint", command: []string{"make", "lint"}, nice: yielding}
-		beside := slices.Concat([]job{check}, p.unit(yielding), p.container(yielding))
-		return []stage{
-			{"box, and what minds no company", [][]job{slices.Concat(p.box(), p.companions(0)), beside}},
-			{"films, links and browsers, one at a time", [][]job{p.quiet()}},
-		}, nil
+	case groupTest, groupAll:
+		return p.whole(), nil
 	}
-	return nil, fmt.Errorf("there is no group %q: all, unit, net, box, packages", c.group)
+	return nil, fmt.Errorf("there is no group %q: test, all, rest, unit, race, net, box, packages", c.group)
+}
+
+// whole returns the stages of make test and make test-all. Booting the image mostly waits, and no test of the image
+// asserts a time, so other tests run beside it. Tests that film or shape run last, by themselves.
+func (p planner) whole() []stage {
+	const yielding = 5
+	beside := slices.Concat([]job{vet(yielding)}, p.unit(yielding))
+	if !p.short() {
+		beside = slices.Concat([]job{vet(yielding), staticcheck(yielding)}, p.unit(yielding), p.raced(yielding), p.container(yielding))
+	}
+	return []stage{
+		{"box, and what minds no company", [][]job{slices.Concat(p.box(), p.companions(0)), beside}},
+		{"films, links and browsers, one at a time", [][]job{p.quiet()}},
+	}
+}
+
+func vet(nice int) job { return job{name: "vet", command: []string{"make", "vet"}, nice: nice} }
+
+func staticcheck(nice int) job {
+	return job{name: "staticcheck", command: []string{"make", "staticcheck"}, nice: nice}
 }
 
 type planner struct {
@@ -143,6 +147,9 @@ type planner struct {
 // named runs packages by name, as a person asks for them.
 func named(c config) stage {
 	flags := []string{"-count", "1", "-timeout", c.timeout.String(), "-p", "1"}
+	if c.short() {
+		flags = append(flags, "-short")
+	}
 	j := job{name: strings.Join(c.packages, " "), packages: c.packages, run: c.run, ownTemp: true}
 	if c.race {
 		flags, j.env = append(flags, raceFlags...), []string{"CGO_ENABLED=1"}
@@ -151,28 +158,52 @@ func named(c config) stage {
 	return stage{"packages", [][]job{{j}}}
 }
 
-// unit returns the tests that other programs do not disturb, with all fuzz seeds. Those of
-// concurrent packages run under the race detector, and only there.
-func (p planner) unit(nice int) []job {
-	var plain, raced []string
-	for _, s := range p.all {
-		switch {
-		case !s.isUnit():
-		case s.concurrent:
-			raced = append(raced, s.path)
-		default:
-			plain = append(plain, s.path)
-		}
+// flags are those of every go test. The job vet has looked at the tests already.
+func (p planner) flags() []string {
+	flags := []string{"-timeout", packageLimit.String(), "-vet=off"}
+	if p.short() {
+		flags = append(flags, "-short")
 	}
-	flags := []string{"-timeout", packageLimit.String()}
-	race := slices.Concat(raceFlags, flags)
+	return flags
+}
+
+// unit returns the tests that other programs do not disturb, with all fuzz seeds. Except in make test, those of
+// concurrent packages run under the race detector, and only there: raced returns them.
+func (p planner) unit(nice int) []job {
+	plain := p.units(func(s sources) bool { return p.short() || !s.concurrent })
+	jobs := []job{{name: "unit", packages: p.order(plain), flags: p.flags(), nice: nice}}
+	if p.short() {
+		jobs = append(jobs, p.command(nice, nil))
+	}
+	return jobs
+}
+
+func (p planner) raced(nice int) []job {
+	concurrent := p.units(func(s sources) bool { return s.concurrent })
 	env := []string{"CGO_ENABLED=1"}
 	return []job{
-		{name: "unit, under the race detector", packages: p.order(raced), flags: race, env: env, nice: nice},
-		{name: "unit", packages: p.order(plain), flags: flags, nice: nice},
-		{name: "command, under the race detector", packages: []string{commandPackage}, env: env, nice: nice,
-			flags: append([]string{"-skip", commandMachineTests + "|" + commandCompanions}, race...)},
+		{name: "race", packages: p.order(concurrent), flags: append(p.flags(), raceFlags...), env: env, nice: nice},
+		p.command(nice, raceFlags),
 	}
+}
+
+// command returns those tests of the command that need nothing of the machine.
+func (p planner) command(nice int, race []string) job {
+	j := job{name: "command", packages: []string{commandPackage}, nice: nice}
+	if race != nil {
+		j.name, j.env = "race of the command", []string{"CGO_ENABLED=1"}
+	}
+	j.flags = slices.Concat([]string{"-skip", commandMachineTests + "|" + commandCompanions}, p.flags(), race)
+	return j
+}
+
+func (p planner) units(which func(sources) bool) (paths []string) {
+	for _, s := range p.all {
+		if s.isUnit() && which(s) {
+			paths = append(paths, s.path)
+		}
+	}
+	return paths
 }
 
 func (s sources) isUnit() bool {
@@ -202,8 +233,8 @@ func (p planner) oneByOne(nice int, ofCommand string, which func(sources) bool) 
 	for _, path := range p.order(paths) {
 		j := job{
 			name: strings.TrimPrefix(path, module), packages: []string{path}, nice: nice, ownTemp: true,
-			flags:           []string{"-count", "1", "-timeout", packageLimit.String()},
-			casesStandAlone: path == module+"netlab/replay/conformance",
+			flags:           append([]string{"-count", "1"}, p.flags()...),
+			casesStandAlone: path == conformancePackage,
 		}
 		if path == commandPackage {
 			j.run = ofCommand
@@ -216,7 +247,7 @@ func (p planner) oneByOne(nice int, ofCommand string, which func(sources) bool) 
 // box builds the image and boots it. Only root can.
 func (p planner) box() []job {
 	boot := job{name: "boot", packages: []string{boxPackage}, ownTemp: true, casesStandAlone: true,
-		flags: []string{"-count", "1", "-timeout", bootLimit.String()}}
+		flags: append(p.flags(), "-count", "1", "-timeout", bootLimit.String())}
 	if os.Geteuid() != 0 {
 		fmt.Fprintln(os.Stderr, "Not root: the boot tests will be skipped.")
 		return []job{boot}
@@ -237,68 +268,6 @@ func (p planner) order(paths []string) []string {
 	slices.SortStableFunc(paths, func(a, b string) int { return p.failures[b] - p.failures[a] })
 	return paths
 }
-
-// concurrent says whether a file starts goroutines or shares memory between them. Benchmarks do not count, as no test runs them.
-func concurrent(name string, text []byte) (found bool, err error) {
-	file, err := parser.ParseFile(token.NewFileSet(), name, text, parser.SkipObjectResolution)
-	if err != nil {
-		return false, err
-	}
-	ast.Inspect(file, func(n ast.Node) bool {
-		switch n := n.(type) {
-		case *ast.FuncDecl:
-			return !slices.ContainsFunc(n.Type.Params.List, func(f *ast.Field) bool { return types.ExprString(f.Type) == "*testing.B" })
-		case *ast.GoStmt, *ast.ChanType:
-			found = true
-		case *ast.SelectorExpr:
-			of, _ := n.X.(*ast.Ident)
-			found = found || of != nil && of.Name == "sync"
-		}
-		return !found
-	})
-	return found, nil
-}
-
 func contains(list []string, path string) bool {
 	return slices.Contains(list, strings.TrimPrefix(path, module))
-}
-
-// survey lists the packages with the go command and inspects their files.
-func survey(ctx context.Context) (all []sources, err error) {
-	cmd := exec.CommandContext(ctx, "go", "list", "-json=ImportPath,Dir,GoFiles,TestGoFiles,XTestGoFiles", "./...")
-	cmd.Stderr = os.Stderr
-	text, err := cmd.Output()
-	if err != nil {
-		return nil, fmt.Errorf("go list: %w", err)
-	}
-	asks := regexp.MustCompile(`testlab\.Need`)
-	for d := json.NewDecoder(strings.NewReader(string(text))); ; {
-		var p struct {
-			ImportPath, Dir                    string
-			GoFiles, TestGoFiles, XTestGoFiles []string
-		}
-		if err := d.Decode(&p); errors.Is(err, io.EOF) {
-			return all, nil
-		} else if err != nil {
-			return nil, fmt.Errorf("go list: %w", err)
-		}
-		tests := slices.Concat(p.TestGoFiles, p.XTestGoFiles)
-		s := sources{path: p.ImportPath, tests: len(tests) > 0}
-		for _, name := range slices.Concat(p.GoFiles, tests) {
-			text, err := os.ReadFile(filepath.Join(p.Dir, name))
-			if err != nil {
-				return nil, err
-			}
-			if !s.concurrent {
-				if s.concurrent, err = concurrent(filepath.Join(p.Dir, name), text); err != nil {
-					return nil, err
-				}
-			}
-			// Calls in testlab itself and in the rules' examples are no needs.
-			if slices.Contains(tests, name) && s.path != module+"internal/rigs/testlab" {
-				s.machine = s.machine || asks.Match(text)
-			}
-		}
-		all = append(all, s)
-	}
 }

@@ -7,41 +7,64 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"eidetic/internal/rigs/testlab"
 )
 
-// The plan tests every package with tests exactly once, and the command's package in three parts.
+// Both commands test every package with tests exactly once, and the command's package in three parts; make test leaves
+// out those of which it tests nothing. What is left out is a part by itself.
 func TestPlan(t *testing.T) {
 	t.Chdir("../../..")
 	all, err := survey(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	stages, err := plan(t.Context(), config{group: groupAll, out: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	times := map[string]int{}
-	for _, st := range stages {
-		for _, j := range slices.Concat(st.lanes...) {
+	for _, group := range []string{groupTest, groupAll} {
+		stages, err := plan(t.Context(), config{group: group, out: t.TempDir()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		times := map[string]int{}
+		for _, j := range jobs(stages) {
 			for _, p := range j.packages {
 				times[p]++
 			}
+			if short := slices.Contains(j.flags, "-short"); len(j.packages) > 0 && short != (group == groupTest) {
+				t.Errorf("%s: %s has -short: %v", group, j.name, short)
+			}
 		}
+		for _, s := range all {
+			want := 1
+			switch {
+			case s.path == commandPackage:
+				want = 3
+			case group == groupTest && s.onlyLong:
+				want = 0
+			}
+			if times[s.path] != want {
+				t.Errorf("%s: %s is tested %d times, want %d", group, s.path, times[s.path], want)
+			}
+		}
+		for _, list := range [][]string{fileTools(), companions()} {
+			for _, p := range list {
+				if !slices.ContainsFunc(all, func(s sources) bool { return s.path == module+p }) {
+					t.Errorf("plan.go names the package %s, which does not exist", p)
+				}
+			}
+		}
+	}
+	names := map[string]bool{}
+	for _, part := range (planner{all: all}).parts() {
+		if names[part.name] {
+			t.Errorf("two parts are called %q", part.name)
+		}
+		names[part.name] = true
 	}
 	for _, s := range all {
-		want := 1
-		if s.path == commandPackage {
-			want = 3
-		}
-		if times[s.path] != want {
-			t.Errorf("%s is tested %d times, want %d", s.path, times[s.path], want)
-		}
-	}
-	for _, list := range [][]string{fileTools(), companions()} {
-		for _, p := range list {
-			if times[module+p] == 0 {
-				t.Errorf("plan.go names the package %s, which does not exist", p)
-			}
+		own := s.path == boxPackage || s.path == containerPackage
+		if s.hasLong() && !own && !names[longName(s.path)] {
+			t.Errorf("what make test leaves out of %s is no part", s.path)
 		}
 	}
 }
@@ -83,8 +106,83 @@ func TestConcurrent(t *testing.T) {
 		"func BenchmarkX(b *testing.B) { go b.Fatal() }":           false,
 		"func open(b *testing.B, c string) { sync.OnceFunc(nil) }": false,
 	} {
-		if got, err := concurrent("x.go", []byte("package x\n"+text)); err != nil || got != want {
-			t.Errorf("concurrent(%q) = %v, %v; want %v", text, got, err, want)
+		var s sources
+		if err := s.inspect("x.go", []byte("package x\n"+text)); err != nil || s.concurrent != want {
+			t.Errorf("of %q inspect says concurrent: %v, %v; want %v", text, s.concurrent, err, want)
 		}
 	}
+}
+
+func TestLongTests(t *testing.T) {
+	const whole, half, none = "func TestA(t *testing.T) { testlab.Long(t, `why`) }\n", "func TestB(t *testing.T) { for range testlab.Browsers(t) {} }\n", "func TestC(t *testing.T) {}\n"
+	for text, want := range map[string]struct {
+		onlyLong bool
+		pattern  string
+		hasLong  bool
+	}{
+		none:                {false, "", false},
+		whole:               {true, "", true},
+		half:                {false, "", true},
+		whole + none:        {false, "^(TestA)$", true},
+		whole + half + none: {false, "^(TestA|TestB)$", true},
+		none + "func help(t *testing.T) { testlab.Long(t, `why`) }":                          {false, "", true},
+		none + "func TestD(t *testing.T) { t.Run(``, func(*testing.T) { testlab.Long() }) }": {false, "^(TestD)$", true},
+		whole + "func FuzzA(f *testing.F) {}":                                                {false, "^(TestA)$", true},
+	} {
+		s := sources{onlyLong: true}
+		if err := s.inspect("x_test.go", []byte("package x\n"+text)); err != nil {
+			t.Fatal(err)
+		}
+		pattern := ""
+		if s.hasLong() {
+			pattern = s.longPattern()
+		}
+		if s.onlyLong != want.onlyLong || pattern != want.pattern || s.hasLong() != want.hasLong {
+			t.Errorf("of\n%s inspect says only long: %v, %q, long: %v; want %+v", text, s.onlyLong, pattern, s.hasLong(), want)
+		}
+	}
+}
+
+func TestPackageOf(t *testing.T) {
+	all := []sources{{path: "m/a", dir: "/r/a"}, {path: "m/a/b", dir: "/r/a/b"}}
+	for file, want := range map[string]string{"/r/a/x.go": "m/a", "/r/a/b/testdata/c/x": "m/a/b", "/r/a/c/x": "m/a", "/r/x": ""} {
+		if got := packageOf(all, file); got != want {
+			t.Errorf("packageOf(%q) = %q, want %q", file, got, want)
+		}
+	}
+}
+
+// What is changed is found by what the tests of a package link.
+func TestChangedSince(t *testing.T) {
+	t.Chdir("../../..")
+	deps, err := testDependencies(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for of, dep := range map[string]string{"cmd/appliance": "netlab/dns", "netlab/dns": "internal/rigs/testlab", "image/boottest": "internal/rigs/storytest"} {
+		if !slices.Contains(deps[module+of], module+dep) {
+			t.Errorf("the tests of %s link %v, want %s among them", of, deps[module+of], dep)
+		}
+	}
+}
+
+func TestSaid(t *testing.T) {
+	if longReason != testlab.LongReason || weakerReason != testlab.WeakerReason {
+		t.Errorf("testlab says %q and %q; want %q and %q", testlab.LongReason, testlab.WeakerReason, longReason, weakerReason)
+	}
+}
+
+func TestProgressLine(t *testing.T) {
+	p := &progress{last: 600, packages: 190, done: 12, tests: 99, running: []string{"unit", "image"}}
+	if got, want := p.line(65*time.Second), "1:05  12 of 190 packages, 99 tests, about 8:55 left  now: unit, image"; got != want {
+		t.Errorf("line() = %q, want %q", got, want)
+	}
+	if got, want := p.line(11*time.Minute), "11:00  12 of 190 packages, 99 tests  now: unit, image"; got != want {
+		t.Errorf("line() = %q, want %q", got, want)
+	}
+	var none *progress
+	none.begin("x")
+	none.packageDone(1)
+	none.end("x")
+	none.hide()
 }

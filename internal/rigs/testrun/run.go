@@ -22,13 +22,15 @@ type session struct {
 	began time.Time
 	slow  *slowness
 
-	mu     sync.Mutex // guards what follows, and keeps blocks of output together
-	w      io.Writer
-	first  []outcome
-	second []outcome
-	notes  []note   // of stages and jobs
-	broken []string // jobs that failed for another reason than a test
-	left   []string // processes that tests left running
+	mu       sync.Mutex // guards what follows, and keeps blocks of output together
+	w        io.Writer
+	progress *progress
+	first    []outcome
+	second   []outcome
+	notes    []note   // of stages and jobs
+	broken   []string // jobs that failed for another reason than a test
+	left     []string // processes that tests left running
+	leftOut  []string // parts for which there was no time
 }
 
 // outcome is a result with the job that produced it.
@@ -43,10 +45,16 @@ type note struct {
 	Name    string  `json:"name"`
 	Seconds float64 `json:"seconds"`
 	CPU     float64 `json:"cpu_seconds"`
+	command bool    // it is no go test
 }
 
 func newSession(c config, w io.Writer) *session {
-	return &session{config: c, w: w, began: time.Now()}
+	began := time.Now()
+	s := &session{config: c, w: w, began: began}
+	if !c.verbose {
+		s.progress = newProgress(w, began)
+	}
+	return s
 }
 
 func (s *session) prepare(ctx context.Context) (err error) {
@@ -67,7 +75,79 @@ func (s *session) close() { s.slow.remove() }
 func (s *session) printf(format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.progress.hide()
 	fmt.Fprintf(s.w, format, args...)
+}
+
+// runPlan says what it will do, and does it.
+func (s *session) runPlan(ctx context.Context) error {
+	stages, err := plan(ctx, s.config)
+	if err != nil {
+		return err
+	}
+	s.announce(stages)
+	if s.progress != nil {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		go s.keepTime(ctx)
+	}
+	for _, stage := range stages {
+		s.runStage(ctx, stage)
+	}
+	return nil
+}
+
+// keepTime shows the progress every second, until the context ends.
+func (s *session) keepTime(ctx context.Context) {
+	for tick := time.NewTicker(time.Second); ; {
+		select {
+		case <-tick.C:
+			s.tell((*progress).show)
+		case <-ctx.Done():
+			tick.Stop()
+			return
+		}
+	}
+}
+
+// announce says what will run, and how long the same took last time.
+func (s *session) announce(stages []stage) {
+	packages := map[string]bool{}
+	var others []string
+	for _, j := range jobs(stages) {
+		for _, p := range j.packages {
+			packages[p] = true
+		}
+		if len(j.command) > 0 {
+			others = append(others, j.name)
+		}
+	}
+	if s.progress != nil {
+		for _, j := range jobs(stages) {
+			s.progress.packages += len(j.packages)
+		}
+		s.progress.last = readTimes(s.out).Last[s.config.group]
+	}
+	text := fmt.Sprintf("The tests of %d packages", len(packages))
+	if len(others) > 0 {
+		text += ", and before or beside them: " + strings.Join(others, ", ")
+	}
+	switch last, whole := readTimes(s.out).Last[s.config.group], readTested(); {
+	case last > 0 && s.config.group != groupPackages:
+		text += fmt.Sprintf(". Last time it took %s here", clock(time.Duration(last)*time.Second))
+	case s.config.group == groupAll && whole.Seconds > 0:
+		text += fmt.Sprintf(". On a machine %.1f times as fast it took %s", whole.slower(), clock(time.Duration(whole.Seconds)*time.Second))
+	}
+	s.printf("%s. Full output: %s\n", text, s.out)
+}
+
+func jobs(stages []stage) (all []job) {
+	for _, st := range stages {
+		for _, lane := range st.lanes {
+			all = append(all, lane...)
+		}
+	}
+	return all
 }
 
 // runStage runs the lanes of a stage beside each other, and the jobs of a lane
@@ -97,18 +177,29 @@ func (s *session) add(n note) {
 	s.notes = append(s.notes, n)
 }
 
+// tell changes what the terminal shows.
+func (s *session) tell(change func(*progress)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change(s.progress)
+}
+
 // runJob runs a job and reports whether it succeeded.
 func (s *session) runJob(ctx context.Context, j job) bool {
 	began := time.Now()
+	s.tell(func(p *progress) { p.begin(j.name) })
+	defer s.tell(func(p *progress) { p.end(j.name) })
 	if len(j.command) > 0 {
 		var said bytes.Buffer
 		end := s.supervised(ctx, j, j.command, &said, &said)
-		s.add(note{j.name, time.Since(began).Seconds(), end.cpu.Seconds()})
+		s.add(note{j.name, time.Since(began).Seconds(), end.cpu.Seconds(), len(j.command) > 0})
 		verdict := "ok  "
 		if end.code != 0 {
 			verdict = "FAIL"
 		}
-		s.printf("%s%s\t%s\t%.1fs\n", said.String(), verdict, j.name, time.Since(began).Seconds())
+		if s.progress == nil || end.code != 0 {
+			s.printf("%s%s\t%s\t%.1fs\n", said.String(), verdict, j.name, time.Since(began).Seconds())
+		}
 		if end.code != 0 {
 			s.mu.Lock()
 			s.broken = append(s.broken, j.name)
@@ -156,7 +247,10 @@ func (s *session) goTest(ctx context.Context, j job, pattern string) (results []
 		done: func(r *result) {
 			o := outcome{r, j, pattern}
 			results = append(results, o)
-			s.printf("%s", s.block(ctx, o, again))
+			if text := s.block(ctx, o, again); s.progress == nil || !o.passed || again {
+				s.printf("%s", text)
+			}
+			s.tell(func(p *progress) { p.packageDone(o.top("pass")) })
 		},
 	}
 	over := make(chan error, 1)
@@ -165,7 +259,7 @@ func (s *session) goTest(ctx context.Context, j job, pattern string) (results []
 	_ = write.Close()
 	err := <-over
 	logs.close()
-	s.add(note{j.name, time.Since(began).Seconds(), end.cpu.Seconds()})
+	s.add(note{j.name, time.Since(began).Seconds(), end.cpu.Seconds(), len(j.command) > 0})
 	if errors.Len() > 0 {
 		s.printf("%s", errors.String())
 	}

@@ -68,6 +68,8 @@ func TestSecondTries(t *testing.T) {
 			[]string{"not the first time", "failed\teidetic/flaky", "once more, alone: eidetic/flaky ^TestFlaky$\n", "ok  \teidetic/flaky",
 				"Passed on the second try:\n  eidetic/flaky TestFlaky\n", "Failed: none."},
 			[]string{"FAIL\teidetic/flaky"}},
+		{"long and weak", "./long", []string{"-short"}, 0,
+			[]string{"1 tests of 1 packages passed, 0 were skipped", fmt.Sprintf("%-20s %8d %10d", "long", 1, 1), "Proved less than elsewhere:\n  eidetic/long TestWeaker: no second processor"}, nil},
 		{"broken", "./broken", nil, 1, []string{"once more", "FAIL\teidetic/broken", "Passed on the second try: none.", "Failed:\n  eidetic/broken TestBroken, twice"}, []string{"ok  \t"}},
 		{"panics", "./panics", nil, 0, []string{"panic: not the first time", "Passed on the second try:\n  eidetic/panics (the whole package)"}, []string{"FAIL\t"}},
 		{"not built", "./notbuilt", nil, 1, []string{"undefined: undefined", "FAIL\teidetic/notbuilt [build failed]", "eidetic/notbuilt is not built"}, []string{"once more"}},
