@@ -245,6 +245,7 @@ func TestResize(t *testing.T) {
 
 // TestQEMU: a server of a third family, which shows the same in every encoding.
 func TestQEMU(t *testing.T) {
+	testlab.Long(t, "another VNC server")
 	machine := rfbtest.QEMU(t, testlab.NeedProgram(t, "qemu-system-x86_64"))
 	var want []byte
 	for _, e := range []rfb.Encoding{rfb.Raw, rfb.Hextile, rfb.ZRLE} {

@@ -176,19 +176,12 @@ func sum(values []float64, from, to int) (s float64) {
 	return s
 }
 
-// inBrowsers runs a test in Chromium and in Firefox.
-func inBrowsers(t *testing.T, test func(t *testing.T, program string)) {
-	for _, names := range [][]string{{"chromium", "chromium-browser", "google-chrome"}, {"firefox-esr", "firefox"}} {
-		t.Run(names[0], func(t *testing.T) { test(t, testlab.NeedProgram(t, names...)) })
-	}
-}
-
 // TestAnalyzeBrowser: a long page scrolls by itself and by the wheel. The displacement that is measured from pixels
 // is that of the page's own scrollY, which the frame codes carry, and each jank of the first is found, with its length.
 func TestAnalyzeBrowser(t *testing.T) {
 	for page, steps := range map[string]string{"scroll": "", "wheel": "scroll 40 at 50%,50% over 2s; scroll -20 at 50%,50% over 1s"} {
 		t.Run(page, func(t *testing.T) {
-			inBrowsers(t, func(t *testing.T, program string) {
+			testlab.EachBrowser(t, func(t *testing.T, program string) {
 				got, columns := filmed(t, program, "/"+page, steps, "--content", "800x580+0+20", "--metrics", "rate,motion,codes,tearing")
 				agree(t, columns, func(before, now float64) bool { return math.Abs(now-before) > 200 },
 					func(from, to int, before, now float64) bool {
@@ -231,7 +224,8 @@ func checkJanks(t *testing.T, got analysed, columns map[string][]float64) {
 
 // TestAnalyzeBrowserPan: an image map is dragged in both directions at once.
 func TestAnalyzeBrowserPan(t *testing.T) {
-	inBrowsers(t, func(t *testing.T, program string) {
+	testlab.Long(t, "the same analysis as TestAnalyzeBrowser's, of another motion")
+	testlab.EachBrowser(t, func(t *testing.T, program string) {
 		_, columns := filmed(t, program, "/pan", "drag 700,500 to 100,80 over 3s rate 60; drag 150,120 to 560,490 over 2s rate 60",
 			"--content", "400x280+200+160", "--metrics", "motion,codes")
 		x := func(v float64) float64 { return math.Floor(v / 4096) }
@@ -248,7 +242,8 @@ func TestAnalyzeBrowserPan(t *testing.T) {
 
 // TestAnalyzeBrowserZoom: an image map is zoomed by the wheel, in and out again.
 func TestAnalyzeBrowserZoom(t *testing.T) {
-	inBrowsers(t, func(t *testing.T, program string) {
+	testlab.Long(t, "the same analysis as TestAnalyzeBrowser's, of another motion")
+	testlab.EachBrowser(t, func(t *testing.T, program string) {
 		_, columns := filmed(t, program, "/zoom", "scroll 30 at 400,300 over 2s; scroll -15 at 400,300 over 1s",
 			"--content", "400x280+200+160", "--metrics", "motion,codes", "--zoom")
 		far := func(before, now float64) bool { return now/before > 1.25 || before/now > 1.25 }

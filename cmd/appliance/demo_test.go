@@ -237,6 +237,7 @@ func TestDemoOverConnections(t *testing.T) {
 // TestLiveLoadsDiffer is the control of TestDemoReplaysTheSameEveryTime: without replay, the
 // page is another one at each load.
 func TestLiveLoadsDiffer(t *testing.T) {
+	testlab.Long(t, "the control of TestDemoReplaysTheSameEveryTime")
 	needLab(t)
 	out := t.TempDir()
 	got := finishCmd(t, appliance(t, "demo", "--live", "--trials", "3", "--no-serve", "--out", out))
@@ -263,6 +264,7 @@ func TestLiveLoadsDiffer(t *testing.T) {
 
 // TestKillInATrial kills everything while a trial is filmed.
 func TestKillInATrial(t *testing.T) {
+	testlab.Long(t, "another kill than TestManyKilledTwice's")
 	needLab(t)
 	out := t.TempDir()
 	cmd := appliance(t, "demo", "--trials", "3", "--no-serve", "--out", out)

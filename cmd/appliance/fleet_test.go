@@ -150,6 +150,7 @@ func TestFleetKilled(t *testing.T) {
 // TestFleetTwoHeads: two heads with one PostgreSQL and one folder of files. While the boxes measure, their network is cut for a
 // minute, the database is killed, and so is the head that they called; the other one takes its address, and the run ends there.
 func TestFleetTwoHeads(t *testing.T) {
+	testlab.Long(t, "another database, and a long fault")
 	needLab(t)
 	testlab.Need(t, pgtest.Programs() != "", "PostgreSQL's server; install it with: make deps")
 	server, err := pgtest.Start(t.Context(), testlab.TempDir(t))

@@ -5,11 +5,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"eidetic/internal/rigs/testlab"
 )
 
 // TestReplayWhereItWasRecorded: a page that Firefox saved two hours east of Greenwich, for somebody who reads
 // German, has that time and those languages in a replay.
 func TestReplayWhereItWasRecorded(t *testing.T) {
+	testlab.Long(t, "conformance cases replay with zone and languages")
 	needLab(t)
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }

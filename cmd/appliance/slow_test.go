@@ -52,6 +52,7 @@ func processors(t *testing.T) int {
 // all its trials, and says in the terminal, the run and the report why its
 // tolerance is wider and what would help.
 func TestDemoOnASlowMachine(t *testing.T) {
+	testlab.Long(t, "a demo with a third of the time")
 	needLab(t)
 	const trials = 1
 	out := t.TempDir()

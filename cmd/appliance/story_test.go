@@ -134,6 +134,7 @@ func (v *village) leave(t *testing.T) {
 // TestStory is the box's main job, as its user meets it: over REST alone, with
 // a device that is plugged in, and a box that is killed in the middle of a run.
 func TestStory(t *testing.T) {
+	testlab.Long(t, "the booted box tells the same story")
 	needLab(t)
 	storytest.NeedDevice(t)
 	if !nstest.Inside(t) {

@@ -17,6 +17,7 @@ import (
 // A run is filmed while strangers hold two thousand connections of every slow kind, and new ones
 // take the place of those that the panel ends: no frame is lost for it.
 func TestFilmBesideStrangers(t *testing.T) {
+	testlab.Long(t, "a flood of two thousand connections")
 	needLab(t)
 	if !nstest.Inside(t) {
 		return

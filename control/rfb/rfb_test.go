@@ -70,6 +70,7 @@ func TestServers(t *testing.T) {
 // TestQEMU: a virtual machine's server answers after every kind of input. What
 // a guest makes of it is not seen here.
 func TestQEMU(t *testing.T) {
+	testlab.Long(t, "another VNC server")
 	c := open(t, rfbtest.QEMU(t, testlab.NeedProgram(t, "qemu-system-x86_64")).Address)
 	for name, f := range map[string]func() (lab.Event, error){
 		"key":    func() (lab.Event, error) { return c.Key(within(t), "Ctrl+L") },

@@ -93,53 +93,50 @@ func stampServer(t *testing.T) (url string, ready chan offset, seen chan []stamp
 // the intervals that were logged for them.
 func TestTimingInBrowsers(t *testing.T) {
 	const from, way = 100, 600 // pixels; one a millisecond
-	for _, names := range [][]string{{"chromium", "chromium-browser", "google-chrome"}, {"firefox-esr", "firefox"}} {
-		t.Run(names[0], func(t *testing.T) {
-			program := testlab.NeedProgram(t, names...)
-			d := xtest.Start(t, testlab.NeedProgram(t, "Xvfb"), "-screen", "0", "800x600x24").Display
-			url, ready, seen := stampServer(t)
-			xtest.Browser(t, d, program, url)
+	testlab.EachBrowser(t, func(t *testing.T, program string) {
+		d := xtest.Start(t, testlab.NeedProgram(t, "Xvfb"), "-screen", "0", "800x600x24").Display
+		url, ready, seen := stampServer(t)
+		xtest.Browser(t, d, program, url)
+		ctx, cancel := context.WithTimeout(t.Context(), testlab.Hang)
+		defer cancel()
+		o := next(ctx, t, ready)
+		if o.High+o.Grain < o.Low { // its times are rounded down to the grain
+			t.Fatalf("the page's clock does not run like ours: it is at least %v ms and at most %v ms behind, by grains of %v ms", o.Low, o.High, o.Grain)
+		}
+		// X servers stamp events in whole milliseconds.
+		timing := controltest.Timing{Precision: milliseconds(max(o.High-o.Low, 0)/2 + o.Grain + 1)}
+		doer := &gesture.Doer{Controller: open(t, d), Clock: lab.Monotonic, Find: place}
+		var late []time.Duration
+		sent, told := 0, 0
+		for all := controltest.Events(t, way); sent < all; {
 			ctx, cancel := context.WithTimeout(t.Context(), testlab.Hang)
-			defer cancel()
-			o := next(ctx, t, ready)
-			if o.High+o.Grain < o.Low { // its times are rounded down to the grain
-				t.Fatalf("the page's clock does not run like ours: it is at least %v ms and at most %v ms behind, by grains of %v ms", o.Low, o.High, o.Grain)
+			step := lab.Step{Drag: fmt.Sprintf("%d,300 to %d,300", from, from+way), Over: way, Rate: 1000, Late: 1000}
+			log, err := doer.Do(ctx, step)
+			if err != nil {
+				t.Fatal(err)
 			}
-			// X servers stamp events in whole milliseconds.
-			timing := controltest.Timing{Precision: milliseconds(max(o.High-o.Low, 0)/2 + o.Grain + 1)}
-			doer := &gesture.Doer{Controller: open(t, d), Clock: lab.Monotonic, Find: place}
-			var late []time.Duration
-			sent, told := 0, 0
-			for all := controltest.Events(t, way); sent < all; {
-				ctx, cancel := context.WithTimeout(t.Context(), testlab.Hang)
-				step := lab.Step{Drag: fmt.Sprintf("%d,300 to %d,300", from, from+way), Over: way, Rate: 1000, Late: 1000}
-				log, err := doer.Do(ctx, step)
-				if err != nil {
-					t.Fatal(err)
-				}
-				at := map[int]float64{}
-				for _, s := range next(ctx, t, seen) {
-					at[s.X] = s.At
-				}
-				cancel()
-				for i, e := range log.Events[1 : way+1] {
-					sent++
-					late = append(late, e.Late())
-					if ms, ok := at[from+1+i]; ok {
-						told++
-						timing.Add(e.Earliest, e.Latest, lab.Time(milliseconds(ms+(o.Low+o.High)/2)))
-					}
+			at := map[int]float64{}
+			for _, s := range next(ctx, t, seen) {
+				at[s.X] = s.At
+			}
+			cancel()
+			for i, e := range log.Events[1 : way+1] {
+				sent++
+				late = append(late, e.Late())
+				if ms, ok := at[from+1+i]; ok {
+					told++
+					timing.Add(e.Earliest, e.Latest, lab.Time(milliseconds(ms+(o.Low+o.High)/2)))
 				}
 			}
-			slices.Sort(late)
-			t.Logf("%d events sent, %d told by the page; clocks to %v; lateness: median %v, p99 %v, worst %v", sent, told,
-				timing.Precision, late[len(late)/2], late[len(late)*99/100], late[len(late)-1])
-			if told < sent/2 {
-				t.Errorf("the page has told of %d of %d events; want most", told, sent)
-			}
-			timing.Check(t)
-		})
-	}
+		}
+		slices.Sort(late)
+		t.Logf("%d events sent, %d told by the page; clocks to %v; lateness: median %v, p99 %v, worst %v", sent, told,
+			timing.Precision, late[len(late)/2], late[len(late)*99/100], late[len(late)-1])
+		if told < sent/2 {
+			t.Errorf("the page has told of %d of %d events; want most", told, sent)
+		}
+		timing.Check(t)
+	})
 }
 
 func milliseconds(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }

@@ -45,6 +45,7 @@ func documented(t *testing.T, command string) []string {
 // TestContainer does what docs/container.md promises: the demo, whose panel answers, and the
 // service behind TLS, with the rights that it names and no fewer.
 func TestContainer(t *testing.T) {
+	testlab.Long(t, "the demo, in a container")
 	testlab.NeedRoot(t)
 	_, err := os.Stat(made)
 	testlab.Need(t, err == nil, "the image: make oci")

@@ -181,6 +181,7 @@ func TestTwoDevices(t *testing.T) {
 // TestFlood: one device sends hostile frames as fast as it can, while the trial of a
 // device at another port goes on.
 func TestFlood(t *testing.T) {
+	testlab.Long(t, "a flood")
 	if !nstest.Inside(t) {
 		return
 	}

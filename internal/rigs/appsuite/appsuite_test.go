@@ -14,6 +14,7 @@ import (
 // TestApplications records the quick ones of the suite and replays each twice when it is gone. A
 // trial that is invalid because the machine stalled is no failure; make test-apps asks for ten valid ones.
 func TestApplications(t *testing.T) {
+	testlab.Long(t, "other people's applications")
 	testlab.NeedNamespaces(t)
 	for _, name := range []string{"chromium", "Xvfb", "node", "php", "mitmweb", "syncthing"} {
 		testlab.NeedProgram(t, name)

@@ -19,6 +19,7 @@ const wikiUser = "# <?php exit()?>\nada:5ebe2294ecd0e0f08eab7690d2a6ee69:Ada Lov
 // TestWikiJourney logs into a wiki that nobody here wrote and goes through it, first at the wiki itself,
 // and then in the recording, when the wiki is gone.
 func TestWikiJourney(t *testing.T) {
+	testlab.Long(t, "other people's applications")
 	testlab.NeedNamespaces(t)
 	for _, name := range []string{"chromium", "Xvfb", "php"} {
 		testlab.NeedProgram(t, name)

@@ -94,3 +94,13 @@ func Weaker(t testing.TB, why string) {
 	t.Helper()
 	t.Log(WeakerReason + why)
 }
+
+// EachBrowser runs a test in Chromium and, as a second browser is left to make test-all, in Firefox there only.
+func EachBrowser(t *testing.T, test func(t *testing.T, program string)) {
+	t.Helper()
+	t.Run("chromium", func(t *testing.T) { test(t, NeedProgram(t, "chromium", "chromium-browser", "google-chrome")) })
+	t.Run("firefox-esr", func(t *testing.T) {
+		Long(t, "second browser")
+		test(t, NeedProgram(t, "firefox-esr", "firefox"))
+	})
+}

@@ -114,7 +114,7 @@ func TestConcurrent(t *testing.T) {
 }
 
 func TestLongTests(t *testing.T) {
-	const whole, half, none = "func TestA(t *testing.T) { testlab.Long(t, `why`) }\n", "func TestB(t *testing.T) { for range testlab.Browsers(t) {} }\n", "func TestC(t *testing.T) {}\n"
+	const whole, half, none = "func TestA(t *testing.T) { testlab.Long(t, `why`) }\n", "func TestB(t *testing.T) { testlab.EachBrowser(t, nil) }\n", "func TestC(t *testing.T) {}\n"
 	for text, want := range map[string]struct {
 		onlyLong bool
 		pattern  string

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"eidetic/internal/tell/report/reporttest"
+	"eidetic/internal/rigs/testlab"
 )
 
 // headPages are the pages that a fleet's head has, or shows otherwise.
@@ -26,6 +27,7 @@ func TestPagesOfAHeadInChromium(t *testing.T) {
 }
 
 func TestPagesOfAHeadInFirefox(t *testing.T) {
+	testlab.Long(t, "second browser")
 	config, _ := headOf(t, pagesConfig(t))
 	pagesInFirefox(t, config, headPages())
 }

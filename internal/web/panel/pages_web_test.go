@@ -211,7 +211,10 @@ func accessible(t *testing.T, b *reporttest.Browser, address string, paths []str
 
 // TestPagesInFirefox does the same in one Firefox. A script that the test's server adds to each page sends what
 // it saw, and goes on to the next page.
-func TestPagesInFirefox(t *testing.T) { pagesInFirefox(t, pagesConfig(t), pageTests()) }
+func TestPagesInFirefox(t *testing.T) {
+	testlab.Long(t, "second browser")
+	pagesInFirefox(t, pagesConfig(t), pageTests())
+}
 
 func pagesInFirefox(t *testing.T, config Config, tests []pageTest) {
 	t.Helper()

@@ -302,6 +302,7 @@ func areas(regions []lab.MeasureRegion) (out []string) {
 
 // TestTrialInFirefox does the same there. A script that the test's server adds to the page sends what it saw.
 func TestTrialInFirefox(t *testing.T) {
+	testlab.Long(t, "second browser")
 	program := testlab.NeedProgram(t, "firefox-esr", "firefox")
 	st := emptyStore(t)
 	run := filmed(t, st, start(), image.Rect(0, 40, startW, startH))

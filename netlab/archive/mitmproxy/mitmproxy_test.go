@@ -170,6 +170,7 @@ func check(t *testing.T, a *archive.Archive) {
 
 // TestExport has the installed mitmproxy record and export, plain and compressed.
 func TestExport(t *testing.T) {
+	testlab.Long(t, "the export of TestSample, made anew by mitmproxy itself")
 	program := testlab.NeedProgram(t, "mitmdump")
 	server := httptest.NewUnstartedServer(http.HandlerFunc(origin))
 	server.EnableHTTP2 = true

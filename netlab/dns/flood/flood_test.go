@@ -59,6 +59,7 @@ func networks(t *testing.T) (server, client *netspace.Namespace) {
 // cable has, so that their answers stay in the socket's buffer. The device must get
 // its answer soon.
 func TestDeviceIsAnsweredAfterAFlood(t *testing.T) {
+	testlab.Long(t, "a flood")
 	near, far := networks(t)
 	pool, err := dns.NewPool(netip.MustParsePrefix("198.18.0.0/15"), netip.Prefix{})
 	if err != nil {

@@ -31,6 +31,7 @@ refused 403 true
 // TestGeneratedClients makes clients of the box's OpenAPI document with other projects'
 // generators. The clients compile, and make a run over TLS with a token of the scope run.
 func TestGeneratedClients(t *testing.T) {
+	testlab.Long(t, "other languages' clients")
 	modules, err := filepath.Abs(installed)
 	if err != nil {
 		t.Fatal(err)

@@ -184,6 +184,7 @@ func open(t *testing.T, c blob.S3Config) *blob.S3 {
 }
 
 func TestS3(t *testing.T) {
+	testlab.Long(t, "another store of files")
 	gateway := start(t)
 	stores := map[blob.Store]string{} // their folders
 	n := 0
@@ -263,6 +264,7 @@ func (gateway server) wrongSettings(t *testing.T) {
 
 // A head with a bucket in place of a folder receives uploads.
 func TestUploadIntoS3(t *testing.T) {
+	testlab.Long(t, "another store of files")
 	gateway := start(t)
 	s := open(t, gateway.config(t, "fleet"))
 	u, err := blob.OpenUploads(blob.UploadsConfig{Store: s, Dir: t.TempDir()})
@@ -339,6 +341,7 @@ func (gateway server) client(t *testing.T) (minio.Core, func()) {
 
 // A server that is full says so, and what was put stays whole.
 func TestS3WithoutRoom(t *testing.T) {
+	testlab.Long(t, "another store of files")
 	testlab.NeedRoot(t)
 	unshare := testlab.NeedProgram(t, "unshare")
 	s := open(t, start(t, unshare, "--mount", "sh", "-c", `mount -t tmpfs -o size=1m eidetic-test "$BUCKETS" && mkdir "$BUCKETS/runs" && exec "$0" "$@"`).config(t, ""))
