@@ -105,8 +105,8 @@ SLOW     ?= 3
 PACKAGES ?= ./internal/rigs/testrun ./netlab/dns ./internal/keep/store
 
 .PHONY: test-slow
-test-slow: testrun ## Run the tests of PACKAGES with 1/SLOW of the processors' time (as root); PACKAGES=all for everything
-	@$(testrun) -slow $(SLOW) $(if $(filter all,$(PACKAGES)),all,packages $(PACKAGES))
+test-slow: testrun ## Run the tests of PACKAGES with 1/SLOW of the processors' time (as root); PACKAGES=test or all for that of make test or make test-all
+	@$(testrun) -slow $(SLOW) $(if $(filter test all,$(PACKAGES)),$(PACKAGES),packages $(PACKAGES))
 
 .PHONY: lint
 lint: vet staticcheck ## Run gofmt, go vet, shellcheck and staticcheck (pinned in go.mod)
@@ -115,14 +115,14 @@ lint: vet staticcheck ## Run gofmt, go vet, shellcheck and staticcheck (pinned i
 tags = guest,soak,plugin
 
 .PHONY: vet
-vet:
+vet: ## Run gofmt, go vet and shellcheck
 	@unformatted=$$(gofmt -l .); \
 		[[ -z $$unformatted ]] || { printf 'run gofmt -w on:\n%s\n' "$$unformatted" >&2; exit 1; }
 	go vet -tags $(tags) ./...
 	shellcheck $$(find . -name '*.sh' -not -path './out/*') .ci/run
 
 .PHONY: staticcheck
-staticcheck:
+staticcheck: ## Run staticcheck, in the version that go.mod pins
 	go tool staticcheck -tags $(tags) ./...
 
 .PHONY: vuln

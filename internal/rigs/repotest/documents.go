@@ -19,6 +19,7 @@ func documentRules() []Rule {
 			"a test that fails for want of a program must be mended by make deps, as its message says",
 			checkPrograms,
 		},
+		{"promises have tests", "what README and docs promise is proved by make test, or nobody would notice that it broke", checkPromises},
 		{"make targets are documented", "a target that make help does not list is known to its author only", checkTargetsDocumented},
 	}
 }

@@ -115,7 +115,8 @@ func (s *sources) inspect(name string, text []byte) error {
 }
 
 func isTest(name string) bool {
-	return name != "TestMain" && slices.ContainsFunc([]string{"Test", "Fuzz", "Example"}, func(p string) bool { return strings.HasPrefix(name, p) })
+	kinds := []string{"Test", "Fuzz", "Example"}
+	return name != "TestMain" && slices.ContainsFunc(kinds, func(kind string) bool { return strings.HasPrefix(name, kind) })
 }
 
 // leaves reports whether a statement of the function itself leaves all of it to make test-all.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -76,8 +77,9 @@ func (s *session) writeTested(ctx context.Context, passed int, second []string) 
 		return fmt.Errorf("git rev-parse: %w", err)
 	}
 	t := tested{
-		Commit: strings.TrimSpace(string(commit)), Date: time.Now().UTC().Format(time.RFC3339), Processors: runtime.NumCPU(), Speed: float64(int(speed())),
-		Seconds: float64(int(time.Since(s.began).Seconds())), Tests: passed, SecondTries: append([]string{}, second...), Parts: map[string]float64{},
+		Commit: strings.TrimSpace(string(commit)), Date: time.Now().UTC().Format(time.RFC3339),
+		Processors: runtime.NumCPU(), Speed: math.Round(speed()), Seconds: math.Round(time.Since(s.began).Seconds()), Tests: passed,
+		SecondTries: append([]string{}, second...), Parts: map[string]float64{},
 	}
 	for _, o := range s.first {
 		name := longName(o.Package)
@@ -103,7 +105,7 @@ func (s *session) writeTested(ctx context.Context, passed int, second []string) 
 		return seconds < 1 || name == longName(containerPackage) || name == longName(boxPackage)
 	})
 	for name, seconds := range t.Parts {
-		t.Parts[name] = float64(int(seconds*10)) / 10
+		t.Parts[name] = math.Round(seconds*10) / 10
 	}
 	text, err := json.MarshalIndent(t, "", "  ")
 	if err != nil {
