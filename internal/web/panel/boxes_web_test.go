@@ -3,8 +3,8 @@ package panel
 import (
 	"testing"
 
-	"eidetic/internal/tell/report/reporttest"
 	"eidetic/internal/rigs/testlab"
+	"eidetic/internal/tell/report/reporttest"
 )
 
 // headPages are the pages that a fleet's head has, or shows otherwise.
