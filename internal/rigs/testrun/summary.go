@@ -89,6 +89,9 @@ func (s *session) summary(ctx context.Context) int {
 		s.printf("Interrupted after %.0f s. Nothing is left running.\n", all.Seconds)
 		return statusInterrupted
 	}
+	if lacks := s.lacks(); len(lacks) > 0 {
+		s.list("Left out, for want of a package in this release of Debian", lacks)
+	}
 	second, failed := s.verdicts()
 	s.list("Passed on the second try", second)
 	s.list("Failed", failed)
@@ -97,6 +100,22 @@ func (s *session) summary(ctx context.Context) int {
 		return statusFailed
 	}
 	return 0
+}
+
+// lacking is what testlab.NeedPackage says of a test that it leaves out; the package's name follows.
+const lacking = "this release of Debian has no package "
+
+// lacks lists the tests that were left out because this release of Debian lacks a package.
+func (s *session) lacks() (lines []string) {
+	for _, o := range s.first {
+		for _, t := range o.tests {
+			_, pkg, found := strings.Cut(strings.Join(t.output, ""), lacking)
+			if pkg, _, _ = strings.Cut(pkg, "\n"); found && t.state == "skip" {
+				lines = append(lines, pkg+": "+o.Package+" "+t.name)
+			}
+		}
+	}
+	return lines
 }
 
 // verdicts lists the tests that passed on their second try, and those that failed.
