@@ -37,6 +37,7 @@ needs() {
 		test|dosfstools|mkfs.fat fsck.fat|tests check the file systems that we write
 		test|mtools|mcopy|tests read the file systems that we write
 		test|systemd|systemd-analyze systemd-sysusers|tests check our unit files
+		test|systemd-repart systemd|systemd-repart|tests make the disk's partition table with it
 		test|kmod|depmod|tests prune kernel modules with it
 		test|binutils|objcopy|tests join EFI programs with it
 		test|cpio|cpio|reads the archives that we write
