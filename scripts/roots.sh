@@ -43,19 +43,29 @@ sources() {
 	[[ -z $security ]] || printf 'deb %s %s main\n' "$security" "$1-security"
 }
 
-# base RELEASE makes the root's archive, unless an earlier call did, and prints its name.
+# apart [OPTION…] COMMAND… runs a command, with more options of unshare, as process 1 of namespaces that end with this script, however it
+# ends, and waits for it. The kernel ends every process with the first, and removes mounts with the last.
+apart() {
+	setpriv --pdeathsig KILL env --default-signal setsid unshare --mount --pid --ipc --uts --fork --kill-child "$@" </dev/null {lock}>&- &
+	running=$!
+	local status=0
+	wait "$running" || status=$?
+	running=
+	return "$status"
+}
+
+# base RELEASE makes the root's archive, unless an earlier call did, and sets archive to its name.
 base() {
-	local archive lines packages=apt,ca-certificates,git,make,mount,passwd,sudo
-	lines=$(sources "$1")
-	archive=$out/$1-$(sha256sum <<<"$packages $lines" | head -c 12).tar
-	if [[ ! -e $archive ]]; then
-		printf 'Making a root of %s.\n' "$1" >&2
-		apt-config dump Acquire | grep -E '^Acquire::[^ ]*(Proxy|Verify-Peer|CaInfo)' >"$out/apt.conf" || true
-		mmdebstrap --quiet --variant=essential --include="$packages" --format=tar --aptopt="$out/apt.conf" \
-			"$1" "$archive.part" ${lines:+-} <<<"$lines" >&2 || return
-		mv "$archive.part" "$archive"
-	fi
-	printf '%s\n' "$archive"
+	local packages=apt,ca-certificates,git,make,mount,passwd,sudo
+	sources "$1" >"$work/sources.list"
+	apt-config dump Acquire | grep -E '^Acquire::[^ ]*(Proxy|Verify-Peer|CaInfo)' >"$work/apt.conf" || true
+	archive=$out/$1-$(cat <(echo "$packages") "$work/sources.list" "$work/apt.conf" | sha256sum | head -c 12).tar
+	[[ ! -e $archive ]] || return 0
+	printf 'Making a root of %s.\n' "$1"
+	local made=("$1" "$work/$1.tar")
+	[[ ! -s $work/sources.list ]] || made+=("$work/sources.list")
+	apart --mount-proc env TMPDIR="$work" mmdebstrap --quiet --variant=essential --include="$packages" --aptopt="$work/apt.conf" "${made[@]}"
+	mv "$work/$1.tar" "$archive"
 }
 
 # settings prints, as NAME=VALUE, what a command inside has to know of this machine's ways out.
@@ -153,10 +163,10 @@ exec {lock}>"$out/lock"
 flock --nonblock "$lock" || die "another make roots is at work in $out"
 rm -rf --one-file-system "$out"/root.* # of one that was killed
 work=$(mktemp -d "$out/root.XXXX") running=
+chmod 755 "$work" # apt fetches as another user
 # shellcheck disable=SC2317 # trap calls it
 clean() {
 	trap '' INT TERM HUP
-	# The kernel ends every process of the root with its first, and removes its mounts with the last.
 	[[ -z $running ]] || kill -KILL "$running" 2>/dev/null || true
 	wait
 	rm -rf --one-file-system "$work"
@@ -169,7 +179,7 @@ commands=("make demo DEMO_FLAGS=--no-serve" "make test")
 [[ -z ${RUN:-} ]] || commands=("$RUN")
 results=() failed=0
 for release in $roots; do
-	archive=$(base "$release") || die "mmdebstrap cannot make a root of $release"
+	base "$release" || die "mmdebstrap cannot make a root of $release"
 	for user in $users; do
 		root=$work/$release
 		mkdir "$root"
@@ -180,14 +190,7 @@ for release in $roots; do
 		for command in "${commands[@]}"; do
 			printf '== %s, %s: %s (%s)\n' "$release" "$user" "$command" "$log"
 			began=$SECONDS status=0
-			# unshare ends with this script, and its child with it.
-			setpriv --pdeathsig KILL env --default-signal setsid unshare --mount --pid --ipc --uts --fork --kill-child \
-				"$0" inside "$root" "$user" "$command" >>"$log" 2>&1 </dev/null &
-			running=$!
-			tail --pid "$running" -n 0 -f "$log" &
-			wait "$running" || status=$?
-			running=
-			wait
+			apart "$0" inside "$root" "$user" "$command" > >(tee -a "$log") 2>&1 || status=$?
 			((status == 0)) || failed=1
 			results+=("$(printf '%-9s %-5s %6d s  %s  %s' "$release" "$user" $((SECONDS - began)) "$( ((status)) && echo "status $status" || echo good)" "$command")")
 		done
