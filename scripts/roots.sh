@@ -43,8 +43,9 @@ sources() {
 	[[ -z $security ]] || printf 'deb %s %s main\n' "$security" "$1-security"
 }
 
-# apart [OPTION…] COMMAND… runs a command, with more options of unshare, as process 1 of namespaces that end with this script, however it
-# ends, and waits for it. The kernel ends every process with the first, and removes mounts with the last.
+# apart [OPTION…] COMMAND… runs a command as process 1 of namespaces, with more options of unshare,
+# and waits for it. However this script ends, the namespaces do: the kernel ends every process with the
+# first, and removes the mounts with the last.
 apart() {
 	setpriv --pdeathsig KILL env --default-signal setsid unshare --mount --pid --ipc --uts --fork --kill-child "$@" </dev/null {lock}>&- &
 	running=$!
@@ -168,7 +169,7 @@ chmod 755 "$work" # apt fetches as another user
 clean() {
 	trap '' INT TERM HUP
 	[[ -z $running ]] || kill -KILL "$running" 2>/dev/null || true
-	wait
+	wait 2>/dev/null # it would say what was killed
 	rm -rf --one-file-system "$work"
 }
 trap clean EXIT
