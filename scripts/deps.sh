@@ -1,14 +1,17 @@
 #!/usr/bin/env bash
 # deps.sh GROUP…: install the Debian packages that a group of make targets
 # lacks, and say what and why. Silent, and offline, when nothing is missing.
+# A package that this release of Debian does not have is named in one line, and
+# stops nothing but the groups build and demo, which are nothing without theirs.
 #
-# Exit status: 0 everything is there, 2 wrong usage, 3 something is missing
-# and cannot be installed.
+# Exit status: 0 everything is there that this release has, 2 wrong usage, 3
+# something is missing and cannot be installed.
 set -euo pipefail
 
 # One line a need: group | Debian package | the programs on the PATH, or the
 # file, that prove it is there | what it is for. The proof is not the package,
-# so that a program from elsewhere counts.
+# so that a program from elsewhere counts. A file may be a pattern, which finds
+# any version. Of several packages the first is taken that this release has.
 needs() {
 	cat <<-'TABLE'
 		build|ca-certificates|/etc/ssl/certs/ca-certificates.crt|Go checks with them whom it downloads modules from
@@ -34,6 +37,7 @@ needs() {
 		test|dosfstools|mkfs.fat fsck.fat|tests check the file systems that we write
 		test|mtools|mcopy|tests read the file systems that we write
 		test|systemd|systemd-analyze systemd-sysusers|tests check our unit files
+		test|systemd-repart systemd|systemd-repart|tests make the disk's partition table with it
 		test|kmod|depmod|tests prune kernel modules with it
 		test|binutils|objcopy|tests join EFI programs with it
 		test|cpio|cpio|reads the archives that we write
@@ -46,10 +50,10 @@ needs() {
 		test|ffmpeg|ffmpeg ffprobe|decodes the videos that become reels
 		test|qemu-system-x86|qemu-system-x86_64|the VNC server of a virtual machine
 		test|mitmproxy|mitmdump mitmweb|exports recordings that tests import, and is an application that is recorded
-		test|postgresql|/usr/lib/postgresql/15/bin/initdb|the other database of a fleet, which tests start and kill
+		test|postgresql|/usr/lib/postgresql/*/bin/initdb|the other database of a fleet, which tests start and kill
 		test|shellcheck|shellcheck|lint reads the shell scripts with it
 		test|nginx-light|nginx|serves the applications that are recorded
-		test|php-fpm|php-fpm8.2|runs the applications that are recorded
+		test|php-fpm|/usr/sbin/php-fpm*|runs the applications that are recorded
 		test|php-cli|php|sets them up
 		test|php-sqlite3|/usr/share/doc/php-sqlite3|their database
 		test|mediawiki|/usr/share/mediawiki/index.php|an application that is recorded
@@ -65,11 +69,11 @@ needs() {
 		image|mmdebstrap|mmdebstrap|fetches the packages that the box is made of
 		image|binutils|objcopy|joins kernel and file system to one EFI program
 		image|kmod|depmod|rebuilds the index of the kernel's modules
-		image|systemd|systemd-repart|makes the disk's partition table
+		image|systemd-repart systemd|systemd-repart|makes the disk's partition table
 		image|systemd-boot-efi|/usr/lib/systemd/boot/efi/systemd-bootx64.efi|the boot loader that the image starts with
 		image|qemu-system-x86|qemu-system-x86_64|boots the image to test it
 		image|ovmf|/usr/share/OVMF/OVMF_CODE_4M.fd|the virtual machine's UEFI firmware
-		bench|postgresql|/usr/lib/postgresql/15/bin/initdb|the other database of a simulated fleet
+		bench|postgresql|/usr/lib/postgresql/*/bin/initdb|the other database of a simulated fleet
 		bench|iputils-ping|ping|the link's round trips are measured with it
 		bench|tcpdump|tcpdump|the link's packets are timed with it
 		bench|iperf3|iperf3|the link's rates are measured with it
@@ -89,6 +93,8 @@ needs() {
 		bench|dnsperf|dnsperf|the client that asks every name server alike
 		bench|dnsmasq-base|dnsmasq|a peer in answering DNS
 		docs|graphviz|dot tred|draws the picture of the packages
+		roots|mmdebstrap|mmdebstrap|fetches the packages of a bare root
+		roots|debian-archive-keyring|/usr/share/keyrings/debian-archive-keyring.gpg|checks them
 	TABLE
 }
 
@@ -100,14 +106,14 @@ die() {
 	exit "${2:-3}"
 }
 
-usage() { die "usage: scripts/deps.sh build|demo|test|image|bench …" 2; }
+usage() { die "usage: scripts/deps.sh build|demo|test|image|bench|docs|roots …" 2; }
 
 # there PROOF…: are the programs or files there? sbin is not on a user's PATH.
 there() {
 	local proof
 	for proof; do
 		case $proof in
-		/*) [[ -e $proof ]] ;;
+		/*) compgen -G "$proof" >/dev/null ;;
 		*) PATH=$PATH:/usr/sbin:/sbin command -v "$proof" >/dev/null ;;
 		esac || return
 	done
@@ -154,6 +160,26 @@ candidate() {
 	LC_ALL=C apt-cache policy "$1" | sed -n 's/^ *Candidate: \([0-9]*:\)\{0,1\}//p'
 }
 
+# offered PACKAGE… prints the first of the packages that this release has. Where
+# apt does not know its release yet, that is the first of all.
+offered() {
+	local package
+	if ! command -v apt-cache >/dev/null || [[ -z $(apt-cache madison dpkg) ]]; then
+		printf '%s\n' "$1"
+		return
+	fi
+	for package; do
+		case $(candidate "$package") in
+		'' | '(none)') ;;
+		*)
+			printf '%s\n' "$package"
+			return
+			;;
+		esac
+	done
+	return 1
+}
+
 # release_candidate PACKAGE RELEASE prints the version that a release offers.
 release_candidate() {
 	LC_ALL=C apt-cache madison "$1" | awk -F' *[|] *' -v release="$2/" 'index($3, release) { sub(/^[0-9]+:/, "", $2); print $2; exit }'
@@ -182,6 +208,36 @@ backports() {
 	printf '%s-backports\n' "$codename" >"$scratch/release"
 }
 
+# collect GROUPS sets packages to what is missing and can be installed, reasons to
+# why, and lacks to what this release does not have.
+collect() {
+	local group package proof why proofs alternatives
+	packages=() reasons=() lacks=()
+	while IFS='|' read -r group package proof why; do
+		[[ $1 == *" $group "* ]] || continue
+		read -ra proofs <<<"$proof"
+		there "${proofs[@]}" && continue
+		read -ra alternatives <<<"$package"
+		if ! package=$(offered "${alternatives[@]}"); then
+			package=${alternatives[0]}
+			if [[ $group != build && $group != demo ]]; then
+				lacks+=("$package")
+				continue
+			fi
+		fi
+		[[ " ${packages[*]} " == *" $package "* ]] && continue # another group needs it too
+		packages+=("$package")
+		reasons+=("$package: $why")
+	done < <(needs)
+}
+
+# name_lacks names each package of lacks.
+name_lacks() {
+	((${#lacks[@]})) || return 0
+	printf 'This release of Debian has no package %s: what needs it is left out by name.\n' \
+		"$(printf '%s\n' "${lacks[@]}" | sort -u | paste -sd ' ')" >&2
+}
+
 hint() { printf 'look at the messages above; the machine must reach its Debian mirror'; }
 
 main() {
@@ -189,28 +245,24 @@ main() {
 	local group wanted=' build '
 	for group; do
 		case $group in
-		build | demo | image | bench | docs) wanted+="$group " ;;
+		build | demo | image | bench | docs | roots) wanted+="$group " ;;
 		test) wanted+="demo test " ;;
 		*) usage ;;
 		esac
 	done
 
-	local packages=() reasons=() proofs package proof why old_go=''
-	while IFS='|' read -r group package proof why; do
-		[[ $wanted == *" $group "* ]] || continue
-		read -ra proofs <<<"$proof"
-		there "${proofs[@]}" && continue
-		[[ " ${packages[*]} " == *" $package "* ]] && continue # another group needs it too
-		packages+=("$package")
-		reasons+=("$package: $why")
-	done < <(needs)
+	local packages reasons lacks old_go=''
+	collect "$wanted"
 	local have
 	have=$(go_version)
 	if [[ -z $have ]] || ! at_least "$go_needed" "$have"; then
 		old_go=yes
 		reasons+=("golang-go: compiles the program (${have:-no Go} is installed, $go_needed or newer is needed)")
 	fi
-	((${#reasons[@]})) || return 0
+	if ((${#reasons[@]} == 0)); then
+		name_lacks
+		return
+	fi
 
 	printf 'Missing on this machine:\n' >&2
 	printf '  %s\n' "${reasons[@]}" >&2
@@ -221,6 +273,8 @@ main() {
 	scratch=$(mktemp -d)
 	trap 'rm -rf "$scratch"' EXIT
 	apt_get update || die "cannot update the package lists: $(hint)"
+	collect "$wanted"
+	name_lacks
 	if [[ -n $old_go ]]; then
 		if ! at_least "$go_needed" "$(candidate golang-go)"; then
 			backports

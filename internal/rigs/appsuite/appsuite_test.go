@@ -16,7 +16,7 @@ import (
 func TestApplications(t *testing.T) {
 	testlab.Long(t, "other people's applications")
 	testlab.NeedNamespaces(t)
-	for _, name := range []string{"chromium", "Xvfb", "node", "php", "mitmweb", "syncthing"} {
+	for _, name := range []string{"chromium", "Xvfb", "php", "syncthing"} {
 		testlab.NeedProgram(t, name)
 	}
 	program := filepath.Join(testlab.TempDir(t), "appliance")

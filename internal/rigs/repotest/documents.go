@@ -222,7 +222,9 @@ func checkPrograms(t *Tree) (found []Violation) {
 		if f.Path == "scripts/deps.sh" {
 			for _, line := range strings.Split(string(f.Data), "\n") {
 				if cells := strings.Split(strings.TrimSpace(line), "|"); len(cells) == 4 {
-					proofs = append(proofs, strings.Fields(cells[2])...)
+					for _, proof := range strings.Fields(cells[2]) {
+						proofs = append(proofs, path.Base(proof)) // a file may be a program outside the PATH
+					}
 				}
 			}
 		}
@@ -237,11 +239,15 @@ func checkPrograms(t *Tree) (found []Violation) {
 				return true
 			}
 			sel, ok := call.Fun.(*ast.SelectorExpr)
-			if !ok || sel.Sel.Name != "NeedProgram" {
+			if !ok || sel.Sel.Name != "NeedProgram" && sel.Sel.Name != "NeedPackage" {
 				return true
 			}
+			args := call.Args[1:]
+			if sel.Sel.Name == "NeedPackage" {
+				args = args[1:]
+			}
 			var names []string
-			for _, arg := range call.Args[1:] {
+			for _, arg := range args {
 				if lit, ok := arg.(*ast.BasicLit); ok {
 					if name, err := strconv.Unquote(lit.Value); err == nil {
 						names = append(names, name)

@@ -129,10 +129,11 @@ func f() { m := 0; m++; n++; table["b"] = 2; var errX error; errX = nil; _, _ = 
 			"README.md": "Type `make all`, `make bench-AREA`, `make nothing`, make sense.\n```sh\nsudo make all X=1 && make none # make late\n$ make -j2 lost\n```\n```yaml\nmake yaml\n```",
 		}, []string{"make nothing", "make none"}},
 		{"needed programs are installable", map[string]string{
-			"scripts/deps.sh":   "test|iputils-ping|ping|round trips\n",
+			"scripts/deps.sh":   "test|iputils-ping|ping|round trips\ntest|php-fpm|/usr/sbin/php-fpm*|pages\n",
 			"a/a_test.go":       "package a\nfunc f() { testlab.NeedProgram(t, `ping`); testlab.NeedProgram(t, `fping`, `pong`); testlab.NeedProgram(t, name) }",
+			"a/b_test.go":       "package a\nfunc f() { testlab.NeedProgram(t, `php-fpm*`); testlab.NeedPackage(t, `iputils-ping`, `ping`, `pang`); testlab.NeedPackage(t, `ping`, `pyng`) }",
 			"a/atest/helper.go": "package atest\nfunc f() { testlab.NeedProgram(t, `pang`, `ping`); testlab.NeedProgram(t, `pung`) }",
-		}, []string{"needs fping or pong", "needs pung"}},
+		}, []string{"needs fping or pong", "needs pung", "needs pyng"}},
 		{"promises have tests", map[string]string{
 			"README.md": "# A\n## What you get\n- **A report** that\n- **Speed.** It\n## Else\n- **No promise**\n",
 			"docs/a.md": "# A", "docs/b.md": "# B",

@@ -7,9 +7,12 @@
 package testlab
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -35,22 +38,59 @@ func Need(t testing.TB, ok bool, what string) {
 }
 
 // NeedProgram returns the path of the first of the programs that is installed.
-// Names are alternatives, best first. Debian keeps some programs in sbin,
+// Names are alternatives, best first; of a pattern such as php-fpm* the last match
+// counts, which is the newest version. Debian keeps some programs in sbin,
 // which a plain user's PATH lacks, so those folders are searched as well.
 func NeedProgram(t testing.TB, names ...string) string {
 	t.Helper()
+	path := find(names)
+	Need(t, path != "", fmt.Sprintf("the program %s; install it with: %s", strings.Join(names, " or "), mend))
+	return path
+}
+
+// find returns the path of the first of the programs that is installed, or "".
+func find(names []string) string {
+	dirs := append(filepath.SplitList(os.Getenv("PATH")), "/usr/sbin", "/sbin")
 	for _, name := range names {
-		if path, err := exec.LookPath(name); err == nil {
-			return path
-		}
-		for _, dir := range []string{"/usr/sbin/", "/sbin/"} {
-			if path, err := exec.LookPath(dir + name); err == nil {
-				return path
+		for _, dir := range dirs {
+			all, _ := filepath.Glob(filepath.Join(dir, name)) // the patterns are well formed
+			for _, path := range slices.Backward(all) {
+				if path, err := exec.LookPath(path); err == nil {
+					return path
+				}
 			}
 		}
 	}
-	Need(t, false, fmt.Sprintf("the program %s; install it with: %s", strings.Join(names, " or "), mend))
 	return ""
+}
+
+// NeedPackage is NeedProgram for the programs of a Debian package that not every release
+// has. Where this machine's release lacks it, the test is left out by name, even with
+// REQUIRE_ALL=1: the same is proved there by files that the program made elsewhere.
+func NeedPackage(t testing.TB, pkg string, names ...string) string {
+	t.Helper()
+	path := find(names)
+	if path == "" && lacks(t.Context(), pkg) {
+		t.Skipf("%s %s", Lacking, pkg)
+	}
+	return NeedProgram(t, names...)
+}
+
+// Lacking begins the line of a test that NeedPackage leaves out; the package's name follows.
+const Lacking = "this release of Debian has no package"
+
+// lacks reports whether apt knows the packages of its release, and would install none of this name.
+func lacks(ctx context.Context, pkg string) bool {
+	// dpkg is in every release; before the first apt-get update, apt knows of no package.
+	known, err := exec.CommandContext(ctx, "apt-cache", "madison", "dpkg").Output()
+	if err != nil || len(known) == 0 {
+		return false
+	}
+	policy := exec.CommandContext(ctx, "apt-cache", "policy", pkg)
+	policy.Env = append(policy.Environ(), "LC_ALL=C")
+	said, err := policy.Output()
+	text := string(said)
+	return err == nil && (!strings.Contains(text, "Candidate: ") || strings.Contains(text, "Candidate: (none)"))
 }
 
 // NeedRoot requires user 0, for tests of what only root can do.

@@ -2,6 +2,7 @@ package testlab
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -73,6 +74,52 @@ func TestNeed(t *testing.T) {
 func TestNeedProgramTakesTheFirstFound(t *testing.T) {
 	if path := NeedProgram(t, "no-such-program", "sh", "go"); filepath.Base(path) != "sh" {
 		t.Errorf("path = %q, want that of sh", path)
+	}
+}
+
+// A program is found by a pattern, in its newest version.
+func TestNeedProgramTakesAnyVersion(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"thing8.2", "thing8.4", "thing8.5"} {
+		mode := os.FileMode(0o755)
+		if name == "thing8.5" {
+			mode = 0o644 // not a program
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), nil, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("PATH", dir)
+	if path := NeedProgram(t, "thing*"); path != filepath.Join(dir, "thing8.4") {
+		t.Errorf("path = %q, want that of thing8.4", path)
+	}
+}
+
+// Only where apt knows its release, and that has no such package, is a test left out in spite of REQUIRE_ALL=1.
+func TestNeedPackage(t *testing.T) {
+	const known = "  dpkg | 1.22 | http://mirror.test/debian trixie/main amd64 Packages"
+	for _, c := range []struct{ name, madison, policy, ended, said string }{
+		{"the release lacks it", known, "", "skipped", Lacking + " rare"},
+		{"it is installed from nowhere", known, "rare:\n  Installed: (none)\n  Candidate: (none)\n", "skipped", Lacking + " rare"},
+		{"it can be installed", known, "rare:\n  Installed: (none)\n  Candidate: 8.1\n", "failed", "no-such-program"},
+		{"apt knows nothing", "", "", "failed", "no-such-program"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			script := fmt.Sprintf("#!/bin/sh\ncase $1 in\nmadison) printf '%%s' '%s' ;;\npolicy) printf '%%s' '%s' ;;\nesac\n", c.madison, c.policy)
+			if err := os.WriteFile(filepath.Join(dir, "apt-cache"), []byte(script), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			t.Setenv("PATH", dir)
+			t.Setenv("REQUIRE_ALL", "1")
+			r := outcome(t, func(tb testing.TB) { NeedPackage(tb, "rare", "no-such-program") })
+			if r.ended != c.ended || !strings.Contains(r.said, c.said) {
+				t.Errorf("the test ended as %q with %q; want %q with %q", r.ended, r.said, c.ended, c.said)
+			}
+		})
+	}
+	if path := NeedPackage(t, "no-such-package", "sh"); filepath.Base(path) != "sh" {
+		t.Errorf("path = %q, want that of sh: what is installed needs no package", path)
 	}
 }
 

@@ -57,19 +57,26 @@ func (r *result) failed() (names []string) {
 	return names
 }
 
-// What testlab.Long and testlab.Weaker write; that package is for tests only.
+// What testlab.Long, testlab.Weaker and testlab.NeedPackage write; that package is for tests only.
 const (
-	longReason   = "make test-all: "
-	weakerReason = "proves less: "
+	longReason    = "make test-all: "
+	weakerReason  = "proves less: "
+	lackingReason = "this release of Debian has no package "
 )
 
 // long is the state of a test, or of a part of it, that make test leaves to make test-all.
 const long = "long"
 
-// kind is the test's state, in which a test that testlab.Long skipped is long.
+// lacking is the state of a test that is left out because this release of Debian lacks a package.
+const lacking = "lacking"
+
+// kind is the test's state, in which a test that testlab skipped for a reason that is no want of this machine has its own.
 func (t *test) kind() string {
-	if t.state == "skip" && len(t.said(longReason)) > 0 {
+	switch {
+	case t.state == "skip" && len(t.said(longReason)) > 0:
 		return long
+	case t.state == "skip" && len(t.said(lackingReason)) > 0:
+		return lacking
 	}
 	return t.state
 }

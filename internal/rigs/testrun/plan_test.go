@@ -167,8 +167,10 @@ func TestChangedSince(t *testing.T) {
 }
 
 func TestSaid(t *testing.T) {
-	if longReason != testlab.LongReason || weakerReason != testlab.WeakerReason {
-		t.Errorf("testlab says %q and %q; want %q and %q", testlab.LongReason, testlab.WeakerReason, longReason, weakerReason)
+	for want, got := range map[string]string{testlab.LongReason: longReason, testlab.WeakerReason: weakerReason, testlab.Lacking + " ": lackingReason} {
+		if got != want {
+			t.Errorf("testrun looks for %q; want %q, which testlab says", got, want)
+		}
 	}
 }
 

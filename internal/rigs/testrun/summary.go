@@ -82,7 +82,8 @@ func (s *session) summary(ctx context.Context) int {
 		lines []string
 	}{
 		{"Left behind by tests, and ended", s.left},
-		{"Proved less than elsewhere", s.weaker()},
+		{"Proved less than elsewhere", s.said(weakerReason)},
+		{"Left out, for want of a package in this release of Debian", s.said(lackingReason)},
 		{"Left out, as the time was over", s.leftOut},
 	} {
 		if len(l.lines) > 0 {
@@ -158,11 +159,11 @@ func orDash(n int) string {
 	return fmt.Sprint(n)
 }
 
-// weaker returns what tests said with testlab.Weaker.
-func (s *session) weaker() (lines []string) {
+// said returns what tests said behind a word.
+func (s *session) said(word string) (lines []string) {
 	for _, o := range slices.Concat(s.first, s.second) {
 		for _, t := range o.tests {
-			for _, why := range t.said(weakerReason) {
+			for _, why := range t.said(word) {
 				if line := fmt.Sprintf("%s %s: %s", o.Package, t.name, why); !slices.Contains(lines, line) {
 					lines = append(lines, line)
 				}

@@ -54,6 +54,13 @@ func (b bench) run(t *testing.T, args ...string) (string, int) {
 	return string(out), cmd.ProcessState.ExitCode()
 }
 
+// The summary finds the tests that testlab leaves out by what testlab says of them.
+func TestLacking(t *testing.T) {
+	if lacking != testlab.Lacking+" " {
+		t.Errorf("the summary looks for %q; testlab says %q", lacking, testlab.Lacking)
+	}
+}
+
 func TestSecondTries(t *testing.T) {
 	b := newBench(t)
 	for _, c := range []struct {
@@ -64,6 +71,7 @@ func TestSecondTries(t *testing.T) {
 		never     []string
 	}{
 		{"good", "./good", nil, 0, []string{"ok  \teidetic/good", "Passed on the second try: none.", "Failed: none."}, []string{"nobody reads"}},
+		{"lacks", "./lacks", nil, 0, []string{"Left out, for want of a package in this release of Debian:\n  rare: eidetic/lacks TestRare\n", "1 were skipped"}, nil},
 		{"flaky", "./flaky", nil, 0,
 			[]string{"not the first time", "failed\teidetic/flaky", "once more, alone: eidetic/flaky ^TestFlaky$\n", "ok  \teidetic/flaky",
 				"Passed on the second try:\n  eidetic/flaky TestFlaky\n", "Failed: none."},

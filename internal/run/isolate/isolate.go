@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strings"
 	"syscall"
 	"time"
 
@@ -24,7 +25,11 @@ const stopGrace = 20 * time.Second
 // Available returns nil if namespaces can be made here, or an error that says why not and
 // which command allows it.
 func Available(ctx context.Context) error {
-	if err := unshare.Run(exec.CommandContext(ctx, "/bin/true"), namespaces); err != nil {
+	err := unshare.Run(exec.CommandContext(ctx, "/bin/true"), namespaces)
+	if !rootIsMount() || err != nil && isChroot() {
+		return errors.New("this is a chroot, in which the kernel makes neither private mounts nor user namespaces: " + noChroot)
+	}
+	if err != nil {
 		if os.Geteuid() == 0 {
 			return fmt.Errorf("this machine does not let root make namespaces (%w): a container needs the options of docs/container.md", err)
 		}
@@ -33,6 +38,34 @@ func Available(ctx context.Context) error {
 			"a container needs the options of docs/container.md", err)
 	}
 	return nil
+}
+
+// noChroot says what to do instead of chroot(2).
+const noChroot = "make the folder the root of a mount namespace instead, with unshare(1) and pivot_root(8), " +
+	"or use a container with the options of docs/container.md"
+
+// rootIsMount reports whether the root folder is a mount point, as it is everywhere but in a
+// chroot. A chroot without /proc shows no mounts.
+func rootIsMount() bool {
+	text, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return false
+	}
+	for line := range strings.Lines(string(text)) {
+		if fields := strings.Fields(line); len(fields) > 4 && fields[4] == "/" {
+			return true
+		}
+	}
+	return false
+}
+
+// isChroot reports whether the root folder is another than that of the first process, if this
+// process may know. A mount namespace may have another root as well, without being a chroot: this
+// explains a failure and does not foretell one.
+func isChroot() bool {
+	ours, err := os.Stat("/")
+	first, firstErr := os.Stat("/proc/1/root")
+	return err == nil && firstErr == nil && !os.SameFile(ours, first)
 }
 
 // Run executes this program with args inside new namespaces, its standard

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"eidetic/internal/base/unshare"
 	"eidetic/internal/rigs/testlab"
 )
 
@@ -34,6 +35,8 @@ func TestMain(m *testing.M) {
 		}
 	case "view":
 		view(os.NewFile(3, "report"))
+	case "available":
+		fmt.Println(Available(context.Background()))
 	case "linger":
 		linger(os.NewFile(3, "report"))
 	}
@@ -201,6 +204,30 @@ func TestEndOfContextIsASignal(t *testing.T) {
 	}
 	if err := <-ended; err == nil {
 		t.Error("Run returned no error although its context ended")
+	}
+}
+
+// In a plain chroot, one sentence says what it lacks, with and without a /proc.
+func TestChroot(t *testing.T) {
+	needNamespaces(t)
+	for _, folders := range []string{"usr lib lib64 bin tmp dev proc", "usr lib lib64 bin tmp dev"} {
+		root := testlab.TempDir(t)
+		program, err := os.Executable()
+		if err != nil {
+			t.Fatal(err)
+		}
+		// Of the program's own file system only the program is there, not its folder, which may be around this one.
+		script := `cd "$1"; for d in $3; do mkdir $d; mount --rbind /$d $d; done; touch test; mount --bind "$2" test; exec chroot . /test`
+		var out strings.Builder
+		cmd := exec.Command("sh", "-ec", script, "sh", root, program, folders)
+		cmd.Env = append(os.Environ(), part+"=available")
+		cmd.Stdout, cmd.Stderr = &out, &out
+		if err := unshare.Run(cmd, unshare.Mounts); err != nil {
+			t.Fatalf("%v: %s", err, out.String())
+		}
+		if got := out.String(); !strings.HasPrefix(got, "this is a chroot, ") || strings.Count(got, "\n") != 1 {
+			t.Errorf("Available in a chroot of %s = %q; want a line that says that this is a chroot", folders, got)
+		}
 	}
 }
 

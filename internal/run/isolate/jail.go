@@ -201,5 +201,8 @@ func (r *Refusal) Remedy() string {
 			return "allow it, as root, with '" + s.remedy + "'"
 		}
 	}
+	if isChroot() {
+		return "a chroot cannot have it: " + noChroot
+	}
 	return "in a container, start that with the options of docs/container.md"
 }

@@ -24,12 +24,13 @@ import (
 	"eidetic/netlab/archive"
 )
 
-// The sample is what TestExport exports:
+// testdata has what TestExport exports, of mitmproxy 8.1.1 of Debian 12, for releases that have no mitmproxy:
 //
-//	go test ./netlab/archive/mitmproxy -update
-var update = flag.Bool("update", false, "write testdata/export.har anew, from the mitmproxy of this machine")
+//	go test ./netlab/archive/mitmproxy -run TestExport -update
+var update = flag.Bool("update", false, "write testdata anew, from the mitmproxy of this machine")
 
-const sample = "testdata/export.har"
+// samples are the exports, plain and compressed.
+var samples = [...]string{"export.har", "export.zhar"}
 
 // resource is what the origin has at a path.
 type resource struct {
@@ -96,11 +97,15 @@ func bodies() map[string]string {
 }
 
 func TestSample(t *testing.T) {
-	a, err := archive.Open(sample)
-	if err != nil {
-		t.Fatal(err)
+	for _, name := range samples {
+		t.Run(name, func(t *testing.T) {
+			a, err := archive.Open(filepath.Join("testdata", name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			check(t, a)
+		})
 	}
-	check(t, a)
 }
 
 // check compares what was imported with what the origin served.
@@ -171,12 +176,12 @@ func check(t *testing.T, a *archive.Archive) {
 // TestExport has the installed mitmproxy record and export, plain and compressed.
 func TestExport(t *testing.T) {
 	testlab.Long(t, "the export of TestSample, made anew by mitmproxy itself")
-	program := testlab.NeedProgram(t, "mitmdump")
+	program := testlab.NeedPackage(t, "mitmproxy", "mitmdump")
 	server := httptest.NewUnstartedServer(http.HandlerFunc(origin))
 	server.EnableHTTP2 = true
 	server.StartTLS()
 	defer server.Close()
-	for _, name := range []string{"export.har", "export.zhar"} {
+	for _, name := range samples {
 		file := filepath.Join(t.TempDir(), name)
 		export(t, program, server.URL, file)
 		a, err := archive.Open(file)
@@ -184,12 +189,12 @@ func TestExport(t *testing.T) {
 			t.Fatal(err)
 		}
 		check(t, a)
-		if *update && name == "export.har" {
+		if *update {
 			data, err := os.ReadFile(file)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := os.WriteFile(sample, data, 0o644); err != nil {
+			if err := os.WriteFile(filepath.Join("testdata", name), data, 0o644); err != nil {
 				t.Fatal(err)
 			}
 		}
