@@ -62,7 +62,9 @@ func (c HeadCmd) retention() retention.Policy {
 }
 
 // Run serves until ctx is done.
-func (c HeadCmd) Run(ctx context.Context, std *streams) error {
+func (c HeadCmd) Run(ctx context.Context, std *streams) error { return asTold(ctx, c.serve(ctx, std)) }
+
+func (c HeadCmd) serve(ctx context.Context, std *streams) error {
 	notifier, err := systemd.FromEnvironment()
 	if err != nil {
 		return cannot(err)

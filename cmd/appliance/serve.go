@@ -54,7 +54,17 @@ func (c ServeCmd) Validate() error {
 }
 
 // Run serves until ctx is done.
-func (c ServeCmd) Run(ctx context.Context, std *streams) error {
+func (c ServeCmd) Run(ctx context.Context, std *streams) error { return asTold(ctx, c.serve(ctx, std)) }
+
+// asTold is the error of a service: none where it was told to stop while it started.
+func asTold(ctx context.Context, err error) error {
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return nil
+	}
+	return err
+}
+
+func (c ServeCmd) serve(ctx context.Context, std *streams) error {
 	cfg, instead, problem := c.config("/")
 	if problem != nil && instead == "" {
 		return usage(problem)

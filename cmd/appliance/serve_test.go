@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"net"
 	"os"
 	"path/filepath"
@@ -37,6 +38,19 @@ func TestServeHoldsItsFolder(t *testing.T) {
 		t.Fatal("after the first has ended:", err)
 	}
 	again.Close()
+}
+
+// A service that is told to stop while it starts has not failed.
+func TestServicesStopWhileTheyStart(t *testing.T) {
+	for _, command := range []string{"serve", "head"} {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		var out bytes.Buffer
+		status := run(ctx, []string{command, "--listen", "127.0.0.1:0", "--data", t.TempDir()}, &streams{strings.NewReader(""), &out, &out})
+		if status != exitGood || strings.Contains(out.String(), "context canceled") {
+			t.Errorf("%s, told to stop: status %d, want %d; said %q", command, status, exitGood, out.String())
+		}
+	}
 }
 
 func TestServeRefusesWhatItCannotUse(t *testing.T) {

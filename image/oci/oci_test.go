@@ -52,17 +52,14 @@ func TestContainer(t *testing.T) {
 	e := choose(t)
 	options := documented(t, "demo")
 
-	t.Run("rights", func(t *testing.T) {
-		if _, ok := e.(*podman); !ok {
-			t.Log("An unpacked image has no engine that could take rights away: not tried.")
-			return
-		}
-		checkRights(t, e, options)
-	})
+	if _, ok := e.(*podman); ok {
+		t.Run("rights", func(t *testing.T) { checkRights(t, e, options) })
+	}
 	t.Run("demo", func(t *testing.T) {
+		// The demo makes trials again that a busy machine spoils: half as many as were asked for, at most. Of two it would be one.
 		at := freePort(t)
-		lines := start(t, e, options, []string{"demo", "--trials", "2", "--listen", at, "--out", "/tmp/demo"})
-		await(t, lines, "The panel is at http://"+at)
+		lines := start(t, e, options, []string{"demo", "--trials", "4", "--listen", at, "--out", "/tmp/demo"})
+		said := await(t, lines, "The panel is at http://"+at)
 		var list struct {
 			Runs []struct {
 				State string
@@ -71,7 +68,7 @@ func TestContainer(t *testing.T) {
 		}
 		get(t, "http://"+at+"/api/v1/runs", &list)
 		if len(list.Runs) != 1 || list.Runs[0].State != "done" || list.Runs[0].Valid < 2 {
-			t.Errorf("the panel lists %+v; want one run that is done, with two valid trials", list.Runs)
+			t.Errorf("the panel lists %+v; want one run that is done, with two valid trials or more:\n%s", list.Runs, said)
 		}
 		var health struct{ Status string }
 		if get(t, "http://"+at+"/api/v1/health", &health); health.Status != "ok" {
@@ -168,14 +165,14 @@ func start(t *testing.T, e engine, options, command []string) *bufio.Scanner {
 	return bufio.NewScanner(r)
 }
 
-// await reads lines until one holds the text, and returns it.
+// await reads lines until one holds the text, and returns all so far.
 func await(t *testing.T, lines *bufio.Scanner, text string) string {
 	t.Helper()
 	var all strings.Builder
 	for lines.Scan() {
 		fmt.Fprintln(&all, lines.Text())
 		if strings.Contains(lines.Text(), text) {
-			return lines.Text()
+			return all.String()
 		}
 	}
 	t.Fatalf("the container ended without %q:\n%s", text, all.String())

@@ -18,6 +18,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
@@ -39,33 +40,45 @@ const (
 	bucket  = "runs"
 )
 
-// build returns the program, which it builds unless it is there.
+// build returns the program, which it builds unless it is there. Of two builders one waits for the other; a build that was cut off
+// leaves nothing that counts.
 func build(t *testing.T) string {
 	t.Helper()
 	goCommand := testlab.NeedProgram(t, "go")
 	cache, err := os.UserCacheDir()
-	if err != nil {
-		cache = os.TempDir()
-	}
+	testlab.Need(t, err == nil, fmt.Sprintf("a folder to keep the S3 server in: %v; set HOME", err))
 	dir := filepath.Join(cache, "eidetic", "versitygw-"+version)
-	path := filepath.Join(dir, "versitygw")
-	if _, err := os.Stat(path); err == nil {
-		return path
-	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	temp, err := os.MkdirTemp(dir, "build-")
+	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer os.RemoveAll(temp)
+	defer lock.Close() // and with the process's end the kernel unlocks it, too
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "versitygw")
+	if exec.CommandContext(t.Context(), path, "--version").Run() == nil {
+		return path
+	}
+	parts := filepath.Join(dir, "build")
+	if err := os.RemoveAll(parts); err != nil { // of a build that was cut off
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(parts, 0o755); err != nil {
+		t.Fatal(err)
+	}
 	cmd := exec.CommandContext(t.Context(), goCommand, "install", "-trimpath", "-ldflags=-s -w", program+"@"+version)
-	cmd.Dir = temp // outside our module
-	cmd.Env = append(os.Environ(), "GOBIN="+temp, "GOFLAGS=", "CGO_ENABLED=0")
+	cmd.Dir = parts // outside our module
+	cmd.Env = append(os.Environ(), "GOBIN="+parts, "GOFLAGS=", "CGO_ENABLED=0")
 	out, err := cmd.CombinedOutput()
 	testlab.Need(t, err == nil, fmt.Sprintf("the S3 server versitygw, which could not be built: %v: %.500s; try: go install %s@%s", err, out, program, version))
-	if err := os.Rename(filepath.Join(temp, "versitygw"), path); err != nil {
+	if err := os.Rename(filepath.Join(parts, "versitygw"), path); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(parts); err != nil {
 		t.Fatal(err)
 	}
 	return path
