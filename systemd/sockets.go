@@ -1,7 +1,6 @@
 package systemd
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -39,25 +38,7 @@ func (s *Sockets) Listener(name string) (net.Listener, error) {
 		s.drop(name, i)
 		return l, nil
 	}
-	return nil, s.wrongKind(name, "stream")
-}
-
-// PacketConn returns the first datagram socket of that name, or nil if none
-// was passed. The caller closes it.
-func (s *Sockets) PacketConn(name string) (net.PacketConn, error) {
-	for i, f := range s.files[name] {
-		if l, err := net.FileListener(f); err == nil {
-			_ = l.Close() // a duplicate: the passed descriptor stays open
-			continue
-		}
-		c, err := net.FilePacketConn(f)
-		if err != nil {
-			continue
-		}
-		s.drop(name, i)
-		return c, nil
-	}
-	return nil, s.wrongKind(name, "datagram")
+	return nil, s.wrongKind(name)
 }
 
 // Close closes the sockets that were not taken and names them in its error: clients of a
@@ -94,9 +75,9 @@ func (s *Sockets) drop(name string, i int) {
 
 // wrongKind returns nil if no socket of that name is left, and otherwise an error that
 // says why those left cannot be used.
-func (s *Sockets) wrongKind(name, want string) error {
+func (s *Sockets) wrongKind(name string) error {
 	if len(s.files[name]) == 0 {
 		return nil
 	}
-	return fmt.Errorf("socket %q from systemd: %w", name, errors.New("none of those passed is a "+want+" socket of a known family"))
+	return fmt.Errorf("socket %q from systemd: none of those passed is a stream socket of a known family", name)
 }

@@ -20,14 +20,12 @@ func childSockets() int {
 	}
 	panel, err := s.Listener("panel")
 	fmt.Println("panel", address(panel), err)
-	packets, err := s.PacketConn("dns")
-	fmt.Println("dns packets", packets != nil, err)
 	streams, err := s.Listener("dns")
 	fmt.Println("dns streams", streams != nil, err)
 	none, err := s.Listener("none")
 	fmt.Println("none", none != nil, err)
-	wrong, err := s.PacketConn("web")
-	fmt.Println("web", wrong != nil, err)
+	wrong, err := s.Listener("packets")
+	fmt.Println("packets", wrong != nil, err)
 	fmt.Println("close", s.Close())
 	fmt.Println("close again", s.Close())
 	if panel == nil {
@@ -78,8 +76,8 @@ func TestSocketsByNameInAChild(t *testing.T) {
 	}
 
 	child := exec.Command(os.Args[0])
-	child.Env = append(os.Environ(), childMode+"=sockets", "LISTEN_FDS=4", "LISTEN_FDNAMES=dns:panel:dns:web")
-	child.ExtraFiles = []*os.File{dnsFile, panelFile, udpFile, webFile}
+	child.Env = append(os.Environ(), childMode+"=sockets", "LISTEN_FDS=5", "LISTEN_FDNAMES=dns:panel:dns:packets:web")
+	child.ExtraFiles = []*os.File{udpFile, panelFile, dnsFile, udpFile, webFile}
 	var out strings.Builder
 	child.Stdout = &out
 	if err := child.Start(); err != nil {
@@ -97,11 +95,10 @@ func TestSocketsByNameInAChild(t *testing.T) {
 		t.Errorf("child: %v", err)
 	}
 	want := "panel " + panel.Addr().String() + ` <nil>
-dns packets true <nil>
 dns streams true <nil>
 none false <nil>
-web false socket "web" from systemd: none of those passed is a datagram socket of a known family
-close sockets passed by systemd that nothing serves: web; check FileDescriptorName= in the socket unit
+packets false socket "packets" from systemd: none of those passed is a stream socket of a known family
+close sockets passed by systemd that nothing serves: dns, packets, web; check FileDescriptorName= in the socket unit
 close again <nil>
 `
 	if out.String() != want {

@@ -22,9 +22,6 @@ type BlankOptions struct {
 	Within int
 }
 
-// Magenta returns the colour that Eideticker had the browser paint undrawn areas with.
-func Magenta() color.RGBA { return color.RGBA{R: 255, B: 255, A: 255} }
-
 // Blank is how much of the area was not drawn.
 type Blank struct {
 	Start  int

@@ -2,6 +2,7 @@ package motion_test
 
 import (
 	"image"
+	"image/color"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -79,7 +80,7 @@ func TestBlank(t *testing.T) {
 		known := seed%2 == 0
 		colour, o := [3]uint8{250, 250, 248}, motion.BlankOptions{}
 		if known {
-			colour, o.Colour = [3]uint8{255, 0, 255}, motion.Magenta()
+			colour, o.Colour = [3]uint8{255, 0, 255}, color.RGBA{R: 255, B: 255, A: 255} // Eideticker's magenta
 		}
 		truth := newTiled(seed, colour)
 		f := filmtest.New(width, height, 60, truth.scene, filmtest.Beat(len(truth.places), 60, 60, 0))

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"eidetic/analysis/trace/tracetest"
 	"eidetic/internal/lab"
 )
 
@@ -89,7 +90,7 @@ func TestReadChrome(t *testing.T) {
 	if err := Chrome(&b, []*Timeline{tl}); err != nil {
 		t.Fatal(err)
 	}
-	if n, err := CheckChrome(&b); err != nil || n < 10 {
+	if n, err := tracetest.CheckChrome(&b); err != nil || n < 10 {
 		t.Errorf("the exported trace: %d events, %v", n, err)
 	}
 }
@@ -249,7 +250,7 @@ func checkWork(t *testing.T, p *Profile) {
 	if err := Chrome(&b, []*Timeline{Of(Source{Trial: load().Trial, Browser: p.Shown(from, to)})}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := CheckChrome(&b); err != nil {
+	if _, err := tracetest.CheckChrome(&b); err != nil {
 		t.Error(err)
 	}
 }

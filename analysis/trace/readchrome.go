@@ -14,6 +14,9 @@ import (
 	"eidetic/internal/lab"
 )
 
+// thread is one of a browser's.
+type thread struct{ pid, tid int }
+
 // groupOf is the group of an event by its name, as in Lighthouse (core/lib/tracehouse/task-groups.js), with what browsertime
 // (browsertime #2110, chrome-trace) found missing in it. What is not listed is part of what it lies in.
 func groupOf(name string) (Group, bool) {

@@ -24,13 +24,10 @@ func isNear(rgb uint32, c color.RGBA) bool {
 // pointer or a blinking caret, at most 1 % of the area, does not count.
 func isFilled(hits, n int) bool { return 100*hits >= 99*n }
 
-// Shows says whether a picture is all of one colour, by the rule that
+// ShowsIn says whether an area of a picture is all of one colour, by the rule that
 // FindContent and Options.EndPage follow too. Only every 8th pixel of every 8th row is
 // read, since a running trial asks 50 times a second. A picture whose pixels
 // cannot be read at any place (MJPEG, too few bytes) does not show the colour.
-func Shows(f lab.Format, pix []byte, c color.RGBA) bool { return ShowsIn(f, pix, f.Bounds(), c) }
-
-// ShowsIn is Shows for an area of the picture.
 func ShowsIn(f lab.Format, pix []byte, area image.Rectangle, c color.RGBA) bool {
 	p, err := newPlane(f)
 	if err != nil || len(pix) < f.FrameSize() || area.Empty() || !area.In(f.Bounds()) {

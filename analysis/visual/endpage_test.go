@@ -112,8 +112,8 @@ func TestShows(t *testing.T) {
 		{"a picture that was cut off", f, green[:1000], false},
 		{"compressed", lab.Format{Pixels: lab.MJPEG, Width: 320, Height: 240, Rate: 60}, green, false},
 	} {
-		if got := Shows(tt.f, tt.pix, lab.SyncGreen()); got != tt.want {
-			t.Errorf("%s: Shows() = %v, want %v", tt.name, got, tt.want)
+		if got := ShowsIn(tt.f, tt.pix, tt.f.Bounds(), lab.SyncGreen()); got != tt.want {
+			t.Errorf("%s: ShowsIn() = %v, want %v", tt.name, got, tt.want)
 		}
 	}
 }

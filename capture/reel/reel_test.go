@@ -318,15 +318,6 @@ func (l *limited) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// testdata/before-events.reel was written before there were events:
-// appliance capture --source synthetic:load --size 96x64 --pixels YUYV --duration 200ms
-func TestOldReelsStayReadable(t *testing.T) {
-	report, err := reel.Verify("testdata/before-events.reel")
-	if err != nil || !report.Good() || report.Frames != 14 || len(report.Events) != 0 {
-		t.Errorf("%+v, %v", report, err)
-	}
-}
-
 func TestRecoveryKeepsEvents(t *testing.T) {
 	f := lab.Format{Pixels: lab.Grey, Width: 8, Height: 8, Rate: 60}
 	dir := t.TempDir()

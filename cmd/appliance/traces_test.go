@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"eidetic/analysis/trace"
+	"eidetic/analysis/trace/tracetest"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
 	"eidetic/internal/rigs/testlab"
@@ -67,7 +68,7 @@ func TestTraces(t *testing.T) {
 		t.Errorf("export --format paths: %d %s%s", steps.status, steps.out, steps.err)
 	}
 	exported := finishCmd(t, appliance(t, "export", "--format", "trace", dir))
-	if n, err := trace.CheckChrome(strings.NewReader(exported.out)); err != nil || !strings.Contains(exported.out, `"cat":"browser"`) {
+	if n, err := tracetest.CheckChrome(strings.NewReader(exported.out)); err != nil || !strings.Contains(exported.out, `"cat":"browser"`) {
 		t.Errorf("export --format trace: %d events, %v; want some of the browser", n, err)
 	}
 	readings := finishCmd(t, appliance(t, "export", "--format", "memory", dir))

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"image"
-	"net/netip"
 	"net/url"
 	"regexp"
 	"strconv"
@@ -49,36 +48,12 @@ func said(out string, err error) error {
 	return nil
 }
 
-// Clear removes all that a package has stored, as if it were just installed.
-func (p Phone) Clear(ctx context.Context, name string) error {
-	if err := checkPackage(name); err != nil {
-		return err
-	}
-	return said(p.run(ctx, "pm", "clear", name))
-}
-
 // ForceStop ends a package.
 func (p Phone) ForceStop(ctx context.Context, name string) error {
 	if err := checkPackage(name); err != nil {
 		return err
 	}
 	return said(p.run(ctx, "am", "force-stop", name))
-}
-
-// Launch starts a package as a tap on its icon does.
-func (p Phone) Launch(ctx context.Context, name string) error {
-	if err := checkPackage(name); err != nil {
-		return err
-	}
-	out, err := p.run(ctx, "cmd", "package", "resolve-activity", "--brief", "-c", "android.intent.category.LAUNCHER", name)
-	if err != nil {
-		return err
-	}
-	lines := strings.Fields(out)
-	if len(lines) == 0 || !strings.Contains(lines[len(lines)-1], "/") {
-		return fmt.Errorf("adb: the phone has no %s with an icon: is it installed?", name)
-	}
-	return said(p.run(ctx, "am", "start", "-W", "-n", quote(lines[len(lines)-1])))
 }
 
 // Open opens a URL; in a package, or in whatever the phone uses for it if name is "".
@@ -140,40 +115,4 @@ func (p Phone) Rotation(ctx context.Context) (int, error) {
 		return 0, fmt.Errorf("adb: %.20q is no rotation", strings.TrimSpace(out))
 	}
 	return n, nil
-}
-
-// Rotate turns the screen's content by quarter turns, and keeps it so however the phone lies.
-func (p Phone) Rotate(ctx context.Context, quarters int) error {
-	if quarters < 0 || quarters > 3 {
-		return fmt.Errorf("adb: rotation %d: 0 … 3 quarter turns", quarters)
-	}
-	if err := said(p.run(ctx, "settings put system accelerometer_rotation 0")); err != nil {
-		return err
-	}
-	return said(p.run(ctx, "settings put system user_rotation", strconv.Itoa(quarters)))
-}
-
-// Release is the version of Android.
-func (p Phone) Release(ctx context.Context) (release string, api int, err error) {
-	out, err := p.run(ctx, "getprop ro.build.version.release; getprop ro.build.version.sdk")
-	if err != nil {
-		return "", 0, err
-	}
-	lines := strings.Fields(out)
-	if len(lines) != 2 {
-		return "", 0, fmt.Errorf("adb: %.60q is no version of Android", out)
-	}
-	if api, err = strconv.Atoi(lines[1]); err != nil {
-		return "", 0, fmt.Errorf("adb: %.20q is no API level", lines[1])
-	}
-	return lines[0], api, nil
-}
-
-// Proxy sets the proxy of all networks; the zero value removes it.
-func (p Phone) Proxy(ctx context.Context, at netip.AddrPort) error {
-	value := ":0"
-	if at.IsValid() {
-		value = at.String()
-	}
-	return said(p.run(ctx, "settings put global http_proxy", value))
 }

@@ -1,45 +1,12 @@
 package lab
 
 import (
-	"encoding/json"
 	"math"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
-
-// TestPlanOfTheFirstVersions: a plan with a list of arms and durations as text is
-// converted to the current form.
-func TestPlanOfTheFirstVersions(t *testing.T) {
-	const old = `{"id": "20261121-091400-demo", "name": "demo", "trials": 10, "still": "1.5s", "limit": "1m0s", "tolerance": "20ms",
-		"timing": "recorded", "seed": 18446744073709551615, "arms": [
-		{"name": "treatment", "page": "https://x.test/", "link": "3g"}, {"name": "control", "page": "https://x.test/", "archive": "/a.wacz", "link": "lte"}]}`
-	want := Plan{
-		Name: "demo", Trials: 10, Still: 1.5, Limit: 60, Tolerance: 20, Timing: "recorded", Seed: math.MaxUint64,
-		Arm: Arm{Page: "https://x.test/", Archive: "/a.wacz", Link: "lte"}, Treatment: &Arm{Page: "https://x.test/", Link: "3g"},
-	}
-	var got Plan
-	if err := json.Unmarshal([]byte(old), &got); err != nil {
-		t.Fatal(err)
-	}
-	if d := cmp.Diff(want, got); d != "" {
-		t.Errorf("(-want +got):\n%s", d)
-	}
-	text, err := json.Marshal(got)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var again Plan
-	if err := json.Unmarshal(text, &again); err != nil || cmp.Diff(want, again) != "" {
-		t.Errorf("written and read again: %+v, %v; want %+v", again, err, want)
-	}
-	for _, bad := range []string{`{"still": "soon"}`, `{"still": 3}`, `{"arms": 3}`, `{"trials": "ten"}`} {
-		if err := json.Unmarshal([]byte(bad), &got); err == nil {
-			t.Errorf("%s was read as a plan", bad)
-		}
-	}
-}
 
 func TestArms(t *testing.T) {
 	p := Plan{Trials: 3, Arm: Arm{Page: "p", Archive: "a"}}

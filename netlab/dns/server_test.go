@@ -306,8 +306,13 @@ func TestForwarderAsksOnceAndRecords(t *testing.T) {
 	if _, err := f.Addrs(t.Context(), "broken.test"); err == nil || !strings.Contains(err.Error(), "SERVFAIL") {
 		t.Errorf("Addrs() of a name for which the resolver fails = %v, want an error that says SERVFAIL", err)
 	}
-	if d := cmp.Diff([]string{"203.0.113.9", "203.0.113.10"}, texts(Addresses(said[0].Records))); d != "" {
-		t.Errorf("Addresses() of the records (-want +got):\n%s", d)
+	var inRecords []string
+	for _, line := range said[0].Records {
+		fields := strings.Fields(line) // a record in zone-file form ends with what it says
+		inRecords = append(inRecords, fields[len(fields)-1])
+	}
+	if d := cmp.Diff([]string{"edge.live.test.", "203.0.113.9", "203.0.113.10"}, inRecords); d != "" {
+		t.Errorf("the answer's name and addresses in the records (-want +got):\n%s", d)
 	}
 }
 

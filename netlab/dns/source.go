@@ -257,19 +257,3 @@ func address(rr dns.RR) (netip.Addr, bool) {
 	}
 	return a, ok
 }
-
-// Addresses returns the addresses in records of zone-file form. It ignores lines that
-// are broken or have no address.
-func Addresses(records []string) []netip.Addr {
-	var out []netip.Addr
-	for _, line := range records {
-		rr, err := dns.NewRR(line)
-		if err != nil || rr == nil {
-			continue
-		}
-		if a, ok := address(rr); ok {
-			out = append(out, a)
-		}
-	}
-	return out
-}

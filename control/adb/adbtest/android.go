@@ -70,26 +70,11 @@ func (p *Phone) command(command string) (out string, status byte) {
 	switch {
 	case command == "wm size":
 		return p.props.Size, 0
-	case strings.HasPrefix(command, "getprop ro.build.version.release"):
-		return "14\n34\n", 0
 	case strings.HasPrefix(command, "settings get"):
 		if v, ok := p.props.Settings[words[2]+" "+words[3]]; ok {
 			return v + "\n", 0
 		}
 		return "null\n", 0
-	case strings.HasPrefix(command, "settings put"):
-		p.props.Settings[words[2]+" "+words[3]] = words[4]
-	case strings.HasPrefix(command, "pm clear"):
-		if !installed(last) {
-			return "Failed\n", 0
-		}
-		p.props.Done = append(p.props.Done, command)
-		return "Success\n", 0
-	case strings.HasPrefix(command, "cmd package resolve-activity"):
-		if !installed(last) {
-			return "No activity found\n", 0
-		}
-		return "priority=0 preferredOrder=0 match=0x108000 specificIndex=-1 isDefault=true\n" + last + "/.Main\n", 0
 	case strings.HasPrefix(command, "am force-stop"):
 		p.props.Done = append(p.props.Done, command)
 	case strings.HasPrefix(command, "am start"):

@@ -474,7 +474,7 @@ func FuzzJournal(f *testing.F) {
 	f.Add([]byte(`{"bisect":{"version":1,"revisions":["a","b","c"],"deploy":"d","metric":"m","plan":"p","seed":1,"records":false}}
 {"deployed":{"revision":0,"seconds":1}}
 {"begun":{"run":"r","control":0,"treatment":2,"pairs":3}}
-{"ended":{"state":"done","trials":2,"seconds":9,"blocks":[{"Control":[1],"Treatment":[2]}]}}
+{"ended":{"of_run":"r","state":"done","trials":2,"seconds":9,"blocks":[{"Control":[1],"Treatment":[2]}]}}
 {"untestable":{"revision":1,"reason":"x"}}
 `))
 	f.Add([]byte(`{"bisect":{"version":1,"revisions":["a","b","c"],"deploy":"d","metric":"m","plan":"p","seed":1,"records":false}}

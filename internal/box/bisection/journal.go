@@ -62,7 +62,7 @@ type untestable struct {
 // begun is a run that has begun. Runs of one experiment may be under way at the same time.
 type begun struct {
 	Run       string `json:"run"`
-	Number    int    `json:"number,omitempty"` // of the run in the bisect, from 0; absent in journals of earlier versions
+	Number    int    `json:"number"` // of the run in the bisect, from 0
 	Control   int    `json:"control"`
 	Treatment int    `json:"treatment"`
 	Pairs     int    `json:"pairs"`
@@ -71,8 +71,8 @@ type begun struct {
 
 // ended is what came of it.
 type ended struct {
-	Of      string        `json:"of_run,omitempty"` // absent in journals of earlier versions, which had one run under way
-	State   string        `json:"state"`            // of the run
+	Of      string        `json:"of_run"`
+	State   string        `json:"state"` // of the run
 	Trials  int           `json:"trials"`
 	Seconds float64       `json:"seconds"` // its share of the time that all runs of the experiment took; 0 for one that was cut off
 	Blocks  []stats.Block `json:"blocks"`
@@ -196,11 +196,8 @@ func (j *journal) take(l line, revisions int) error {
 	return nil
 }
 
-// under is the place of a run among those that are under way, or -1. That without a name is the only one.
+// under is the place of a run among those that are under way, or -1.
 func (j *journal) under(run string) int {
-	if run == "" {
-		return len(j.open) - 1
-	}
 	return slices.IndexFunc(j.open, func(b begun) bool { return b.Run == run })
 }
 

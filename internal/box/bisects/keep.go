@@ -37,10 +37,9 @@ type kept struct {
 
 // content is what the file has.
 type content struct {
-	Bisect  Bisect `json:"bisect"`
-	Request asked  `json:"request"`
-	// Runs may be absent: earlier versions did not write them.
-	Runs    []string `json:"runs,omitempty"`
+	Bisect  Bisect   `json:"bisect"`
+	Request asked    `json:"request"`
+	Runs    []string `json:"runs"`
 	Version int      `json:"version"`
 }
 

@@ -13,26 +13,23 @@ import (
 	"eidetic/internal/lab"
 	"eidetic/internal/run/execute"
 	"eidetic/internal/run/sandbox"
-	"eidetic/internal/web/panel"
 )
 
 // automationFile holds workflows, schedules, webhooks and alerts.
 const automationFile = "automation.db"
 
-// keeper opens what the box does by itself. A box without it still measures: where the file
-// cannot be opened the result is nil, with a warning for people. A damaged file is put aside.
-func (s *Service) keeper(ctx context.Context, queue panel.Queue, runs *store.Store, carrier *runner, inside func() []netip.Prefix) (
-	k *automation.Keeper, warning []string,
-) {
+// openAutomation opens what the box does by itself. A box without it still measures: where the file
+// cannot be opened there is a warning for people in its place. A damaged file is put aside.
+func (s *shared) openAutomation(ctx context.Context) (stop func() error, err error) {
 	c := automation.Config{
-		File: filepath.Join(s.Data, automationFile), Runs: queue, Store: runs, Check: carrier.checkKept, Log: s.Log,
-		Sender: s.sender(inside),
+		File: filepath.Join(s.Data, automationFile), Runs: s.queue, Store: s.runs, Check: s.carrier.checkKept, Log: s.Log,
+		Sender: s.sender(s.inside),
 	}
 	k, err := automation.Open(ctx, c)
 	if err != nil && store.Damaged(err) {
 		aside := c.File + ".damaged"
 		s.Log.Error("workflows, schedules and webhooks are damaged; they are put aside and forgotten", "aside", aside, "error", err)
-		warning = append(warning, "workflows, schedules and webhooks were damaged and are forgotten")
+		s.warnings = append(s.warnings, "workflows, schedules and webhooks were damaged and are forgotten")
 		if err = os.Rename(c.File, aside); err == nil {
 			for _, rest := range []string{c.File + "-wal", c.File + "-shm"} {
 				_ = os.Remove(rest) // files of the damaged one, which may be missing
@@ -42,9 +39,18 @@ func (s *Service) keeper(ctx context.Context, queue panel.Queue, runs *store.Sto
 	}
 	if err != nil {
 		s.Log.Error("workflows, schedules, webhooks and alerts are off until the next start", "error", err)
-		return nil, append(warning, "workflows, schedules, webhooks and alerts are off: their file cannot be opened")
+		s.warnings = append(s.warnings, "workflows, schedules, webhooks and alerts are off: their file cannot be opened")
+		return nil, nil
 	}
-	return k, warning
+	s.keeper = k
+	return k.Close, nil
+}
+
+func (s *shared) workAutomation(ctx context.Context) error {
+	if s.keeper == nil {
+		return nil
+	}
+	return s.keeper.Work(ctx)
 }
 
 // sender posts to the addresses that people gave; inside are the networks of devices.
@@ -62,11 +68,23 @@ func (s *Service) sender(inside func() []netip.Prefix) webhook.Sender {
 // bisectsDir is the folder of bisects in the data folder.
 const bisectsDir = "bisects"
 
-// bisects opens the bisects that the box makes by itself.
-func (s *Service) bisects(queue panel.Queue, runs *store.Store, carrier *runner, inside func() []netip.Prefix) (*bisects.Keeper, error) {
-	return bisects.Open(bisects.Config{
-		Dir: filepath.Join(s.Data, bisectsDir), Runs: queue, Store: runs, Sender: s.sender(inside), Check: carrier.checkKept, Log: s.Log,
+// openBisects opens the bisects that the box makes by itself, or warns.
+func (s *shared) openBisects(context.Context) (stop func() error, err error) {
+	s.bisects, err = bisects.Open(bisects.Config{
+		Dir: filepath.Join(s.Data, bisectsDir), Runs: s.queue, Store: s.runs, Sender: s.sender(s.inside), Check: s.carrier.checkKept, Log: s.Log,
 	})
+	if err != nil {
+		s.Log.Error("bisects are off until the next start", "error", err)
+		s.warnings = append(s.warnings, "bisects are off: their folder cannot be opened")
+	}
+	return nil, nil
+}
+
+func (s *shared) workBisects(ctx context.Context) error {
+	if s.bisects == nil {
+		return nil
+	}
+	return s.bisects.Work(ctx)
 }
 
 // checkKept says what is wrong with a plan that is to be kept, wherever its device is now.

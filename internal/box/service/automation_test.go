@@ -27,20 +27,25 @@ func newKeeper(t *testing.T, dir string) (k *automation.Keeper, warning []string
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := New(Options{Config: DefaultConfig(), Data: dir, Log: slog.New(slog.DiscardHandler)})
 	carrier := &runner{data: dir, runs: runs, devices: &deviceList{}}
 	network := &ports{config: []deviceConfig{{Name: "laptop", Port: "eth9", Gateway: "203.0.112.1/24"}}}
-	k, warning = s.keeper(t.Context(), runqueue.New(runqueue.Config{Jobs: jobs, Store: runs, Runner: carrier}), runs, carrier, network.prefixes)
+	s := &shared{
+		Service: New(Options{Config: DefaultConfig(), Data: dir, Log: slog.New(slog.DiscardHandler)}),
+		queue:   runqueue.New(runqueue.Config{Jobs: jobs, Store: runs, Runner: carrier}), runs: runs, carrier: carrier, inside: network.prefixes,
+	}
+	if _, err := s.openAutomation(t.Context()); err != nil {
+		t.Fatalf("openAutomation() = %v; want a warning at most", err)
+	}
 	t.Cleanup(func() {
 		var closed error
-		if k != nil {
-			closed = k.Close()
+		if s.keeper != nil {
+			closed = s.keeper.Close()
 		}
 		if err := errors.Join(closed, jobs.Close(), runs.Close()); err != nil {
 			t.Error(err)
 		}
 	})
-	return k, warning
+	return s.keeper, s.warnings
 }
 
 // A box starts whatever its file is, and says what is gone.

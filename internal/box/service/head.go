@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -11,21 +12,13 @@ import (
 	"path/filepath"
 	"slices"
 
-	"golang.org/x/sync/errgroup"
-
-	"eidetic/internal/box/automation"
-	"eidetic/internal/box/bisects"
-	"eidetic/internal/box/credentials"
 	"eidetic/internal/fleet"
 	"eidetic/internal/fleet/blob"
 	"eidetic/internal/fleet/head"
 	"eidetic/internal/keep/retention"
 	"eidetic/internal/keep/store"
-	"eidetic/internal/run/inspect"
 	"eidetic/internal/run/sandbox"
 	"eidetic/internal/web/panel"
-	"eidetic/netlab/archive"
-	"eidetic/netlab/link"
 	"eidetic/systemd"
 )
 
@@ -63,118 +56,85 @@ type Head struct{ HeadOptions }
 // NewHead returns a head that does not run yet.
 func NewHead(o HeadOptions) *Head { return &Head{o} }
 
-// Serve serves panel and boxes on the listener until ctx is done.
+// Serve serves panel and boxes on the listener until ctx is done. An error names the part that failed.
 func (s *Head) Serve(ctx context.Context, listener net.Listener) error {
-	runs, err := store.Open(ctx, s.Data, s.Log)
-	if err != nil {
-		return err
-	}
-	defer runs.Close()
-	checker := inspect.Checker{Command: s.Commands.Inspect, Memory: archive.MemoryOf(archive.DefaultShare), Turn: make(chan struct{}, 1)}
-	uploads := Uploads{filepath.Join(s.Data, UploadsDir), checker}
-	uploads.removeIncomplete(s.Log)
-	// Plans are checked as a box does; the head has no device.
-	carrier := &runner{data: s.Data, runs: runs, devices: &deviceList{}, notifier: s.Notifier}
-	if s.Files == nil {
-		if s.Files, err = blob.OpenFolder(filepath.Join(s.Data, "files")); err != nil {
-			return err
-		}
-	}
-	if s.Database == "" {
-		s.Database = filepath.Join(s.Data, ledgerFile)
-	}
-	if s.Address == "" {
-		s.Address = listener.Addr().String()
-	}
-	var stay []string
-	if s.FilmsStay {
-		stay = []string{"*.reel", "*.webm"}
-	}
-	h, err := head.Open(ctx, head.Config{
-		Stay: stay, Data: s.Data, Database: s.Database, Blobs: s.Files, Store: runs, Check: carrier.checkKept, Archive: carrier.archive,
-		Address: s.Address, Pin: fingerprint(s.TLS), Log: s.Log,
-	})
-	if err != nil {
-		return err
-	}
-	defer h.Close()
-	answers, err := store.OpenQueue(ctx, filepath.Join(s.Data, answersFile))
-	if err != nil {
-		return err
-	}
-	defer answers.Close()
-	tokens := credentials.Open(credentials.Options{Own: s.Token, Dir: filepath.Join(s.Data, "credentials"), Log: s.Log})
-	defer func() {
-		if err := tokens.Close(); err != nil {
-			s.Log.Warn("the last uses of tokens were not written", "error", err)
-		}
-	}()
-	// The parts of a box's service that a head has, too.
-	box := &Service{Options{Data: s.Data, Log: s.Log, Version: s.Version, Config: Config{
-		Webhooks: webhooksConfig{Allow: s.Webhooks}, Retention: s.Retention,
-	}}}
-	nowhere := func() []netip.Prefix { return nil }
-	keeper, warnings := box.keeper(ctx, h, runs, carrier, nowhere)
-	if keeper != nil {
-		defer keeper.Close()
-	}
-	bisecting, err := box.bisects(h, runs, carrier, nowhere)
-	if err != nil {
-		s.Log.Error("bisects are off until the next start", "error", err)
-		warnings = append(warnings, "bisects are off: their folder cannot be opened")
-	}
-	retainer := box.newRetainer(runs, h.List, keeper, bisecting, tokens)
-	retainer.thinned = h.Thinned
-	p, err := panel.New(panel.Config{
-		Store: runs, Token: s.Token, Credentials: tokens, TLS: s.TLS, Fingerprint: fingerprint(s.TLS), Version: s.Version, Log: s.Log,
-		Warnings: warnings, Hosts: s.Hosts, Queue: h, Answers: answers,
-		Automation: keeper, Bisects: bisecting, Boxes: h.Boxes(), Links: link.Names(),
-		Archives: uploads, Fetch: h.Fetch, Removed: h.Removed, Retainer: retainer,
-		Machines: &panel.Machines{Name: fleet.ServerName, Handler: h.BoxHandler(), Knows: h.Knows},
-		Devices:  h.Devices,
-		Disk:     func() (free, size int64, err error) { return roomOn(s.Data) },
-	})
-	if err != nil {
-		return err
-	}
-	return s.serve(ctx, h, p, keeper, bisecting, retainer, listener)
+	box := &Service{Options{
+		Data: s.Data, Token: s.Token, TLS: s.TLS, Version: s.Version, Commands: s.Commands, Notifier: s.Notifier, Log: s.Log,
+		Config: Config{Webhooks: webhooksConfig{Allow: s.Webhooks}, Retention: s.Retention},
+	}}
+	h := &headService{shared: shared{Service: box, listener: listener, inside: func() []netip.Prefix { return nil }}, options: s.HeadOptions}
+	return serveParts(ctx, h.parts(), s.Log)
 }
 
-func (s *Head) serve(
-	ctx context.Context, h *head.Head, p *panel.Panel, keeper *automation.Keeper, bisecting *bisects.Keeper, retainer *retainer,
-	listener net.Listener,
-) error {
-	own, remove, err := ownSocket()
-	if err != nil {
-		return err
+// headService holds what the parts of a head's service have made.
+type headService struct {
+	shared
+	options HeadOptions
+	head    *head.Head
+	answers *store.Queue
+}
+
+// parts are the head's, in the order of their start.
+func (h *headService) parts() []part {
+	return append([]part{
+		{name: "store of runs", start: h.openStore},
+		{name: "recordings", start: h.openRecordings},
+		{name: "fleet", start: h.openFleet},
+		{name: "kept answers", start: h.openAnswers},
+		{name: "tokens", start: h.openTokens},
+		{name: "workflows", start: h.openAutomation},
+		{name: "bisects", start: h.openBisects},
+		{name: "retention", start: h.openRetention, work: h.workRetention},
+		{name: "boxes", work: func(ctx context.Context) error { return h.head.Work(ctx) }},
+		{name: "automation", work: h.workAutomation},
+		{name: "bisecting", work: h.workBisects},
+	}, h.panelParts(h.panelConfig)...)
+}
+
+// openFleet opens the queue of the fleet. Plans are checked as a box does; the head has no device.
+func (h *headService) openFleet(ctx context.Context) (stop func() error, err error) {
+	o := h.options
+	h.carrier = &runner{data: h.Data, runs: h.runs, devices: &deviceList{}, notifier: h.Notifier}
+	c := head.Config{
+		Data: h.Data, Database: cmp.Or(o.Database, filepath.Join(h.Data, ledgerFile)), Blobs: o.Files, Store: h.runs,
+		Check: h.carrier.checkKept, Archive: h.carrier.archive,
+		Address: cmp.Or(o.Address, h.listener.Addr().String()), Pin: fingerprint(h.TLS), Log: h.Log,
 	}
-	defer remove()
-	pulse, err := s.Notifier.Subsystem("panel")
-	if err != nil {
-		return err
+	if o.FilmsStay {
+		c.Stay = []string{"*.reel", "*.webm"}
 	}
-	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return p.Serve(ctx, listener, own) })
-	group.Go(func() error { return h.Work(ctx) })
-	group.Go(func() error { retainer.work(ctx); return nil })
-	if keeper != nil {
-		group.Go(func() error { return keeper.Work(ctx) })
+	if c.Blobs == nil {
+		if c.Blobs, err = blob.OpenFolder(filepath.Join(h.Data, "files")); err != nil {
+			return nil, err
+		}
 	}
-	if bisecting != nil {
-		group.Go(func() error { return bisecting.Work(ctx) })
+	if h.head, err = head.Open(ctx, c); err != nil {
+		return nil, err
 	}
-	go probePanel(ctx, own.Addr().String(), s.Notifier.Period(), pulse, s.Log)
-	go func() { _ = s.Notifier.Run(ctx) }()
-	at := Address(listener.Addr(), s.TLS)
-	if err := s.Notifier.Ready("panel at " + at); err != nil {
-		s.Log.Warn("systemd cannot be told that the head is ready", "error", err)
+	h.queue = h.head
+	return h.head.Close, nil
+}
+
+func (h *headService) openAnswers(ctx context.Context) (stop func() error, err error) {
+	if h.answers, err = store.OpenQueue(ctx, filepath.Join(h.Data, answersFile)); err != nil {
+		return nil, err
 	}
-	s.Log.Info("serving a fleet", "panel", at, "certificate", fingerprint(s.TLS), "data", s.Data, "version", s.Version)
-	err = group.Wait()
-	if stopping := s.Notifier.Stopping("stopping"); stopping != nil {
-		s.Log.Warn("systemd cannot be told that the head stops", "error", stopping)
-	}
-	return err
+	return h.answers.Close, nil
+}
+
+func (h *headService) openRetention(context.Context) (stop func() error, err error) {
+	h.retain(h.head.List)
+	h.retainer.thinned = h.head.Thinned
+	return nil, nil
+}
+
+// panelConfig is the panel of a head.
+func (h *headService) panelConfig() panel.Config {
+	c := h.shared.panelConfig()
+	c.Hosts, c.Answers, c.Boxes, c.Devices = h.options.Hosts, h.answers, h.head.Boxes(), h.head.Devices
+	c.Fetch, c.Removed = h.head.Fetch, h.head.Removed
+	c.Machines = &panel.Machines{Name: fleet.ServerName, Handler: h.head.BoxHandler(), Knows: h.head.Knows}
+	return c
 }
 
 // HeadCertificate is the certificate of a head for the names by which it is called.

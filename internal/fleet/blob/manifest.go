@@ -19,21 +19,6 @@ import (
 	"eidetic/internal/fleet"
 )
 
-// LargeVideo is the size from which on StaysOnBox leaves a video on the box.
-const LargeVideo = 8 << 20
-
-// StaysOnBox is the usual policy: reels, which have every frame and most of a run's bytes, and large videos stay on the box until
-// somebody wants to see them.
-func StaysOnBox(name string, bytes int64) bool {
-	switch path.Ext(name) {
-	case ".reel":
-		return true
-	case ".webm", ".mp4", ".mkv", ".mov", ".y4m":
-		return bytes >= LargeVideo
-	}
-	return path.Base(name) == "reel"
-}
-
 // Lister makes lists of run folders' files. It remembers digests, so that a growing run is not read anew for each of its trials.
 type Lister struct {
 	// Stays says which files stay on the box, by their path in the folder and their size; nil: none.

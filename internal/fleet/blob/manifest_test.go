@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"os"
+	"path"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -35,7 +36,7 @@ func writeFiles(t testing.TB, dir string, files map[string]string) {
 
 func TestManifest(t *testing.T) {
 	dir := t.TempDir()
-	large := strings.Repeat("v", blob.LargeVideo)
+	large := strings.Repeat("v", 8<<20)
 	writeFiles(t, dir, map[string]string{
 		"run.json": "{}", "report.html": "<p>", "archive.wacz": "zip", "trials/001/trial.json": "{}", "trials/001/screen.reel": "reel",
 		"trials/001/evidence.webm": "small", "trials/002/evidence.webm": large, "trials/001/filmstrip/strip-000.jpg": "",
@@ -54,7 +55,7 @@ func TestManifest(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer socket.Close()
-	l := blob.Lister{Stays: blob.StaysOnBox}
+	l := blob.Lister{Stays: func(name string, bytes int64) bool { return path.Ext(name) == ".reel" || bytes >= 8<<20 }}
 	var want []fleet.File
 	for _, f := range []struct {
 		name, content string

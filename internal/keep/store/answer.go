@@ -13,7 +13,7 @@ var ErrUnanswered = errors.New("the first request with this key has no answer ye
 
 // answerSchema keeps what was answered to requests with a key that made no job. Their rows in keys have no job.
 const answerSchema = `
-CREATE TABLE IF NOT EXISTS answers (
+CREATE TABLE answers (
 	key    TEXT PRIMARY KEY,
 	status INTEGER NOT NULL,
 	head   TEXT NOT NULL,

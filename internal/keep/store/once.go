@@ -18,9 +18,9 @@ const (
 	mostKeys = 10_000
 )
 
-// onceSchema keeps keys in a table of their own: jobs are removed when they are done.
-const onceSchema = `
-CREATE TABLE IF NOT EXISTS keys (
+// keysSchema keeps keys in a table of their own: jobs are removed when they are done.
+const keysSchema = `
+CREATE TABLE keys (
 	seq     INTEGER PRIMARY KEY AUTOINCREMENT,
 	key     TEXT NOT NULL UNIQUE,
 	request TEXT NOT NULL,    -- digest

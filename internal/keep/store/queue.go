@@ -38,12 +38,11 @@ var ErrFull = fmt.Errorf("%d runs wait already, which is the most: cancel some o
 // ErrExists is returned for a job whose ID is in the queue already.
 var ErrExists = errors.New("there is a job of this name already")
 
-// queueSteps lead to the newest version. Files had none until version 2, so the first two
-// steps also go through where their tables are there.
-func queueSteps() []string { return []string{queueSchema, onceSchema, answerSchema} }
+// queueSteps lead to the newest version.
+func queueSteps() []string { return []string{queueSchema + keysSchema + answerSchema} }
 
 const queueSchema = `
-CREATE TABLE IF NOT EXISTS jobs (
+CREATE TABLE jobs (
 	seq     INTEGER PRIMARY KEY AUTOINCREMENT,
 	id      TEXT NOT NULL UNIQUE,
 	device  TEXT NOT NULL,
@@ -52,7 +51,7 @@ CREATE TABLE IF NOT EXISTS jobs (
 	error   TEXT NOT NULL DEFAULT '',
 	request TEXT NOT NULL     -- the plan as JSON
 ) STRICT;
-CREATE INDEX IF NOT EXISTS jobs_by_device ON jobs (device, state, seq);
+CREATE INDEX jobs_by_device ON jobs (device, state, seq);
 `
 
 // Queue keeps jobs in a SQLite file until they are done. Unlike the index, the queue

@@ -12,9 +12,6 @@ import (
 // or changes its meaning; new fields may appear under the same number.
 const ReportSchema = "eidetic/report/2"
 
-// reportSchemaV1 has an older form of the plan, which lab.Plan still reads.
-const reportSchemaV1 = "eidetic/report/1"
-
 // Report is the machine-readable summary of a run, as written to report.json.
 type Report struct {
 	Schema  string        `json:"schema"`

@@ -28,7 +28,7 @@ func DecodeResult(r io.Reader) (*lab.Run, error) {
 	switch head.Schema {
 	case "":
 		return decodeRun(b)
-	case ReportSchema, reportSchemaV1:
+	case ReportSchema:
 	default:
 		return nil, fmt.Errorf("schema: %.60q is not %s: it was written by another version", head.Schema, ReportSchema)
 	}

@@ -45,10 +45,10 @@ func TestDecodeResultRefuses(t *testing.T) {
 		"":                               "unexpected end",
 		"{\n\"schema\": 3}":              "line 2: ",
 		`{"schema": "eidetic/report/9"}`: "another version",
-		`{"schema": "eidetic/report/1"}`: "is not a run ID",
+		`{"schema": "eidetic/report/2"}`: "is not a run ID",
 		`{"id": "a", "state": "asleep"}`: "asleep",
 		strings.Repeat("[", maxDepth+2):  "nested deeper",
-		`{"schema": "eidetic/report/1", "run": {"id": "a", "state": "done"}, "trials": [{"number": 0}]}`: "number: 0 is outside",
+		`{"schema": "eidetic/report/2", "run": {"id": "a", "state": "done"}, "trials": [{"number": 0}]}`: "number: 0 is outside",
 	} {
 		if _, err := DecodeResult(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("DecodeResult(%.40q) error = %v; want %q", text, err, want)
@@ -67,7 +67,7 @@ func FuzzDecodeResult(f *testing.F) {
 	}
 	f.Add(
 		[]byte(
-			`{"schema":"eidetic/report/1","run":{"id":"a","state":"done"},"trials":[{"number":1,"metrics":{"a_ms":1e300}}],"summary":[{"metric":"a"}]}`,
+			`{"schema":"eidetic/report/2","run":{"id":"a","state":"done"},"trials":[{"number":1,"metrics":{"a_ms":1e300}}],"summary":[{"metric":"a"}]}`,
 		),
 	)
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"eidetic/analysis/trace"
+	"eidetic/analysis/trace/tracetest"
 	"eidetic/internal/lab"
 	"eidetic/internal/rigs/testlab"
 	"eidetic/internal/tell/report/reporttest"
@@ -40,7 +41,7 @@ func TestTimelines(t *testing.T) {
 		"two arms": reporttest.Compared(3, 2, 120), "failed": runs()["failed"], "hostile": poison(reporttest.Run(6, 3)),
 	} {
 		s := stored(t, run)
-		n, err := trace.CheckChrome(strings.NewReader(written(t, "trace", s)))
+		n, err := tracetest.CheckChrome(strings.NewReader(written(t, "trace", s)))
 		if err != nil || len(run.Trials) > 0 && n < 50*len(run.Trials) {
 			t.Errorf("%s: the trace has %d events, %v", name, n, err)
 		}

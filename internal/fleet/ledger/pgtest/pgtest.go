@@ -160,9 +160,6 @@ func (c *Cluster) Database(ctx context.Context) (address string, err error) {
 	return c.address(name), nil
 }
 
-// PID is the server's process.
-func (c *Cluster) PID() int { return c.server.Process.Pid }
-
 // Kill ends the server as a power cut would, as far as its processes know.
 func (c *Cluster) Kill() error { return c.end(syscall.SIGKILL) }
 

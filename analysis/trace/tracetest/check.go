@@ -1,4 +1,5 @@
-package trace
+// Package tracetest checks documents in the Trace Event Format of Chromium, for tests of what writes them.
+package tracetest
 
 import (
 	"cmp"
