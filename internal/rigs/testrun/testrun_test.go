@@ -54,13 +54,6 @@ func (b bench) run(t *testing.T, args ...string) (string, int) {
 	return string(out), cmd.ProcessState.ExitCode()
 }
 
-// The summary finds the tests that testlab leaves out by what testlab says of them.
-func TestLacking(t *testing.T) {
-	if lacking != testlab.Lacking+" " {
-		t.Errorf("the summary looks for %q; testlab says %q", lacking, testlab.Lacking)
-	}
-}
-
 func TestSecondTries(t *testing.T) {
 	b := newBench(t)
 	for _, c := range []struct {
