@@ -90,6 +90,7 @@ furnish() {
 	cp --dereference /etc/resolv.conf "$root/etc/resolv.conf"
 	printf '127.0.0.1 localhost %s\n' "$2" >"$root/etc/hosts"
 	[[ ! -e $bundle ]] || cp "$bundle" "$root$bundle" # it may have authorities of this machine's network
+	echo force-unsafe-io >"$root/etc/dpkg/dpkg.cfg.d/root" # nobody needs it after a power cut
 	git clone --quiet --no-hardlinks . "$root/eidetic"
 	settings >"$root/opt/settings"
 }
