@@ -90,6 +90,7 @@ furnish() {
 	cp --dereference /etc/resolv.conf "$root/etc/resolv.conf"
 	printf '127.0.0.1 localhost %s\n' "$2" >"$root/etc/hosts"
 	[[ ! -e $bundle ]] || cp "$bundle" "$root$bundle" # it may have authorities of this machine's network
+	echo force-unsafe-io >"$root/etc/dpkg/dpkg.cfg.d/root" # nobody needs it after a power cut
 	git clone --quiet --no-hardlinks . "$root/eidetic"
 	settings >"$root/opt/settings"
 }
@@ -162,15 +163,19 @@ fi
 mkdir -p "$out"
 exec {lock}>"$out/lock"
 flock --nonblock "$lock" || die "another make roots is at work in $out"
-rm -rf --one-file-system "$out"/root.* # of one that was killed
-work=$(mktemp -d "$out/root.XXXX") running=
+# The roots are outside the clone, whose packages go list would look for in them too.
+readonly folder=/var/tmp/eidetic-root
+work=$(readlink "$out/work" || true) running=
+[[ $work != $folder.* ]] || rm -rf --one-file-system "$work" # of one that was killed
+work=$(mktemp -d "$folder.XXXX")
+ln -sfn "$work" "$out/work"
 chmod 755 "$work" # apt fetches as another user
 # shellcheck disable=SC2317 # trap calls it
 clean() {
 	trap '' INT TERM HUP
 	[[ -z $running ]] || kill -KILL "$running" 2>/dev/null || true
 	wait 2>/dev/null # it would say what was killed
-	rm -rf --one-file-system "$work"
+	rm -rf --one-file-system "$work" "$out/work"
 }
 trap clean EXIT
 trap 'exit 130' INT TERM HUP

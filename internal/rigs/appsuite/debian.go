@@ -49,11 +49,12 @@ func startSyncthing(ctx context.Context, h *host) (string, error) {
 // startDokuWiki starts a wiki with users, on PHP's own web server, and returns its login form.
 func startDokuWiki(ctx context.Context, h *host) (string, error) {
 	conf, data := filepath.Join(h.dir, "conf"), filepath.Join(h.dir, "data")
+	// Of Debian's links to files of users and rights, write takes the place: some releases have no such files.
 	for from, to := range map[string]string{"/etc/dokuwiki/.": conf, "/var/lib/dokuwiki/data/.": data} {
 		if err := os.MkdirAll(to, 0o755); err != nil {
 			return "", err
 		}
-		if err := h.make("cp", "-rL", from, to); err != nil {
+		if err := h.make("cp", "-r", from, to); err != nil {
 			return "", err
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log"
 	"math/big"
 	"net"
@@ -77,10 +78,13 @@ func (h *host) node(script string, args ...string) error {
 	return h.run(nil, "node", append([]string{filepath.Join(h.modules, script)}, args...)...)
 }
 
-// write writes a file into the host's folder.
+// write writes a file into the host's folder. It takes the place of a link, and does not follow it.
 func (h *host) write(name, text string) error {
 	file := filepath.Join(h.dir, name)
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return err
+	}
+	if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return os.WriteFile(file, []byte(text), 0o644)

@@ -197,7 +197,7 @@ func installDokuWiki(t *testing.T, dir string) {
 	conf, data := filepath.Join(dir, "doku-conf"), filepath.Join(dir, "doku-data")
 	for _, copied := range [][2]string{{"/etc/dokuwiki/.", conf}, {"/var/lib/dokuwiki/data/.", data}} {
 		check(t, os.MkdirAll(copied[1], 0o755))
-		if out, err := exec.Command("cp", "-rL", copied[0], copied[1]).CombinedOutput(); err != nil {
+		if out, err := exec.Command("cp", "-r", copied[0], copied[1]).CombinedOutput(); err != nil {
 			t.Fatalf("copy %s: %v\n%s", copied[0], err, out)
 		}
 	}
