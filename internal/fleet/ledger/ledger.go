@@ -64,6 +64,10 @@ type Ledger struct {
 	assemble func(ctx context.Context, run Run) (Assembled, error)
 	assembly chan struct{} // capacity 1: a run may wait for its assembly
 	needs    needCache
+	counted  struct { // see room
+		mu         sync.Mutex
+		n, waiting int64
+	}
 }
 
 // Open opens the database and brings it to the newest version. Leases that nobody could renew because no head

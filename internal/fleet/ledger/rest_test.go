@@ -136,10 +136,56 @@ func tryAdding(t *testing.T, b *bench) {
 		_, err := b.AddRuns(t.Context(), r)
 		wantErr(t, "AddRuns("+what+")", err, errInvalid)
 	}
-	wantErr(t, "RemoveRun(waiting)", b.RemoveRun(t.Context(), "r1"), store.ErrHeld)
-	if !errors.Is(fullError{}, store.ErrFull) || !strings.Contains(fullError{}.Error(), "50000") {
-		t.Errorf("the error of a full queue is %v; want it to be store.ErrFull and to say 50000", fullError{})
+	// Several are added all or none, under the key of the first.
+	several := []NewRun{run("s1", ""), run("s2", "", fleet.Need{}, fleet.Need{}), run("r1", "")}
+	several[0].Once = store.Once{Key: "several", Request: "d"}
+	_, err = b.AddRuns(t.Context(), several...)
+	wantErr(t, "AddRuns(the last has a known name)", err, store.ErrExists)
+	several[2].ID = "../r"
+	_, err = b.AddRuns(t.Context(), several...)
+	wantErr(t, "AddRuns(the last has a bad name)", err, errInvalid)
+	_, err = b.Run(t.Context(), "s1")
+	wantErr(t, "Run(of several that were refused)", err, store.ErrNotFound)
+	several[2].ID = "s3"
+	for range 2 {
+		if id, err := b.AddRuns(t.Context(), several...); err != nil || id != "s1" {
+			t.Errorf("AddRuns(several) = %q, %v; want s1, nil", id, err)
+		}
 	}
+	wantErr(t, "RemoveRun(waiting)", b.RemoveRun(t.Context(), "r1"), store.ErrHeld)
+	// A queue that others have filled is full, until runs begin.
+	other := openLedger(t, b.database, b.clock)
+	if _, err := other.AddRuns(t.Context(), run("o1", "")); err != nil { // it has counted the queue
+		t.Fatal(err)
+	}
+	for _, statement := range []string{
+		`INSERT INTO fleet_runs (id, plan, series, priority, reference, state, created, open)
+			WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < 49993) SELECT 'full-' || i, '{}', '', 2, '', 'queued', 0, 1 FROM c`,
+		`UPDATE fleet_state SET n = n + 49993 WHERE name = 'adding'`,
+	} {
+		if _, err := b.reader().exec(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want(t, "runs that wait", waitingRuns(t, b.Ledger), MaxWaiting-1)
+	_, err = b.AddRuns(t.Context(), run("f1", ""), run("f2", ""))
+	wantErr(t, "AddRuns(one more than there is room)", err, store.ErrFull)
+	b.add(t, run("f1", ""))
+	_, err = other.AddRuns(t.Context(), run("f2", ""))
+	if !errors.Is(err, store.ErrFull) || !strings.Contains(err.Error(), "50000") {
+		t.Errorf("AddRuns(a full queue) = %v; want store.ErrFull and 50000", err)
+	}
+	wantErr(t, "CancelRun()", b.CancelRun(t.Context(), "f1"), nil)
+	b.add(t, run("f2", ""))
+}
+
+// waitingRuns counts the runs that wait.
+func waitingRuns(t testing.TB, l *Ledger) (n int) {
+	t.Helper()
+	if err := l.reader().row(t.Context(), `SELECT count(*) FROM fleet_runs WHERE state = 'queued'`).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
 }
 
 func ids(all []Run) (names []string) {

@@ -146,6 +146,9 @@ func (l *Ledger) AddRuns(ctx context.Context, all ...NewRun) (id string, err err
 				return err
 			}
 		}
+		if err := l.room(ctx, tx, n, len(all)); err != nil {
+			return err
+		}
 		for _, r := range all {
 			if err := tx.addRun(ctx, r, &n); err != nil {
 				return err
@@ -163,9 +166,6 @@ func (l *Ledger) AddRuns(ctx context.Context, all ...NewRun) (id string, err err
 
 // addRun adds a run. n counts the parts that were ever added.
 func (tx *tx) addRun(ctx context.Context, r NewRun, n *int64) error {
-	if err := tx.room(ctx, r.ID); err != nil {
-		return err
-	}
 	if r.Once.Key != "" {
 		if _, err := tx.exec(ctx, `INSERT INTO fleet_keys (key, request, run, made) VALUES (?, ?, ?, ?)`,
 			r.Once.Key, r.Once.Request, r.ID, at(tx.now)); err != nil {
@@ -176,10 +176,14 @@ func (tx *tx) addRun(ctx context.Context, r NewRun, n *int64) error {
 	if len(plan) > maxPlanText {
 		return fmt.Errorf("%w: the plan has more than %d bytes", errInvalid, maxPlanText)
 	}
-	if _, err := tx.exec(ctx, `INSERT INTO fleet_runs (id, plan, series, priority, reference, state, created, open)
-		VALUES (?, ?, ?, ?, ?, 'queued', ?, ?)`,
-		r.ID, plan, r.Series, r.rank(), r.Reference, at(tx.now), len(r.Parts)); err != nil {
+	rows, err := tx.exec(ctx, `INSERT INTO fleet_runs (id, plan, series, priority, reference, state, created, open)
+		VALUES (?, ?, ?, ?, ?, 'queued', ?, ?) ON CONFLICT (id) DO NOTHING`,
+		r.ID, plan, r.Series, r.rank(), r.Reference, at(tx.now), len(r.Parts))
+	if err != nil {
 		return err
+	}
+	if rows == 0 {
+		return store.ErrExists
 	}
 	for i, p := range r.Parts {
 		*n++
@@ -204,17 +208,20 @@ func (tx *tx) known(ctx context.Context, o store.Once) (id string, err error) {
 	return id, err
 }
 
-// room returns an error if a run of this name exists or too many wait.
-func (tx *tx) room(ctx context.Context, id string) error {
-	var same, waiting int
-	if err := tx.row(ctx, `SELECT (SELECT count(*) FROM fleet_runs WHERE id = ?), (SELECT count(*) FROM fleet_runs WHERE state = 'queued')`, id).
-		Scan(&same, &waiting); err != nil {
+// room returns an error if too many runs would wait. n counts the parts that were ever added.
+func (l *Ledger) room(ctx context.Context, tx *tx, n int64, more int) error {
+	l.counted.mu.Lock()
+	defer l.counted.mu.Unlock()
+	// What waited then and what any head has added since are at least what waits: a long queue is seldom counted.
+	if l.counted.n > 0 && l.counted.waiting+n-l.counted.n+int64(more) <= MaxWaiting {
+		return nil
+	}
+	var waiting int64
+	if err := tx.row(ctx, `SELECT count(*) FROM fleet_runs WHERE state = 'queued'`).Scan(&waiting); err != nil {
 		return err
 	}
-	if same > 0 {
-		return store.ErrExists
-	}
-	if waiting >= MaxWaiting {
+	l.counted.n, l.counted.waiting = n, waiting
+	if waiting+int64(more) > MaxWaiting {
 		return fullError{}
 	}
 	return nil
