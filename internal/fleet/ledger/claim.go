@@ -134,32 +134,33 @@ func (l *Ledger) queues(ctx context.Context, q querier) (map[string]waiting, err
 	}, `SELECT queue, need, bars FROM fleet_needs`)
 }
 
+// mostLooked bounds the queues that one statement looks into.
+const mostLooked = 1000
+
 // firsts finds the first part of each of some queues; those in which nothing waits are left out.
 func (q querier) firsts(ctx context.Context, queues []string) (all []candidate, err error) {
-	if len(queues) == 0 {
-		return nil, nil
+	for some := range slices.Chunk(queues, mostLooked) {
+		in, args := anyOf(some)
+		err = errors.Join(err, q.each(ctx, func(scan func(...any) error) error {
+			var c candidate
+			var first *string
+			if err := scan(&c.queue, &first); err != nil || first == nil {
+				return err
+			}
+			if _, err := fmt.Sscan(*first, &c.first.priority, &c.first.tag, &c.first.n); err != nil {
+				return fmt.Errorf("queue %s: %w", c.queue, err)
+			}
+			all = append(all, c)
+			return nil
+		}, `SELECT n.queue, (SELECT p.priority || ' ' || p.tag || ' ' || p.n FROM fleet_parts p
+			WHERE p.queue = n.queue AND p.state = 'queued' ORDER BY p.priority, p.tag, p.n LIMIT 1)
+			FROM fleet_needs n WHERE n.queue IN `+in, args...))
 	}
-	in, args := anyOf(queues)
-	// One probe of the index for each queue, whatever statistics the database has.
-	err = q.each(ctx, func(scan func(...any) error) error {
-		var c candidate
-		var first *string
-		if err := scan(&c.queue, &first); err != nil || first == nil {
-			return err
-		}
-		if _, err := fmt.Sscan(*first, &c.first.priority, &c.first.tag, &c.first.n); err != nil {
-			return fmt.Errorf("queue %s: %w", c.queue, err)
-		}
-		all = append(all, c)
-		return nil
-	}, `SELECT n.queue, (SELECT p.priority || ' ' || p.tag || ' ' || p.n FROM fleet_parts p
-		WHERE p.queue = n.queue AND p.state = 'queued' ORDER BY p.priority, p.tag, p.n LIMIT 1)
-		FROM fleet_needs n WHERE n.queue IN `+in, args...)
 	return all, err
 }
 
-// look lists the queues that a box could take from, the most urgent first. It does not keep others from writing. Nothing and
-// ErrNothing are the same to a claim that is not a repeated one.
+// look lists the queues that a box could take from, the most urgent first. It does not keep others from writing. Without a queue it
+// returns ErrNothing, unless the claim is a repeated one.
 func (l *Ledger) look(ctx context.Context, c Claim) (all []candidate, err error) {
 	q := l.reader()
 	b, err := q.box(ctx, `id = ? AND removed = 0`, c.BoxID)

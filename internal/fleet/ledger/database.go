@@ -144,7 +144,7 @@ func (l *Ledger) once(ctx context.Context, f func(*tx) error) error {
 	}
 	if one.allEnded {
 		select {
-		case l.assembly <- struct{}{}:
+		case l.allEnded <- struct{}{}:
 		default: // it is rung for already
 		}
 	}

@@ -62,7 +62,7 @@ type Ledger struct {
 	now      func() time.Time
 	log      *slog.Logger
 	assemble func(ctx context.Context, run Run) (Assembled, error)
-	assembly chan struct{} // capacity 1: a run may wait for its assembly
+	allEnded chan struct{} // capacity 1: a run may wait for its assembly
 	needs    needCache
 	counted  struct { // see room
 		mu         sync.Mutex
@@ -73,7 +73,7 @@ type Ledger struct {
 // Open opens the database and brings it to the newest version. Leases that nobody could renew because no head
 // was there last anew from now. Like all calls, it returns a [lab.AwayError] while PostgreSQL is away.
 func Open(ctx context.Context, c Config) (*Ledger, error) {
-	l := &Ledger{lease: c.Lease, now: c.Now, log: c.Log, assemble: c.Assemble, assembly: make(chan struct{}, 1)}
+	l := &Ledger{lease: c.Lease, now: c.Now, log: c.Log, assemble: c.Assemble, allEnded: make(chan struct{}, 1)}
 	if l.lease <= 0 {
 		l.lease = defaultLease
 	}

@@ -71,7 +71,7 @@ func (l *Ledger) assembleAll(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 		case <-tick.C:
-		case <-l.assembly:
+		case <-l.allEnded:
 		}
 	}
 }
