@@ -13,6 +13,7 @@ import (
 
 	"eidetic/internal/fleet"
 	"eidetic/internal/keep/store"
+	"eidetic/internal/lab"
 	"eidetic/internal/rigs/testlab"
 )
 
@@ -345,7 +346,7 @@ func tryAssemblingFails(t *testing.T, b *bench) {
 	}
 }
 
-// A try to assemble a run that fails, panics or is cut off by the head's stop is made again after a while, and one of a head that
+// A try to assemble a run that fails, panics, has no store or is cut off by the head's stop is made again after a while, and one of a head that
 // vanished by another head. What the first of them comes back with is too late.
 func tryAssemblingAgain(t *testing.T, b *bench) {
 	one := b.join(t, "one", offer("a"))
@@ -368,6 +369,14 @@ func tryAssemblingAgain(t *testing.T, b *bench) {
 	fails := func() (Assembled, error) { return Assembled{}, errors.New("no disk") }
 	next(t.Context(), b.Ledger, true, fails)
 	next(t.Context(), other, false, done) // not yet
+	for range assembleTries {             // which do not count
+		b.clock.move(time.Minute)
+		b.assemble = func(context.Context, Run) (Assembled, error) { return Assembled{}, &lab.AwayError{What: "the store"} }
+		var away *lab.AwayError
+		if found, err := b.assembleNext(t.Context()); !found || !errors.As(err, &away) {
+			t.Errorf("assembleNext() while the store is away = %v, %v; want a run, and that it is away", found, err)
+		}
+	}
 	b.clock.move(time.Minute)
 	next(t.Context(), other, true, func() (Assembled, error) { panic("hostile") })
 	b.clock.move(time.Minute)

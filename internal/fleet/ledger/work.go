@@ -12,6 +12,7 @@ import (
 
 	"eidetic/internal/fleet"
 	"eidetic/internal/keep/store"
+	"eidetic/internal/lab"
 )
 
 const (
@@ -102,12 +103,15 @@ func (l *Ledger) assembleNext(ctx context.Context) (found bool, err error) {
 		end, err = l.tryAssembly(ctx, r)
 		stop()
 	}
+	var away *lab.AwayError
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return true, l.putOff(context.WithoutCancel(ctx), a, 0)
+		return true, l.putOff(context.WithoutCancel(ctx), a, 0, uncounted)
+	case errors.As(err, &away):
+		return true, errors.Join(err, l.putOff(ctx, a, l.beat(), uncounted))
 	case err != nil && a.try < assembleTries:
 		l.log.Warn("fleet: a run cannot be assembled", "run", a.run, "try", a.try, "error", err)
-		return true, l.putOff(ctx, a, time.Second<<(2*a.try))
+		return true, l.putOff(ctx, a, time.Second<<(2*a.try), 0)
 	case err != nil:
 		end = Assembled{State: store.StateFailed, Error: fmt.Sprintf("its parts could not be put together: %v", err)}
 	}
@@ -145,7 +149,7 @@ func (l *Ledger) touch(ctx context.Context, a assembly) (stop func()) {
 				return
 			case <-tick.C:
 			}
-			if err := l.putOff(ctx, a, l.lease); err != nil && ctx.Err() == nil {
+			if err := l.putOff(ctx, a, l.lease, 0); err != nil && ctx.Err() == nil {
 				l.log.Warn("fleet: put an assembly off", "run", a.run, "error", err)
 			}
 		}
@@ -153,10 +157,14 @@ func (l *Ledger) touch(ctx context.Context, a assembly) (stop func()) {
 	return func() { cancel(); <-done }
 }
 
-// putOff says when the next try to assemble a run may begin.
-func (l *Ledger) putOff(ctx context.Context, a assembly, by time.Duration) error {
+// uncounted is of a try that says nothing of the run: the head stops, or its store is away.
+const uncounted = 1
+
+// putOff says when the next try to assemble a run may begin, and by how many the tries so far are less.
+func (l *Ledger) putOff(ctx context.Context, a assembly, by time.Duration, less int) error {
 	return l.update(ctx, "put an assembly off", func(tx *tx) error {
-		_, err := tx.exec(ctx, `UPDATE fleet_runs SET due = ? WHERE id = ? AND tries = ? AND state = 'assembling'`, at(tx.now.Add(by)), a.run, a.try)
+		_, err := tx.exec(ctx, `UPDATE fleet_runs SET due = ?, tries = tries - ? WHERE id = ? AND tries = ? AND state = 'assembling'`,
+			at(tx.now.Add(by)), less, a.run, a.try)
 		return err
 	})
 }
