@@ -83,6 +83,10 @@ func OpenS3(ctx context.Context, c S3Config) (*S3, error) {
 		s.prefix += "/"
 	}
 	for _, err := range s.List(ctx) {
+		var away *lab.AwayError
+		if errors.As(err, &away) {
+			err = away.Err // whoever starts the head may read where the store is
+		}
 		if err != nil {
 			s.Close()
 			return nil, err
