@@ -94,6 +94,9 @@ func (s *Head) Serve(ctx context.Context, listener net.Listener) error {
 		Stay: stay, Data: s.Data, Database: s.Database, Blobs: s.Files, Store: runs, Check: carrier.checkKept, Archive: carrier.archive,
 		Address: s.Address, Pin: fingerprint(s.TLS), Log: s.Log,
 	})
+	if err != nil && ctx.Err() != nil {
+		return nil // stopped while it waited for its database
+	}
 	if err != nil {
 		return err
 	}
