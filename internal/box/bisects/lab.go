@@ -108,7 +108,7 @@ func (l *queueLab) cannot(format string, args ...any) error {
 }
 
 // add puts a run into the queue, or returns that which was asked for with the same key, before the box was killed. The queue refuses
-// runs while a device is away: it is asked again for a while.
+// runs while a device or the fleet's database is away: it is asked again for a while.
 func (l *queueLab) add(ctx context.Context, fields revplan.Plan, key string) (id string, err error) {
 	plan, err := planOf(fields)
 	if err != nil {
@@ -127,6 +127,7 @@ func (l *queueLab) add(ctx context.Context, fields revplan.Plan, key string) (id
 	for {
 		id, err = l.Runs.Add(ctx, plan, once)
 		var rejected *runqueue.RejectedError
+		var away *lab.AwayError
 		switch {
 		case err == nil:
 			l.change(l.bisect, func() {
@@ -137,7 +138,7 @@ func (l *queueLab) add(ctx context.Context, fields revplan.Plan, key string) (id
 			return id, nil
 		case ctx.Err() != nil:
 			return "", ctx.Err()
-		case !errors.As(err, &rejected) && !errors.Is(err, store.ErrFull):
+		case !errors.As(err, &rejected) && !errors.As(err, &away) && !errors.Is(err, store.ErrFull):
 			return "", l.cannot("ask for a run: %w", err)
 		}
 		wait := time.NewTimer(min(lookPeriod, l.Patience))

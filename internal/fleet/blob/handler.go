@@ -10,6 +10,8 @@ import (
 	"path"
 	"strconv"
 	"time"
+
+	"eidetic/internal/lab"
 )
 
 // The headers of the protocol.
@@ -27,7 +29,7 @@ const (
 	problemDigest   = "/problems/upload-digest"   // 422: it begins anew
 	problemRoom     = "/problems/upload-no-room"  // 507: nothing is lost; try later
 	problemRequest  = "/problems/upload-request"  // 400, 405, 413, 415
-	problemInternal = "/problems/upload-internal" // 500
+	problemInternal = "/problems/upload-internal" // 500, 503
 )
 
 // Handler serves HEAD and PATCH of …/{sha256}. The caller has checked who asks and what they may upload, and names them: owner
@@ -77,6 +79,7 @@ func (x *exchange) offset(offset, length int64) {
 // fail answers with the problem that an error is.
 func (x *exchange) fail(err error) {
 	var large *tooLarge
+	var away *lab.AwayError
 	switch {
 	case errors.As(err, &large):
 		answer(x.w, http.StatusRequestEntityTooLarge, problemRequest, err)
@@ -89,6 +92,10 @@ func (x *exchange) fail(err error) {
 		answer(x.w, http.StatusUnprocessableEntity, problemDigest, err)
 	case x.r.Context().Err() != nil:
 		answer(x.w, http.StatusRequestTimeout, problemRequest, err) // nobody reads it
+	case errors.As(err, &away):
+		x.u.config.Log.Warn("upload", "blob", x.digest, "err", away.Err)
+		x.w.Header().Set("Retry-After", strconv.Itoa(int(lab.AwayFor.Seconds())))
+		answer(x.w, http.StatusServiceUnavailable, problemInternal, away)
 	default:
 		// What is wrong with our disk or store is for our log.
 		x.u.config.Log.Error("upload", "blob", x.digest, "err", err)

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -17,6 +18,8 @@ import (
 
 	"github.com/minio/minio-go/v7"
 	"github.com/minio/minio-go/v7/pkg/credentials"
+
+	"eidetic/internal/lab"
 )
 
 // S3Config names a bucket of an S3-compatible store, and who we are there.
@@ -80,6 +83,10 @@ func OpenS3(ctx context.Context, c S3Config) (*S3, error) {
 		s.prefix += "/"
 	}
 	for _, err := range s.List(ctx) {
+		var away *lab.AwayError
+		if errors.As(err, &away) {
+			err = away.Err // whoever starts the head may read where the store is
+		}
 		if err != nil {
 			s.Close()
 			return nil, err
@@ -276,5 +283,10 @@ func (s *S3) explain(what string, err error) error {
 	if remedy != "" {
 		remedy = ": " + remedy
 	}
-	return fmt.Errorf("%s in the bucket %s at %s%s: %w", what, s.bucket, s.client.EndpointURL(), remedy, err)
+	err = fmt.Errorf("%s in the bucket %s at %s%s: %w", what, s.bucket, s.client.EndpointURL(), remedy, err)
+	var network net.Error
+	if remedy == "" && (answer.StatusCode >= http.StatusInternalServerError || errors.As(err, &network)) && !errors.Is(err, context.Canceled) {
+		return &lab.AwayError{What: "the store of the fleet's files", Err: err}
+	}
+	return err
 }

@@ -11,6 +11,7 @@ import (
 
 	"eidetic/internal/fleet/blob"
 	"eidetic/internal/fleet/blob/blobtest"
+	"eidetic/internal/lab"
 )
 
 // What a real server does not say on demand, or only in words of its own: package versity has the rest.
@@ -21,7 +22,7 @@ func TestS3SaysWhatToDo(t *testing.T) {
 	for _, c := range []struct {
 		onList, onPut string // STATUS CODE
 		want          string
-		noRoom        bool
+		noRoom, away  bool
 	}{
 		{onList: "403 RequestTimeTooSkewed", want: "clock"},
 		{onList: "403 AccessDenied", want: "allow them to list"},
@@ -29,6 +30,8 @@ func TestS3SaysWhatToDo(t *testing.T) {
 		{onList: "404 NoSuchBucket", want: "create it"},
 		{onPut: "507 XMinioStorageFull", want: "free some", noRoom: true},
 		{onPut: "403 QuotaExceeded", want: "quota", noRoom: true},
+		{onPut: "503 ServiceUnavailable", want: "ask again", away: true},
+		{onPut: "closed", want: "ask again", away: true},
 	} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			refusal := c.onPut
@@ -36,7 +39,7 @@ func TestS3SaysWhatToDo(t *testing.T) {
 				refusal = c.onList
 			}
 			w.Header().Set("Content-Type", "application/xml")
-			if refusal == "" {
+			if refusal == "" || refusal == "closed" {
 				fmt.Fprint(w, `<ListBucketResult><IsTruncated>false</IsTruncated></ListBucketResult>`)
 				return
 			}
@@ -56,10 +59,14 @@ func TestS3SaysWhatToDo(t *testing.T) {
 				continue
 			}
 			defer s.Close()
+			if c.onPut == "closed" {
+				server.Close()
+			}
 			err = s.Put(t.Context(), digest, 100, bytes.NewReader(content))
 		}
-		if err == nil || !strings.Contains(err.Error(), c.want) || errors.Is(err, blob.ErrNoRoom) != c.noRoom {
-			t.Errorf("%s%s: %v; want an error with %q, no room: %v", c.onList, c.onPut, err, c.want, c.noRoom)
+		var away *lab.AwayError
+		if err == nil || !strings.Contains(err.Error(), c.want) || errors.Is(err, blob.ErrNoRoom) != c.noRoom || errors.As(err, &away) != c.away {
+			t.Errorf("%s%s: %v; want an error with %q, no room: %v, away: %v", c.onList, c.onPut, err, c.want, c.noRoom, c.away)
 		}
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"eidetic/internal/keep/pin"
 	"eidetic/internal/keep/runqueue"
 	"eidetic/internal/keep/store"
+	"eidetic/internal/lab"
 )
 
 // Bounds of what a box sends.
@@ -94,6 +95,7 @@ type problemBody struct {
 // answer tells a box what is wrong.
 func (h *Head) answer(w http.ResponseWriter, r *http.Request, err error) {
 	var said *refusal
+	var away *lab.AwayError
 	switch {
 	case errors.As(err, &said):
 	case errors.Is(err, ledger.ErrLost):
@@ -108,6 +110,10 @@ func (h *Head) answer(w http.ResponseWriter, r *http.Request, err error) {
 		said = &refusal{status: http.StatusNotFound, detail: err.Error()}
 	case errors.Is(err, context.Canceled):
 		said = &refusal{status: http.StatusServiceUnavailable, detail: "the head is stopping; ask again"}
+	case errors.As(err, &away):
+		h.Log.Warn("a box's call must wait", "method", r.Method, "path", r.URL.Path, "error", away.Err)
+		w.Header().Set("Retry-After", strconv.Itoa(int(lab.AwayFor.Seconds())))
+		said = &refusal{status: http.StatusServiceUnavailable, detail: away.Error()}
 	default:
 		h.Log.Error("a box's call failed", "method", r.Method, "path", r.URL.Path, "error", err)
 		said = &refusal{status: http.StatusInternalServerError, detail: "something went wrong on the head's side; its log says what"}
@@ -261,7 +267,11 @@ func (h *Head) claimOnce(
 	a, err := h.ledger.Claim(r.Context(), ledger.Claim{BoxID: box.ID, Request: request, Free: free})
 	if err == nil {
 		a.Stay = h.Stay
-		h.news(r.Context(), a.Run, fmt.Sprintf("%s begins", box.Name), fleet.Progress{})
+		if doing := box.Name + " begins"; a.Part == a.Run { // it has no other parts
+			h.events.Publish(runqueue.Progress{Run: a.Run, State: store.StateRunning, Doing: doing})
+		} else {
+			h.news(r.Context(), a.Run, doing, fleet.Progress{})
+		}
 		return true, reply(w, a)
 	}
 	if !errors.Is(err, ledger.ErrNothing) {

@@ -75,18 +75,40 @@ type Head struct {
 	digests digestCache
 }
 
-// Open opens the ledger, and nothing works yet. The caller closes the head.
+// Open opens the ledger, and nothing works yet. A database that is away is waited for. The caller closes the head.
 func Open(ctx context.Context, c Config) (*Head, error) {
 	h, err := Over(nil, c)
 	if err != nil {
 		return nil, err
 	}
-	h.ledger, err = ledger.Open(ctx, ledger.Config{Database: c.Database, Lease: c.Lease, Now: h.Now, Log: h.Log, Assemble: h.assemble})
+	tick := time.NewTicker(knockPeriod)
+	defer tick.Stop()
+	for n := 0; ; n++ {
+		h.ledger, err = ledger.Open(ctx, ledger.Config{Database: c.Database, Lease: c.Lease, Now: h.Now, Log: h.Log, Assemble: h.assemble})
+		var away *lab.AwayError
+		if !errors.As(err, &away) {
+			break
+		}
+		if n%knocks == 0 {
+			h.Log.Warn("the fleet's database does not answer: the head waits for it", "error", away.Err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-tick.C:
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("head: %w", err)
 	}
 	return h, nil
 }
+
+const (
+	// knockPeriod is how often a head that starts tries to reach its database, and knocks is after how many tries it says so again.
+	knockPeriod = time.Second
+	knocks      = 30
+)
 
 // Over is [Open] with a ledger that is open, and that assembles runs by itself: a simulation's, whose runs have no files.
 func Over(l *ledger.Ledger, c Config) (*Head, error) {

@@ -14,6 +14,7 @@ import (
 	"eidetic/internal/fleet"
 	"eidetic/internal/fleet/ledger"
 	"eidetic/internal/fleet/metrology"
+	"eidetic/internal/keep/runqueue"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
 	"eidetic/internal/web/panel"
@@ -250,6 +251,10 @@ func (p people) SetReference(ctx context.Context, r panel.Reference) error {
 	}
 	name := r.Plan.Archive
 	plan, files, err := p.h.withRecordings(ctx, r.Plan)
+	var rejected *runqueue.RejectedError
+	if err != nil && !errors.As(err, &rejected) {
+		return err
+	}
 	if err != nil {
 		return refuse(http.StatusUnprocessableEntity, "plan.%w", err)
 	}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"slices"
 	"strconv"
@@ -29,40 +30,31 @@ const (
 	mostEach   = 50   // runs of one plan
 )
 
-// Add puts a plan into the queue, and returns the ID of its run; of several, that of the first. Its errors are as those of
-// [runqueue.Queue.Add].
+// Add puts a plan into the queue, and returns the ID of its run; of several, which are added all or none, that of the first. Its errors
+// are as those of [runqueue.Queue.Add], and a [lab.AwayError] while the database or the store of files is away.
 func (h *Head) Add(ctx context.Context, plan lab.Plan, once store.Once) (id string, err error) {
 	plans, err := h.spread(ctx, plan)
 	if err != nil {
-		return "", rejected(ctx, err)
+		return "", err
 	}
+	runs := make([]ledger.NewRun, len(plans))
 	for i, p := range plans {
-		own := once
-		if i > 0 && once.Key != "" {
-			own.Key += "#" + strconv.Itoa(i+1)
-		}
-		one, err := h.add(ctx, p, own)
-		if err != nil {
+		if runs[i], err = h.newRun(ctx, p); err != nil {
 			return "", err
 		}
-		id = cmp.Or(id, one)
 	}
-	return id, nil
+	runs[0].Once = once
+	return h.insert(ctx, runs...)
 }
 
-// rejected marks an error as one of the plan, unless nobody listens any more.
-func rejected(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	return &runqueue.RejectedError{Err: err}
-}
+// rejected marks an error as one of the plan.
+func rejected(err error) error { return &runqueue.RejectedError{Err: err} }
 
 // spread returns the plans that on.each makes of one.
 func (h *Head) spread(ctx context.Context, p lab.Plan) ([]lab.Plan, error) {
 	need, err := fleet.NeedOf(p)
 	if err != nil {
-		return nil, err
+		return nil, rejected(err)
 	}
 	boxes, err := h.ledger.Boxes(ctx)
 	if err != nil {
@@ -70,7 +62,7 @@ func (h *Head) spread(ctx context.Context, p lab.Plan) ([]lab.Plan, error) {
 	}
 	fits := slices.DeleteFunc(slices.Clone(boxes), func(b ledger.Box) bool { return len(need.Could(b.Name, b.Offer)) == 0 })
 	if len(fits) == 0 {
-		return nil, nobody(need, boxes)
+		return nil, rejected(nobody(need, boxes))
 	}
 	each := ""
 	if p.On != nil {
@@ -101,10 +93,10 @@ func (h *Head) spread(ctx context.Context, p lab.Plan) ([]lab.Plan, error) {
 			plans = append(plans, one)
 		}
 	default:
-		return nil, fmt.Errorf("on.each: %.40q is neither box nor browser", each)
+		return nil, rejected(fmt.Errorf("on.each: %.40q is neither box nor browser", each))
 	}
 	if len(plans) == 0 || len(plans) > mostEach {
-		return nil, fmt.Errorf("on.each: it makes %d runs; at least 1 and at most %d are possible", len(plans), mostEach)
+		return nil, rejected(fmt.Errorf("on.each: it makes %d runs; at least 1 and at most %d are possible", len(plans), mostEach))
 	}
 	return plans, nil
 }
@@ -138,18 +130,18 @@ func nobody(need fleet.Need, boxes []ledger.Box) error {
 	return fmt.Errorf("no box has what the plan asks for: %s; there are: %s", nearest(need, places), clip(strings.Join(has, ", "), 500))
 }
 
-// add puts one run into the ledger.
-func (h *Head) add(ctx context.Context, p lab.Plan, once store.Once) (string, error) {
+// newRun is what becomes of a plan in the ledger, without an ID.
+func (h *Head) newRun(ctx context.Context, p lab.Plan) (r ledger.NewRun, err error) {
 	bare := p
 	bare.On, bare.Device = nil, ""
 	if err := h.Check(bare); err != nil {
-		return "", rejected(ctx, err)
+		return r, rejected(err)
 	}
 	need, err := fleet.NeedOf(p)
 	if err != nil {
-		return "", rejected(ctx, err)
+		return r, rejected(err)
 	}
-	r := ledger.NewRun{Plan: p, Series: cmp.Or(p.Name, p.FirstPage()), Once: once}
+	r = ledger.NewRun{Plan: p, Series: cmp.Or(p.Name, p.FirstPage())}
 	if len(r.Series) > 200 {
 		r.Series = r.Series[:200]
 	}
@@ -159,47 +151,70 @@ func (h *Head) add(ctx context.Context, p lab.Plan, once store.Once) (string, er
 	for _, part := range fleet.Split(p) {
 		own, files, err := h.withRecordings(ctx, part)
 		if err != nil {
-			return "", rejected(ctx, err)
+			return r, err
 		}
 		r.Parts = append(r.Parts, ledger.NewPart{Plan: own, Need: need, Archives: files})
 	}
-	return h.insert(ctx, r)
+	return r, nil
 }
 
-// insert gives a run an ID and puts it into the ledger.
-func (h *Head) insert(ctx context.Context, r ledger.NewRun) (string, error) {
-	base := h.Store.FreeID(h.Now(), r.Plan.Name)
+// insert gives runs IDs and puts them into the ledger, all or none. It returns the ID of the first.
+func (h *Head) insert(ctx context.Context, runs ...ledger.NewRun) (string, error) {
+	bases := make([]string, len(runs))
+	for i := range runs {
+		bases[i] = h.Store.FreeID(h.Now(), runs[i].Plan.Name)
+	}
 	for n := 1; ; n++ {
-		if r.ID = base; n > 1 {
-			r.ID = base + "-" + strconv.Itoa(n)
+		taken := map[string]bool{}
+		for i, base := range bases {
+			runs[i].ID = numbered(base, n)
+			for k := n + 1; taken[runs[i].ID]; k++ {
+				runs[i].ID = numbered(base, k)
+			}
+			taken[runs[i].ID] = true
 		}
-		id, err := h.ledger.AddRun(ctx, r)
+		id, err := h.ledger.AddRuns(ctx, runs...)
 		if errors.Is(err, store.ErrExists) && n < mostIDs {
 			continue
 		}
-		if err != nil {
-			return "", err
+		if err == nil && id == runs[0].ID {
+			h.tell(runs)
 		}
-		if id == r.ID {
-			h.events.Publish(runqueue.Progress{Run: id, State: store.StateQueued, Of: r.Plan.Total()})
-			for _, p := range r.Parts {
-				h.waiters.wake(p.Need)
-			}
+		return id, err
+	}
+}
+
+// numbered is the nth of the IDs that a run may have.
+func numbered(id string, n int) string {
+	if n == 1 {
+		return id
+	}
+	return id + "-" + strconv.Itoa(n)
+}
+
+// tell tells those who listen, and boxes that wait, of runs that were added.
+func (h *Head) tell(runs []ledger.NewRun) {
+	for _, r := range runs {
+		h.events.Publish(runqueue.Progress{Run: r.ID, State: store.StateQueued, Of: r.Plan.Total()})
+		for _, p := range r.Parts {
+			h.waiters.wake(p.Need)
 		}
-		return id, nil
 	}
 }
 
 // withRecordings keeps the recordings that a plan replays as blobs, and names them by their digests: they are what they were
-// when the run was asked for, whatever becomes of the names.
+// when the run was asked for, whatever becomes of the names. A RejectedError says that there is no such recording.
 func (h *Head) withRecordings(ctx context.Context, p lab.Plan) (lab.Plan, []fleet.ArchiveFile, error) {
 	var files []fleet.ArchiveFile
 	p, err := p.MapArchives(func(field, name string) (string, error) {
 		file, err := h.Archive(name)
 		if err != nil {
-			return "", fmt.Errorf("%s: %w", field, err)
+			return "", rejected(fmt.Errorf("%s: %w", field, err))
 		}
 		digest, size, err := h.keep(ctx, file)
+		if errors.Is(err, fs.ErrNotExist) { // it was deleted meanwhile
+			err = rejected(err)
+		}
 		if err != nil {
 			return "", fmt.Errorf("%s: %w", field, err)
 		}

@@ -89,7 +89,7 @@ func TestGlance(t *testing.T) {
 	plan := lab.Plan{Name: "other head", Arm: lab.Arm{Page: "https://www.shop.test/"}, Trials: 1}
 	for id, box := range map[string]string{"20261124-120000-a": "one", "20261124-120000-b": "three"} {
 		run := ledger.NewRun{ID: id, Plan: plan, Series: "s", Parts: []ledger.NewPart{{Plan: plan, Need: fleet.Need{Boxes: []string{box}}}}}
-		if _, err := l.AddRun(t.Context(), run); err != nil {
+		if _, err := l.AddRuns(t.Context(), run); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -136,7 +136,7 @@ func TestGivenBackWakes(t *testing.T) {
 		t.Fatal(err)
 	}
 	plan := lab.Plan{Name: "any", Arm: lab.Arm{Page: "https://www.shop.test/"}, Trials: 1}
-	if _, err := l.AddRun(t.Context(), ledger.NewRun{ID: "20261124-120000-a", Plan: plan, Series: "s", Parts: []ledger.NewPart{{Plan: plan}}}); err != nil {
+	if _, err := l.AddRuns(t.Context(), ledger.NewRun{ID: "20261124-120000-a", Plan: plan, Series: "s", Parts: []ledger.NewPart{{Plan: plan}}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := h.glance(t.Context()); err != nil || len(h.waiters.left) != 1 {

@@ -11,10 +11,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
-
-	"github.com/riverqueue/river/riverdriver"
 
 	"eidetic/internal/fleet"
 )
@@ -47,10 +46,18 @@ type bar struct{ Box, Device string }
 
 // candidate is a queue from which a box could take.
 type candidate struct {
-	queue              string
-	priority, tag, job int64 // of its first part
-	devices            []string
-	reference          bool // boxes get it that get no other runs, too
+	queue   string
+	first   place // of its first part
+	devices []string
+	// reference says that boxes get it, too, that get no other runs.
+	reference bool
+}
+
+// place is where a part stands in the order of all that wait.
+type place struct{ priority, tag, n int64 }
+
+func (p place) compare(o place) int {
+	return cmp.Or(cmp.Compare(p.priority, o.priority), cmp.Compare(p.tag, o.tag), cmp.Compare(p.n, o.n))
 }
 
 // IsReserved says whether a box gets no runs but those of the reference.
@@ -65,12 +72,9 @@ func (l *Ledger) Claim(ctx context.Context, c Claim) (fleet.Assignment, error) {
 		return fleet.Assignment{}, fmt.Errorf("%w: the claim's name has more than %d bytes, or it has more than %d devices", errInvalid, maxRequest, fleet.MaxDevices)
 	}
 	c.Request = cmp.Or(c.Request, rand.Text())
-	all, repeated, err := l.look(ctx, c)
+	all, err := l.look(ctx, c)
 	if err != nil {
 		return fleet.Assignment{}, named("claim", err)
-	}
-	if len(all) == 0 && !repeated {
-		return fleet.Assignment{}, ErrNothing
 	}
 	var a fleet.Assignment
 	err = l.update(ctx, "claim", func(tx *tx) error {
@@ -99,101 +103,127 @@ type Queue struct {
 
 // Waiting lists the queues in which parts wait.
 func (l *Ledger) Waiting(ctx context.Context) (all []Queue, err error) {
-	err = l.firsts(ctx, l.reader(), func(c candidate, w waiting) { all = append(all, Queue{c.queue, w.need, c.job}) })
+	q := l.reader()
+	queues, err := l.queues(ctx, q)
+	if err != nil {
+		return nil, named("list queues", err)
+	}
+	firsts, err := q.firsts(ctx, slices.Collect(maps.Keys(queues)))
+	for _, c := range firsts {
+		all = append(all, Queue{c.queue, queues[c.queue].need, c.first.n})
+	}
 	return all, named("list queues", err)
 }
 
-// firsts calls f for each queue in which parts wait. c has no devices yet.
-func (l *Ledger) firsts(ctx context.Context, q querier, f func(c candidate, w waiting)) error {
-	return q.each(ctx, func(scan func(...any) error) error {
-		var c candidate
-		var need, bars string
-		if err := scan(&c.queue, &need, &bars, &c.priority, &c.tag, &c.job); err != nil {
+// queues lists what the parts of each open queue need.
+func (l *Ledger) queues(ctx context.Context, q querier) (map[string]waiting, error) {
+	all := map[string]waiting{}
+	return all, q.each(ctx, func(scan func(...any) error) error {
+		var queue, need, bars string
+		if err := scan(&queue, &need, &bars); err != nil {
 			return err
 		}
-		w, err := l.needs.get(c.queue, func() (w waiting, err error) {
+		w, err := l.needs.get(queue, func() (w waiting, err error) {
 			return w, errors.Join(json.Unmarshal([]byte(need), &w.need), json.Unmarshal([]byte(bars), &w.bars))
 		})
 		if err != nil {
-			return fmt.Errorf("queue %s: %w", c.queue, err)
+			return fmt.Errorf("queue %s: %w", queue, err)
 		}
-		f(c, w)
+		all[queue] = w
 		return nil
-	}, `SELECT n.queue, n.need, n.bars, p.priority, p.tag, p.job FROM fleet_needs n JOIN fleet_parts p ON p.id = (
-		SELECT q.id FROM fleet_parts q WHERE q.queue = n.queue AND q.state = 'queued' ORDER BY q.priority, q.tag, q.job LIMIT 1)`)
+	}, `SELECT queue, need, bars FROM fleet_needs`)
 }
 
-// look lists the queues that a box could take from, the most urgent first, and whether the claim is a repeated one. It
-// does not keep others from writing.
-func (l *Ledger) look(ctx context.Context, c Claim) (all []candidate, repeated bool, err error) {
+// mostLooked bounds the queues that one statement looks into.
+const mostLooked = 1000
+
+// firsts finds the first part of each of some queues; those in which nothing waits are left out.
+func (q querier) firsts(ctx context.Context, queues []string) (all []candidate, err error) {
+	for some := range slices.Chunk(queues, mostLooked) {
+		in, args := anyOf(some)
+		err = errors.Join(err, q.each(ctx, func(scan func(...any) error) error {
+			var c candidate
+			var first *string
+			if err := scan(&c.queue, &first); err != nil || first == nil {
+				return err
+			}
+			if _, err := fmt.Sscan(*first, &c.first.priority, &c.first.tag, &c.first.n); err != nil {
+				return fmt.Errorf("queue %s: %w", c.queue, err)
+			}
+			all = append(all, c)
+			return nil
+		}, `SELECT n.queue, (SELECT p.priority || ' ' || p.tag || ' ' || p.n FROM fleet_parts p
+			WHERE p.queue = n.queue AND p.state = 'queued' ORDER BY p.priority, p.tag, p.n LIMIT 1)
+			FROM fleet_needs n WHERE n.queue IN `+in, args...))
+	}
+	return all, err
+}
+
+// look lists the queues that a box could take from, the most urgent first. It does not keep others from writing. Without a queue it
+// returns ErrNothing, unless the claim is a repeated one.
+func (l *Ledger) look(ctx context.Context, c Claim) (all []candidate, err error) {
 	q := l.reader()
 	b, err := q.box(ctx, `id = ? AND removed = 0`, c.BoxID)
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	if l.now().Sub(b.Seen) >= seenIdle {
 		if err := l.changeBox(ctx, b.ID, `seen = ?`, at(l.now())); err != nil {
-			return nil, false, err
+			return nil, err
 		}
-	}
-	var n int
-	if err := q.row(ctx, `SELECT count(*) FROM fleet_attempts WHERE box = ? AND request = ?`, b.ID, hashOf(c.Request)).Scan(&n); err != nil {
-		return nil, false, err
 	}
 	if len(c.Free) > 0 {
 		all, err = l.candidates(ctx, q, b, c.Free)
 	}
-	return all, n > 0, err
+	if err != nil || len(all) > 0 {
+		return all, err
+	}
+	var n int
+	err = q.row(ctx, `SELECT count(*) FROM fleet_attempts WHERE box = ? AND request = ?`, b.ID, hashOf(c.Request)).Scan(&n)
+	if err == nil && n == 0 {
+		err = ErrNothing
+	}
+	return nil, err
 }
 
 func (l *Ledger) candidates(ctx context.Context, q querier, b Box, free []string) (all []candidate, err error) {
-	var barred []candidate // only for devices that gave them back
-	var needs []waiting
-	err = l.firsts(ctx, q, func(c candidate, w waiting) {
-		c.reference = w.need.Reference
-		var back []string
+	queues, err := l.queues(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	devices, gaveBack := map[string][]string{}, map[string][]string{}
+	for queue, w := range queues {
 		for _, d := range b.Offer.Devices {
 			if !slices.Contains(free, d.Name) {
 				continue
 			}
 			switch w.stateOf(&b, d, time.Time{}) {
 			case Free:
-				c.devices = append(c.devices, d.Name)
+				devices[queue] = append(devices[queue], d.Name)
 			case GaveBack:
-				back = append(back, d.Name)
+				gaveBack[queue] = append(gaveBack[queue], d.Name)
 			}
 		}
-		switch {
-		case len(c.devices) > 0:
-			all = append(all, c)
-		case len(back) > 0:
-			c.devices = back
-			barred, needs = append(barred, c), append(needs, w)
-		}
-	})
-	if err == nil && len(barred) > 0 {
-		all, err = l.withBarred(ctx, q, all, barred, needs)
 	}
-	slices.SortFunc(all, func(a, b candidate) int {
-		return cmp.Or(cmp.Compare(a.priority, b.priority), cmp.Compare(a.tag, b.tag), cmp.Compare(a.job, b.job))
-	})
+	maps.DeleteFunc(gaveBack, func(queue string, _ []string) bool { return len(devices[queue]) > 0 })
+	if len(gaveBack) > 0 { // it gets these only if nobody else can carry them out
+		boxes, err := q.boxes(ctx)
+		if err != nil {
+			return nil, err
+		}
+		lost := l.now().Add(-unseen * l.lease)
+		for queue, names := range gaveBack {
+			if w := queues[queue]; !slices.ContainsFunc(w.places(boxes, lost, nil), Place.isOpen) {
+				devices[queue] = names
+			}
+		}
+	}
+	all, err = q.firsts(ctx, slices.Collect(maps.Keys(devices)))
+	for i := range all {
+		all[i].devices, all[i].reference = devices[all[i].queue], queues[all[i].queue].need.Reference
+	}
+	slices.SortFunc(all, func(a, b candidate) int { return a.first.compare(b.first) })
 	return all, err
-}
-
-// withBarred adds queues whose parts nobody else can carry out.
-func (l *Ledger) withBarred(ctx context.Context, q querier, all, barred []candidate, needs []waiting) ([]candidate, error) {
-	boxes, err := q.boxes(ctx)
-	if err != nil {
-		return nil, err
-	}
-	lost := l.now().Add(-unseen * l.lease)
-	for i, c := range barred {
-		others := slices.ContainsFunc(needs[i].places(boxes, lost, nil), Place.isOpen)
-		if !others {
-			all = append(all, c)
-		}
-	}
-	return all, nil
 }
 
 // repeat answers a claim that was made before. It returns an empty assignment for a new one.
@@ -217,7 +247,8 @@ func (l *Ledger) repeat(ctx context.Context, tx *tx, c Claim) (fleet.Assignment,
 	err = l.keep(ctx, tx, p, a)
 	switch {
 	case err == nil:
-		return tx.assignment(ctx, p.id, a.attempt, a.device, tokenOf(nonce, c.Request), l.lease)
+		given := fleet.Assignment{Device: a.device, Token: tokenOf(nonce, c.Request), LeaseFor: l.lease}
+		return given, scanAssignment(tx.row(ctx, `SELECT `+assignmentColumns+` FROM fleet_parts WHERE id = ?`, p.id), &given)
 	case !errors.Is(err, ErrLost):
 		return fleet.Assignment{}, err
 	case a.state != attemptVanished:
@@ -248,52 +279,33 @@ func (l *Ledger) take(ctx context.Context, tx *tx, b Box, c Claim, all []candida
 		if looks++; looks > mostLooks {
 			break
 		}
-		got, err := tx.jobs.JobGetAvailable(ctx, &riverdriver.JobGetAvailableParams{
-			ClientID: b.ID, Kind: []string{partArgs{}.Kind()}, MaxAttemptedBy: maxAttemptedBy, MaxToLock: 1, Now: &tx.now, Queue: queue.queue,
-		})
-		if err != nil {
-			return fleet.Assignment{}, err
+		a, err := tx.lend(ctx, queue.queue, b.ID, queue.devices[i], c.Request, l.lease)
+		if !errors.Is(err, sql.ErrNoRows) { // others took them
+			return a, err
 		}
-		if len(got.Jobs) == 0 {
-			continue // others took them
-		}
-		job := got.Jobs[0]
-		var args partArgs
-		if err := errors.Join(got.DecodeErrors[job.ID], json.Unmarshal(job.EncodedArgs, &args)); err != nil {
-			return fleet.Assignment{}, fmt.Errorf("job %d: %w", job.ID, err)
-		}
-		return tx.lend(ctx, args.Part, job.Attempt, b.ID, queue.devices[i], c.Request, l.lease)
 	}
 	return fleet.Assignment{}, ErrNothing
 }
 
-// maxAttemptedBy bounds River's own list of who tried a job.
-const maxAttemptedBy = 10
-
-// lend writes the lease of a part whose job was taken.
-func (tx *tx) lend(
-	ctx context.Context, part string, attempt int, box, device, request string, lease time.Duration,
-) (fleet.Assignment, error) {
-	nonce := make([]byte, sha256.Size)
-	_, _ = rand.Read(nonce) // never fails
-	token := tokenOf(hex.EncodeToString(nonce), request)
-	rows, err := tx.exec(ctx, `UPDATE fleet_parts SET state = 'running', attempt = ? WHERE id = ? AND state = 'queued'`, attempt, part)
-	if err != nil {
-		return fleet.Assignment{}, err
-	}
-	if rows == 0 {
-		return fleet.Assignment{}, fmt.Errorf("the job of part %s waited, but the part did not", part)
+// lend takes the first part of a queue and writes its lease. It returns sql.ErrNoRows if there is none.
+func (tx *tx) lend(ctx context.Context, queue, box, device, request string, lease time.Duration) (fleet.Assignment, error) {
+	secret := make([]byte, sha256.Size)
+	_, _ = rand.Read(secret) // never fails
+	nonce := hex.EncodeToString(secret)
+	a := fleet.Assignment{Device: device, Token: tokenOf(nonce, request), LeaseFor: lease}
+	taken := tx.row(ctx, `UPDATE fleet_parts SET state = 'running', attempt = attempt + 1 WHERE id = (
+		SELECT id FROM fleet_parts WHERE queue = ? AND state = 'queued' ORDER BY priority, tag, n LIMIT 1`+tx.skipLocked()+`)
+		RETURNING `+assignmentColumns, queue)
+	if err := scanAssignment(taken, &a); err != nil {
+		return a, err
 	}
 	if _, err := tx.exec(ctx, `INSERT INTO fleet_attempts (part, attempt, box, device, request, nonce, token, state, until, claimed)
 		VALUES (?, ?, ?, ?, ?, ?, ?, 'live', ?, ?)`,
-		part, attempt, box, device, hashOf(request), hex.EncodeToString(nonce), hashOf(token), at(tx.now.Add(lease)), at(tx.now)); err != nil {
-		return fleet.Assignment{}, err
+		a.Part, a.Attempt, box, device, hashOf(request), nonce, hashOf(a.Token), at(tx.now.Add(lease)), at(tx.now)); err != nil {
+		return a, err
 	}
-	if _, err := tx.exec(ctx, `UPDATE fleet_runs SET state = 'running', started = ? WHERE state = 'queued' AND id = (SELECT run FROM fleet_parts WHERE id = ?)`,
-		at(tx.now), part); err != nil {
-		return fleet.Assignment{}, err
-	}
-	return tx.assignment(ctx, part, attempt, device, token, lease)
+	_, err := tx.exec(ctx, `UPDATE fleet_runs SET state = 'running', started = ? WHERE id = ? AND state = 'queued'`, at(tx.now), a.Run)
+	return a, err
 }
 
 // tokenOf makes a lease's token. The database has the nonce and the SHA-256 of the request and of the token: with them a
@@ -304,16 +316,16 @@ func tokenOf(nonce, request string) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-func (tx *tx) assignment(
-	ctx context.Context, part string, attempt int, device, token string, lease time.Duration,
-) (fleet.Assignment, error) {
-	a := fleet.Assignment{Part: part, Attempt: attempt, Device: device, Token: token, LeaseFor: lease}
+const assignmentColumns = `id, run, attempt, plan, archives`
+
+// scanAssignment reads what an assignment says of a part.
+func scanAssignment(row *sql.Row, a *fleet.Assignment) error {
 	var plan, archives string
-	if err := tx.row(ctx, `SELECT run, plan, archives FROM fleet_parts WHERE id = ?`, part).Scan(&a.Run, &plan, &archives); err != nil {
-		return a, err
+	if err := row.Scan(&a.Part, &a.Run, &a.Attempt, &plan, &archives); err != nil {
+		return err
 	}
 	if err := errors.Join(json.Unmarshal([]byte(plan), &a.Plan), json.Unmarshal([]byte(archives), &a.Archives)); err != nil {
-		return a, fmt.Errorf("part %s: %w", part, err)
+		return fmt.Errorf("part %s: %w", a.Part, err)
 	}
-	return a, nil
+	return nil
 }

@@ -360,7 +360,7 @@ func tryHealth(t *testing.T, b *bench) {
 	wantErr(t, "SetHealth()", b.SetHealth(t.Context(), one.ID, fleet.HealthDrifting, ""), nil)
 	// A claim that looked before the box was kept from runs takes none.
 	c := Claim{BoxID: one.ID, Request: "late", Free: []string{"a"}}
-	all, _, err := b.look(t.Context(), c)
+	all, err := b.look(t.Context(), c)
 	if err != nil || len(all) != 1 {
 		t.Fatalf("look() = %+v, %v; want the run that waits", all, err)
 	}

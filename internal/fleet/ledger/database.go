@@ -4,18 +4,21 @@ import (
 	"context"
 	"crypto/sha256"
 	"database/sql"
+	"database/sql/driver"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/riverqueue/river/riverdriver"
 
 	"eidetic/internal/keep/store"
+	"eidetic/internal/lab"
 )
 
 // querier is a database or a transaction of it.
@@ -57,12 +60,26 @@ func (q querier) row(ctx context.Context, text string, args ...any) *sql.Row {
 	return q.db.QueryRowContext(ctx, q.rebind(text), args...)
 }
 
-// lock is row for a row that the transaction keeps from others. On SQLite a transaction has the database to itself.
+// lock is row for a row that the transaction keeps from others.
 func (q querier) lock(ctx context.Context, text string, args ...any) *sql.Row {
+	return q.row(ctx, text+q.forUpdate(), args...)
+}
+
+// forUpdate is the end of a query for rows that the transaction keeps from others. On SQLite a transaction has the
+// database to itself.
+func (q querier) forUpdate() string {
 	if q.postgres {
-		text += " FOR UPDATE"
+		return " FOR UPDATE"
 	}
-	return q.row(ctx, text, args...)
+	return ""
+}
+
+// skipLocked is forUpdate for rows that no other transaction has locked.
+func (q querier) skipLocked() string {
+	if q.postgres {
+		return " FOR UPDATE SKIP LOCKED"
+	}
+	return ""
 }
 
 // anyOf is a list of at least one text for IN, with its arguments.
@@ -91,9 +108,8 @@ func (q querier) each(ctx context.Context, f func(scan func(...any) error) error
 // tx is a transaction.
 type tx struct {
 	querier
-	*sql.Tx
-	jobs riverdriver.Executor // River's jobs, in the same transaction
-	now  time.Time
+	now      time.Time
+	allEnded bool // it ended the last part of a run
 }
 
 // reader reads outside of a transaction.
@@ -119,10 +135,20 @@ func (l *Ledger) once(ctx context.Context, f func(*tx) error) error {
 		return err
 	}
 	defer began.Rollback()
-	if err := f(&tx{querier{began, l.postgres}, began, l.driver.UnwrapExecutor(began), l.now()}); err != nil {
+	one := &tx{querier: querier{began, l.postgres}, now: l.now()}
+	if err := f(one); err != nil {
 		return err
 	}
-	return began.Commit()
+	if err := began.Commit(); err != nil {
+		return err
+	}
+	if one.allEnded {
+		select {
+		case l.allEnded <- struct{}{}:
+		default: // it is rung for already
+		}
+	}
+	return nil
 }
 
 // isConflict says whether PostgreSQL ended a transaction because of another one: serialization_failure, deadlock_detected.
@@ -144,7 +170,30 @@ func named(what string, err error) error {
 			return err
 		}
 	}
-	return fmt.Errorf("the fleet's database: %s: %w", what, store.AsNoSpace(err))
+	err = fmt.Errorf("the fleet's database: %s: %w", what, store.AsNoSpace(err))
+	if isAway(err) {
+		return &lab.AwayError{What: "the fleet's database", Err: err}
+	}
+	return err
+}
+
+// isAway says whether PostgreSQL cannot be reached, starts, stops or has no room for connections. A wrong password or a
+// database that does not exist is for a person to put right.
+func isAway(err error) bool {
+	var answer *pgconn.PgError
+	var connect *pgconn.ConnectError
+	var network net.Error
+	switch {
+	case errors.Is(err, context.Canceled), errors.Is(err, sql.ErrConnDone):
+		return false
+	case errors.As(err, &answer): // connection exceptions, too many connections, operator intervention
+		return strings.HasPrefix(answer.Code, "08") || answer.Code == "53300" || strings.HasPrefix(answer.Code, "57P")
+	case errors.As(err, &connect):
+		return true
+	case errors.As(err, &network):
+		return !errors.Is(err, context.DeadlineExceeded) // the caller's
+	}
+	return errors.Is(err, driver.ErrBadConn) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || pgconn.SafeToRetry(err)
 }
 
 // errInvalid marks errors about what a caller passed in.

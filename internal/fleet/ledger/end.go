@@ -6,9 +6,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/riverqueue/river/riverdriver"
-	"github.com/riverqueue/river/rivertype"
-
 	"eidetic/internal/fleet"
 	"eidetic/internal/keep/store"
 )
@@ -41,10 +38,8 @@ func (tx *tx) giveBack(ctx context.Context, p held, a attempt, state, why string
 	if err := tx.openQueue(ctx, p.queue, p.need, p.bars); err != nil {
 		return err
 	}
-	if _, err := tx.exec(ctx, `UPDATE fleet_parts SET state = 'queued' WHERE id = ?`, p.id); err != nil {
-		return err
-	}
-	return tx.setJob(ctx, &riverdriver.JobUpdateFullParams{ID: p.job, StateDoUpdate: true, State: rivertype.JobStateAvailable})
+	_, err := tx.exec(ctx, `UPDATE fleet_parts SET state = 'queued' WHERE id = ?`, p.id)
+	return err
 }
 
 // endWith ends a part that no box ends, with what the best of its attempts handed in.
@@ -108,7 +103,7 @@ func (l *Ledger) End(ctx context.Context, lease Lease, o fleet.Outcome) error {
 	})
 }
 
-// end writes the outcome of a part, and after the last part asks for the run to be assembled.
+// end writes the outcome of a part; after the last one the run waits for its assembly.
 func (tx *tx) end(ctx context.Context, p held, o fleet.Outcome) error {
 	// The files are kept with the attempt.
 	kept := o
@@ -116,20 +111,11 @@ func (tx *tx) end(ctx context.Context, p held, o fleet.Outcome) error {
 	if _, err := tx.exec(ctx, `UPDATE fleet_parts SET state = ?, outcome = ?, ended = ? WHERE id = ?`, o.State, text(kept), at(tx.now), p.id); err != nil {
 		return err
 	}
-	if err := tx.setJob(ctx, &riverdriver.JobUpdateFullParams{
-		ID: p.job, StateDoUpdate: true, State: rivertype.JobStateCompleted, FinalizedAtDoUpdate: true, FinalizedAt: &tx.now,
-	}); err != nil {
-		return err
-	}
 	var open int
-	if err := tx.row(ctx, `UPDATE fleet_runs SET open = open - 1 WHERE id = ? RETURNING open`, p.run).Scan(&open); err != nil {
+	if err := tx.row(ctx, `UPDATE fleet_runs SET open = open - 1, state = CASE open WHEN 1 THEN 'assembling' ELSE state END
+		WHERE id = ? RETURNING open`, p.run).Scan(&open); err != nil {
 		return err
 	}
-	if open > 0 {
-		return nil
-	}
-	if _, err := tx.exec(ctx, `UPDATE fleet_runs SET state = ? WHERE id = ?`, stateAssembling, p.run); err != nil {
-		return err
-	}
-	return tx.askAssembly(ctx, p.run)
+	tx.allEnded = tx.allEnded || open == 0
+	return nil
 }

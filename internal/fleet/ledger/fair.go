@@ -3,18 +3,11 @@ package ledger
 import (
 	"context"
 	"fmt"
-	"time"
 )
 
-// River orders the jobs of a queue by priority and then by scheduled_at. Start-time fair queueing (Goyal, Vin, Cheng:
-// "Start-time Fair Queueing", SIGCOMM 1996) is written into the latter: a part's tag is the virtual time at which it would
-// start if all series had equal shares, counted in trials; scheduled_at is the tag in milliseconds after epoch, which
-// always has passed. A part is never passed over because of another one's tag for longer than the others' shares last.
-
-// epoch is when virtual time begins: twenty years of milliseconds are room for 6e11 trials.
-func epoch() time.Time { return time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC) }
-
-func scheduledAt(tag int64) time.Time { return epoch().Add(time.Duration(tag) * time.Millisecond) }
+// The parts of a queue are given by priority and then by their tags, which are those of start-time fair queueing (Goyal, Vin,
+// Cheng: "Start-time Fair Queueing", SIGCOMM 1996): the virtual time at which a part would start if all series had equal
+// shares, counted in trials. A part is never passed over because of another one's tag for longer than the others' shares last.
 
 // tag places a part of a series behind the parts of the same series, and beside those of other series that wait. The
 // caller holds the row 'adding'.

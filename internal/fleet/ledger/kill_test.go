@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -80,7 +81,7 @@ func churn(ctx context.Context, l *Ledger, box Box, name string, tell func(what,
 	errs := make(chan error, 4)
 	wait.Go(func() {
 		for n := 0; ctx.Err() == nil; n++ {
-			id, err := l.AddRun(ctx, run(fmt.Sprintf("%s-%d", name, n), name, fleet.Need{}, fleet.Need{}))
+			id, err := l.AddRuns(ctx, run(fmt.Sprintf("%s-%d", name, n), name, fleet.Need{}, fleet.Need{}))
 			if err != nil {
 				errs <- err
 				return
@@ -141,14 +142,46 @@ func finish(t *testing.T, b *bench) {
 		}
 		b.mustEnd(t, l)
 	}
-	var runs, open, jobs int
-	if err := b.reader().row(t.Context(), `SELECT count(*), coalesce(sum(CASE WHEN state <> 'assembling' OR open <> 0 THEN 1 ELSE 0 END), 0),
-		(SELECT count(*) FROM river_job WHERE kind = 'assemble') FROM fleet_runs`).Scan(&runs, &open, &jobs); err != nil {
+	var runs int
+	if err := b.reader().row(t.Context(), `SELECT count(*) FROM fleet_runs`).Scan(&runs); err != nil {
 		t.Fatal(err)
 	}
-	if runs == 0 || open > 0 || jobs != runs {
-		t.Errorf("of %d runs %d did not end, and %d are to be assembled; want all to end once", runs, open, jobs)
+	if all := assembled(t, b.Ledger); runs == 0 || len(all) != runs {
+		t.Errorf("%d of %d runs were assembled; want all", len(all), runs)
 	}
+}
+
+// assembled assembles what waits for it, and checks that each run is assembled once and has its place in the order of ends.
+func assembled(t testing.TB, l *Ledger) []Run {
+	t.Helper()
+	var times []string
+	l.assemble = func(_ context.Context, r Run) (Assembled, error) {
+		times = append(times, r.ID)
+		return Assembled{State: store.StateDone}, nil
+	}
+	for found := true; found; {
+		var err error
+		if found, err = l.assembleNext(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var all []Run
+	for seq := int64(0); ; {
+		more, last, err := l.EndedSince(t.Context(), seq)
+		if err != nil || last != seq+int64(len(more)) {
+			t.Fatalf("EndedSince(%d) = %d runs, %d, %v; want places without a gap", seq, len(more), last, err)
+		}
+		if len(more) == 0 {
+			break
+		}
+		all, seq = append(all, more...), last
+	}
+	want(t, "runs in the order in which they were assembled", ids(all), times)
+	slices.Sort(times)
+	if len(slices.Compact(times)) != len(all) {
+		t.Errorf("%d runs were assembled %d times; want each once", len(times), len(all))
+	}
+	return all
 }
 
 // TestFleetKilledPostgres kills the server (SIGKILL of its first process) while two heads work with it, and starts it again: what

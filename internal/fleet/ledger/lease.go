@@ -10,9 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/riverqueue/river/riverdriver"
-	"github.com/riverqueue/river/rivertype"
-
 	"eidetic/internal/fleet"
 	"eidetic/internal/keep/store"
 )
@@ -40,7 +37,6 @@ const (
 // held is a part that nobody else changes before the transaction ends.
 type held struct {
 	id, run, queue, need, bars, state string
-	job, tag                          int64
 	attempt                           int
 	cancel                            bool
 }
@@ -52,41 +48,28 @@ type attempt struct {
 	state       string
 }
 
-const heldColumns = `SELECT p.id, p.run, p.queue, p.need, p.bars, p.state, p.job, p.tag, p.attempt, r.cancel FROM fleet_parts p JOIN fleet_runs r ON r.id = p.run`
+const heldColumns = `SELECT p.id, p.run, p.queue, p.need, p.bars, p.state, p.attempt, r.cancel FROM fleet_parts p JOIN fleet_runs r ON r.id = p.run`
 
 func scanHeld(scan func(...any) error) (p held, err error) {
 	var cancel int64
-	err = scan(&p.id, &p.run, &p.queue, &p.need, &p.bars, &p.state, &p.job, &p.tag, &p.attempt, &cancel)
+	err = scan(&p.id, &p.run, &p.queue, &p.need, &p.bars, &p.state, &p.attempt, &cancel)
 	p.cancel = cancel != 0
 	return p, err
 }
 
-// hold keeps a part from others. All transactions lock a box first, then jobs in their order, then runs.
+// hold keeps a part from others. All transactions lock a box first, then parts in their order, then runs.
 func (tx *tx) hold(ctx context.Context, part string) (held, error) {
-	var job int64
-	if err := tx.row(ctx, `SELECT job FROM fleet_parts WHERE id = ?`, part).Scan(&job); err != nil {
+	if err := tx.lock(ctx, `SELECT id FROM fleet_parts WHERE id = ?`, part).Scan(&part); err != nil {
 		return held{}, found(err, store.ErrNotFound)
 	}
-	if err := tx.holdJob(ctx, job); err != nil {
-		return held{}, err
-	}
-	p, err := scanHeld(tx.row(ctx, heldColumns+` WHERE p.id = ?`, part).Scan)
-	return p, found(err, store.ErrNotFound)
+	return scanHeld(tx.row(ctx, heldColumns+` WHERE p.id = ?`, part).Scan) // as it is behind the lock
 }
 
 // holdParts holds all parts of a run.
 func (tx *tx) holdParts(ctx context.Context, run string) (all []held, err error) {
-	var jobs []int64
-	if err := tx.each(ctx, func(scan func(...any) error) error {
-		jobs = append(jobs, 0)
-		return scan(&jobs[len(jobs)-1])
-	}, `SELECT job FROM fleet_parts WHERE run = ? ORDER BY job`, run); err != nil {
+	if err := tx.each(ctx, func(func(...any) error) error { return nil },
+		`SELECT id FROM fleet_parts WHERE run = ? ORDER BY n`+tx.forUpdate(), run); err != nil {
 		return nil, err
-	}
-	for _, job := range jobs {
-		if err := tx.holdJob(ctx, job); err != nil {
-			return nil, err
-		}
 	}
 	err = tx.each(ctx, func(scan func(...any) error) error {
 		p, err := scanHeld(scan)
@@ -94,11 +77,6 @@ func (tx *tx) holdParts(ctx context.Context, run string) (all []held, err error)
 		return err
 	}, heldColumns+` WHERE p.run = ? ORDER BY p.idx`, run)
 	return all, err
-}
-
-// holdJob locks the row of a job. River removes jobs a day after their end; then there is nothing to lock, and nothing changes.
-func (tx *tx) holdJob(ctx context.Context, job int64) error {
-	return found(tx.lock(ctx, `SELECT id FROM river_job WHERE id = ?`, job).Scan(&job), nil)
 }
 
 func (tx *tx) attempt(ctx context.Context, where string, args ...any) (a attempt, nonce string, err error) {
@@ -144,22 +122,9 @@ func (l *Ledger) keep(ctx context.Context, tx *tx, p held, a attempt) error {
 			return err
 		}
 	}
-	if _, err := tx.exec(ctx, `UPDATE fleet_attempts SET state = 'live', ended = 0, why = '', until = ? WHERE part = ? AND attempt = ?`,
-		at(tx.now.Add(l.lease)), p.id, a.attempt); err != nil {
-		return err
-	}
-	// River's rescuer looks at attempted_at.
-	return tx.setJob(ctx, &riverdriver.JobUpdateFullParams{
-		ID: p.job, StateDoUpdate: true, State: rivertype.JobStateRunning, AttemptedAtDoUpdate: true, AttemptedAt: &tx.now,
-	})
-}
-
-// setJob changes a job that is held.
-func (tx *tx) setJob(ctx context.Context, change *riverdriver.JobUpdateFullParams) error {
-	if _, err := tx.jobs.JobUpdateFull(ctx, change); err != nil && !errors.Is(err, rivertype.ErrNotFound) {
-		return err
-	}
-	return nil
+	_, err := tx.exec(ctx, `UPDATE fleet_attempts SET state = 'live', ended = 0, why = '', until = ? WHERE part = ? AND attempt = ?`,
+		at(tx.now.Add(l.lease)), p.id, a.attempt)
+	return err
 }
 
 // Renew makes a lease last from now, and keeps how far the box is. It returns ErrLost if the token is not the newest of
@@ -245,9 +210,6 @@ func (tx *tx) barred(ctx context.Context, p held, b bar) (held, error) {
 	p.bars = text(slices.Compact(bars))
 	digest := sha256.Sum256([]byte(p.bars))
 	p.queue = need.Key() + "-not-" + hex.EncodeToString(digest[:10])
-	if _, err := tx.exec(ctx, `UPDATE fleet_parts SET bars = ?, queue = ? WHERE id = ?`, p.bars, p.queue, p.id); err != nil {
-		return p, err
-	}
-	_, err := tx.exec(ctx, `UPDATE river_job SET queue = ? WHERE id = ?`, p.queue, p.job)
+	_, err := tx.exec(ctx, `UPDATE fleet_parts SET bars = ?, queue = ? WHERE id = ?`, p.bars, p.queue, p.id)
 	return p, err
 }

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -12,9 +13,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
-	"github.com/riverqueue/river/riverdriver"
-	"github.com/riverqueue/river/riverdriver/riverdatabasesql"
-	"github.com/riverqueue/river/riverdriver/riversqlite"
 
 	"eidetic/internal/fleet"
 	"eidetic/internal/keep/store"
@@ -60,18 +58,22 @@ type Ledger struct {
 	write    *sql.DB // one connection on SQLite, which has one writer
 	read     *sql.DB
 	postgres bool
-	driver   riverdriver.Driver[*sql.Tx]
 	lease    time.Duration
 	now      func() time.Time
 	log      *slog.Logger
 	assemble func(ctx context.Context, run Run) (Assembled, error)
+	allEnded chan struct{} // capacity 1: a run may wait for its assembly
 	needs    needCache
+	counted  struct { // see room
+		mu         sync.Mutex
+		n, waiting int64
+	}
 }
 
 // Open opens the database and brings it to the newest version. Leases that nobody could renew because no head
-// was there last anew from now.
+// was there last anew from now. Like all calls, it returns a [lab.AwayError] while PostgreSQL is away.
 func Open(ctx context.Context, c Config) (*Ledger, error) {
-	l := &Ledger{lease: c.Lease, now: c.Now, log: c.Log, assemble: c.Assemble}
+	l := &Ledger{lease: c.Lease, now: c.Now, log: c.Log, assemble: c.Assemble, allEnded: make(chan struct{}, 1)}
 	if l.lease <= 0 {
 		l.lease = defaultLease
 	}
@@ -100,11 +102,12 @@ func (l *Ledger) open(ctx context.Context, database string) error {
 		if err != nil {
 			return fmt.Errorf("the address of the fleet's database: %w", err)
 		}
+		config.ConnectTimeout = cmp.Or(config.ConnectTimeout, connectTimeout)
 		db := stdlib.OpenDB(*config)
 		db.SetMaxOpenConns(postgresConnections)
 		db.SetMaxIdleConns(postgresConnections)
 		db.SetConnMaxIdleTime(time.Minute)
-		l.write, l.read, l.postgres, l.driver = db, db, true, riverdatabasesql.New(db)
+		l.write, l.read, l.postgres = db, db, true
 		return nil
 	}
 	// The versions of our tables are in a table, because PostgreSQL has no user_version.
@@ -119,12 +122,13 @@ func (l *Ledger) open(ctx context.Context, database string) error {
 		return fmt.Errorf("the fleet's database: %w", err)
 	}
 	read.SetMaxOpenConns(sqliteReaders)
-	l.write, l.read, l.driver = db, read, riversqlite.New(db)
+	l.write, l.read = db, read
 	return nil
 }
 
 // Bounds on the connections of one head.
 const (
+	connectTimeout      = 10 * time.Second // if the address says none
 	postgresConnections = 16
 	sqliteReaders       = 4
 )

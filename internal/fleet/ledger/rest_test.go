@@ -13,6 +13,7 @@ import (
 
 	"eidetic/internal/fleet"
 	"eidetic/internal/keep/store"
+	"eidetic/internal/lab"
 	"eidetic/internal/rigs/testlab"
 )
 
@@ -112,15 +113,15 @@ func tryAdding(t *testing.T, b *bench) {
 	r.Once = store.Once{Key: "k", Request: "d"}
 	b.add(t, r)
 	r.ID = "r2"
-	if id, err := b.AddRun(t.Context(), r); err != nil || id != "r1" {
-		t.Errorf("AddRun(a known key) = %q, %v; want r1", id, err)
+	if id, err := b.AddRuns(t.Context(), r); err != nil || id != "r1" {
+		t.Errorf("AddRuns(a known key) = %q, %v; want r1", id, err)
 	}
 	r.Once.Request = "e"
-	_, err := b.AddRun(t.Context(), r)
-	wantErr(t, "AddRun(a key of another request)", err, store.ErrKeyUsed)
+	_, err := b.AddRuns(t.Context(), r)
+	wantErr(t, "AddRuns(a key of another request)", err, store.ErrKeyUsed)
 	r.ID, r.Once = "r1", store.Once{}
-	_, err = b.AddRun(t.Context(), r)
-	wantErr(t, "AddRun(a known name)", err, store.ErrExists)
+	_, err = b.AddRuns(t.Context(), r)
+	wantErr(t, "AddRuns(a known name)", err, store.ErrExists)
 	b.clock.move(keysKept + 1)
 	r.ID, r.Once = "r3", store.Once{Key: "k", Request: "e"}
 	b.add(t, r)
@@ -133,13 +134,59 @@ func tryAdding(t *testing.T, b *bench) {
 	} {
 		r := run("r9", "")
 		bad(&r)
-		_, err := b.AddRun(t.Context(), r)
-		wantErr(t, "AddRun("+what+")", err, errInvalid)
+		_, err := b.AddRuns(t.Context(), r)
+		wantErr(t, "AddRuns("+what+")", err, errInvalid)
+	}
+	// Several are added all or none, under the key of the first.
+	several := []NewRun{run("s1", ""), run("s2", "", fleet.Need{}, fleet.Need{}), run("r1", "")}
+	several[0].Once = store.Once{Key: "several", Request: "d"}
+	_, err = b.AddRuns(t.Context(), several...)
+	wantErr(t, "AddRuns(the last has a known name)", err, store.ErrExists)
+	several[2].ID = "../r"
+	_, err = b.AddRuns(t.Context(), several...)
+	wantErr(t, "AddRuns(the last has a bad name)", err, errInvalid)
+	_, err = b.Run(t.Context(), "s1")
+	wantErr(t, "Run(of several that were refused)", err, store.ErrNotFound)
+	several[2].ID = "s3"
+	for range 2 {
+		if id, err := b.AddRuns(t.Context(), several...); err != nil || id != "s1" {
+			t.Errorf("AddRuns(several) = %q, %v; want s1, nil", id, err)
+		}
 	}
 	wantErr(t, "RemoveRun(waiting)", b.RemoveRun(t.Context(), "r1"), store.ErrHeld)
-	if !errors.Is(fullError{}, store.ErrFull) || !strings.Contains(fullError{}.Error(), "50000") {
-		t.Errorf("the error of a full queue is %v; want it to be store.ErrFull and to say 50000", fullError{})
+	// A queue that others have filled is full, until runs begin.
+	other := openLedger(t, b.database, b.clock)
+	if _, err := other.AddRuns(t.Context(), run("o1", "")); err != nil { // it has counted the queue
+		t.Fatal(err)
 	}
+	for _, statement := range []string{
+		`INSERT INTO fleet_runs (id, plan, series, priority, reference, state, created, open)
+			WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < 49993) SELECT 'full-' || i, '{}', '', 2, '', 'queued', 0, 1 FROM c`,
+		`UPDATE fleet_state SET n = n + 49993 WHERE name = 'adding'`,
+	} {
+		if _, err := b.reader().exec(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want(t, "runs that wait", waitingRuns(t, b.Ledger), MaxWaiting-1)
+	_, err = b.AddRuns(t.Context(), run("f1", ""), run("f2", ""))
+	wantErr(t, "AddRuns(one more than there is room)", err, store.ErrFull)
+	b.add(t, run("f1", ""))
+	_, err = other.AddRuns(t.Context(), run("f2", ""))
+	if !errors.Is(err, store.ErrFull) || !strings.Contains(err.Error(), "50000") {
+		t.Errorf("AddRuns(a full queue) = %v; want store.ErrFull and 50000", err)
+	}
+	wantErr(t, "CancelRun()", b.CancelRun(t.Context(), "f1"), nil)
+	b.add(t, run("f2", ""))
+}
+
+// waitingRuns counts the runs that wait.
+func waitingRuns(t testing.TB, l *Ledger) (n int) {
+	t.Helper()
+	if err := l.reader().row(t.Context(), `SELECT count(*) FROM fleet_runs WHERE state = 'queued'`).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
 }
 
 func ids(all []Run) (names []string) {
@@ -287,8 +334,8 @@ func tryAssemblingFails(t *testing.T, b *bench) {
 	b.add(t, run("r1", ""))
 	_, l := b.claim(t, one, "1")
 	b.mustEnd(t, l)
-	// As after four tries, between which River waits for minutes.
-	if _, err := b.reader().exec(t.Context(), `UPDATE river_job SET attempt = ? WHERE kind = 'assemble'`, assembleTries-1); err != nil {
+	// As after four tries, between which minutes pass.
+	if _, err := b.reader().exec(t.Context(), `UPDATE fleet_runs SET tries = ?`, assembleTries-1); err != nil {
 		t.Fatal(err)
 	}
 	failing := b.withAssembly(t, func(context.Context, Run) (Assembled, error) { return Assembled{}, errors.New("no disk") })
@@ -296,6 +343,60 @@ func tryAssemblingFails(t *testing.T, b *bench) {
 	r := ended(t, failing, 1)[0]
 	if r.State != store.StateFailed || !strings.Contains(r.Error, "no disk") {
 		t.Errorf("the run ended as %s, %q; want failed, with the reason", r.State, r.Error)
+	}
+}
+
+// A try to assemble a run that fails, panics, has no store or is cut off by the head's stop is made again after a while, and one of a head that
+// vanished by another head. What the first of them comes back with is too late.
+func tryAssemblingAgain(t *testing.T, b *bench) {
+	one := b.join(t, "one", offer("a"))
+	b.add(t, run("r1", ""))
+	_, l := b.claim(t, one, "1")
+	b.mustEnd(t, l)
+	other := openLedger(t, b.database, b.clock)
+	tries := 0
+	next := func(ctx context.Context, l *Ledger, want bool, f func() (Assembled, error)) {
+		t.Helper()
+		before := tries
+		l.assemble = func(context.Context, Run) (Assembled, error) { tries++; return f() }
+		if found, err := l.assembleNext(ctx); err != nil || found != want || tries-before > 1 || want != (tries > before) {
+			t.Errorf("assembleNext() = %v, %v after %d tries; want %v", found, err, tries-before, want)
+		}
+	}
+	done := func() (Assembled, error) {
+		return Assembled{State: store.StateDone, Files: []fleet.File{file("run.json")}}, nil
+	}
+	fails := func() (Assembled, error) { return Assembled{}, errors.New("no disk") }
+	next(t.Context(), b.Ledger, true, fails)
+	next(t.Context(), other, false, done) // not yet
+	for range assembleTries {             // which do not count
+		b.clock.move(time.Minute)
+		b.assemble = func(context.Context, Run) (Assembled, error) { return Assembled{}, &lab.AwayError{What: "the store"} }
+		var away *lab.AwayError
+		if found, err := b.assembleNext(t.Context()); !found || !errors.As(err, &away) {
+			t.Errorf("assembleNext() while the store is away = %v, %v; want a run, and that it is away", found, err)
+		}
+	}
+	b.clock.move(time.Minute)
+	next(t.Context(), other, true, func() (Assembled, error) { panic("hostile") })
+	b.clock.move(time.Minute)
+	stopped, stop := context.WithCancel(t.Context())
+	next(stopped, b.Ledger, true, func() (Assembled, error) { stop(); return Assembled{}, stopped.Err() })
+	next(t.Context(), b.Ledger, true, func() (Assembled, error) {
+		next(t.Context(), other, false, done) // while the first lives
+		b.clock.move(lease + 1)
+		late := tries
+		other.assemble = func(context.Context, Run) (Assembled, error) {
+			return Assembled{State: store.StateDone, Error: "the second head's"}, nil
+		}
+		if found, err := other.assembleNext(t.Context()); err != nil || !found || tries != late {
+			t.Errorf("assembleNext() of the other head = %v, %v; want a run", found, err)
+		}
+		return done()
+	})
+	all, _, err := b.EndedSince(t.Context(), 0)
+	if err != nil || len(all) != 1 || all[0].Error != "the second head's" {
+		t.Errorf("EndedSince() = %+v, %v; want one end, of the second head", all, err)
 	}
 }
 

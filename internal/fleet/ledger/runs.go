@@ -7,11 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
-
-	"github.com/riverqueue/river/riverdriver"
-	"github.com/riverqueue/river/rivertype"
 
 	"eidetic/internal/fleet"
 	"eidetic/internal/keep/store"
@@ -102,8 +98,8 @@ func (fullError) Error() string {
 
 func (fullError) Is(target error) bool { return target == store.ErrFull }
 
-// riverPriority is 1 for reference runs and 2 to 4 for the others.
-func (r NewRun) riverPriority() int {
+// rank is 1 for reference runs and 2 to 4 for the others.
+func (r NewRun) rank() int {
 	if r.Reference != "" {
 		return 1
 	}
@@ -131,49 +127,71 @@ func partID(run string, n, of int) string {
 	return fmt.Sprintf("%s.%02d", run, n+1)
 }
 
-// AddRun puts a run into the queue. Its errors are store.ErrExists, store.ErrFull and store.ErrKeyUsed. A run with a known
-// key is not added again: AddRun returns the identifier of the first.
-func (l *Ledger) AddRun(ctx context.Context, r NewRun) (id string, err error) {
-	if err := r.check(); err != nil {
-		return "", err
+// AddRuns puts one or more runs into the queue, all or none. Its errors are store.ErrExists, store.ErrFull and store.ErrKeyUsed. If the key
+// of the first run is known, none is added again: AddRuns returns the identifier that the first had then.
+func (l *Ledger) AddRuns(ctx context.Context, all ...NewRun) (id string, err error) {
+	for _, r := range all {
+		if err := r.check(); err != nil {
+			return "", err
+		}
 	}
-	plan := text(r.Plan)
-	if len(plan) > maxPlanText {
-		return "", fmt.Errorf("%w: the plan has more than %d bytes", errInvalid, maxPlanText)
-	}
-	err = l.update(ctx, "add a run", func(tx *tx) error {
-		id = r.ID
+	err = l.update(ctx, "add runs", func(tx *tx) error {
 		// Runs are added one after the other: their places in the queue depend on each other.
-		var n int
+		var n int64
 		if err := tx.lock(ctx, `SELECT n FROM fleet_state WHERE name = 'adding'`).Scan(&n); err != nil {
 			return err
 		}
-		if r.Once.Key != "" {
-			if known, err := tx.known(ctx, r.Once); !errors.Is(err, store.ErrNotFound) {
-				id = known
+		if once := all[0].Once; once.Key != "" {
+			if id, err = tx.known(ctx, once); !errors.Is(err, store.ErrNotFound) {
 				return err
 			}
 		}
-		if err := tx.room(ctx, r.ID); err != nil {
+		if err := l.room(ctx, tx, n, len(all)); err != nil {
 			return err
 		}
-		if r.Once.Key != "" {
-			if _, err := tx.exec(ctx, `INSERT INTO fleet_keys (key, request, run, made) VALUES (?, ?, ?, ?)`,
-				r.Once.Key, r.Once.Request, r.ID, at(tx.now)); err != nil {
+		for _, r := range all {
+			if err := tx.addRun(ctx, r, &n); err != nil {
 				return err
 			}
 		}
-		if _, err := tx.exec(ctx, `INSERT INTO fleet_runs (id, plan, series, priority, reference, state, created, open)
-			VALUES (?, ?, ?, ?, ?, 'queued', ?, ?)`,
-			r.ID, plan, r.Series, r.riverPriority(), r.Reference, at(tx.now), len(r.Parts)); err != nil {
-			return err
-		}
-		return tx.addParts(ctx, r)
+		id = all[0].ID
+		_, err := tx.exec(ctx, `UPDATE fleet_state SET n = ? WHERE name = 'adding'`, n)
+		return err
 	})
 	if err != nil {
 		return "", err
 	}
 	return id, nil
+}
+
+// addRun adds a run. n counts the parts that were ever added.
+func (tx *tx) addRun(ctx context.Context, r NewRun, n *int64) error {
+	if r.Once.Key != "" {
+		if _, err := tx.exec(ctx, `INSERT INTO fleet_keys (key, request, run, made) VALUES (?, ?, ?, ?)`,
+			r.Once.Key, r.Once.Request, r.ID, at(tx.now)); err != nil {
+			return err
+		}
+	}
+	plan := text(r.Plan)
+	if len(plan) > maxPlanText {
+		return fmt.Errorf("%w: the plan has more than %d bytes", errInvalid, maxPlanText)
+	}
+	rows, err := tx.exec(ctx, `INSERT INTO fleet_runs (id, plan, series, priority, reference, state, created, open)
+		VALUES (?, ?, ?, ?, ?, 'queued', ?, ?) ON CONFLICT (id) DO NOTHING`,
+		r.ID, plan, r.Series, r.rank(), r.Reference, at(tx.now), len(r.Parts))
+	if err != nil {
+		return err
+	}
+	if rows == 0 {
+		return store.ErrExists
+	}
+	for i, p := range r.Parts {
+		*n++
+		if err := tx.addPart(ctx, r, i, p, *n); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (tx *tx) known(ctx context.Context, o store.Once) (id string, err error) {
@@ -190,55 +208,39 @@ func (tx *tx) known(ctx context.Context, o store.Once) (id string, err error) {
 	return id, err
 }
 
-// room returns an error if a run of this name exists or too many wait.
-func (tx *tx) room(ctx context.Context, id string) error {
-	var same, waiting int
-	if err := tx.row(ctx, `SELECT (SELECT count(*) FROM fleet_runs WHERE id = ?), (SELECT count(*) FROM fleet_runs WHERE state = 'queued')`, id).
-		Scan(&same, &waiting); err != nil {
+// room returns an error if too many runs would wait. n counts the parts that were ever added.
+func (l *Ledger) room(ctx context.Context, tx *tx, n int64, more int) error {
+	l.counted.mu.Lock()
+	defer l.counted.mu.Unlock()
+	// What waited then and what any head has added since are at least what waits: a long queue is seldom counted.
+	if l.counted.n > 0 && l.counted.waiting+n-l.counted.n+int64(more) <= MaxWaiting {
+		return nil
+	}
+	var waiting int64
+	if err := tx.row(ctx, `SELECT count(*) FROM fleet_runs WHERE state = 'queued'`).Scan(&waiting); err != nil {
 		return err
 	}
-	if same > 0 {
-		return store.ErrExists
-	}
-	if waiting >= MaxWaiting {
+	l.counted.n, l.counted.waiting = n, waiting
+	if waiting+int64(more) > MaxWaiting {
 		return fullError{}
 	}
 	return nil
 }
 
-// addParts inserts the parts of a run and their jobs, in the order of their needs' names: two heads that add runs take
-// the same locks in the same order.
-func (tx *tx) addParts(ctx context.Context, r NewRun) error {
-	order := make([]int, len(r.Parts))
-	for i := range order {
-		order[i] = i
+// addPart adds part i of a run, the nth of all.
+func (tx *tx) addPart(ctx context.Context, r NewRun, i int, p NewPart, n int64) error {
+	queue, need := p.Need.Key(), text(p.Need)
+	if err := tx.openQueue(ctx, queue, need, `[]`); err != nil {
+		return err
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return strings.Compare(r.Parts[a].Need.Key(), r.Parts[b].Need.Key()) })
-	for _, i := range order {
-		p, id, priority := r.Parts[i], partID(r.ID, i, len(r.Parts)), r.riverPriority()
-		queue, need := p.Need.Key(), text(p.Need)
-		if err := tx.openQueue(ctx, queue, need, `[]`); err != nil {
-			return err
-		}
-		tag, err := tx.tag(ctx, r.Series, queue, priority, min(max(p.Plan.Total(), 1), costliest))
-		if err != nil {
-			return err
-		}
-		scheduled := scheduledAt(tag)
-		jobs, err := tx.jobs.JobInsertFastMany(ctx, &riverdriver.JobInsertFastManyParams{Jobs: []*riverdriver.JobInsertFastParams{{
-			Args: partArgs{id}, EncodedArgs: []byte(text(partArgs{id})), Kind: partArgs{}.Kind(), MaxAttempts: maxAttempts, Priority: priority,
-			Queue: queue, ScheduledAt: &scheduled, CreatedAt: &tx.now, State: rivertype.JobStateAvailable, Tags: []string{},
-		}}})
-		if err != nil {
-			return err
-		}
-		if _, err := tx.exec(ctx, `INSERT INTO fleet_parts (id, run, idx, plan, archives, need, queue, state, priority, tag, job)
-			VALUES (?, ?, ?, ?, ?, ?, ?, 'queued', ?, ?, ?)`,
-			id, r.ID, i, text(p.Plan), text(p.Archives), need, queue, priority, tag, jobs[0].Job.ID); err != nil {
-			return err
-		}
+	tag, err := tx.tag(ctx, r.Series, queue, r.rank(), min(max(p.Plan.Total(), 1), costliest))
+	if err != nil {
+		return err
 	}
-	return nil
+	_, err = tx.exec(ctx, `INSERT INTO fleet_parts (id, run, idx, plan, archives, need, queue, state, priority, tag, n)
+		VALUES (?, ?, ?, ?, ?, ?, ?, 'queued', ?, ?, ?)`,
+		partID(r.ID, i, len(r.Parts)), r.ID, i, text(p.Plan), text(p.Archives), need, queue, r.rank(), tag, n)
+	return err
 }
 
 // openQueue says that parts wait in a queue, and keeps the sweep from closing it before the transaction ends.

@@ -2,15 +2,12 @@ package ledger
 
 import (
 	"context"
-	"database/sql/driver"
 	"fmt"
-
-	"github.com/riverqueue/river/rivermigrate"
 )
 
-// steps lead our own tables to the newest version: steps[i] leads from version i to i+1. River's own tables have versions
-// of their own. The text is for SQLite and PostgreSQL alike; times are Unix nanoseconds.
-func steps() []string { return []string{first, second} }
+// steps lead the tables to the newest version: steps[i] leads from version i to i+1. The text is for SQLite and
+// PostgreSQL alike; times are Unix nanoseconds.
+func steps() []string { return []string{first} }
 
 const first = `
 CREATE TABLE fleet_state ( -- what there is one of: counters and times
@@ -71,10 +68,13 @@ CREATE TABLE fleet_runs (
 	cancel    BIGINT NOT NULL DEFAULT 0,
 	open      BIGINT NOT NULL, -- parts that have not ended
 	ends      BIGINT NOT NULL DEFAULT 0, -- place in the order of ends
+	tries     BIGINT NOT NULL DEFAULT 0, -- to assemble it
+	due       BIGINT NOT NULL DEFAULT 0, -- when the next try may begin
 	files     TEXT NOT NULL DEFAULT '[]' -- of the assembled run
 );
 CREATE INDEX fleet_runs_created ON fleet_runs (created, id);
 CREATE INDEX fleet_runs_state ON fleet_runs (state, created, id);
+CREATE INDEX fleet_runs_due ON fleet_runs (due, id) WHERE state = 'assembling';
 CREATE INDEX fleet_runs_series ON fleet_runs (series, state);
 CREATE UNIQUE INDEX fleet_runs_ends ON fleet_runs (ends) WHERE ends > 0;
 CREATE TABLE fleet_parts (
@@ -87,15 +87,15 @@ CREATE TABLE fleet_parts (
 	bars     TEXT NOT NULL DEFAULT '[]',
 	queue    TEXT NOT NULL,
 	state    TEXT NOT NULL,
-	priority BIGINT NOT NULL, -- River's: 1 comes first
+	priority BIGINT NOT NULL, -- 1 comes first
 	tag      BIGINT NOT NULL, -- virtual time at which it starts
-	job      BIGINT NOT NULL, -- River's
+	n        BIGINT NOT NULL, -- place in the order in which parts were added
 	attempt  BIGINT NOT NULL DEFAULT 0,
 	outcome  TEXT NOT NULL DEFAULT '',
 	ended    BIGINT NOT NULL DEFAULT 0
 );
 CREATE UNIQUE INDEX fleet_parts_run ON fleet_parts (run, idx);
-CREATE INDEX fleet_parts_queued ON fleet_parts (queue, priority, tag, job) WHERE state = 'queued';
+CREATE INDEX fleet_parts_queued ON fleet_parts (queue, priority, tag, n) WHERE state = 'queued';
 CREATE INDEX fleet_parts_served ON fleet_parts (priority, tag) WHERE attempt > 0;
 CREATE TABLE fleet_attempts ( -- leases, past and present
 	part     TEXT NOT NULL,
@@ -135,11 +135,7 @@ CREATE TABLE fleet_readings (
 	reading TEXT NOT NULL,
 	PRIMARY KEY (box, device, n)
 );
-`
-
-// second adds what people decide for the whole fleet.
-const second = `
-CREATE TABLE fleet_settings (
+CREATE TABLE fleet_settings ( -- what people decide for the whole fleet
 	name  TEXT PRIMARY KEY,
 	value TEXT NOT NULL -- JSON
 );
@@ -148,28 +144,16 @@ CREATE TABLE fleet_settings (
 // migrateLock is the key of PostgreSQL's advisory lock under which one head migrates.
 const migrateLock int64 = 0x65696465746963
 
-// migrate brings River's tables and then ours to the newest version. River's migrations cannot share a transaction on
-// PostgreSQL, which does not let a transaction use the values that it adds to a type.
+// migrate brings the tables to the newest version.
 func (l *Ledger) migrate(ctx context.Context) error {
-	if l.postgres {
-		one, err := l.write.Conn(ctx)
-		if err != nil {
-			return named("connect", err)
+	return l.update(ctx, "bring the tables to the newest version", func(tx *tx) error {
+		if l.postgres { // one head at a time; the lock ends with the transaction
+			if _, err := tx.exec(ctx, `SELECT pg_advisory_xact_lock(?)`, migrateLock); err != nil {
+				return err
+			}
 		}
-		// The lock ends with the connection.
-		defer func() { _ = one.Raw(func(any) error { return driver.ErrBadConn }) }()
-		if _, err := one.ExecContext(ctx, `SELECT pg_advisory_lock($1)`, migrateLock); err != nil {
-			return named("wait for another head's migration", err)
-		}
-	}
-	river, err := rivermigrate.New(l.driver, &rivermigrate.Config{Logger: l.log})
-	if err != nil {
-		return err
-	}
-	if _, err := river.Migrate(ctx, rivermigrate.DirectionUp, nil); err != nil {
-		return named("bring the queue's tables to the newest version", err)
-	}
-	return l.update(ctx, "bring the tables to the newest version", func(tx *tx) error { return tx.migrate(ctx, steps()) })
+		return tx.migrate(ctx, steps())
+	})
 }
 
 // migrate carries out the steps that the database has not seen.
@@ -185,7 +169,7 @@ func (tx *tx) migrate(ctx context.Context, all []string) error {
 		return fmt.Errorf("its version is %d, and this appliance knows %d: a newer one wrote it; start that one", version, len(all))
 	}
 	for _, step := range all[version:] {
-		if _, err := tx.Tx.ExecContext(ctx, step); err != nil {
+		if _, err := tx.exec(ctx, step); err != nil {
 			return err
 		}
 	}

@@ -103,6 +103,7 @@ func TestFleetLedger(t *testing.T) {
 		{"lists", tryLists},
 		{"assembling", tryAssembling},
 		{"assembling fails", tryAssemblingFails},
+		{"assembling again", tryAssemblingAgain},
 		{"wants", tryWants},
 		{"readings", tryReadings},
 		{"swap", trySwap},
@@ -168,8 +169,8 @@ func run(id, series string, parts ...fleet.Need) NewRun {
 
 func (b *bench) add(t testing.TB, r NewRun) {
 	t.Helper()
-	if _, err := b.AddRun(t.Context(), r); err != nil {
-		t.Fatalf("AddRun(%s) = %v; want nil", r.ID, err)
+	if _, err := b.AddRuns(t.Context(), r); err != nil {
+		t.Fatalf("AddRuns(%s) = %v; want nil", r.ID, err)
 	}
 }
 

@@ -5,9 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"time"
-
-	"github.com/riverqueue/river/riverdriver"
-	"github.com/riverqueue/river/rivertype"
 )
 
 // beats is how often a lease's time is divided by: a head says that it lives, and looks for leases that ran out, so often.
@@ -24,7 +21,6 @@ func (l *Ledger) Sweep(ctx context.Context) error {
 	}
 	return errors.Join(
 		l.giveBackAll(ctx, lapsed, "its lease ran out: the box was not heard of"),
-		l.rescue(ctx),
 		l.closeQueues(ctx),
 		l.update(ctx, "forget series", func(tx *tx) error { return tx.forgetSeries(ctx) }),
 	)
@@ -94,33 +90,6 @@ func (l *Ledger) giveBackAll(ctx context.Context, all []lapse, why string) error
 		}
 	}
 	return nil
-}
-
-// rescue gives back the jobs of heads that died while they assembled a run. A living head touches them.
-func (l *Ledger) rescue(ctx context.Context) error {
-	return l.update(ctx, "rescue assemblies", func(tx *tx) error {
-		horizon := tx.now.Add(-l.lease)
-		stuck, err := tx.jobs.JobGetStuck(ctx, &riverdriver.JobGetStuckParams{Max: mostLapses, StuckHorizon: horizon})
-		if err != nil {
-			return err
-		}
-		change := &riverdriver.JobRescueManyParams{StuckHorizon: horizon}
-		for _, job := range stuck {
-			if job.Kind != (assembleArgs{}).Kind() {
-				continue
-			}
-			change.ID = append(change.ID, job.ID)
-			change.Error = append(change.Error, []byte(text(rivertype.AttemptError{At: tx.now, Attempt: job.Attempt, Error: "the head that assembled the run vanished"})))
-			change.FinalizedAt = append(change.FinalizedAt, nil)
-			change.ScheduledAt = append(change.ScheduledAt, job.ScheduledAt)
-			change.State = append(change.State, string(rivertype.JobStateAvailable))
-		}
-		if len(change.ID) == 0 {
-			return nil
-		}
-		_, err = tx.jobs.JobRescueMany(ctx, change)
-		return err
-	})
 }
 
 // closeQueues forgets the needs for which nothing waits, so that claims look at those alone for which something does.

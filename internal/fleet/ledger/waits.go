@@ -121,8 +121,8 @@ func (l *Ledger) waits(ctx context.Context, silent time.Time, runs []string) (al
 	for _, u := range under {
 		running[bar{u.BoxID, u.Device}] = u.Run
 	}
-	queues := map[string]waiting{}
-	if err := l.firsts(ctx, q, func(c candidate, w waiting) { queues[c.queue] = w }); err != nil {
+	queues, err := l.queues(ctx, q)
+	if err != nil {
 		return nil, err
 	}
 	back, err := q.backs(ctx, first)
@@ -150,9 +150,9 @@ func (l *Ledger) waits(ctx context.Context, silent time.Time, runs []string) (al
 
 // waitingPart is the first part of a run in a queue, and how many there are.
 type waitingPart struct {
-	id, run, queue     string
-	priority, tag, job int64
-	parts              int
+	id, run, queue string
+	place          place
+	parts          int
 }
 
 func (q querier) waitingParts(ctx context.Context, runs []string) (all []waitingPart, err error) {
@@ -162,7 +162,7 @@ func (q querier) waitingParts(ctx context.Context, runs []string) (all []waiting
 	in, args := anyOf(runs)
 	err = q.each(ctx, func(scan func(...any) error) error {
 		var p waitingPart
-		if err := scan(&p.id, &p.run, &p.queue, &p.priority, &p.tag, &p.job); err != nil {
+		if err := scan(&p.id, &p.run, &p.queue, &p.place.priority, &p.place.tag, &p.place.n); err != nil {
 			return err
 		}
 		i := slices.IndexFunc(all, func(o waitingPart) bool { return o.run == p.run && o.queue == p.queue })
@@ -171,8 +171,8 @@ func (q querier) waitingParts(ctx context.Context, runs []string) (all []waiting
 		}
 		all[i].parts++
 		return nil
-	}, `SELECT id, run, queue, priority, tag, job FROM fleet_parts WHERE run IN `+in+` AND state = 'queued'
-		ORDER BY run, priority, tag, job LIMIT ?`, append(args, mostWaits)...)
+	}, `SELECT id, run, queue, priority, tag, n FROM fleet_parts WHERE run IN `+in+` AND state = 'queued'
+		ORDER BY run, priority, tag, n LIMIT ?`, append(args, mostWaits)...)
 	return all, err
 }
 
@@ -191,7 +191,7 @@ func (q querier) before(ctx context.Context, p waitingPart, queues []string) (n 
 	}
 	in, args := anyOf(queues)
 	err = q.row(ctx, `SELECT count(*) FROM (SELECT 1 FROM fleet_parts WHERE queue IN `+in+`
-		AND state = 'queued' AND (priority, tag, job) < (?, ?, ?) LIMIT ?) AS earlier`, append(args, p.priority, p.tag, p.job, MostBefore+1)...).Scan(&n)
+		AND state = 'queued' AND (priority, tag, n) < (?, ?, ?) LIMIT ?) AS earlier`, append(args, p.place.priority, p.place.tag, p.place.n, MostBefore+1)...).Scan(&n)
 	return n, err
 }
 

@@ -209,7 +209,12 @@ func (p *Panel) fail(err error, c echo.Context) {
 	var he *echo.HTTPError
 	var se huma.StatusError
 	var refused *Refusal
+	var away *lab.AwayError
 	switch {
+	case errors.As(err, &away):
+		status, detail = http.StatusServiceUnavailable, away.Error()
+		c.Response().Header().Set("Retry-After", retryAway)
+		p.Log.Warn("panel", "method", c.Request().Method, "path", c.Request().URL.Path, "err", away.Err)
 	case errors.As(err, &refused):
 		status, detail = refused.Status, refused.Error()
 	case errors.As(err, &he):

@@ -216,10 +216,18 @@ func (p *Panel) withWaits(ctx context.Context, run *lab.Run) (*runBody, error) {
 // repeated once the service runs again.
 const stopping = "the appliance is stopping; ask again"
 
+// retryAway is the Retry-After of what is asked of somebody who is away.
+var retryAway = strconv.Itoa(int(lab.AwayFor.Seconds())) // constant
+
 // internalError logs an error that is not the client's, and hides its text from the client.
 func (p *Panel) internalError(err error) error {
 	if errors.Is(err, context.Canceled) {
 		return huma.Error503ServiceUnavailable(stopping)
+	}
+	var away *lab.AwayError
+	if errors.As(err, &away) {
+		p.Log.Warn("panel", "err", away.Err)
+		return huma.ErrorWithHeaders(huma.Error503ServiceUnavailable(away.Error()), http.Header{"Retry-After": {retryAway}})
 	}
 	p.Log.Error("panel", "err", err)
 	if isNoSpace(err) {
