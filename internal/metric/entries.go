@@ -92,6 +92,7 @@ const (
 	CodeSkipped
 	CodeBroken
 	CodeClock
+	count // behind the last
 )
 
 // The sections that define the metrics.
@@ -114,7 +115,7 @@ const (
 )
 
 // entries is the registry. It never changes.
-var entries = [...]Entry{
+var entries = [count]Entry{
 	SpeedIndex: {Name: "speed_index_ms", Unit: "ms", Label: "SpeedIndex",
 		Short: "Mean time to appear, over the whole screen", Says: "SpeedIndex is",
 		Method: "Σ(tₖ−tₖ₋₁)(1−pₖ₋₁/100), truncated, where p is visual progress in whole percent by " +

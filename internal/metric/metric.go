@@ -77,9 +77,9 @@ type Entry struct {
 
 // All lists the metrics, the most telling first.
 func All() []ID {
-	all := make([]ID, 0, len(entries)-1)
-	for i := range len(entries) - 1 {
-		all = append(all, ID(i+1))
+	var all []ID
+	for m := ID(1); m < count; m++ {
+		all = append(all, m)
 	}
 	return all
 }
@@ -121,8 +121,12 @@ func (e Entry) Text(details ...string) string {
 
 // Named returns the metric of a name; false if there is none.
 func Named(name string) (ID, bool) {
-	i := slices.IndexFunc(entries[:], func(e Entry) bool { return e.Name == name })
-	return ID(max(i, 0)), i > 0
+	for i := range entries {
+		if i > 0 && entries[i].Name == name {
+			return ID(i), true
+		}
+	}
+	return 0, false
 }
 
 // InGroup lists the metrics of a group.

@@ -280,7 +280,7 @@ func directions() []direction {
 		},
 		{
 			"internal/tell/runview",
-			[]string{"internal/lab", "internal/tell/report", "internal/tell/verdict", "analysis/stats", "internal/tell/report/reporttest"},
+			append([]string{"internal/tell/report", "internal/tell/verdict", "analysis/stats", "internal/tell/report/reporttest"}, lab...),
 			"the page of a run shows what its report and its verdict say; it computes nothing anew; its tests read runs that are made for tests",
 		},
 		{"internal/box/webhook", []string{"netlab/proxy"}, "which addresses are public is known where recordings are kept from the others"},
@@ -316,6 +316,7 @@ func directions() []direction {
 				"internal/run/experiment",
 				"internal/keep/retention",
 				"internal/keep/runqueue",
+				"internal/metric",
 				"internal/tell/runview",
 				"internal/box/credentials",
 				"internal/keep/pin",

@@ -15,6 +15,7 @@ import (
 
 	"eidetic/analysis/stats"
 	"eidetic/internal/lab"
+	"eidetic/internal/metric"
 	"eidetic/internal/tell/report"
 	"eidetic/internal/tell/verdict"
 )
@@ -244,7 +245,7 @@ func (v *View) addMetrics(run *lab.Run, c Choice) error {
 	}
 	guarded := slices.ContainsFunc(all, func(m known) bool { return m.guard })
 	for i, m := range all {
-		shown := c.Step != "" && m.step == c.Step || c.Step == "" && (m.guard || !guarded && m.step == "" || m.name == "journey_ms")
+		shown := c.Step != "" && m.step == c.Step || c.Step == "" && (m.guard || !guarded && m.step == "" || m.name == metric.Journey.String())
 		switch {
 		case i == asked || shown && len(v.Metrics) < mostMetrics:
 			v.Metrics = append(v.Metrics, v.metric(run, m))
@@ -287,7 +288,7 @@ func catalogue(run *lab.Run) (all []known) {
 		}
 	}
 	if run.Comparison == nil {
-		slices.SortStableFunc(all, func(a, b known) int { return lab.GuardPlace(a.name) - lab.GuardPlace(b.name) })
+		slices.SortStableFunc(all, func(a, b known) int { return metric.GuardPlace(a.name) - metric.GuardPlace(b.name) })
 	}
 	return all
 }
@@ -297,11 +298,11 @@ func isGuard(run *lab.Run, name string) bool {
 	if p := run.Plan.Primary; p != "" {
 		return name == p
 	}
-	_, ok := lab.GuardOf(name)
-	if !ok && run.Plan.Measure != nil {
-		_, ok = lab.AskedGuard(name, run.Plan.Measure.Guards)
+	var asked []string
+	if run.Plan.Measure != nil {
+		asked = run.Plan.Measure.Guards
 	}
-	return ok
+	return metric.Parse(name).IsGuardOf(asked)
 }
 
 func (v *View) metric(run *lab.Run, m known) Metric {
