@@ -15,7 +15,7 @@ func (r *Result) measurements() []lab.Measurement {
 			ms = append(ms, r.instant(m, frame, details...))
 		}
 	}
-	at(metric.FirstChange, r.FirstChange, fmt.Sprintf("frame %d is the start frame", r.Start))
+	at(metric.FirstChange, r.FirstChange)
 	at(metric.FirstContent, r.FirstContent)
 	at(metric.LastChange, r.LastChange)
 	from := "from " + r.Baseline.String()

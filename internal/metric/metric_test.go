@@ -1,8 +1,12 @@
 package metric
 
 import (
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
+
+	"eidetic/internal/lab"
 )
 
 // Every metric has an entry that says all of it, and a name and a label of its own.
@@ -37,6 +41,20 @@ func TestEntries(t *testing.T) {
 	if m, ok := Named(""); ok || m != 0 {
 		t.Errorf("Named() of nothing = %v, %v; want none", m, ok)
 	}
+}
+
+// A plan's schema lists the groups.
+func TestGroupsInThePlan(t *testing.T) {
+	field, _ := reflect.TypeFor[lab.Measure]().FieldByName("Metrics")
+	if doc, want := field.Tag.Get("doc"), "all (every index of a page load)"; !strings.Contains(doc, want) {
+		t.Errorf("lab.Measure says %q; want %q", doc, want)
+	} else if listed := strings.Split(doc[strings.Index(doc, want)+len(want)+2:], ", "); !sameWords(listed, Groups()) {
+		t.Errorf("lab.Measure lists the groups %q; want %q", listed, Groups())
+	}
+}
+
+func sameWords(a, b []string) bool {
+	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }
 
 func TestGuards(t *testing.T) {

@@ -180,7 +180,7 @@ func (v *View) addTogether(run *lab.Run) {
 }
 
 func effectOf(run *lab.Run, e *lab.Effect) Effect {
-	return Effect{*e, report.Label(e.Metric, e.Unit), report.Finding(run, e)}
+	return Effect{*e, metric.Label(e.Metric), report.Finding(run, e)}
 }
 
 func cellOf(name string, view *lab.Run) Cell {
@@ -196,7 +196,7 @@ func cellOf(name string, view *lab.Run) Cell {
 	if c := view.Comparison; c != nil {
 		cell.Verdict, cell.Headline, cell.Effect = c.Verdict, c.Headline, c.Telling()
 		if cell.Effect != nil {
-			cell.Label = report.Label(cell.Effect.Metric, cell.Effect.Unit)
+			cell.Label = metric.Label(cell.Effect.Metric)
 		}
 	}
 	return cell
@@ -250,7 +250,7 @@ func (v *View) addMetrics(run *lab.Run, c Choice) error {
 		case i == asked || shown && len(v.Metrics) < mostMetrics:
 			v.Metrics = append(v.Metrics, v.metric(run, m))
 		case (m.step == c.Step || shown) && len(v.Others) < mostOthers:
-			v.Others = append(v.Others, Name{m.name, report.Label(m.name, m.unit)})
+			v.Others = append(v.Others, Name{m.name, metric.Label(m.name)})
 		}
 	}
 	return nil
@@ -307,7 +307,7 @@ func isGuard(run *lab.Run, name string) bool {
 
 func (v *View) metric(run *lab.Run, m known) Metric {
 	out := Metric{
-		Name: Name{m.name, report.Label(m.name, m.unit)}, Unit: m.unit, Guard: m.guard,
+		Name: Name{m.name, metric.Label(m.name)}, Unit: m.unit, Guard: m.guard,
 		Values: make([]*float64, len(run.Trials)), Arms: []Spread{},
 	}
 	counted := map[string][]float64{}
