@@ -13,7 +13,8 @@ import (
 
 var update = flag.Bool("update", false, "write the tables of metrics into the documents")
 
-// TestDocs: the tables of metrics in the documents are those of the registry, each in the section that the entries name.
+// TestDocs: the tables of metrics in the documents are those of the registry, each in the section that the entries
+// name.
 func TestDocs(t *testing.T) {
 	sections := map[string]map[string][]Entry{} // by file and anchor
 	for _, m := range All() {

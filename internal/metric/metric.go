@@ -1,7 +1,8 @@
-// Package metric is the one registry of what is measured. Whatever measures names a metric by a value such as FirstChange and
-// makes its measurement with ID.Measure; report, panel, guards, exports, history, the truth bench and the tables of docs/metrics.md
-// take label, unit, definition and direction from its entry. To add a metric: the function that measures it, its ID and entry in
-// entries.go, and its definition in the document that the entry names (go test ./internal/metric -update writes the table there).
+// Package metric is the one registry of what is measured. Whatever measures names a metric by a value such as
+// FirstChange and makes its measurement with ID.Measure; report, panel, guards, exports, history, the truth bench
+// and the tables of docs/metrics.md take label, unit, definition and direction from its entry. To add a metric:
+// the function that measures it, its ID and entry in entries.go, and its definition in the document that the entry
+// names (go test ./internal/metric -update writes the table there).
 package metric
 
 import (
@@ -134,7 +135,8 @@ func InGroup(group string) []ID {
 	return slices.DeleteFunc(All(), func(m ID) bool { return !slices.Contains(entries[m].Groups, group) })
 }
 
-// Guards lists the metrics of a page load that decide verdicts and whose level a history watches, the most telling first.
+// Guards lists the metrics of a page load that decide verdicts and whose level a history watches, the most telling
+// first.
 func Guards() []ID {
 	return slices.DeleteFunc(All(), func(m ID) bool { return !entries[m].Guard || entries[m].Scope != OfLoad })
 }

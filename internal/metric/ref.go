@@ -8,7 +8,8 @@ import (
 // RegionMark stands between the name of a metric and that of its region.
 const RegionMark = "@"
 
-// Ref is a metric as a run names it: STEP/NAME@REGION, without a step for a load, and without a region for the content area.
+// Ref is a metric as a run names it: STEP/NAME@REGION, without a step for a load, and without a region for the
+// content area.
 type Ref struct {
 	ID     ID     // 0 for a name that is not in the registry
 	Step   string // path of the step
@@ -16,8 +17,8 @@ type Ref struct {
 	Region string
 }
 
-// Parse takes the name of a measurement apart. A step's path may hold a RegionMark, and a region's name a slash: the metric is the
-// first that the registry has.
+// Parse takes the name of a measurement apart. A step's path may hold a RegionMark, and a region's name a slash:
+// the metric is the first that the registry has.
 func Parse(name string) Ref {
 	for i := range len(name) + 1 {
 		if i < len(name) && name[i] != RegionMark[0] {
@@ -72,8 +73,8 @@ func (r Ref) IsGuard() bool {
 	return e.Guard && r.Region == "" && (e.Scope == OfStep) == (r.Step != "")
 }
 
-// IsGuardOf says whether verdicts rest on the metric, by itself or because a plan asks for it by NAME or NAME@REGION, of a load or of
-// any step.
+// IsGuardOf says whether verdicts rest on the metric, by itself or because a plan asks for it by NAME or
+// NAME@REGION, of a load or of any step.
 func (r Ref) IsGuardOf(asked []string) bool {
 	name := r.Name
 	if r.Region != "" {

@@ -13,7 +13,8 @@ import (
 // registry is the package whose entries are the metrics.
 const registry = "internal/metric"
 
-// checkMetrics finds names of metrics in code that is not a test, in Go and in scripts. A name without an underscore may be another word.
+// checkMetrics finds names of metrics in code that is not a test, in Go and in scripts. A name without an underscore
+// may be another word.
 func checkMetrics(t *Tree) (found []Violation) {
 	var names []string
 	for _, g := range t.GoFiles {
