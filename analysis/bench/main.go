@@ -23,6 +23,7 @@ import (
 	"eidetic/analysis/visual"
 	"eidetic/capture/reel"
 	"eidetic/internal/lab"
+	"eidetic/internal/metric"
 	"eidetic/internal/rigs/benchtable"
 )
 
@@ -113,9 +114,9 @@ func speed(dir string, seconds int) ([]benchtable.Result, error) {
 		groups  []string
 	}{
 		{"page load", painted, load, 1, 5, visual.WPT | visual.Perceptual | visual.Contentful | visual.Speedline | visual.Completeness,
-			[]string{measure.Rate, measure.Tearing, measure.Window}},
+			[]string{metric.Rate, metric.Tearing, metric.Window}},
 		{"scrolling", scrolled, filmtest.Beat(seconds*60, 60, 60, 0), float64(whole) / float64(seconds), 30, 0,
-			[]string{measure.Rate, measure.Motion, measure.Blank, measure.Tearing}},
+			[]string{metric.Rate, metric.Motion, metric.Blank, metric.Tearing}},
 	} {
 		path := filepath.Join(dir, m.name+".reel")
 		if err := record(path, filmtest.New(width, height, 60, m.scene, m.shots), 1); err != nil {

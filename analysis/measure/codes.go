@@ -8,15 +8,12 @@ import (
 
 	"eidetic/analysis/framecode"
 	"eidetic/internal/lab"
+	"eidetic/internal/metric"
 )
 
 // mostDelay is how long a page may take from drawing a code to the screen: it bounds the
 // page's clock from below.
 const mostDelay = lab.Time(250e6)
-
-func codeNames() []string {
-	return []string{"code_frames", "code_broken_frames", "code_skipped", "code_clock_ms"}
-}
 
 // codes reads the strip at the corner of the content area, or else of the frame.
 func (m *run) codes() error {
@@ -52,12 +49,8 @@ func (m *run) codes() error {
 	m.column("code_page_ms", "", page)
 	m.column("code_bits", "", bits)
 	ends := []int{seen[0].Frame, seen[len(seen)-1].Frame}
-	count := func(name string, v int, method string) {
-		m.add("", lab.Measurement{Name: name, Value: float64(v), Unit: "frames", Method: method, Frames: ends})
-	}
-	count("code_frames", fresh, "frames that show a new frame code: animation frames that reached the screen")
-	count("code_broken_frames", broken, "frames whose code does not agree with its checksum: torn or covered")
-	count("code_skipped", skipped, "animation frames of the page that no captured frame shows, by the counter")
+	m.add("", metric.CodeFrames.Measure(float64(fresh), ends), metric.CodeBroken.Measure(float64(broken), ends),
+		metric.CodeSkipped.Measure(float64(skipped), ends))
 	c, err := framecode.Relate(m.frames, seen, mostDelay)
 	switch {
 	case errors.Is(err, framecode.ErrClock):
@@ -67,9 +60,9 @@ func (m *run) codes() error {
 	default:
 		middle := m.o.Origin.Earliest + (m.o.Origin.Latest-m.o.Origin.Earliest)/2
 		low, high := float64(c.Low-middle)/1e6, float64(c.High-middle)/1e6
-		m.add("", lab.Measurement{Name: "code_clock_ms", Value: math.Round(high*1e3) / 1e3, Low: &low, High: &high, Unit: "ms", Frames: ends,
-			Method: fmt.Sprintf("when the page's clock was 0, by %d codes: no code is on the screen before it is drawn, nor later than %.0f ms after",
-				c.Frames, float64(mostDelay)/1e6)})
+		clock := metric.CodeClock.Measure(math.Round(high*1e3)/1e3, ends, fmt.Sprintf("by %d codes", c.Frames))
+		clock.Low, clock.High = &low, &high
+		m.add("", clock)
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"eidetic/analysis/visual"
 	"eidetic/internal/lab"
+	"eidetic/internal/metric"
 )
 
 // mostColours are told.
@@ -42,11 +43,8 @@ func (m *run) keyColours() error {
 		share += c.Percent
 	}
 	last := []int{m.o.End - 1}
-	const how = "colours of the final frame in 5 bits a channel, neighbours counted with the commoner one"
-	m.add("", lab.Measurement{Name: "key_colour_percent", Value: m.r.Colours[0].Percent, Unit: "%", Frames: last,
-		Method: fmt.Sprintf("share of the commonest colour, %s; %s", m.r.Colours[0].Colour, how)},
-		lab.Measurement{Name: "key_colours_percent", Value: share, Unit: "%", Frames: last,
-			Method: fmt.Sprintf("share of the %d commonest colours together; %s", len(m.r.Colours), how)})
+	m.add("", metric.KeyColour.Measure(m.r.Colours[0].Percent, last, "it is "+m.r.Colours[0].Colour),
+		metric.KeyColours.Measure(share, last, fmt.Sprintf("there are %d", len(m.r.Colours))))
 	return nil
 }
 
@@ -99,5 +97,3 @@ func mergeBins(bins []bin) (kept []bin) {
 	slices.SortStableFunc(kept, func(a, b bin) int { return cmp.Compare(b.n, a.n) })
 	return kept
 }
-
-func colourNames() []string { return []string{"key_colour_percent", "key_colours_percent"} }

@@ -5,6 +5,7 @@ import (
 
 	"eidetic/analysis/visual"
 	"eidetic/internal/lab"
+	"eidetic/internal/metric"
 )
 
 // LargestPaint is the name of the element of the largest contentful paint, and MostHeroes how many elements
@@ -38,18 +39,19 @@ func Heroes(frames visual.Frames, r *visual.Result, elements []visual.Region, o 
 		if last == 0 {
 			continue // it was there before the load, or never shows
 		}
-		frame, name := r.Start+last, "hero_ms"+lab.RegionMark+region.Name
+		frame, what := r.Start+last, metric.Hero
 		if region.Name == LargestPaint {
-			name = "largest_painted_ms"
+			what = metric.LargestPainted
 		}
 		latest = max(latest, frame)
-		out = append(out, r.Instant(name, frame, fmt.Sprintf("frame from which the rectangle %v of the element %q stays as it is at the end; the page "+
-			"reported the rectangle", region.Area, region.Name)))
+		one := r.Instant(what, frame, fmt.Sprintf("the rectangle %v of the element %q", region.Area, region.Name))
+		if what == metric.Hero {
+			one.Name = what.OfRegion(region.Name)
+		}
+		out = append(out, one)
 	}
 	if latest > r.Start {
-		out = append(out, r.Instant("last_painted_ms", latest, "the last of the elements whose rectangles the page reported (browsertime's LastPaintedHero)"))
+		out = append(out, r.Instant(metric.LastPainted, latest))
 	}
 	return out, nil
 }
-
-func heroNames() []string { return []string{"hero_ms", "largest_painted_ms", "last_painted_ms"} }

@@ -13,61 +13,12 @@ import (
 	"time"
 
 	"eidetic/analysis/cadence"
-	"eidetic/analysis/motion"
 	"eidetic/analysis/response"
 	"eidetic/analysis/tearing"
 	"eidetic/analysis/visual"
 	"eidetic/internal/lab"
+	"eidetic/internal/metric"
 )
-
-// The groups of measurements.
-const (
-	Rate     = "rate"     // unique frames, intervals, missed refreshes, jank
-	Motion   = "motion"   // displacement of a scrolled, panned or zoomed picture
-	Blank    = "blank"    // what was not drawn yet while it moved
-	Tearing  = "tearing"  // frames that show parts of two pictures
-	Stable   = "stable"   // the stable frame by pixels, by entropy and for cameras
-	Window   = "window"   // the window that opened, its load histogram
-	Response = "response" // from inputs to what they changed
-	Paint    = "paint"    // elements whose rectangles the page reported
-	Codes    = "codes"    // the page's own counter, clock and bits, drawn into each frame
-	Shift    = "shift"    // layout instability: what moved without an input
-	Colours  = "colours"  // key colours of the final frame
-)
-
-// Groups returns the names of all groups.
-func Groups() []string {
-	return []string{Rate, Motion, Blank, Tearing, Stable, Window, Response, Codes, Paint, Shift, Colours}
-}
-
-// Names returns the names of a group's measurements.
-func Names(group string) []string {
-	switch group {
-	case Rate:
-		return cadence.Names()
-	case Motion:
-		return motion.Names()
-	case Blank:
-		return motion.BlankNames()
-	case Tearing:
-		return tearing.Names()
-	case Stable:
-		return []string{"stable_2048_ms", "stable_4096_ms", "stable_entropy_ms", "stable_camera_ms"}
-	case Window:
-		return []string{"window_first_change_ms", "window_last_change_ms", "window_stable_ms", "window_speed_index_ms", "window_pixels"}
-	case Response:
-		return response.Names()
-	case Codes:
-		return codeNames()
-	case Paint:
-		return heroNames()
-	case Shift:
-		return motion.ShiftNames()
-	case Colours:
-		return colourNames()
-	}
-	return nil
-}
 
 // Options says what is measured and by which thresholds. The zero value of a threshold is
 // the default that Settings then tells.
@@ -131,8 +82,8 @@ type run struct {
 // Run measures the groups in their order.
 func Run(frames visual.Frames, o Options) (*Result, error) {
 	for _, g := range o.Groups {
-		if !slices.Contains(Groups(), g) {
-			return nil, fmt.Errorf("there is no group %q: choose from %s", g, strings.Join(Groups(), ", "))
+		if !slices.Contains(metric.Groups(), g) {
+			return nil, fmt.Errorf("there is no group %q: choose from %s", g, strings.Join(metric.Groups(), ", "))
 		}
 	}
 	f := frames.Format()
@@ -185,11 +136,11 @@ func (m *run) all() error {
 		wanted bool
 		parts  func() []part
 	}{
-		{m.wants(Rate, Stable, Response) || m.wants(Tearing) && m.o.Known, m.changes},
-		{m.wants(Motion, Blank), m.motion},
-		{m.wants(Tearing) && !m.o.Known, m.tearing},
-		{m.wants(Stable), m.stable},
-		{m.wants(Shift), m.shift},
+		{m.wants(metric.Rate, metric.Stable, metric.Response) || m.wants(metric.Tearing) && m.o.Known, m.changes},
+		{m.wants(metric.Motion, metric.Blank), m.motion},
+		{m.wants(metric.Tearing) && !m.o.Known, m.tearing},
+		{m.wants(metric.Stable), m.stable},
+		{m.wants(metric.Shift), m.shift},
 	} {
 		if one.wanted {
 			parts = append(parts, one.parts()...)
@@ -212,7 +163,7 @@ func (m *run) all() error {
 	for _, one := range []struct {
 		wanted bool
 		do     func() error
-	}{{m.wants(Window), m.window}, {m.wants(Codes), m.codes}, {m.wants(Colours), m.keyColours}} {
+	}{{m.wants(metric.Window), m.window}, {m.wants(metric.Codes), m.codes}, {m.wants(metric.Colours), m.keyColours}} {
 		if one.wanted {
 			if err := one.do(); err != nil {
 				return err

@@ -3,6 +3,7 @@ package measure
 import (
 	"fmt"
 	"image"
+	"strings"
 	"time"
 
 	"eidetic/analysis/cadence"
@@ -11,15 +12,15 @@ import (
 	"eidetic/analysis/settle"
 	"eidetic/analysis/tearing"
 	"eidetic/analysis/visual"
-	"eidetic/internal/lab"
+	"eidetic/internal/metric"
 )
 
 // changes measures what needs only which pixels changed.
 func (m *run) changes() []part {
 	o := m.o
 	var c *visual.Curves
-	luma := m.wants(Stable) || o.UniquePixels > 1
-	some := !o.Curves && !luma && !(m.wants(Tearing) && o.Known) // whether anything changed is enough
+	luma := m.wants(metric.Stable) || o.UniquePixels > 1
+	some := !o.Curves && !luma && !(m.wants(metric.Tearing) && o.Known) // whether anything changed is enough
 	return []part{{func(frames visual.Frames) (err error) {
 		regions := append([]visual.Region{{Name: "", Area: o.Content}}, o.Regions...)
 		c, err = visual.Changes(frames, visual.ChangeOptions{Start: o.Start, End: o.End, Regions: regions, Ignore: o.Ignore,
@@ -31,7 +32,7 @@ func (m *run) changes() []part {
 				return err
 			}
 		}
-		if m.wants(Tearing) && o.Known {
+		if m.wants(metric.Tearing) && o.Known {
 			t := tearing.Known(c, 0)
 			m.r.Tears = t.Tears
 			m.add("", t.Measurements()...)
@@ -43,26 +44,24 @@ func (m *run) changes() []part {
 // changed tells of one region.
 func (m *run) changed(c *visual.Curves, k int, luma, some bool) error {
 	region := c.Regions[k]
-	if m.wants(Rate, Stable) && !some {
+	if m.wants(metric.Rate, metric.Stable) && !some {
 		m.column(join("changed", region.Name), "pixels", floats(region.Changed))
 		if luma {
 			m.column(join("luma_changed", region.Name), "pixels", floats(region.LumaChanged))
 		}
 	}
-	if m.wants(Rate) {
+	if m.wants(metric.Rate) {
 		if err := m.rate(c, k); err != nil {
 			return err
 		}
 	}
-	if m.wants(Stable) {
+	if m.wants(metric.Stable) {
 		m.r.Settings["luma_step"] = fmt.Sprint(m.o.LumaStep)
-		for _, most := range []int{2048, 4096} {
-			m.instant(region.Name, fmt.Sprintf("stable_%d_ms", most), settle.ByPixels(c, k, most), fmt.Sprintf("the frame after the last "+
-				"with more than %d pixels whose luma differs by %d or more from the frame before (Eideticker), tolerance %s", most, m.o.LumaStep,
-				m.o.Tolerance))
-		}
+		how := fmt.Sprintf("a step of luma of %d, tolerance %s", m.o.LumaStep, m.o.Tolerance)
+		m.instant(region.Name, metric.Stable2048, settle.ByPixels(c, k, 2048), how)
+		m.instant(region.Name, metric.Stable4096, settle.ByPixels(c, k, 4096), how)
 	}
-	if m.wants(Response) {
+	if m.wants(metric.Response) {
 		return m.response(c, k)
 	}
 	return nil
@@ -121,13 +120,13 @@ func (m *run) response(c *visual.Curves, k int) error {
 }
 
 // instant adds the time of a frame with the bounds that every instant has.
-func (m *run) instant(region, name string, frame int, method string) {
+func (m *run) instant(region string, what metric.ID, frame int, details ...string) {
 	if frame < 0 {
-		m.note("%s%s: the screen changes up to the last frame", of(region), name)
+		m.note("%s%s: the screen changes up to the last frame", of(region), what)
 		return
 	}
 	i := frame - m.o.Start
-	one := lab.Measurement{Name: name, Value: m.r.TimesMS[i], Unit: "ms", Method: method, Frames: []int{frame}}
+	one := what.Measure(m.r.TimesMS[i], []int{frame}, details...)
 	low, high := 0.0, float64(m.frames.Info(frame).Time.Sub(m.o.Origin.Earliest))/1e6
 	if i > 0 {
 		before := m.frames.Info(frame - 1)
@@ -140,7 +139,7 @@ func (m *run) instant(region, name string, frame int, method string) {
 
 func (m *run) motion() []part {
 	o := motion.Options{Start: m.o.Start, End: m.o.End, Area: m.moving(), Tolerance: m.o.Tolerance, Zoom: m.o.Zoom}
-	if m.wants(Blank) {
+	if m.wants(metric.Blank) {
 		o.Blank = &motion.BlankOptions{Colour: m.o.BlankColour, Ignore: m.o.Ignore}
 	}
 	var p *motion.Path
@@ -148,7 +147,7 @@ func (m *run) motion() []part {
 		p, err = motion.Track(frames, o)
 		return err
 	}, func() error {
-		if m.wants(Motion) {
+		if m.wants(metric.Motion) {
 			if err := m.moved(p); err != nil {
 				return err
 			}
@@ -260,21 +259,16 @@ func (m *run) stable() []part {
 	o := settle.Options{Start: m.o.Start, End: m.o.End, Area: m.o.Content, Ignore: m.o.Ignore}
 	out := []part{m.proposed(o)}
 	for _, rule := range []struct {
-		name, method string
-		find         func(visual.Frames, settle.Options) (*settle.Curve, error)
-	}{
-		{"stable_entropy", "the frame after the last whose histogram's entropy (768 bins) differs by more than 0.05 from the mean of it and " +
-			"the 5 before (Eideticker 2013, for cameras)", settle.Entropy},
-		{"stable_camera", "the frame after the last in which the mean of a cell of 48 × 36 differs from the final picture by more than 7 times " +
-			"its noise, exposure and flicker taken out", settle.Camera},
-	} {
+		metric metric.ID
+		find   func(visual.Frames, settle.Options) (*settle.Curve, error)
+	}{{metric.StableEntropy, settle.Entropy}, {metric.StableCamera, settle.Camera}} {
 		var c *settle.Curve
 		out = append(out, part{func(frames visual.Frames) (err error) {
 			c, err = rule.find(frames, o)
 			return err
 		}, func() error {
-			m.instant("", rule.name+"_ms", c.Stable, rule.method)
-			m.column(rule.name, "", c.Values)
+			m.instant("", rule.metric, c.Stable)
+			m.column(strings.TrimSuffix(rule.metric.String(), "_ms"), "", c.Values)
 			return nil
 		}})
 	}
@@ -293,17 +287,17 @@ func (m *run) window() error {
 	if err != nil {
 		return err
 	}
-	names := map[string]string{"first_visual_change_ms": "window_first_change_ms", "last_visual_change_ms": "window_last_change_ms",
-		"time_to_stable_ms": "window_stable_ms", "speed_index_ms": "window_speed_index_ms"}
+	over := fmt.Sprintf("the rectangle is %v", box)
+	of := map[string]metric.ID{metric.FirstChange.String(): metric.WindowFirstChange, metric.LastChange.String(): metric.WindowLastChange,
+		metric.TimeToStable.String(): metric.WindowStable, metric.SpeedIndex.String(): metric.WindowSpeedIndex}
 	for _, one := range r.Measurements() {
-		if name := names[one.Name]; name != "" {
-			one.Name, one.Method = name, fmt.Sprintf("over the window's final rectangle %v: %s", box, one.Method)
-			m.add("", one)
+		if what := of[one.Name]; what != 0 {
+			n := what.Measure(one.Value, one.Frames, over)
+			n.Low, n.High = one.Low, one.High
+			m.add("", n)
 		}
 	}
-	m.add("", lab.Measurement{Name: "window_pixels", Value: float64(box.Dx() * box.Dy()), Unit: "pixels",
-		Frames: []int{m.o.Start, m.o.End - 1},
-		Method: fmt.Sprintf("the box %v of the largest connected part that differs between the first and the last frame", box)})
+	m.add("", metric.WindowPixels.Measure(float64(box.Dx()*box.Dy()), []int{m.o.Start, m.o.End - 1}, over))
 	m.column("window_load", "%", r.LoadHistogram)
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 
 	"eidetic/analysis/visual"
 	"eidetic/internal/lab"
+	"eidetic/internal/metric"
 )
 
 // Selection is which measurements were asked for, by name or group. Besides the groups,
@@ -21,39 +22,33 @@ type Selection []string
 // Check returns an error for a name that no measurement and no group has.
 func (s Selection) Check() error {
 	for _, name := range s {
-		if name != "all" && name != "load" && !slices.Contains(visual.Names(), name) && !isName(name) {
-			return fmt.Errorf("there is no measurement %q: choose from all, load, %s, %s", name, strings.Join(Groups(), ", "),
-				strings.Join(visual.Names(), ", "))
+		m, ok := metric.Named(name)
+		if name != "all" && name != metric.Load && !slices.Contains(metric.Groups(), name) && !(ok && len(m.Entry().Groups) > 0) {
+			return fmt.Errorf("there is no measurement %q: choose from all, load, %s, %s", name, strings.Join(metric.Groups(), ", "),
+				strings.Join(metric.Names(metric.InGroup(metric.Load)), ", "))
 		}
 	}
 	return nil
 }
 
-// isName says whether a word is the name of a group or of one of its measurements.
-func isName(word string) bool {
-	return slices.ContainsFunc(Groups(), func(g string) bool { return g == word || slices.Contains(Names(g), word) })
-}
-
 // Indices returns the indices of a page load among them.
 func (s Selection) Indices() (also visual.Indices) {
+	if slices.Contains(s, "all") {
+		also |= visual.WPT | visual.Perceptual | visual.Contentful | visual.Speedline | visual.Completeness
+	}
 	for _, name := range s {
-		switch name {
-		case "all":
-			also |= visual.WPT | visual.Perceptual | visual.Contentful | visual.Speedline | visual.Completeness
-		case "speed_index_wpt_ms":
+		switch m, _ := metric.Named(name); m {
+		case metric.SpeedIndexWPT:
 			also |= visual.WPT
-		case "perceptual_speed_index_ms":
+		case metric.PerceptualIndex:
 			also |= visual.Perceptual
-		case "contentful_speed_index_ms":
+		case metric.ContentfulIndex:
 			also |= visual.Contentful
-		case "speedline_index_ms", "speedline_perceptual_index_ms":
+		case metric.SpeedlineIndex, metric.SpeedlinePerceptual:
 			also |= visual.Speedline
-		case "visual_readiness_ms":
+		case metric.VisualReadiness, metric.Complete50, metric.Complete75, metric.Complete85, metric.Complete90, metric.Complete95,
+			metric.Complete99, metric.Complete100:
 			also |= visual.Completeness
-		default:
-			if strings.HasPrefix(name, "visual_complete_") {
-				also |= visual.Completeness
-			}
 		}
 	}
 	return also
@@ -61,10 +56,11 @@ func (s Selection) Indices() (also visual.Indices) {
 
 // Groups returns the groups among them, also those of which one measurement is named.
 func (s Selection) Groups() (out []string) {
-	for _, g := range Groups() {
-		if slices.Contains(s, g) || slices.ContainsFunc(Names(g), func(n string) bool {
-			return slices.Contains(s, n) && !slices.Contains(visual.Names(), n)
-		}) {
+	for _, g := range metric.Groups() {
+		named := func(m metric.ID) bool {
+			return slices.Contains(s, m.String()) && !slices.Contains(m.Entry().Groups, metric.Load)
+		}
+		if slices.Contains(s, g) || slices.ContainsFunc(metric.InGroup(g), named) {
 			out = append(out, g)
 		}
 	}
@@ -74,8 +70,9 @@ func (s Selection) Groups() (out []string) {
 // Of keeps the numbers that were asked for by group or by name.
 func (s Selection) Of(r *Result) (out []Number) {
 	for _, g := range s.Groups() {
+		names := metric.Names(metric.InGroup(g))
 		for _, n := range r.Numbers {
-			if slices.Contains(Names(g), n.Name) && (slices.Contains(s, g) || slices.Contains(s, n.Name)) {
+			if slices.Contains(names, n.Name) && (slices.Contains(s, g) || slices.Contains(s, n.Name)) {
 				out = append(out, n)
 			}
 		}
@@ -150,7 +147,7 @@ func NewRequest(plan *lab.Measure) (Request, error) {
 		if err := (Selection{name}).Check(); err != nil {
 			return wrong(fmt.Sprintf("metrics[%d]", i), err)
 		}
-		if (name == Paint || slices.Contains(heroNames(), name)) && !plan.FrameCodes {
+		if slices.Contains(Selection{name}.Groups(), metric.Paint) && !plan.FrameCodes {
 			return wrong(fmt.Sprintf("metrics[%d]", i), fmt.Errorf("%s: pages report their elements with frame_codes: true", name))
 		}
 	}
@@ -171,19 +168,20 @@ func NewRequest(plan *lab.Measure) (Request, error) {
 		}
 	}
 	for i, guard := range plan.Guards {
-		name, region, of := strings.Cut(guard, lab.RegionMark)
+		name, region, of := strings.Cut(guard, metric.RegionMark)
+		m, known := metric.Named(name)
 		switch {
-		case name == "all" || slices.Contains(Groups(), name) || (Selection{name}).Check() != nil:
+		case !known || len(m.Entry().Groups) == 0:
 			return wrong(fmt.Sprintf("guards[%d]", i), fmt.Errorf("%q is not the name of a measurement; docs/metrics.md lists them", name))
 		case of && !names[region]:
 			return wrong(fmt.Sprintf("guards[%d]", i), fmt.Errorf("there is no region %q among measure.regions", region))
-		case lab.DirectionOf(name) == 0:
+		case m.Entry().Better == metric.Neither:
 			return wrong(fmt.Sprintf("guards[%d]", i), fmt.Errorf("%s is neither better nor worse when it is larger: it cannot decide a verdict", name))
 		}
 		r.selection = append(r.selection, name)
 	}
-	if plan.FrameCodes && !slices.Contains(r.selection, Codes) {
-		r.selection = append(r.selection, Codes)
+	if plan.FrameCodes && !slices.Contains(r.selection, metric.Codes) {
+		r.selection = append(r.selection, metric.Codes)
 	}
 	var err error
 	if r.tolerance, r.auto, err = ParseTolerance(plan.Tolerance); err != nil {
@@ -262,7 +260,7 @@ func (r Request) Options(frames visual.Frames, content image.Rectangle) (Options
 func (n Number) Named() lab.Measurement {
 	m := n.Measurement
 	if n.Region != "" {
-		m.Name += lab.RegionMark + n.Region
+		m.Name += metric.RegionMark + n.Region
 	}
 	return m
 }

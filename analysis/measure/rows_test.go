@@ -10,6 +10,7 @@ import (
 	"eidetic/analysis/filmtest"
 	"eidetic/analysis/visual"
 	"eidetic/internal/lab"
+	"eidetic/internal/metric"
 )
 
 // rowFilm gives a film's frames as rows, and tells which rows stood in the frame before, scrolled by a multiple of
@@ -63,8 +64,8 @@ func TestRowsAreEqual(t *testing.T) {
 		shots[i].Bands = []filmtest.Band{{Row: 60, State: shots[i].State + 1}}
 	}
 	plain := filmtest.New(w, h, 60, scene, shots)
-	groups := []string{Rate, Motion, Blank, Tearing, Stable, Window, Shift, Colours}
-	for _, asked := range [][]string{{Motion}, groups} {
+	groups := []string{metric.Rate, metric.Motion, metric.Blank, metric.Tearing, metric.Stable, metric.Window, metric.Shift, metric.Colours}
+	for _, asked := range [][]string{{metric.Motion}, groups} {
 		for _, o := range []Options{
 			{}, {Curves: true, Tolerance: visual.Tolerance{2, 2, 2}}, {Start: 30, End: 60, Content: image.Rect(16, 8, 152, 120)},
 		} {
@@ -80,7 +81,7 @@ func TestRowsAreEqual(t *testing.T) {
 			if !reflect.DeepEqual(got, want) {
 				t.Errorf("%v from frame %d on: of rows %+v\nin one piece %+v", asked, o.Start, got.Numbers, want.Numbers)
 			}
-			if slices.Equal(asked, []string{Motion}) && o.Start == 0 && len(got.Numbers) == 0 {
+			if slices.Equal(asked, []string{metric.Motion}) && o.Start == 0 && len(got.Numbers) == 0 {
 				t.Error("nothing was measured")
 			}
 		}
@@ -97,7 +98,7 @@ func TestStripIsNoMovement(t *testing.T) {
 		page.Show(pix, w, h, 0, 5*min(n, 20))
 		filmtest.Fill(pix, w, strip, uint8(n*97), uint8(n*61), uint8(n*29))
 	}, filmtest.Beat(60, 60, 60, 0))
-	r, err := Run(film, Options{Groups: []string{Motion, Tearing}, Ignore: []image.Rectangle{strip, image.Rect(100, 0, w, 90)}})
+	r, err := Run(film, Options{Groups: []string{metric.Motion, metric.Tearing}, Ignore: []image.Rectangle{strip, image.Rect(100, 0, w, 90)}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"eidetic/analysis/visual"
 	"eidetic/internal/lab"
+	"eidetic/internal/metric"
 )
 
 // BlankOptions says what is blank.
@@ -310,32 +311,23 @@ func (b *Blank) Measurements() []lab.Measurement {
 		}
 	}
 	out := []lab.Measurement{
-		{Name: "blank_sum", Value: sum / 100, Unit: "frames", Method: "sum over the frames of the blank share of the area (Eideticker's " +
-			"checkerboard, by share instead of by box): " + b.How},
-		{Name: "blank_most_percent", Value: most, Unit: "%", Method: "largest blank share of a frame: " + b.How, Frames: []int{b.Start + at}},
-		{Name: "blank_mean_percent", Value: sum / float64(max(len(b.Share), 1)), Unit: "%", Method: "mean over the frames of the blank share " +
-			"of the area: " + b.How},
+		metric.BlankSum.Measure(sum/100, nil, b.How),
+		metric.BlankMost.Measure(most, []int{b.Start + at}, b.How),
+		metric.BlankMean.Measure(sum/float64(max(len(b.Share), 1)), nil, b.How),
 	}
 	if b.Boxes != nil {
 		boxes := 0.0
 		for _, s := range b.Boxes {
 			boxes += s
 		}
-		out = append(out, lab.Measurement{Name: "checkerboard", Value: boxes / 100, Unit: "frames", Method: "sum over the frames of the " +
-			"biggest box of the colour ÷ the area (Eideticker, checkerboard): " + b.How})
+		out = append(out, metric.Checkerboard.Measure(boxes/100, nil, b.How))
 	}
 	if n := len(b.Filled); n > 0 {
 		longest := 0
 		for _, f := range b.Filled {
 			longest = max(longest, f)
 		}
-		out = append(out, lab.Measurement{Name: "blank_longest_frames", Value: float64(longest), Unit: "frames",
-			Method: "most frames for which a piece of the picture stayed blank until it was drawn: " + b.How})
+		out = append(out, metric.BlankLongest.Measure(float64(longest), nil, b.How))
 	}
 	return out
-}
-
-// BlankNames returns the names of the measurements of blank areas.
-func BlankNames() []string {
-	return []string{"blank_sum", "blank_most_percent", "blank_mean_percent", "checkerboard", "blank_longest_frames"}
 }

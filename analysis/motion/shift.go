@@ -7,6 +7,7 @@ import (
 
 	"eidetic/analysis/visual"
 	"eidetic/internal/lab"
+	"eidetic/internal/metric"
 )
 
 // ShiftOptions says where layout instability is looked for.
@@ -121,16 +122,9 @@ func (s *Shift) sessions(frames visual.Frames) {
 	}
 }
 
-// ShiftNames returns the names of the measurements.
-func ShiftNames() []string { return []string{"layout_instability", "layout_instability_worst"} }
-
 // Measurements returns the layout instability as named numbers.
 func (s *Shift) Measurements() []lab.Measurement {
-	const how = "impact × distance of pieces of 32 pixels that stand elsewhere than in the frame before, without what moves within 500 ms " +
-		"of an input (W3C Layout Instability, from pixels)"
-	sum := lab.Measurement{Name: "layout_instability", Value: s.Sum, Method: "largest sum of a session of shifts, at most 1 s apart and 5 s long, " +
-		"as in Cumulative Layout Shift: " + how}
-	worst := lab.Measurement{Name: "layout_instability_worst", Method: "largest of one frame: " + how}
+	sum, worst := metric.Instability.Measure(s.Sum, nil), metric.InstabilityWorst.Measure(0, nil)
 	if s.Worst >= 0 {
 		sum.Frames, worst.Frames, worst.Value = []int{s.First, s.Last}, []int{s.Worst}, s.Scores[s.Worst-s.Start]
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/metric"
 )
 
 // Point is where an input device had moved the picture to at an instant: the
@@ -145,8 +146,7 @@ func (p *Path) latency(first int, o SummaryOptions) *lab.Measurement {
 	middle := o.Input.Earliest + (o.Input.Latest-o.Input.Earliest)/2
 	at := p.Steps[first]
 	low, high := 0.0, milliseconds(at.Time.Sub(o.Input.Earliest))
-	m := &lab.Measurement{Name: "input_to_movement_ms", Value: milliseconds(at.Time.Sub(middle)), Unit: "ms", Frames: []int{at.Frame},
-		Method: fmt.Sprintf("from the input %q to the first frame whose picture has moved by 0.05 px or more", o.Input.Name)}
+	m := metric.InputToMovement.Measure(milliseconds(at.Time.Sub(middle)), []int{at.Frame}, fmt.Sprintf("the input is %q", o.Input.Name))
 	if first > 0 {
 		before := p.Steps[first-1]
 		shift := time.Duration(0)
@@ -157,7 +157,7 @@ func (p *Path) latency(first int, o SummaryOptions) *lab.Measurement {
 		m.Frames = []int{before.Frame, at.Frame}
 	}
 	m.Low, m.High = &low, &high
-	return m
+	return &m
 }
 
 // mostLag bounds the lag that is looked for.
@@ -207,43 +207,30 @@ func at(t []Point, when lab.Time) (x, y float64) {
 	return a.X + u*(b.X-a.X), a.Y + u*(b.Y-a.Y)
 }
 
-// Names returns the names of the measurements of a movement.
-func Names() []string {
-	return []string{"movement_x_px", "movement_y_px", "movement_zoom", "movement_speed", "movement_unevenness_px", "movement_overshoot_px",
-		"movement_frames", "movement_longest_step_px", "input_to_movement_ms", "movement_lag_ms", "movement_deviation_px"}
-}
-
 // Measurements returns the summary as named numbers.
 func (s *Summary) Measurements() []lab.Measurement {
-	if s.First < 0 {
-		return []lab.Measurement{{Name: "movement_frames", Unit: "frames", Method: "frames whose picture moved by 0.05 px or more"}}
-	}
 	const how = "displacement from frame to frame (rows or columns that are equal; else Gauss–Newton on reduced pictures)"
-	ends := []int{s.First, s.Last}
-	out := []lab.Measurement{
-		{Name: "movement_frames", Value: float64(s.Moves), Unit: "frames", Method: "frames whose picture moved by 0.05 px or more; " + how},
-		{Name: "movement_x_px", Value: s.X, Unit: "pixels", Method: "sum of the horizontal displacements; " + how},
-		{Name: "movement_y_px", Value: s.Y, Unit: "pixels", Method: "sum of the vertical displacements, up is negative; " + how},
-		{Name: "movement_zoom", Value: s.Zoom, Unit: "", Method: "product of the scales about the area's centre; " + how},
-		{Name: "movement_speed", Value: s.Speed, Unit: "pixels/s", Method: "length of the path ÷ the time from before its first to its " +
-			"last movement"},
-		{Name: "movement_longest_step_px", Value: s.Longest, Unit: "pixels", Method: "largest displacement between two frames; " + how},
-		{Name: "movement_unevenness_px", Value: s.Unevenness, Unit: "pixels", Method: "root mean square of a frame's displacement less " +
-			"the mean of its neighbours', between the first and the last movement"},
-		{Name: "movement_overshoot_px", Value: s.Overshoot, Unit: "pixels", Method: "how far the picture went beyond where it stopped"},
+	if s.First < 0 {
+		return []lab.Measurement{metric.MovementFrames.Measure(0, nil, how)}
 	}
-	for i := range out {
-		out[i].Frames = ends
+	ends := []int{s.First, s.Last}
+	of := func(m metric.ID, v float64, details ...string) lab.Measurement { return m.Measure(v, ends, details...) }
+	out := []lab.Measurement{
+		of(metric.MovementFrames, float64(s.Moves), how),
+		of(metric.MovementX, s.X, how),
+		of(metric.MovementY, s.Y, how),
+		of(metric.MovementZoom, s.Zoom, how),
+		of(metric.MovementSpeed, s.Speed),
+		of(metric.MovementLongestStep, s.Longest, how),
+		of(metric.MovementUnevenness, s.Unevenness),
+		of(metric.MovementOvershoot, s.Overshoot),
 	}
 	if s.Latency != nil {
 		out = append(out, *s.Latency)
 	}
 	if f := s.Follow; f != nil {
-		out = append(out, lab.Measurement{Name: "movement_lag_ms", Value: f.LagMS, Unit: "ms", Frames: ends,
-			Method: "shift in time, in ms, at which the input's trajectory fits the picture's path best (least squares)"},
-			lab.Measurement{Name: "movement_deviation_px", Value: f.RMS, Unit: "pixels", Frames: ends,
-				Method: fmt.Sprintf("root mean square of the distance from the input's trajectory after that shift; the largest is %.1f px "+
-					"in frame %d", f.Worst, f.At)})
+		out = append(out, of(metric.MovementLag, f.LagMS),
+			of(metric.MovementDeviation, f.RMS, fmt.Sprintf("the largest is %.1f px in frame %d", f.Worst, f.At)))
 	}
 	return out
 }

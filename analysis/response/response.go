@@ -10,6 +10,7 @@ import (
 
 	"eidetic/analysis/visual"
 	"eidetic/internal/lab"
+	"eidetic/internal/metric"
 )
 
 // Options of Measure.
@@ -104,21 +105,19 @@ func interval(c *visual.Curves, i int, e lab.Event) Interval {
 	}
 }
 
-// Names returns the names of the measurements.
-func Names() []string { return []string{"input_to_change_ms", "input_to_settled_ms"} }
-
 // Measurements returns the answers as named numbers, one pair for each event that has one.
 func Measurements(answers []Answer, region string) []lab.Measurement {
 	var out []lab.Measurement
 	for _, a := range answers {
-		add := func(name string, frame int, v Interval, what string) {
+		add := func(what metric.ID, frame int, v Interval) {
 			if frame >= 0 {
-				out = append(out, lab.Measurement{Name: name, Value: v.MS, Low: &v.Low, High: &v.High, Unit: "ms", Frames: []int{frame - 1, frame},
-					Method: fmt.Sprintf("from the input %q %s to the %s in %s", a.Event.Name, a.Event.Detail, what, region)})
+				m := what.Measure(v.MS, []int{frame - 1, frame}, fmt.Sprintf("the input is %q %s, the region %s", a.Event.Name, a.Event.Detail, region))
+				m.Low, m.High = &v.Low, &v.High
+				out = append(out, m)
 			}
 		}
-		add("input_to_change_ms", a.First, a.ToFirst, "first changed pixel")
-		add("input_to_settled_ms", a.Settled, a.ToStill, "last change before a quiet")
+		add(metric.InputToChange, a.First, a.ToFirst)
+		add(metric.InputToSettled, a.Settled, a.ToStill)
 	}
 	return out
 }

@@ -15,6 +15,7 @@ import (
 
 	"eidetic/analysis/visual"
 	"eidetic/internal/lab"
+	"eidetic/internal/metric"
 )
 
 // Options says where Find looks.
@@ -79,9 +80,6 @@ func (r *Result) runs() {
 	}
 }
 
-// Names returns the names of the measurements.
-func Names() []string { return []string{"torn_frames", "torn_percent", "torn_run_frames"} }
-
 // Measurements returns the result as named numbers.
 func (r *Result) Measurements() []lab.Measurement {
 	var frames []int
@@ -91,12 +89,11 @@ func (r *Result) Measurements() []lab.Measurement {
 		}
 	}
 	out := []lab.Measurement{
-		{Name: "torn_frames", Value: float64(len(r.Tears)), Unit: "frames", Method: r.Method, Frames: frames},
-		{Name: "torn_run_frames", Value: float64(r.Run), Unit: "frames", Method: "most successive torn frames; " + r.Method},
+		metric.TornFrames.Measure(float64(len(r.Tears)), frames, r.Method),
+		metric.TornRun.Measure(float64(r.Run), nil, r.Method),
 	}
 	if r.Looked > 0 {
-		out = append(out, lab.Measurement{Name: "torn_percent", Value: 100 * float64(len(r.Tears)) / float64(r.Looked), Unit: "%",
-			Method: "torn frames ÷ frames that differ from the one before; " + r.Method})
+		out = append(out, metric.TornPercent.Measure(100*float64(len(r.Tears))/float64(r.Looked), nil, r.Method))
 	}
 	return out
 }

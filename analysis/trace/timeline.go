@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/metric"
 )
 
 // The kinds of tracks, which are the categories of their events.
@@ -172,8 +173,8 @@ func zeroOf(t *lab.Trial) lab.Time {
 // end where that is not known.
 func Window(t *lab.Trial) (from, to lab.Time) {
 	from = zeroOf(t)
-	for _, name := range []string{"last_visual_change_ms", "journey_ms"} {
-		if ms, ok := t.Metrics[name]; ok && ms > 0 {
+	for _, end := range []metric.ID{metric.LastChange, metric.Journey} {
+		if ms := end.In(t); ms > 0 {
 			return from, at(ms, from)
 		}
 	}

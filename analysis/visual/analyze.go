@@ -181,10 +181,10 @@ func (r *Result) summarise() {
 	}
 	r.SpeedIndex = SpeedIndex(r.Times, r.Progress)
 	r.Complete = map[int]int{}
-	for _, percent := range r.opts.completeness() {
-		r.Complete[percent] = -1
-		for i := len(r.Progress) - 1; i >= 0 && r.Progress[i] >= float64(percent); i-- {
-			r.Complete[percent] = r.Start + i
+	for _, c := range r.opts.completeness() {
+		r.Complete[c.percent] = -1
+		for i := len(r.Progress) - 1; i >= 0 && r.Progress[i] >= float64(c.percent); i-- {
+			r.Complete[c.percent] = r.Start + i
 		}
 	}
 }

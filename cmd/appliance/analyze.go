@@ -14,6 +14,7 @@ import (
 	"eidetic/analysis/visual"
 	"eidetic/capture/reel"
 	"eidetic/internal/lab"
+	"eidetic/internal/metric"
 )
 
 // AnalyzeCmd measures a recording.
@@ -241,17 +242,17 @@ func (c *AnalyzeCmd) choose(all []lab.Measurement) ([]lab.Measurement, error) {
 	if len(c.Metrics) == 0 || slices.Contains(c.Metrics, "all") {
 		unwanted := ""
 		if c.Flavour == "wpt" && len(c.Metrics) == 0 {
-			unwanted = "speed_index_ms"
+			unwanted = metric.SpeedIndex.String()
 		}
 		return slices.DeleteFunc(all, func(m lab.Measurement) bool { return m.Name == unwanted }), nil
 	}
 	var out []lab.Measurement
-	if slices.Contains(c.Metrics, "load") {
+	if slices.Contains(c.Metrics, metric.Load) {
 		return all, nil
 	}
 	for _, name := range c.Metrics {
-		if name == "speed_index_ms" && c.Flavour == "wpt" {
-			name = "speed_index_wpt_ms"
+		if name == metric.SpeedIndex.String() && c.Flavour == "wpt" {
+			name = metric.SpeedIndexWPT.String()
 		}
 		// One that is not there does not exist in this recording: nothing changed, or never enough.
 		if i := slices.IndexFunc(all, func(m lab.Measurement) bool { return m.Name == name }); i >= 0 {

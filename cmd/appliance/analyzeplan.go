@@ -10,6 +10,7 @@ import (
 
 	"eidetic/cmd/appliance/client"
 	"eidetic/internal/keep/store"
+	"eidetic/internal/metric"
 	"eidetic/internal/run/execute"
 )
 
@@ -58,7 +59,7 @@ func (c *AnalyzeCmd) rescore(std *streams) error {
 			if len(s.Invalid) > 0 {
 				end += ": " + strings.Join(s.Invalid, "; ")
 			}
-			name := s.Name + "/time_to_end_ms"
+			name := metric.TimeToEnd.OfStep(s.Name)
 			fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%.1f ms\t%.1f ms\t%.12s\t\n", r.Trial, r.Arm, client.Plain(s.Name), client.Plain(end),
 				r.Metrics[name], r.Before[name], s.FinalFrame)
 		}

@@ -98,13 +98,13 @@ steps:
 		if trial.Misses != 0 || trial.Ended != lab.EndSteps {
 			t.Errorf("trial %d: %d misses, ended by %q: %q", trial.Number, trial.Misses, trial.Ended, trial.Invalid)
 		}
-		names := map[string]*lab.TrialStep{}
+		names := map[string]store.ReportStep{}
 		for _, s := range trial.Steps {
 			names[s.Name] = s
 		}
 		for name, end := range map[string]string{"open": "changed+still+network", "search": "changed+still+network", "product": "changed+still"} {
 			s := names[name]
-			if s == nil || s.End != end || s.Metrics["time_to_end_ms"] <= 0 || s.Requests == 0 || s.FinalFrame == "" {
+			if s.TrialStep == nil || s.End != end || s.Metrics["time_to_end_ms"] <= 0 || s.Requests == 0 || s.FinalFrame == "" {
 				t.Errorf("trial %d, step %s: %+v; want the end %s, its time, requests and a last picture", trial.Number, name, s, end)
 			}
 		}

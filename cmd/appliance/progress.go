@@ -10,6 +10,7 @@ import (
 	"golang.org/x/term"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/metric"
 	"eidetic/internal/run/experiment"
 )
 
@@ -65,13 +66,13 @@ func resultOf(t *lab.Trial) string {
 		return "invalid: " + strings.Join(t.Invalid, "; ")
 	}
 	if len(t.Steps) > 0 {
-		return fmt.Sprintf("%d steps in %.0f ms; %d requests, %d frames%s", len(t.Steps), t.Metrics["journey_ms"], t.Requests, t.Frames, flawsOf(t))
+		return fmt.Sprintf("%d steps in %.0f ms; %d requests, %d frames%s", len(t.Steps), metric.Journey.In(t), t.Requests, t.Frames, flawsOf(t))
 	}
 	return fmt.Sprintf(
 		"first change %4.0f ms, SpeedIndex %4.0f ms, last change %4.0f ms; %d requests, %d frames%s",
-		t.Metrics["first_visual_change_ms"],
-		t.Metrics["speed_index_ms"],
-		t.Metrics["last_visual_change_ms"],
+		metric.FirstChange.In(t),
+		metric.SpeedIndex.In(t),
+		metric.LastChange.In(t),
 		t.Requests,
 		t.Frames,
 		flawsOf(t),

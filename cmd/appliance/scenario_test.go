@@ -49,7 +49,7 @@ steps:
 		t.Fatalf("%d trials, %v", len(report.Trials), err)
 	}
 	for _, trial := range report.Trials {
-		steps := map[string]*lab.TrialStep{}
+		steps := map[string]store.ReportStep{}
 		for _, s := range trial.Steps {
 			steps[s.Name] = s
 		}

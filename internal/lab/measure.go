@@ -1,7 +1,7 @@
 package lab
 
 // Measure says what is measured on the recordings of a run besides what every load and every
-// step has. Names and groups are those of analysis/measure.
+// step has. Names and groups are those of internal/metric.
 type Measure struct {
 	Metrics []string `json:"metrics,omitempty" maxItems:"100" doc:"Measurements by name or by group. Groups: all (every index of a page load), rate, motion, blank, tearing, stable, window, response, paint, shift, colours, codes" example:"[\"rate\",\"motion\",\"perceptual_speed_index_ms\"]"`
 	Guards  []string `json:"guards,omitempty" maxItems:"20" doc:"Measurements that verdicts rest on besides those of every load or step; each is measured. NAME@REGION is that of a region" example:"[\"animation_fps\"]"`
@@ -27,9 +27,6 @@ type MeasureRegion struct {
 	Name string `json:"name" minLength:"1" maxLength:"40" pattern:"^[A-Za-z0-9 _-]+$" doc:"Letters, digits, spaces, - and _" example:"header"`
 	Area string `json:"area" maxLength:"100" doc:"X,Y,WIDTH,HEIGHT in pixels of the content area or in per cent of it" example:"0%,0%,100%,20%"`
 }
-
-// RegionMark stands between the name of a measurement and that of its region.
-const RegionMark = "@"
 
 // Analysis is what is told of a measurement besides its numbers.
 type Analysis struct {

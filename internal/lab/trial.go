@@ -130,14 +130,11 @@ type Trial struct {
 	// Parts lists, in order, what the trial's time was spent on.
 	Parts []TrialPart `json:"parts,omitempty"`
 
-	// Metrics maps a measurement's name to its value, for machines that need one number.
-	// The name ends with the unit.
-	Metrics      map[string]float64 `json:"metrics"`
-	Measurements []Measurement      `json:"measurements"`
-	Analysis     *Analysis          `json:"analysis,omitempty"`
-	PageMarks    []PageMark         `json:"page_marks,omitempty"` // what the page reported, placed on frames
-	Spans        []*Span            `json:"spans,omitempty"`
-	Events       []Event            `json:"events"`
+	Measurements []Measurement `json:"measurements"`
+	Analysis     *Analysis     `json:"analysis,omitempty"`
+	PageMarks    []PageMark    `json:"page_marks,omitempty"` // what the page reported, placed on frames
+	Spans        []*Span       `json:"spans,omitempty"`
+	Events       []Event       `json:"events"`
 
 	// LoadHistogram is, for each frame from StartFrame on, the share of the
 	// content area's pixels that equal the final frame's, in percent.
@@ -268,6 +265,33 @@ type Run struct {
 	Looks []Look `json:"looks,omitempty"`
 	// Warnings are shown at the top of the report.
 	Warnings []string `json:"warnings,omitempty"`
+}
+
+// Measurement returns the measurement of a name, or nil.
+func (t *Trial) Measurement(name string) *Measurement {
+	for i := range t.Measurements {
+		if t.Measurements[i].Name == name {
+			return &t.Measurements[i]
+		}
+	}
+	return nil
+}
+
+// Value returns the value of a measurement; false if the trial lacks it.
+func (t *Trial) Value(name string) (float64, bool) {
+	if m := t.Measurement(name); m != nil {
+		return m.Value, true
+	}
+	return 0, false
+}
+
+// Values maps the names of measurements to their values, for machines that need one number. It is never nil.
+func Values(all []Measurement) map[string]float64 {
+	values := make(map[string]float64, len(all))
+	for _, m := range all {
+		values[m.Name] = m.Value
+	}
+	return values
 }
 
 // IsExtra says whether the trial was not made to be counted: a warm-up, or one for a trace.

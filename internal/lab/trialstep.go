@@ -65,9 +65,8 @@ type TrialStep struct {
 	EndFrame   int    `json:"end_frame"`
 	FinalFrame string `json:"final_frame_sha256,omitempty"` // of the content area without the masks
 
-	Metrics      map[string]float64 `json:"metrics"`
-	Measurements []Measurement      `json:"measurements,omitempty"`
-	Analysis     *Analysis          `json:"analysis,omitempty"`
+	Measurements []Measurement `json:"measurements,omitempty"`
+	Analysis     *Analysis     `json:"analysis,omitempty"`
 
 	// The step's curves, as those of a trial; they are not in run.json.
 	LoadHistogram  []float64 `json:"load_histogram,omitempty"`

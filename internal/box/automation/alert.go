@@ -11,6 +11,7 @@ import (
 
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
+	"eidetic/internal/metric"
 	"eidetic/internal/tell/history"
 )
 
@@ -110,7 +111,7 @@ func (k *Keeper) lookAt(ctx context.Context, run *lab.Run) ([]found, error) {
 func watchedMetrics(past []store.Past, primary string) []string {
 	var names []string
 	for _, a := range history.Metrics(past) {
-		if _, guard := lab.GuardOf(a.Metric); guard || a.Metric == primary {
+		if metric.IsGuard(a.Metric) || a.Metric == primary {
 			names = append(names, a.Metric)
 		}
 	}

@@ -79,7 +79,7 @@ func (w *world) Run(ctx context.Context, id string, p lab.Plan, _ func(runqueue.
 	rng := rand.New(rand.NewPCG(p.Seed, uint64(digest[0])))
 	for i := range 2 * p.Trials {
 		arm := i % 2
-		t := &lab.Trial{Number: i + 1, Block: 1 + i/10, Arm: []string{lab.Control, lab.Treatment}[arm], Valid: true, Metrics: map[string]float64{}}
+		t := &lab.Trial{Number: i + 1, Block: 1 + i/10, Arm: []string{lab.Control, lab.Treatment}[arm], Valid: true}
 		value := 900 + 20*rng.NormFloat64()
 		if revision[arm] >= 11 {
 			value += 120

@@ -88,7 +88,7 @@ func (s *simulated) Run(ctx context.Context, id string, p lab.Plan, progress fun
 		if err := os.WriteFile(filepath.Join(dir, "reel"), fmt.Appendf(nil, "reel of %s, trial %d", id, n), 0o644); err != nil {
 			return err
 		}
-		run.Trials = append(run.Trials, &lab.Trial{Number: n, Arm: lab.Control, Valid: n%3 != 0, Metrics: map[string]float64{}})
+		run.Trials = append(run.Trials, &lab.Trial{Number: n, Arm: lab.Control, Valid: n%3 != 0, Measurements: []lab.Measurement{}})
 		if err := f.Save(run); err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/metric"
 )
 
 // Shift is a metric of a reading that is outside of where the readings before it lie.
@@ -19,7 +20,7 @@ type Shift struct {
 
 // Text is the shift in words.
 func (s Shift) Text() string {
-	return fmt.Sprintf("%s %s %% against the readings before (limit %.1f %%)", lab.MetricLabel(s.Metric), lab.Signed(s.Percent, 1), s.Limit)
+	return fmt.Sprintf("%s %s %% against the readings before (limit %.1f %%)", metric.Label(s.Metric), lab.Signed(s.Percent, 1), s.Limit)
 }
 
 // ErrThrown is of a reading of which most trials were thrown away: it tells no level.

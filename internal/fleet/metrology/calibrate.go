@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/metric"
 )
 
 // What a calibration must be to say something of another box.
@@ -96,7 +97,7 @@ type Ratio struct {
 
 // Bias returns the ratio of what box b measures to what box a measures. It refuses calibrations that say nothing of each other: of
 // different references, of too few runs, or of different times.
-func Bias(a, b lab.Calibration, metric string) (Ratio, error) {
+func Bias(a, b lab.Calibration, name string) (Ratio, error) {
 	if err := Comparable(a, b); err != nil {
 		return Ratio{}, err
 	}
@@ -106,12 +107,12 @@ func Bias(a, b lab.Calibration, metric string) (Ratio, error) {
 		c    lab.Calibration
 		sign float64
 	}{{a, -1}, {b, 1}} {
-		l, ok := levelOf(one.c, metric)
+		l, ok := levelOf(one.c, name)
 		if !ok || !(l.Median > 0) || !(l.Between >= 0) || !(l.Within >= 0) || math.IsInf(l.Median+l.Between+l.Within, 0) {
-			return Ratio{}, fmt.Errorf("%s: %w", lab.MetricLabel(metric), ErrNoLevel)
+			return Ratio{}, fmt.Errorf("%s: %w", metric.Label(name), ErrNoLevel)
 		}
 		if l.Runs < LeastRuns {
-			return Ratio{}, fmt.Errorf("%s: %w: %d of a box have it, at least %d are needed", lab.MetricLabel(metric), ErrFewReadings, l.Runs, LeastRuns)
+			return Ratio{}, fmt.Errorf("%s: %w: %d of a box have it, at least %d are needed", metric.Label(name), ErrFewReadings, l.Runs, LeastRuns)
 		}
 		out.Value += one.sign * math.Log(l.Median)
 		v := variance(l)

@@ -11,6 +11,7 @@ import (
 	"eidetic/analysis/stats"
 	"eidetic/internal/fleet"
 	"eidetic/internal/lab"
+	"eidetic/internal/metric"
 	"eidetic/internal/tell/history"
 )
 
@@ -142,9 +143,9 @@ const together = "all guards"
 // addTogether adds to that chart, if the reading has all of them.
 func (w *Watch) addTogether(r Reading, i int) {
 	var sum, err float64
-	guards := lab.Guards()
+	guards := metric.Guards()
 	for _, g := range guards {
-		l, ok := r.level(g.Metric)
+		l, ok := r.level(g.String())
 		if !ok || l.N < leastTrials || !(l.Median > 0) {
 			return
 		}
@@ -229,15 +230,15 @@ func (w *Watch) hasDrift(j *Judgement) bool {
 	}{{OfLevel, w.level}, {OfSpread, w.spread}, {OfThrown, map[string]*chart{"": w.thrown}}} {
 		var worst *chart
 		var shift lab.Range
-		for _, metric := range slices.SortedFunc(maps.Keys(kind.charts), func(a, b string) int {
-			return cmp.Or(lab.GuardPlace(a)-lab.GuardPlace(b), cmp.Compare(a, b))
+		for _, name := range slices.SortedFunc(maps.Keys(kind.charts), func(a, b string) int {
+			return cmp.Or(metric.GuardPlace(a)-metric.GuardPlace(b), cmp.Compare(a, b))
 		}) {
-			c := kind.charts[metric]
+			c := kind.charts[name]
 			if c.drift == 0 {
 				continue
 			}
 			if s := c.shift(); worst == nil || math.Abs(s.Value) > math.Abs(shift.Value) {
-				worst, shift, j.Metric = c, s, metric
+				worst, shift, j.Metric = c, s, name
 			}
 		}
 		if worst == nil {
@@ -272,7 +273,7 @@ func (w *Watch) tell(j *Judgement, shift lab.Range, at int) {
 	percent := lab.Range{
 		Value: 100 * math.Expm1(shift.Value), Low: 100 * math.Expm1(shift.Low), High: 100 * math.Expm1(shift.High), Confidence: shift.Confidence,
 	}
-	label := lab.MetricLabel(j.Metric)
+	label := metric.Label(j.Metric)
 	switch j.Of {
 	case OfLevel:
 		j.Percent = &percent
@@ -280,7 +281,7 @@ func (w *Watch) tell(j *Judgement, shift lab.Range, at int) {
 		if percent.Value < 0 {
 			trend = "faster"
 		}
-		if lab.DirectionOf(j.Metric) <= 0 && j.Metric != together {
+		if metric.Parse(j.Metric).Entry().Better != metric.Lower && j.Metric != together {
 			trend = "not as it was"
 		}
 		j.Why = fmt.Sprintf("the box is %s: %s %s %% against its baseline (95 %% interval %s to %s) since %s", trend, label,

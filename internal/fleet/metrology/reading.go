@@ -22,6 +22,7 @@ import (
 	"eidetic/analysis/stats"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
+	"eidetic/internal/metric"
 )
 
 // Reading is what one run of the reference says of a box and its device.
@@ -127,7 +128,7 @@ func levelsOf(run *lab.Run) []Level {
 			continue
 		}
 		for _, m := range t.Measurements {
-			if !isGuard(m.Name, asked) {
+			if !metric.Parse(m.Name).IsGuardOf(asked) {
 				continue
 			}
 			if _, known := units[m.Name]; !known {
@@ -137,21 +138,13 @@ func levelsOf(run *lab.Run) []Level {
 			values[m.Name] = append(values[m.Name], m.Value)
 		}
 	}
-	slices.SortStableFunc(names, func(a, b string) int { return lab.GuardPlace(a) - lab.GuardPlace(b) })
+	slices.SortStableFunc(names, func(a, b string) int { return metric.GuardPlace(a) - metric.GuardPlace(b) })
 	levels := make([]Level, 0, len(names))
 	for _, name := range names {
 		v := values[name]
 		levels = append(levels, Level{Metric: name, Unit: units[name], Median: middle(v), Spread: Deviation(v), N: len(v)})
 	}
 	return levels
-}
-
-func isGuard(metric string, asked []string) bool {
-	if _, ok := lab.GuardOf(metric); ok {
-		return true
-	}
-	_, ok := lab.AskedGuard(metric, asked)
-	return ok
 }
 
 // Check returns an error for a reading that no run of ours gives.

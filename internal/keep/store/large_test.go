@@ -18,14 +18,14 @@ func long(number int) *lab.Trial {
 	t := &lab.Trial{
 		Number: number, Arm: lab.Control, Page: "https://www.shop.example/", Valid: true, FinalFrame: strings.Repeat("a", 64),
 		Capture: &lab.CaptureState{Rate: 59.998, IntervalP99: 17.2, IntervalMax: 18.4, Jitter: 0.2, Scheduling: "SCHED_FIFO"},
-		Metrics: map[string]float64{}, Events: []lab.Event{{Name: "navigate", Detail: "Return on the page"}, {Name: "end"}},
-		Files: map[string]string{},
+		Events:  []lab.Event{{Name: "navigate", Detail: "Return on the page"}, {Name: "end"}},
+		Files:   map[string]string{},
 	}
 	for i := range 12 {
 		low, high := 1452.841679, 1474.328575
 		m := lab.Measurement{Name: fmt.Sprintf("a_metric_of_a_load_%d_ms", i), Value: 1473.25, Unit: "ms",
 			Method: strings.Repeat("how it is made ", 14), Frames: []int{98, 331}, Low: &low, High: &high}
-		t.Measurements, t.Metrics[m.Name] = append(t.Measurements, m), m.Value
+		t.Measurements = append(t.Measurements, m)
 		t.Files[fmt.Sprint("file", i)] = "evidence.webm"
 	}
 	for _, name := range []string{"birth", "settle", "load", "still", "stop", "analysis", "evidence"} {

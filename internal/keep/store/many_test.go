@@ -21,7 +21,7 @@ func ofMany() *lab.Run {
 	run.Plan.Users = []lab.PlanUser{{Name: "new"}, {Name: "anna", Viewport: "412x915"}}
 	for i, c := range run.Plan.Cells() {
 		for _, arm := range []string{lab.Control, lab.Treatment} {
-			run.Trials = append(run.Trials, &lab.Trial{Number: len(run.Trials) + 1, Arm: arm, Cell: c.Name, Valid: true, Metrics: map[string]float64{"a_ms": 1}})
+			run.Trials = append(run.Trials, &lab.Trial{Number: len(run.Trials) + 1, Arm: arm, Cell: c.Name, Valid: true, Measurements: []lab.Measurement{{Name: "a_ms", Value: 1}}})
 		}
 		run.Cells = append(run.Cells, lab.CellResult{
 			Name: c.Name, URL: c.Plan.Page, Report: fmt.Sprintf("cell-%02d.html", i+1), Comparison: &lab.Comparison{Verdict: lab.Slower},

@@ -57,7 +57,13 @@ type ReportTrial struct {
 	Ended      lab.End            `json:"ended"`
 	Metrics    map[string]float64 `json:"metrics"`
 	// Steps are those of a journey, with their values and without methods.
-	Steps []*lab.TrialStep `json:"steps,omitempty"`
+	Steps []ReportStep `json:"steps,omitempty"`
+}
+
+// ReportStep is a step with the values of its measurements, and without their methods and bounds.
+type ReportStep struct {
+	*lab.TrialStep
+	Metrics map[string]float64 `json:"metrics"`
 }
 
 // NewReport makes the report of a run. Empty lists and maps are written as such, never
@@ -74,14 +80,11 @@ func NewReport(run *lab.Run) *Report {
 		Summary: list(run.Summary), Comparison: run.Comparison, Cells: run.Cells,
 	}
 	for _, t := range run.Trials {
-		metrics := t.Metrics
-		if metrics == nil {
-			metrics = map[string]float64{}
-		}
 		r.Trials = append(r.Trials, ReportTrial{
 			Number: t.Number, Arm: t.Arm, Cell: t.Cell, Page: t.Page, Valid: t.Valid, Invalid: list(t.Invalid),
 			Misses: t.Misses, Requests: t.Requests, Filled: t.Filled, FinalFrame: t.FinalFrame,
-			Frames: t.Frames, FramesLost: t.FramesLost, Ended: t.Ended, Metrics: metrics, Steps: bareSteps(t.Steps),
+			Frames: t.Frames, FramesLost: t.FramesLost, Ended: t.Ended, Metrics: lab.Values(t.Measurements),
+			Steps: bareSteps(t.Steps),
 		})
 	}
 	return r
@@ -98,11 +101,6 @@ func list[T any](s []T) []T {
 func checkFinite(run *lab.Run) error {
 	bad := func(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) }
 	for _, t := range run.Trials {
-		for name, v := range t.Metrics {
-			if bad(v) {
-				return fmt.Errorf("trial %d: metric %s is %v", t.Number, name, v)
-			}
-		}
 		for _, m := range t.Measurements {
 			if bad(m.Value) {
 				return fmt.Errorf("trial %d: measurement %s is %v", t.Number, m.Name, m.Value)

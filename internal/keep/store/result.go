@@ -6,9 +6,9 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"strings"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/metric"
 )
 
 // DecodeResult reads a run from its run.json or its report.json, either of which may
@@ -50,28 +50,28 @@ func (r *Report) result() *lab.Run {
 		Page: r.Run.Page, Plan: r.Run.Plan, Archive: r.Run.Archive, Link: r.Run.Link, Environment: r.Run.Environment,
 		Warnings: r.Run.Warnings, Summary: r.Summary, Comparison: r.Comparison, Cells: r.Cells,
 	}
-	units := map[string]string{}
-	summaries := slices.Clone(r.Summary)
-	for _, c := range r.Cells {
-		summaries = append(summaries, c.Summary...)
-	}
-	for _, s := range summaries {
-		units[s.Metric] = s.Unit
-	}
 	for _, one := range r.Trials {
 		t := &lab.Trial{
 			Number: one.Number, Arm: one.Arm, Cell: one.Cell, Page: one.Page, Valid: one.Valid, Invalid: one.Invalid,
 			Misses: one.Misses, Requests: one.Requests, Filled: one.Filled,
-			FinalFrame: one.FinalFrame, Frames: one.Frames, FramesLost: one.FramesLost, Ended: one.Ended, Metrics: one.Metrics, Steps: one.Steps,
+			FinalFrame: one.FinalFrame, Frames: one.Frames, FramesLost: one.FramesLost, Ended: one.Ended,
 		}
-		for _, name := range slices.Sorted(maps.Keys(one.Metrics)) {
-			unit := units[name]
-			if unit == "" && strings.HasSuffix(name, "_ms") {
-				unit = "ms"
+		t.Measurements = measurements(one.Metrics)
+		for _, s := range one.Steps {
+			if s.TrialStep != nil {
+				s.TrialStep.Measurements = measurements(s.Metrics)
+				t.Steps = append(t.Steps, s.TrialStep)
 			}
-			t.Measurements = append(t.Measurements, lab.Measurement{Name: name, Value: one.Metrics[name], Unit: unit})
 		}
 		run.Trials = append(run.Trials, t)
 	}
 	return run
+}
+
+// measurements are the values of a report, by name. Their units are those of the metrics.
+func measurements(values map[string]float64) (all []lab.Measurement) {
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		all = append(all, lab.Measurement{Name: name, Value: values[name], Unit: metric.Parse(name).Entry().Unit})
+	}
+	return all
 }

@@ -12,7 +12,6 @@ import (
 // run.json and report.json give the same numbers and facts.
 func TestDecodeResult(t *testing.T) {
 	run := sample("20261121-091400-demo", StateDone)
-	run.Trials[0].Metrics = map[string]float64{"speed_index_ms": 912.5, "unique_frames": 61}
 	run.Trials[0].Measurements = []lab.Measurement{{Name: "speed_index_ms", Value: 912.5, Unit: "ms"},
 		{Name: "unique_frames", Value: 61, Unit: "frames"}}
 	run.Summary = []lab.Summary{{Metric: "unique_frames", Unit: "frames", Arm: lab.Control, N: 1}}

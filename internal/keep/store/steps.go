@@ -16,15 +16,13 @@ func withoutCurves(steps []*lab.TrialStep) []*lab.TrialStep {
 	return out
 }
 
-// bareSteps returns steps as report.json holds them: the values of measurements, without their
-// methods and bounds.
-func bareSteps(steps []*lab.TrialStep) []*lab.TrialStep {
-	out := withoutCurves(steps)
-	for _, s := range out {
+// bareSteps returns steps as report.json holds them.
+func bareSteps(steps []*lab.TrialStep) []ReportStep {
+	var out []ReportStep
+	for _, s := range withoutCurves(steps) {
+		values := lab.Values(s.Measurements)
 		s.Measurements = nil
-		if s.Metrics == nil {
-			s.Metrics = map[string]float64{}
-		}
+		out = append(out, ReportStep{s, values})
 	}
 	return out
 }

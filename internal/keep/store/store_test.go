@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/metric"
 	"eidetic/internal/rigs/testlab"
 )
 
@@ -44,7 +45,7 @@ func sample(id, state string) *lab.Run {
 		ID: id, Name: "demo", Wall: time.Date(2026, 11, 21, 9, 14, 0, 0, time.UTC), State: state, Page: "https://www.shop.example/",
 		Trials: []*lab.Trial{{
 			Number: 1, Arm: lab.Control, Valid: true, Requests: 62, Frames: 300, FinalFrame: "ab",
-			Metrics: map[string]float64{"speed_index_ms": 751.2}, Measurements: []lab.Measurement{}, Events: []lab.Event{},
+			Measurements: []lab.Measurement{metric.SpeedIndex.Measure(751.2, nil)}, Events: []lab.Event{},
 			Files: map[string]string{"video": "evidence.webm"},
 		}},
 		Summary: []lab.Summary{{Metric: "speed_index_ms", Unit: "ms", Arm: lab.Control, N: 1, Median: 751.2}},
@@ -158,8 +159,8 @@ func TestCreateRefuses(t *testing.T) {
 		t.Errorf("Create() in a file: %v; want an error that names the output folder", err)
 	}
 	nan := sample("nan", StateRunning)
-	nan.Trials[0].Metrics["speed_index_ms"] = math.NaN()
-	if _, err := Create(root, nan); err == nil || !strings.Contains(err.Error(), "trial 1: metric speed_index_ms is NaN") {
+	nan.Trials[0].Measurements[0].Value = math.NaN()
+	if _, err := Create(root, nan); err == nil || !strings.Contains(err.Error(), "trial 1: measurement speed_index_ms is NaN") {
 		t.Errorf("Create() with NaN: %v; want the metric's name", err)
 	}
 	if _, err := os.Stat(filepath.Join(root, "runs", "nan")); !errors.Is(err, os.ErrNotExist) {

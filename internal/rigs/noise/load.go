@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/metric"
 )
 
 // Load is one load of the page. Times are in ms since the key that began it.
@@ -43,7 +44,7 @@ func New(variant string, t *lab.Trial, served []lab.Served, page string) Load {
 		Number:  t.Number,
 		Valid:   t.Valid,
 		Reasons: t.Invalid,
-		Metrics: t.Metrics,
+		Metrics: lab.Values(t.Measurements),
 		Marks:   map[string]float64{},
 		Work:    map[string]float64{},
 	}
@@ -64,7 +65,7 @@ func New(variant string, t *lab.Trial, served []lab.Served, page string) Load {
 			l.Marks[markStyleSent] = max(l.Marks[markStyleSent], at(s.Time.Add(s.Duration)))
 		}
 	}
-	if v, ok := t.Metrics["first_visual_change_ms"]; ok {
+	if v, ok := t.Value(metric.FirstChange.String()); ok {
 		l.Marks[markSeen] = v
 	}
 	return l

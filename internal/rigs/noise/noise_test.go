@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/metric"
 )
 
 const page = "https://www.shop.test/"
@@ -47,7 +48,7 @@ func TestAttribute(t *testing.T) {
 func TestNew(t *testing.T) {
 	start := lab.Time(time.Second)
 	at := func(ms int) lab.Time { return start.Add(time.Duration(ms) * time.Millisecond) }
-	trial := &lab.Trial{Number: 1, Valid: true, StartTime: start, Metrics: map[string]float64{target: 400}}
+	trial := &lab.Trial{Number: 1, Valid: true, StartTime: start, Measurements: []lab.Measurement{target.Measure(400, nil)}}
 	l := New("x", trial, []lab.Served{
 		{Time: at(1), URL: "http://box.test/go", Stage: lab.StageBox},
 		{Time: at(60), URL: page, FirstByte: 40 * time.Millisecond},
@@ -118,7 +119,7 @@ func TestReport(t *testing.T) {
 			Load{
 				Variant: name,
 				Valid:   i != 5,
-				Metrics: map[string]float64{target: v, "speed_index_ms": v},
+				Metrics: map[string]float64{target.String(): v, metric.SpeedIndex.String(): v},
 				Marks:   map[string]float64{markSeen: v},
 				Work:    map[string]float64{workLayout: v / 10},
 				Order:   []string{"a", "b.css", "c"},

@@ -10,11 +10,12 @@ import (
 	"text/tabwriter"
 
 	"eidetic/analysis/stats"
+	"eidetic/internal/metric"
 	"eidetic/internal/rigs/benchtable"
 )
 
 // target is the metric whose spread is explained.
-const target = "first_visual_change_ms"
+const target = metric.FirstChange
 
 // Step is the time between one mark and the next.
 type Step struct {
@@ -96,7 +97,7 @@ func NewReport(loads []Load) Report {
 		if all[l.Variant]++; all[l.Variant] == 1 {
 			names = append(names, l.Variant)
 		}
-		if _, ok := l.Metrics[target]; ok && l.Valid {
+		if _, ok := l.Metrics[target.String()]; ok && l.Valid {
 			by[l.Variant] = append(by[l.Variant], l)
 		}
 	}
@@ -116,7 +117,7 @@ func describe(loads []Load) Variant {
 	values, index := make([]float64, len(loads)), make([]float64, len(loads))
 	orders := map[string]int{}
 	for i, l := range loads {
-		values[i], index[i] = l.Metrics[target], l.Metrics["speed_index_ms"]
+		values[i], index[i] = l.Metrics[target.String()], l.Metrics[metric.SpeedIndex.String()]
 		orders[strings.Join(upToStyles(l.Order), " ")]++
 	}
 	sorted := slices.Sorted(slices.Values(values))

@@ -22,9 +22,10 @@ type direction struct {
 // line applies.
 func directions() []direction {
 	const instrument = "instruments know nothing of each other, of experiments or of the panel, so that each can be tested, replaced and used alone"
-	lab := []string{"internal/lab"}
+	lab := []string{"internal/lab", "internal/metric"}
 	return []direction{
 		{"internal/lab", nil, "the shared words are imported by all, so they import none"},
+		{"internal/metric", []string{"internal/lab"}, "the registry of metrics is read by whoever measures, tells or judges, so it imports none of them"},
 		{"netlab", append([]string{"internal/base/priority", "internal/base/atomicfile", "internal/base/unshare"}, lab...), instrument},
 		{"netlab/hop", lab, "listeners, core and transport all import what they tell each other of a request, so it imports none of them"},
 		{
@@ -213,15 +214,15 @@ func directions() []direction {
 		{"internal/tell/streamline", lab, "a format of bytes, and two ways in which they come; who keeps the annotations, it does not know"},
 		{
 			"internal/tell/report",
-			[]string{"internal/lab", "internal/keep/store", "internal/base/atomicfile", "internal/tell/timeline", "analysis/trace"},
+			[]string{"internal/lab", "internal/metric", "internal/keep/store", "internal/base/atomicfile", "internal/tell/timeline", "analysis/trace"},
 			"a report is made from what is stored, so that it can be made again",
 		},
 		{
 			"internal/tell/export",
-			[]string{"internal/lab", "internal/keep/store", "internal/tell/report", "internal/tell/timeline", "analysis/trace"},
+			[]string{"internal/lab", "internal/metric", "internal/keep/store", "internal/tell/report", "internal/tell/timeline", "analysis/trace"},
 			"an export is made of what is stored, as a report is, so that it can be made again",
 		},
-		{"internal/tell/report/reporttest", []string{"internal/lab", "internal/tell/verdict"}, "a run for tests is compared as a real one is"},
+		{"internal/tell/report/reporttest", []string{"internal/lab", "internal/metric", "internal/tell/verdict"}, "a run for tests is compared as a real one is"},
 		{
 			"internal/tell/frames",
 			append([]string{"analysis/visual", "capture/reel", "analysis/filmtest"}, lab...),
@@ -279,7 +280,7 @@ func directions() []direction {
 		},
 		{
 			"internal/tell/runview",
-			[]string{"internal/lab", "internal/tell/report", "internal/tell/verdict", "analysis/stats", "internal/tell/report/reporttest"},
+			append([]string{"internal/tell/report", "internal/tell/verdict", "analysis/stats", "internal/tell/report/reporttest"}, lab...),
 			"the page of a run shows what its report and its verdict say; it computes nothing anew; its tests read runs that are made for tests",
 		},
 		{"internal/box/webhook", []string{"netlab/proxy"}, "which addresses are public is known where recordings are kept from the others"},
@@ -315,6 +316,7 @@ func directions() []direction {
 				"internal/run/experiment",
 				"internal/keep/retention",
 				"internal/keep/runqueue",
+				"internal/metric",
 				"internal/tell/runview",
 				"internal/box/credentials",
 				"internal/keep/pin",

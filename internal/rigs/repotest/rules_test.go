@@ -97,6 +97,13 @@ func f() { m := 0; m++; n++; table["b"] = 2; var errX error; errX = nil; _, _ = 
 			"internal/keep/store/a.go": "package store\ntype E struct { F []struct{ M map[string]interface{} } }",
 			"netlab/a.go":              "package netlab\ntype F struct { M map[string]any }",
 		}, []string{"E has a map", "A has a map"}},
+		{"metrics by value", map[string]string{
+			"internal/metric/e.go": `package metric; var entries = []Entry{{Name: "speed_index_ms"}, {Name: "stalls"}}`,
+			"analysis/a.go":        `package analysis; var a = of("speed_index_ms"); var b = of("step/speed_index_ms"); var c = of("stalls", "speed_index_ms is what counts")`,
+			"analysis/b.go":        `package analysis; var m = lab.Measurement{Name: "new_ms"}; var n = lab.Measurement{Name: name}; var o = lab.Event{Name: "done"}`,
+			"analysis/a_test.go":   `package analysis; var a = lab.Measurement{Name: "speed_index_ms"}`,
+			"web/a.js":             "// speed_index_ms\nconst a = \"speed_index_ms\";\n",
+		}, []string{"speed_index_ms by a string", "speed_index_ms by a string", `of "new_ms" without`, "a.js:2: names the metric speed_index_ms"}},
 		{"short lines", map[string]string{
 			"a/a.go":      "package a\nvar a = 1" + strings.Repeat(" + 1", 40) + "\nvar b = f(" + strings.Repeat("1, ", 40) + "`" + strings.Repeat("x", 60) + "`)\n",
 			"a/a_test.go": "package a\nvar c = 1" + strings.Repeat(" + 1", 40) + "\n",

@@ -28,6 +28,7 @@ func sourceRules() []Rule {
 		{"tests wait for events", "a sleep is too short on a busy machine and too long on every other", checkSleep},
 		{"no silent skips", "a skipped test looks like a passed one; testlab.Need makes CI fail instead", checkSkip},
 		{"typed records", "a field of a map has no type, no comment and no place in the schema", checkTyped},
+		{"metrics by value", "one name has one entry, which says unit, label, definition and direction wherever it is shown", checkMetrics},
 		{"short lines", fmt.Sprintf("a line of more than %d characters does not fit beside another file", maxColumns), checkColumns},
 		{
 			"short files",

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/metric"
 )
 
 // Story is the input of the test.
@@ -68,7 +69,7 @@ func (s Story) Tell(t testing.TB) (recorded, replayed string) {
 	s.check(t, second, s.Trials)
 	picture := stillPicture(first)
 	for _, trial := range second.Trials {
-		if got, measured := trial.Metrics["first_visual_change_ms"]; (measured || trial.Valid) &&
+		if got, measured := trial.Value(metric.FirstChange.String()); (measured || trial.Valid) &&
 			got < float64(roundTrips*linkRTT/time.Millisecond) {
 			t.Errorf(
 				"trial %d: first visual change after %.0f ms, which is impossible over a link with an RTT of %v",
@@ -164,8 +165,8 @@ func OfSlowMachines(reason string) bool {
 
 func headline(trial *lab.Trial) string {
 	var all []string
-	for _, m := range []string{"first_visual_change_ms", "speed_index_ms", "last_visual_change_ms"} {
-		all = append(all, fmt.Sprintf("%s %.0f", m, trial.Metrics[m]))
+	for _, m := range []metric.ID{metric.FirstChange, metric.SpeedIndex, metric.LastChange} {
+		all = append(all, fmt.Sprintf("%s %.0f", m, m.In(trial)))
 	}
 	return strings.Join(all, ", ")
 }
@@ -197,7 +198,7 @@ func (s Story) evidence(t testing.TB, run string, trial *lab.Trial) {
 	if !trial.Valid {
 		return // the trial may have ended before there was anything to measure
 	}
-	if trial.Metrics["speed_index_ms"] <= 0 || trial.Metrics["last_visual_change_ms"] <= trial.Metrics["first_visual_change_ms"] {
+	if metric.SpeedIndex.In(trial) <= 0 || metric.LastChange.In(trial) <= metric.FirstChange.In(trial) {
 		t.Errorf("run %s, trial %d: metrics %v", run, trial.Number, headline(trial))
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"eidetic/analysis/stats"
 	"eidetic/internal/lab"
+	"eidetic/internal/metric"
 	"eidetic/internal/tell/verdict"
 )
 
@@ -22,18 +23,9 @@ type Options struct {
 	Seed      uint64
 }
 
-// metric is a metric of the tables.
-type metric struct {
-	name, label string
-	moved       bool // by exactly the delay of a treatment (see places)
-}
-
-func metrics() []metric {
-	return []metric{
-		{"first_visual_change_ms", "first visual change", true},
-		{"speed_index_ms", "SpeedIndex", false},
-		{"last_visual_change_ms", "last visual change", true},
-	}
+// metrics are those of the tables.
+func metrics() []metric.ID {
+	return []metric.ID{metric.FirstChange, metric.SpeedIndex, metric.LastChange}
 }
 
 // sizes are the numbers of pairs that are resampled.
@@ -42,7 +34,7 @@ func sizes() []int { return []int{10, 20, 50} }
 // Cell holds the results of one rule for one metric in resampled A/A experiments of one size.
 type Cell struct {
 	Rule        Rule
-	Metric      metric
+	Metric      metric.ID
 	Pairs, N    int
 	FalseAlarms int
 	// Thresholds are the smallest shifts that the rule finds, sorted.
@@ -97,14 +89,14 @@ type Real struct {
 // Pooled is a delay's shift of a metric over all its experiments.
 type Pooled struct {
 	Delay  int
-	Metric metric
+	Metric metric.ID
 	Shift  stats.Interval
 	Pairs  int
 }
 
 // Spread describes how much equal trials differ.
 type Spread struct {
-	Metric        metric
+	Metric        metric.ID
 	N             int
 	Median        float64
 	Deviation     float64 // standard deviation
@@ -170,7 +162,7 @@ func (e *Evaluation) resample(ctx context.Context, pool Pool, pairs int, o Optio
 			}
 			for _, rule := range all {
 				for _, m := range measured {
-					answers[i] = append(answers[i], ask(rule, blocks(trials, m.name, 0), step(trials, m.name), r.Uint64()))
+					answers[i] = append(answers[i], ask(rule, blocks(trials, m, 0), step(trials, m), r.Uint64()))
 				}
 			}
 			alarms[i] = wholeVerdict(trials, r.Uint64()) != lab.NoChange
@@ -229,9 +221,9 @@ func wholeVerdict(trials []Trial, seed uint64) string {
 	for i, t := range trials {
 		guarded[i] = t
 		guarded[i].Metrics = map[string]Value{}
-		for _, g := range lab.Guards() {
-			if v, ok := t.Metrics[g.Metric]; ok {
-				guarded[i].Metrics[g.Metric] = v
+		for _, g := range metric.Guards() {
+			if v, ok := t.Metrics[g.String()]; ok {
+				guarded[i].Metrics[g.String()] = v
 			}
 		}
 	}
@@ -245,7 +237,7 @@ func wholeVerdict(trials []Trial, seed uint64) string {
 // carriedOut applies every rule to a real experiment; it returns false if the data lack it.
 func carriedOut(x Experiment, trials []Trial) (Real, bool) {
 	r := Real{Experiment: x, Verdict: wholeVerdict(trials, x.Seed)}
-	control, _ := pairsOf(blocks(trials, metrics()[0].name, 0))
+	control, _ := pairsOf(blocks(trials, metrics()[0], 0))
 	if r.Pairs = len(control); r.Pairs < verdict.Least {
 		return r, false
 	}
@@ -253,7 +245,7 @@ func carriedOut(x Experiment, trials []Trial) (Real, bool) {
 		var found []bool
 		var intervals [][2]float64
 		for _, m := range metrics() {
-			all, width := blocks(trials, m.name, 0), step(trials, m.name)
+			all, width := blocks(trials, m, 0), step(trials, m)
 			differs, low, high := rule.Decide(all, width, x.Seed)
 			found, intervals = append(found, differs(0)), append(intervals, [2]float64{low, high})
 		}
@@ -269,11 +261,11 @@ func pooled(d *Data, delay int) (out []Pooled) {
 		var trials []Trial
 		for _, x := range d.Plan.Experiments() {
 			if x.Delay == delay {
-				all = append(all, blocks(d.Of(x.Name), m.name, 0)...)
+				all = append(all, blocks(d.Of(x.Name), m, 0)...)
 				trials = append(trials, d.Of(x.Name)...)
 			}
 		}
-		c, err := stats.Compare(all, plan(step(trials, m.name), uint64(delay)))
+		c, err := stats.Compare(all, plan(step(trials, m), uint64(delay)))
 		if err != nil { // not measured yet
 			continue
 		}
@@ -286,7 +278,7 @@ func pooled(d *Data, delay int) (out []Pooled) {
 const frame = 1000.0 / 60
 
 // spread describes a metric over the pool; false without two trials.
-func spread(p Pool, m metric) (Spread, bool) {
+func spread(p Pool, m metric.ID) (Spread, bool) {
 	type place struct {
 		experiment string
 		block      int
@@ -294,7 +286,7 @@ func spread(p Pool, m metric) (Spread, bool) {
 	groups := map[place][]float64{}
 	var all []float64
 	for _, t := range p.Trials {
-		if v, ok := t.Metrics[m.name]; ok {
+		if v, ok := t.Metrics[m.String()]; ok {
 			all = append(all, v.Value)
 			at := place{t.Experiment, t.Block}
 			groups[at] = append(groups[at], v.Value)

@@ -8,6 +8,7 @@ import (
 
 	"eidetic/analysis/stats"
 	"eidetic/internal/lab"
+	"eidetic/internal/metric"
 	"eidetic/internal/run/experiment"
 )
 
@@ -47,12 +48,12 @@ func (p Pool) Draw(r *rand.Rand, pairs int) ([]Trial, error) {
 
 // blocks returns the values of a metric of valid trials in the form of analysis/stats,
 // with shift added to those of the treatment.
-func blocks(trials []Trial, metric string, shift float64) (all []stats.Block) {
+func blocks(trials []Trial, m metric.ID, shift float64) (all []stats.Block) {
 	trials = slices.Clone(trials)
 	slices.SortStableFunc(trials, func(a, b Trial) int { return cmp.Compare(a.Number, b.Number) })
 	place := map[int]int{}
 	for _, t := range trials {
-		v, ok := t.Metrics[metric]
+		v, ok := t.Metrics[m.String()]
 		if !ok || !t.Valid {
 			continue
 		}
@@ -93,10 +94,10 @@ func pairsOf(all []stats.Block) (control, treatment []float64) {
 
 // step returns the median width of the bounds that frames give a metric's values, as
 // package verdict does; 0 for a metric without such bounds.
-func step(trials []Trial, metric string) float64 {
+func step(trials []Trial, m metric.ID) float64 {
 	var widths []float64
 	for _, t := range trials {
-		if v, ok := t.Metrics[metric]; ok && t.Valid && v.Low != nil && v.High != nil {
+		if v, ok := t.Metrics[m.String()]; ok && t.Valid && v.Low != nil && v.High != nil {
 			widths = append(widths, *v.High-*v.Low)
 		}
 	}

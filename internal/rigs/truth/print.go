@@ -6,6 +6,8 @@ import (
 	"math"
 	"strings"
 	"text/tabwriter"
+
+	"eidetic/internal/metric"
 )
 
 // table is printed for people, aligned or in Markdown.
@@ -96,7 +98,7 @@ func (e *Evaluation) spreadTable() table {
 		t.rows = append(
 			t.rows,
 			[]string{
-				s.Metric.label,
+				s.Metric.Label(),
 				fmt.Sprint(s.N),
 				ms(s.Median),
 				ms(s.Deviation),
@@ -128,7 +130,7 @@ func (e *Evaluation) alarmTable() table {
 	n := 0
 	for _, m := range metrics() {
 		for _, size := range sizes() {
-			t.header = append(t.header, fmt.Sprintf("%s, %d pairs", m.label, size))
+			t.header = append(t.header, fmt.Sprintf("%s, %d pairs", m.Label(), size))
 		}
 		t.header = append(t.header, "real")
 	}
@@ -137,7 +139,7 @@ func (e *Evaluation) alarmTable() table {
 		for j, m := range metrics() {
 			for _, size := range sizes() {
 				text := "–"
-				if c, ok := e.cell(rule.Name, m.name, size); ok {
+				if c, ok := e.cell(rule.Name, m, size); ok {
 					n = c.N
 					text = fmt.Sprintf("%.1f %%", 100*float64(c.FalseAlarms)/float64(c.N))
 					if low, high := band(c.N, rule.Level); c.FalseAlarms < low || c.FalseAlarms > high {
@@ -205,9 +207,9 @@ func (e *Evaluation) powerTable() table {
 	}
 	for _, m := range metrics() {
 		for _, rule := range rules() {
-			row := []string{m.label, rule.Name}
+			row := []string{m.Label(), rule.Name}
 			for _, size := range sizes() {
-				c, ok := e.cell(rule.Name, m.name, size)
+				c, ok := e.cell(rule.Name, m, size)
 				if !ok {
 					row = append(row, "–", "–")
 					continue
@@ -246,10 +248,10 @@ func (e *Evaluation) coverageTable() table {
 			if !rule.Intervals {
 				continue
 			}
-			row := []string{m.label, rule.Name}
+			row := []string{m.Label(), rule.Name}
 			for _, size := range sizes() {
 				text := "–"
-				if c, ok := e.cell(rule.Name, m.name, size); ok && c.Intervals > 0 {
+				if c, ok := e.cell(rule.Name, m, size); ok && c.Intervals > 0 {
 					text = fmt.Sprintf("%.1f %% (±%.1f ms)", 100*float64(c.Covered)/float64(c.Intervals), c.HalfWidth)
 				}
 				row = append(row, text)
@@ -266,7 +268,7 @@ func (e *Evaluation) coverageTable() table {
 				}
 			}
 			row = append(row, fmt.Sprintf("%d of %d", equal[0], equal[1]))
-			if m.moved {
+			if m.Entry().Instant { // moved by exactly the delay of a treatment (see places)
 				row = append(row, fmt.Sprintf("%d of %d", delayed[0], delayed[1]))
 			} else {
 				row = append(row, "")
@@ -289,7 +291,7 @@ func (e *Evaluation) delayTable() table {
 		t.header = append(t.header, rule.Name)
 	}
 	for _, p := range e.Pooled {
-		row := []string{fmt.Sprintf("%d ms", p.Delay), p.Metric.label,
+		row := []string{fmt.Sprintf("%d ms", p.Delay), p.Metric.Label(),
 			fmt.Sprintf("%.1f ms (%.1f … %.1f), %d pairs", p.Shift.Value, p.Shift.Low, p.Shift.High, p.Pairs)}
 		for i := range rules() {
 			found, of := 0, 0
@@ -299,7 +301,7 @@ func (e *Evaluation) delayTable() table {
 				}
 				of++
 				for j, m := range metrics() {
-					if m.name == p.Metric.name && r.Found[i][j] {
+					if m == p.Metric && r.Found[i][j] {
 						found++
 					}
 				}
@@ -313,9 +315,9 @@ func (e *Evaluation) delayTable() table {
 
 func ms(v float64) string { return fmt.Sprintf("%.1f", v) }
 
-func (e *Evaluation) cell(rule, metric string, pairs int) (Cell, bool) {
+func (e *Evaluation) cell(rule string, m metric.ID, pairs int) (Cell, bool) {
 	for _, c := range e.Cells {
-		if c.Rule.Name == rule && c.Metric.name == metric && c.Pairs == pairs {
+		if c.Rule.Name == rule && c.Metric == m && c.Pairs == pairs {
 			return c, true
 		}
 	}

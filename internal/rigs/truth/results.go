@@ -18,8 +18,8 @@ func (e *Evaluation) Results() (list []benchtable.Result) {
 		benchtable.Less("stolen time in the worst experiment", u.StolenMost, "%"),
 	)
 	for _, s := range e.Spread {
-		list = append(list, benchtable.Less(s.Metric.label+": standard deviation", s.Deviation, "ms"),
-			benchtable.Less(s.Metric.label+": standard deviation within blocks", s.WithinBlocks, "ms"))
+		list = append(list, benchtable.Less(s.Metric.Label()+": standard deviation", s.Deviation, "ms"),
+			benchtable.Less(s.Metric.Label()+": standard deviation within blocks", s.WithinBlocks, "ms"))
 	}
 	for _, v := range e.Verdicts {
 		name, alarms := fmt.Sprintf("whole verdict: false alarms, %d pairs", v.Pairs), 100*float64(v.FalseAlarms)/float64(v.N)
@@ -30,13 +30,13 @@ func (e *Evaluation) Results() (list []benchtable.Result) {
 			continue
 		}
 		for _, rule := range rules() {
-			if p, ok := e.cell(rule.Name, c.Metric.name, c.Pairs); ok && rule.Name != ours {
+			if p, ok := e.cell(rule.Name, c.Metric, c.Pairs); ok && rule.Name != ours {
 				list = append(list, e.against(c, p)...)
 			}
 		}
 	}
 	for _, p := range e.Pooled {
-		name := fmt.Sprintf("%s: shift by a delay of %d ms", p.Metric.label, p.Delay)
+		name := fmt.Sprintf("%s: shift by a delay of %d ms", p.Metric.Label(), p.Delay)
 		list = append(list, benchtable.Less(name, p.Shift.Value, "ms").Aim(float64(p.Delay)))
 	}
 	return list
@@ -44,7 +44,7 @@ func (e *Evaluation) Results() (list []benchtable.Result) {
 
 // against compares a cell of ours with a peer's.
 func (e *Evaluation) against(c, peer Cell) (list []benchtable.Result) {
-	name := func(what string) string { return fmt.Sprintf("%s: %s, %d pairs", c.Metric.label, what, c.Pairs) }
+	name := func(what string) string { return fmt.Sprintf("%s: %s, %d pairs", c.Metric.Label(), what, c.Pairs) }
 	percent := func(n, of int) float64 { return 100 * float64(n) / float64(max(of, 1)) }
 	add := func(what, better, unit string, value, theirs float64) {
 		r := benchtable.Result{Name: name(what), Value: value, Unit: unit, Better: better}.Against(peer.Rule.Name, theirs)

@@ -138,11 +138,9 @@ func (t Trial) Lab() *lab.Trial {
 		Invalid: t.Reasons,
 		Faults:  t.Faults,
 		Blur:    t.Blur,
-		Metrics: map[string]float64{},
 	}
 	for name, v := range t.Metrics {
 		out.Measurements = append(out.Measurements, lab.Measurement{Name: name, Value: v.Value, Unit: "ms", Low: v.Low, High: v.High})
-		out.Metrics[name] = v.Value
 	}
 	return out
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/metric"
 	"eidetic/netlab/archive"
 )
 
@@ -64,9 +65,9 @@ func trials(n int, load func(i int) float64) (all []Trial) {
 			Wall:       time.Unix(int64(i), 0),
 			Metrics:    map[string]Value{},
 		}
-		for _, g := range lab.Guards() {
+		for _, g := range metric.Guards() {
 			low, high := v-8, v+8
-			one.Metrics[g.Metric] = Value{v, &low, &high}
+			one.Metrics[g.String()] = Value{v, &low, &high}
 		}
 		all = append(all, one)
 	}
@@ -133,7 +134,7 @@ func TestEvaluate(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, pairs := range sizes() {
-		c, ok := e.cell(ours, "first_visual_change_ms", pairs)
+		c, ok := e.cell(ours, metric.FirstChange, pairs)
 		if !ok {
 			t.Fatalf("there is no cell of %d pairs", pairs)
 		}
@@ -148,7 +149,7 @@ func TestEvaluate(t *testing.T) {
 			t.Errorf("50 pairs: 30 ms are found in %.2f, 1 ms in %.2f, and %.1f ms in 0.8", c.Power(30), c.Power(1), c.Smallest(0.8))
 		}
 	}
-	if welch, _ := e.cell("Welch's t", "first_visual_change_ms", 50); welch.Smallest(0.8) < 20 {
+	if welch, _ := e.cell("Welch's t", metric.FirstChange, 50); welch.Smallest(0.8) < 20 {
 		t.Errorf("Welch's t finds %.1f ms in spite of the drift, which is hardly so", welch.Smallest(0.8))
 	}
 	if len(e.Real) != 10 || len(e.Verdicts) != 3 || len(e.Spread) != 3 || e.Spread[0].WithinBlocks > 60 || e.Spread[0].Deviation < 50 {
@@ -241,7 +242,6 @@ func TestTrialIsKept(t *testing.T) {
 		Invalid:      []string{"late"},
 		Faults:       []string{"late"},
 		Blur:         &lab.Blur{Link: 3},
-		Metrics:      map[string]float64{"a_ms": 1.5},
 		Measurements: []lab.Measurement{{Name: "a_ms", Value: 1.5, Unit: "ms", Low: &low, High: &high}},
 	}
 	if d := cmp.Diff(from, FromLab(Experiment{Name: "x"}, from).Lab()); d != "" {

@@ -18,6 +18,7 @@ import (
 	"eidetic/capture/reel"
 	"eidetic/capture/video"
 	"eidetic/internal/lab"
+	"eidetic/internal/metric"
 	"eidetic/internal/run/experiment"
 )
 
@@ -93,9 +94,6 @@ func (a *analyst) measure(
 			return nil, err
 		}
 	}
-	for _, m := range t.Measurements {
-		t.Metrics[m.Name] = m.Value
-	}
 	return func(ctx context.Context) error { return evidence(ctx, dir, t, result, d, filmed) }, nil
 }
 
@@ -152,9 +150,6 @@ func describe(t *lab.Trial, r *visual.Result) {
 	t.ContentW, t.ContentH = r.Content.Dx(), r.Content.Dy()
 	t.FinalFrame, t.NoLoad = r.FinalSHA256, r.NoLoad()
 	t.Measurements = r.Measurements()
-	for _, m := range t.Measurements {
-		t.Metrics[m.Name] = m.Value
-	}
 	t.LoadHistogram, t.VisualProgress, t.FrameTimes = r.LoadHistogram, r.Progress, r.Times
 }
 
@@ -228,7 +223,7 @@ func writeStrip(ctx context.Context, dir string, t *lab.Trial, result *visual.Re
 	}
 	thumbs, err := video.Filmstrip(ctx, r, folder, video.StripOptions{
 		First: frameAt(r, t.StartTime), Last: result.End - 1, Crop: result.Content, Width: 240,
-		EveryMS: stripStep(t.Metrics["last_visual_change_ms"]), Max: stripMost,
+		EveryMS: stripStep(metric.LastChange.In(t)), Max: stripMost,
 	})
 	if err != nil {
 		return err

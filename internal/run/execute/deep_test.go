@@ -17,6 +17,7 @@ import (
 	"eidetic/analysis/visual"
 	"eidetic/capture/reel"
 	"eidetic/internal/lab"
+	"eidetic/internal/metric"
 	"eidetic/internal/run/experiment"
 	"eidetic/internal/tell/report"
 )
@@ -86,7 +87,7 @@ func TestMeasureOfPlan(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	trial := &lab.Trial{Number: 1, Arm: lab.Control, Valid: true, Metrics: map[string]float64{}, Files: map[string]string{}, Events: []lab.Event{start}}
+	trial := &lab.Trial{Number: 1, Arm: lab.Control, Valid: true, Files: map[string]string{}, Events: []lab.Event{start}}
 	evidence, err := (&analyst{ask: ask}).Analyse(t.Context(), dir, trial, start)
 	if err != nil {
 		t.Fatal(err)
@@ -95,13 +96,13 @@ func TestMeasureOfPlan(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]float64{"movement_y_px": -210, "torn_frames": 0} {
-		if got, ok := trial.Metrics[name]; !ok || got != want {
+		if got, ok := trial.Value(name); !ok || got != want {
 			t.Errorf("%s is %v (%v), want %v", name, got, ok, want)
 		}
 	}
 	for _, name := range []string{"animation_fps", "animation_fps@top", "jank_count@top", "stable_4096_ms", "layout_instability",
 		"key_colour_percent", "perceptual_speed_index_ms", "visual_complete_75_ms", "speed_index_ms"} {
-		if _, ok := trial.Metrics[name]; !ok {
+		if _, ok := trial.Value(name); !ok {
 			t.Errorf("the trial has no %s", name)
 		}
 	}
@@ -164,8 +165,8 @@ func TestMovesChangeNothing(t *testing.T) {
 		}
 		return got
 	}
-	for _, groups := range [][]string{{measure.Rate, measure.Motion, measure.Blank, measure.Tearing, measure.Shift}, {measure.Blank}, {measure.Tearing},
-		{measure.Rate}, {measure.Motion}} {
+	for _, groups := range [][]string{{metric.Rate, metric.Motion, metric.Blank, metric.Tearing, metric.Shift}, {metric.Blank}, {metric.Tearing},
+		{metric.Rate}, {metric.Motion}} {
 		if d := cmp.Diff(measured(true, groups...), measured(false, groups...)); d != "" {
 			t.Errorf("%v: %s", groups, d)
 		}

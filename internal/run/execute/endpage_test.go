@@ -19,6 +19,7 @@ import (
 	"eidetic/capture/reel"
 	"eidetic/capture/video"
 	"eidetic/internal/lab"
+	"eidetic/internal/metric"
 	"eidetic/internal/run/experiment"
 )
 
@@ -131,7 +132,7 @@ func TestTrialThatEndsRed(t *testing.T) {
 		t.Fatalf("the load histogram is %v, the progress %v; want both to end at 100", trial.LoadHistogram, trial.VisualProgress)
 	}
 	// The page is shown for half a second before the red page.
-	last, ok := trial.Metrics["last_visual_change_ms"]
+	last, ok := trial.Value(metric.LastChange.String())
 	if end := trial.FrameTimes[n-1]; !ok || end <= last {
 		t.Errorf("the last change is at %v ms (%v), the last frame that was measured at %v ms: want it to be the page's", last, ok, end)
 	}
@@ -157,7 +158,7 @@ func TestStripEndsWithThePage(t *testing.T) {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	trial := &lab.Trial{Metrics: map[string]float64{}}
+	trial := &lab.Trial{}
 	at := lab.Time(5) * lab.Time(time.Second/60)
 	r, o, err := open(dir, lab.Event{Earliest: at, Latest: at})
 	if err != nil {

@@ -23,6 +23,7 @@ import (
 	"eidetic/analysis/stats"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
+	"eidetic/internal/metric"
 	"eidetic/internal/run/device"
 	"eidetic/internal/run/experiment"
 	"eidetic/internal/run/inspect"
@@ -358,7 +359,7 @@ func summarise(trials []*lab.Trial) []lab.Summary {
 	for _, k := range order {
 		s := stats.Summarise(values[k])
 		s.Arm, s.Metric, s.Unit = k.arm, k.metric, units[k.metric]
-		if k.metric == "replay_confidence" && s.Min == 1 {
+		if k.metric == metric.ReplayConfidence.String() && s.Min == 1 {
 			s.Warnings = nil // equal values are expected here
 		}
 		out = append(out, s)

@@ -49,7 +49,8 @@ func Rescore(run *lab.Run, folder string, plan lab.Plan, dir string) ([]Rescored
 	var all []Rescored
 	for _, short := range run.Trials {
 		trialDir := filepath.Join(folder, "trials", store.TrialName(short.Number))
-		r := Rescored{Trial: short.Number, Arm: short.Arm, Valid: short.Valid, Before: short.Metrics, Metrics: map[string]float64{}}
+		r := Rescored{Trial: short.Number, Arm: short.Arm, Valid: short.Valid, Before: lab.Values(short.Measurements),
+			Metrics: map[string]float64{}}
 		if err := a.rescore(&r, trialDir, maskCodes(plan), still); err != nil {
 			r.Error = err.Error()
 		}
@@ -71,7 +72,7 @@ func (a *analyst) rescore(out *Rescored, dir string, steps []lab.Step, still str
 	if err := json.NewDecoder(io.LimitReader(f, maxTrialFile)).Decode(&t); err != nil {
 		return fmt.Errorf("%s: %w", f.Name(), err)
 	}
-	t.Metrics, t.Measurements, t.FrameTimes = map[string]float64{}, nil, nil
+	t.Measurements, t.FrameTimes = nil, nil
 	if out.Changed, err = journey.Rescore(&t, steps, still); err != nil {
 		return err
 	}
@@ -91,7 +92,7 @@ func (a *analyst) rescore(out *Rescored, dir string, steps []lab.Step, still str
 	if err := a.measureSteps(r, o, &t, d); err != nil {
 		return err
 	}
-	out.Steps, out.Metrics = t.Steps, t.Metrics
+	out.Steps, out.Metrics = t.Steps, lab.Values(t.Measurements)
 	for _, s := range out.Steps {
 		s.LoadHistogram, s.VisualProgress, s.FrameTimes = nil, nil, nil
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/metric"
 )
 
 // The fakes simulate a browser that shows green, and a page that changes the screen at
@@ -158,7 +159,7 @@ type fakeAnalyst struct{ w *world }
 
 func (a fakeAnalyst) Analyse(_ context.Context, _ string, t *lab.Trial, start lab.Event) (func(context.Context) error, error) {
 	a.w.analysed++
-	t.Metrics["speed_index_ms"], t.NoLoad = 1, a.w.noLoad
+	t.Measurements, t.NoLoad = append(t.Measurements, metric.SpeedIndex.Measure(1, nil)), a.w.noLoad
 	return func(context.Context) error { return a.w.evidenceErr }, nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/metric"
 )
 
 // docketOf judges trials with the given blurs, each in a slot of its own.
@@ -73,7 +74,7 @@ func TestToleranceIsBlind(t *testing.T) {
 		for place, i := range random.Perm(len(blurs)) {
 			other.add(&lab.Trial{
 				Number: place + 1, Blur: &lab.Blur{Capture: blurs[i]}, Arm: []string{lab.Control, lab.Treatment}[random.IntN(2)],
-				Metrics: map[string]float64{"speed_index_ms": random.Float64()},
+				Measurements: []lab.Measurement{metric.SpeedIndex.Measure(random.Float64(), nil)},
 			}, place)
 		}
 		other.add(&lab.Trial{Number: 99, Blur: &lab.Blur{Link: 1e6}, Faults: []string{"a miss"}}, 99)
@@ -104,14 +105,14 @@ func TestToleranceTreatsArmsAlike(t *testing.T) {
 				blur := usual * random.ExpFloat64()
 				d.add(&lab.Trial{
 					Number: i + 1, Arm: []string{lab.Control, lab.Treatment}[i%2], Blur: &lab.Blur{Link: blur},
-					Metrics: map[string]float64{"x": 1000 + blur + 10*random.NormFloat64()},
+					Measurements: []lab.Measurement{metric.SpeedIndex.Measure(1000+blur+10*random.NormFloat64(), nil)},
 				}, i)
 			}
 			d.judge()
 			var sum, n [2]float64
 			for i, a := range d.attempts {
 				if a.Valid {
-					sum[i%2] += a.Metrics["x"]
+					sum[i%2] += metric.SpeedIndex.In(a.Trial)
 					n[i%2]++
 				}
 			}

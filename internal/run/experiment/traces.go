@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/metric"
 )
 
 // ErrNoTraces says that a device's browser cannot be traced.
@@ -111,5 +112,5 @@ func tracedNote(t *lab.Trial) string {
 		}
 		return fmt.Sprintf("Trial %d, for its trace: the trace is not used, %s", t.Number, cmp.Or(void, "there is none"))
 	}
-	return fmt.Sprintf("Trial %d, for its trace: whole, last change %.0f ms", t.Number, t.Metrics["last_visual_change_ms"])
+	return fmt.Sprintf("Trial %d, for its trace: whole, last change %.0f ms", t.Number, metric.LastChange.In(t))
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/metric"
 )
 
 // Names of a trial's artifacts.
@@ -51,7 +52,7 @@ func (r *Runner) Trial(ctx context.Context, p Plan, number int, dir string) (*la
 func (r *Runner) trial(ctx context.Context, p Plan, number int, dir string) (*lab.Trial, error) {
 	t := &lab.Trial{
 		Number: number, Arm: cmp.Or(p.Arm, lab.Control), Page: p.Page, Wall: r.Host.Wall(),
-		Metrics: map[string]float64{}, Measurements: []lab.Measurement{}, Events: []lab.Event{},
+		Measurements: []lab.Measurement{}, Events: []lab.Event{},
 		Files: map[string]string{},
 	}
 	facts := facts{offsetBefore: r.clockOffset(), still: p.Still, expectBlank: p.ExpectBlank}
@@ -80,11 +81,7 @@ func (r *Runner) trial(ctx context.Context, p Plan, number int, dir string) (*la
 		}
 	}
 	if confidence, asked := lab.ReplayConfidence(facts.served); asked > 0 {
-		m := lab.Measurement{
-			Name: "replay_confidence", Value: confidence, Unit: "share",
-			Method: "mean score of the requests that were answered from the recording; a miss is 0",
-		}
-		t.Measurements, t.Metrics[m.Name] = append(t.Measurements, m), m.Value
+		t.Measurements = append(t.Measurements, metric.ReplayConfidence.Measure(confidence, nil))
 	}
 	if start != nil {
 		t.Blur = blurOf(t, facts, start.Earliest)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/metric"
 )
 
 // isWarmup is the reason for which a warm-up enters no statistic.
@@ -51,5 +52,5 @@ func warmupNote(t *lab.Trial) string {
 	if len(t.Faults) > 0 {
 		return fmt.Sprintf("Trial %d, a warm-up: %s", t.Number, t.Faults[0])
 	}
-	return fmt.Sprintf("Trial %d, a warm-up: last change %.0f ms", t.Number, t.Metrics["last_visual_change_ms"])
+	return fmt.Sprintf("Trial %d, a warm-up: last change %.0f ms", t.Number, metric.LastChange.In(t))
 }

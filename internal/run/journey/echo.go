@@ -9,6 +9,7 @@ import (
 	"eidetic/analysis/stats"
 	"eidetic/control"
 	"eidetic/internal/lab"
+	"eidetic/internal/metric"
 )
 
 // errNoEchoer is returned for a device whose controls do not tell the keyboard's lights.
@@ -44,12 +45,6 @@ func EchoTime(e control.Echo) lab.AnswerTime {
 	}
 }
 
-const (
-	methodEcho = "median over %d presses of Caps Lock, from the middle of the press's interval to the middle of the interval in which the device " +
-		"switched the keyboard's light on: what input alone takes, without page and screen"
-	methodEchoQuarter = "90 % quantile over the same presses"
-)
-
 // EchoMeasurements are the distribution of echoes in single numbers.
 func EchoMeasurements(echoes []lab.AnswerTime) []lab.Measurement {
 	if len(echoes) == 0 {
@@ -66,8 +61,8 @@ func EchoMeasurements(echoes []lab.AnswerTime) []lab.Measurement {
 	ms := func(e lab.AnswerTime) float64 { return e.MS }
 	low := quantile(0.5, func(e lab.AnswerTime) float64 { return e.Low })
 	high := quantile(0.5, func(e lab.AnswerTime) float64 { return e.High })
-	return []lab.Measurement{
-		{Name: "response_echo_ms", Unit: "ms", Value: quantile(0.5, ms), Low: &low, High: &high, Method: fmt.Sprintf(methodEcho, len(echoes))},
-		{Name: "response_echo_p90_ms", Unit: "ms", Value: quantile(0.9, ms), Method: methodEchoQuarter},
-	}
+	presses := fmt.Sprintf("%d presses", len(echoes))
+	median := metric.ResponseEcho.Measure(quantile(0.5, ms), nil, presses)
+	median.Low, median.High = &low, &high
+	return []lab.Measurement{median, metric.ResponseEchoP90.Measure(quantile(0.9, ms), nil, presses)}
 }

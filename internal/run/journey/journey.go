@@ -155,7 +155,6 @@ func (p *play) one(ctx context.Context, s lab.Step, at nest) ([]gesture.Sent, er
 	verb, _ := s.Verb()
 	t := &lab.TrialStep{
 		Name: at.prefix, Level: lab.Levels()[min(at.depth, len(lab.Levels())-1)], Verb: verb, Place: at.place, Mask: s.Mask,
-		Metrics: map[string]float64{},
 	}
 	p.Trial.Steps = append(p.Trial.Steps, t)
 	if p.Doing != nil && at.depth == 0 {

@@ -14,21 +14,11 @@ import (
 	"eidetic/analysis/find"
 	"eidetic/analysis/visual"
 	"eidetic/internal/lab"
+	"eidetic/internal/metric"
 )
 
-// The methods of what visual does not measure.
-const (
-	methodFeedback = "first frame after the input in which any pixel of the content area differs from the step's start picture: the pressed " +
-		"state of a button counts"
-	methodContent = "first frame after the input in which %g %% of the pixels that the step changed have the colour that they have at its " +
-		"end: a pressed state that goes again does not count"
-	methodEnd = "since when the conditions of the step's end hold, on exact frames: %s"
-	// MethodSum is that of journey_ms.
-	MethodSum = "sum of the times to the end of the steps of the outermost level"
-)
-
-// contentShare is the share of the pixels that a step changes from which on content is there.
-const contentShare = 5.0
+// lastingShare is the share of the pixels that a step changes, in percent, which makes metric.FirstLasting.
+const lastingShare = 5.0
 
 // More measures of steps what their plan asks for besides; nil measures nothing more.
 type More interface {
@@ -133,7 +123,6 @@ func (m *measuring) step(t *lab.Trial, s *lab.TrialStep, last int) error {
 			return err
 		}
 	}
-	s.Metrics = metricsOf(s.Measurements)
 	if s.Expect == "" {
 		return nil // its last picture is that of an instant, and not of an end
 	}
@@ -147,15 +136,6 @@ func (m *measuring) step(t *lab.Trial, s *lab.TrialStep, last int) error {
 	}
 	s.FinalFrame = hash(pic, visual.Without(content, ignore))
 	return nil
-}
-
-// metricsOf are measurements by their names.
-func metricsOf(list []lab.Measurement) map[string]float64 {
-	all := map[string]float64{}
-	for _, m := range list {
-		all[m.Name] = m.Value
-	}
-	return all
 }
 
 // hash is the SHA-256 of parts of a picture as BGRX.
@@ -225,12 +205,12 @@ func (m *measuring) judge(t *lab.Trial, s *lab.TrialStep, last int) (since lab.T
 func measurements(frames visual.Frames, r *visual.Result, s *lab.TrialStep, met lab.Time) (all []lab.Measurement) {
 	for _, m := range r.Measurements() {
 		switch {
-		case m.Name == "first_visual_change_ms":
-			all = append(all, r.Instant("first_feedback_ms", r.FirstChange, methodFeedback))
-			if i := firstContent(r.LoadHistogram); i > 0 && s.Verb != lab.VerbOpen {
-				all = append(all, r.Instant("first_content_ms", r.Start+i, fmt.Sprintf(methodContent, contentShare)))
+		case m.Name == metric.FirstChange.String():
+			all = append(all, r.Instant(metric.FirstFeedback, r.FirstChange))
+			if i := firstLasting(r.LoadHistogram); i > 0 && s.Verb != lab.VerbOpen {
+				all = append(all, r.Instant(metric.FirstLasting, r.Start+i))
 			}
-		case m.Name == "first_content_ms" && s.Verb != lab.VerbOpen:
+		case m.Name == metric.FirstContent.String() && s.Verb != lab.VerbOpen: // only a page begins as one flat colour
 		default:
 			all = append(all, m)
 		}
@@ -238,25 +218,24 @@ func measurements(frames visual.Frames, r *visual.Result, s *lab.TrialStep, met 
 	if s.Expect == "" {
 		return all
 	}
-	end := lab.Measurement{Name: "time_to_end_ms", Unit: "ms", Method: fmt.Sprintf(methodEnd, s.Expect), Frames: []int{s.EndFrame}}
+	asked := "the end is " + s.Expect
 	if i := frameAt(frames, met); i > r.Start && frames.Info(i).Time == met {
-		end = r.Instant(end.Name, i, end.Method)
-	} else {
-		origin := s.First.Earliest + (s.First.Latest-s.First.Earliest)/2
-		end.Value = float64(met.Sub(origin)) / 1e6
-		low, high := float64(met.Sub(s.First.Latest))/1e6, float64(met.Sub(s.First.Earliest))/1e6
-		end.Low, end.High = &low, &high
+		return append(all, r.Instant(metric.TimeToEnd, i, asked))
 	}
+	origin := s.First.Earliest + (s.First.Latest-s.First.Earliest)/2
+	end := metric.TimeToEnd.Measure(float64(met.Sub(origin))/1e6, []int{s.EndFrame}, asked)
+	low, high := float64(met.Sub(s.First.Latest))/1e6, float64(met.Sub(s.First.Earliest))/1e6
+	end.Low, end.High = &low, &high
 	return append(all, end)
 }
 
-// firstContent returns the index from which content is there; 0 where the step changed nothing.
-func firstContent(histogram []float64) int {
+// firstLasting returns the index from which what stays begins to be there; 0 where the step changed nothing.
+func firstLasting(histogram []float64) int {
 	if len(histogram) == 0 || histogram[0] >= 100 {
 		return 0
 	}
 	return slices.IndexFunc(histogram, func(equal float64) bool {
-		return 100*(equal-histogram[0]) >= contentShare*(100-histogram[0])
+		return 100*(equal-histogram[0]) >= lastingShare*(100-histogram[0])
 	})
 }
 
@@ -269,18 +248,16 @@ func flatten(t *lab.Trial) {
 			continue // only its input was given
 		}
 		for _, m := range s.Measurements {
-			if m.Name == "time_to_end_ms" && s.Level == lab.Levels()[0] {
+			if m.Name == metric.TimeToEnd.String() && s.Level == lab.Levels()[0] {
 				sum += m.Value
 				n++
 			}
 			m.Name = s.Name + "/" + m.Name
 			t.Measurements = append(t.Measurements, m)
-			t.Metrics[m.Name] = m.Value
 		}
 	}
 	if n > 0 {
-		t.Measurements = append(t.Measurements, lab.Measurement{Name: "journey_ms", Value: sum, Unit: "ms", Method: MethodSum})
-		t.Metrics["journey_ms"] = sum
+		t.Measurements = append(t.Measurements, metric.Journey.Measure(sum, nil))
 	}
 }
 

@@ -69,7 +69,7 @@ func journeyOf() (*film, *lab.Trial) {
 	for i := range 10 {
 		f.paint(120+10*i, byte(100*(i%2)), caret)
 	}
-	return f, &lab.Trial{Metrics: map[string]float64{}, Steps: []*lab.TrialStep{
+	return f, &lab.Trial{Steps: []*lab.TrialStep{
 		{Name: "press", Level: "objective", Verb: "click", Place: "steps[0]", First: input(10), Input: input(10), Expect: "changed and still 500ms", End: "x"},
 		{Name: "box", Level: "objective", Verb: "click", Place: "steps[1]", First: input(100), Input: input(100), Expect: "still 500ms", Mask: []string{"38,0,2,4"}, End: "x"},
 	}}
@@ -82,12 +82,12 @@ func TestMeasure(t *testing.T) {
 	}
 	near := func(metric string, frames float64) {
 		t.Helper()
-		if got := trial.Metrics[metric]; math.Abs(got-1e3*frames/60) > 0.01 {
+		if got := lab.Values(trial.Measurements)[metric]; math.Abs(got-1e3*frames/60) > 0.01 {
 			t.Errorf("%s = %.2f ms; want %.2f", metric, got, 1e3*frames/60)
 		}
 	}
 	near("press/first_feedback_ms", 1)
-	near("press/first_content_ms", 11)
+	near("press/first_lasting_change_ms", 11)
 	near("press/time_to_end_ms", 11)
 	near("box/first_feedback_ms", 1)
 	near("box/time_to_end_ms", 1)

@@ -14,6 +14,7 @@ import (
 	"eidetic/analysis/visual"
 	"eidetic/control/gesture"
 	"eidetic/internal/lab"
+	"eidetic/internal/metric"
 )
 
 const (
@@ -103,17 +104,6 @@ func pingArea(region string, content image.Rectangle) image.Rectangle {
 	return content
 }
 
-// The methods of responsiveness.
-const (
-	methodPing = "median over %d inputs, each at a random phase of the screen, from the middle of the input's interval to the first frame " +
-		"in which a pixel of the region %s differs; low and high bound the median as if every input and every change had come as early, " +
-		"and as late, as intervals and frames allow"
-	methodPingSettled = "the same to the last changed frame before %v without change"
-	methodPingInput   = "median width of the inputs' intervals: what is unknown because the device got the input somewhere in it"
-	methodPingSource  = "median time between the answer's frame and the frame before it: what is unknown because pictures are taken at intervals"
-	methodPingQuarter = "%s over the same inputs"
-)
-
 // measurePings measures the answers of a step.
 func (m *measuring) measurePings(s *lab.TrialStep) error {
 	area := pingArea(s.Region, m.content)
@@ -184,26 +174,26 @@ func pingMeasurements(answers []lab.Answer, region string) (all []lab.Measuremen
 	}
 	ms, low, high := func(a lab.AnswerTime) float64 { return a.MS }, func(a lab.AnswerTime) float64 { return a.Low },
 		func(a lab.AnswerTime) float64 { return a.High }
-	median := func(name, method string, list []lab.AnswerTime) lab.Measurement {
+	median := func(what metric.ID, list []lab.AnswerTime, detail string) lab.Measurement {
 		lo, hi := stats.Quantile(field(list, low), 0.5), stats.Quantile(field(list, high), 0.5)
-		return lab.Measurement{Name: name, Unit: "ms", Method: method, Value: stats.Quantile(field(list, ms), 0.5), Low: &lo, High: &hi}
+		m := what.Measure(stats.Quantile(field(list, ms), 0.5), nil, detail)
+		m.Low, m.High = &lo, &hi
+		return m
 	}
-	all = append(all, median(lab.PingGuard, fmt.Sprintf(methodPing, len(first), region), first))
+	inputs := fmt.Sprintf("%d inputs, region %s", len(first), region)
+	all = append(all, median(metric.ResponseTime, first, inputs))
 	sorted := field(first, ms)
 	for _, q := range []struct {
-		name, text string
-		share      float64
-	}{{"response_p10_ms", "10 % quantile", 0.1}, {"response_p90_ms", "90 % quantile", 0.9}, {"response_max_ms", "maximum", 1}} {
-		all = append(all, lab.Measurement{
-			Name: q.name, Unit: "ms", Method: fmt.Sprintf(methodPingQuarter, q.text), Value: stats.Quantile(sorted, q.share),
-		})
+		metric metric.ID
+		share  float64
+	}{{metric.ResponseP10, 0.1}, {metric.ResponseP90, 0.9}, {metric.ResponseMax, 1}} {
+		all = append(all, q.metric.Measure(stats.Quantile(sorted, q.share), nil, inputs))
 	}
 	if len(settled) > 0 {
-		all = append(all, median("response_settled_ms", fmt.Sprintf(methodPingSettled, pingQuiet*3/4), settled))
+		all = append(all, median(metric.ResponseSettled, settled, fmt.Sprintf("quiet for %v", pingQuiet*3/4)))
 	}
+	of := func(width func(lab.AnswerTime) float64) float64 { return stats.Quantile(field(first, width), 0.5) }
 	return append(all,
-		lab.Measurement{Name: "response_input_share_ms", Unit: "ms", Method: methodPingInput,
-			Value: stats.Quantile(field(first, func(a lab.AnswerTime) float64 { return a.Input }), 0.5)},
-		lab.Measurement{Name: "response_source_share_ms", Unit: "ms", Method: methodPingSource,
-			Value: stats.Quantile(field(first, func(a lab.AnswerTime) float64 { return a.Source }), 0.5)})
+		metric.ResponseInputShare.Measure(of(func(a lab.AnswerTime) float64 { return a.Input }), nil),
+		metric.ResponseSourceShare.Measure(of(func(a lab.AnswerTime) float64 { return a.Source }), nil))
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/metric"
 )
 
 // pinged is a film of four inputs to a button, 40 frames apart, that answers after as many frames; the
@@ -27,7 +28,7 @@ func pinged(answers ...int) (*film, *lab.Trial) {
 		f.paint(begin+38, byte(9*i), caret)
 	}
 	s.First, s.Input, s.Seen = s.Pings[0], s.Pings[len(s.Pings)-1], at(len(f.pix)-1)
-	return f, &lab.Trial{Metrics: map[string]float64{}, Steps: []*lab.TrialStep{s}}
+	return f, &lab.Trial{Steps: []*lab.TrialStep{s}}
 }
 
 func TestMeasurePings(t *testing.T) {
@@ -35,16 +36,16 @@ func TestMeasurePings(t *testing.T) {
 	if err := Measure(f, f.Format().Bounds(), trial, nil, nil); err != nil {
 		t.Fatal(err)
 	}
-	for metric, frames := range map[string]float64{"response_ms": 3.5, "response_max_ms": 5, "response_settled_ms": 5.5, "response_source_share_ms": 1} {
-		if got, want := trial.Metrics["toggle/"+metric], 1e3*frames/60; math.Abs(got-want) > 0.01 {
-			t.Errorf("%s = %.2f ms; want %.2f", metric, got, want)
+	for name, frames := range map[string]float64{"response_ms": 3.5, "response_max_ms": 5, "response_settled_ms": 5.5, "response_source_share_ms": 1} {
+		if got, want := lab.Values(trial.Measurements)["toggle/"+name], 1e3*frames/60; math.Abs(got-want) > 0.01 {
+			t.Errorf("%s = %.2f ms; want %.2f", name, got, want)
 		}
 	}
 	s := trial.Steps[0]
 	if len(s.Answers) != 4 || len(s.Invalid) > 0 || s.Answers[2].ToFirst.Low > 1e3*4.0/60 || s.Answers[2].ToFirst.Low <= 0 {
 		t.Errorf("answers %+v, invalid %q; want four, each bounded by the frame before", s.Answers, s.Invalid)
 	}
-	if _, ok := lab.GuardOf("toggle/response_ms"); !ok {
+	if !metric.IsGuard("toggle/response_ms") {
 		t.Error("the response of a step guards nothing")
 	}
 	f, trial = pinged(3, 0, 3)
@@ -65,16 +66,16 @@ func TestMeasureIdle(t *testing.T) {
 		f.paint(16+6*i, byte(50+100*(i%2)), caret)
 	}
 	begin := lab.Event{Name: "idle", Earliest: at(10), Latest: at(10)}
-	trial := &lab.Trial{Metrics: map[string]float64{}, Steps: []*lab.TrialStep{
+	trial := &lab.Trial{Steps: []*lab.TrialStep{
 		{Name: "rest", Level: "objective", Verb: lab.VerbIdle, First: begin, Input: begin, Seen: at(70), End: lab.StepIdle},
 	}}
 	if err := Measure(f, f.Format().Bounds(), trial, nil, nil); err != nil {
 		t.Fatal(err)
 	}
-	if fps := trial.Metrics["rest/idle_fps"]; math.Abs(fps-10) > 0.5 {
+	if fps := lab.Values(trial.Measurements)["rest/idle_fps"]; math.Abs(fps-10) > 0.5 {
 		t.Errorf("idle_fps = %.2f; want 10", fps)
 	}
-	if last := trial.Metrics["rest/idle_last_change_ms"]; math.Abs(last-float64(at(65).Sub(at(10)))/1e6) > 1e3/60+0.01 {
+	if last := lab.Values(trial.Measurements)["rest/idle_last_change_ms"]; math.Abs(last-float64(at(65).Sub(at(10)))/1e6) > 1e3/60+0.01 {
 		t.Errorf("idle_last_change_ms = %.1f; want that of the last blink", last)
 	}
 	if got := trial.Steps[0].Restless; len(got) != 1 || got[0] != "16,8,8,8" {
@@ -89,7 +90,7 @@ func TestMeasureWindow(t *testing.T) {
 	f.paint(12, 60, image.Rect(0, 0, 2, 1))
 	f.paint(14, 90, image.Rect(16, 16, 32, 28))
 	f.paint(60, 200, image.Rect(18, 18, 30, 20))
-	trial := &lab.Trial{Metrics: map[string]float64{}, Steps: []*lab.TrialStep{
+	trial := &lab.Trial{Steps: []*lab.TrialStep{
 		{Name: "menu", Level: "objective", Verb: "click", First: input(10), Input: input(10), Expect: "changed and still 500ms", Opens: true, End: "x"},
 	}}
 	if err := Measure(f, f.Format().Bounds(), trial, nil, nil); err != nil {
@@ -99,7 +100,7 @@ func TestMeasureWindow(t *testing.T) {
 	if len(s.Window) != 4 || s.Window[0] != 16 || s.Window[2] != 16 {
 		t.Errorf("the window is %v, invalid %q; want 16,16 of 16×12", s.Window, s.Invalid)
 	}
-	if first := trial.Metrics["menu/window_first_change_ms"]; math.Abs(first-3e3/60) > 0.01 {
+	if first := lab.Values(trial.Measurements)["menu/window_first_change_ms"]; math.Abs(first-3e3/60) > 0.01 {
 		t.Errorf("window_first_change_ms = %.1f; want three frames", first)
 	}
 }

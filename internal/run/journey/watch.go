@@ -10,13 +10,7 @@ import (
 	"eidetic/analysis/settle"
 	"eidetic/analysis/visual"
 	"eidetic/internal/lab"
-)
-
-// The methods of what goes on on a screen that is left alone.
-const (
-	methodIdleRate  = "frames in which a pixel of the content area differs from the frame before, a second, over %.1f s without input"
-	methodIdleLast  = "from the beginning of the idle time to its last changed frame; 0 where none changed"
-	methodIdleShare = "share of the pixels of the content area that changed in the frame that changed most"
+	"eidetic/internal/metric"
 )
 
 // special measures a step that has no end to reach: pings, or a screen that is left alone.
@@ -29,11 +23,7 @@ func (m *measuring) special(s *lab.TrialStep, last int) error {
 	if s.Verb == lab.VerbIdle {
 		measure = m.measureIdle
 	}
-	if err := measure(s); err != nil {
-		return err
-	}
-	s.Metrics = metricsOf(s.Measurements)
-	return nil
+	return measure(s)
 }
 
 // measureIdle measures what changes while nothing is done, and proposes masks for it.
@@ -61,9 +51,9 @@ func (m *measuring) measureIdle(s *lab.TrialStep) error {
 		return errors.New("the recording has no time without input")
 	}
 	s.Measurements = []lab.Measurement{
-		{Name: "idle_fps", Unit: "frames/s", Value: float64(changed) / seconds, Method: fmt.Sprintf(methodIdleRate, seconds)},
-		{Name: "idle_last_change_ms", Unit: "ms", Value: lastChange, Method: methodIdleLast},
-		{Name: "idle_area_percent", Unit: "%", Value: 100 * float64(most) / float64(max(region.Pixels, 1)), Method: methodIdleShare},
+		metric.IdleRate.Measure(float64(changed)/seconds, nil, fmt.Sprintf("%.1f s without input", seconds)),
+		metric.IdleLastChange.Measure(lastChange, nil),
+		metric.IdleArea.Measure(100*float64(most)/float64(max(region.Pixels, 1)), nil),
 	}
 	return m.propose(s, ignore)
 }
@@ -97,7 +87,7 @@ func (m *measuring) propose(s *lab.TrialStep, ignore []image.Rectangle) error {
 // window finds the window that a step opened, and adds how that filled.
 func (m *measuring) window(s *lab.TrialStep, ignore []image.Rectangle) error {
 	r, err := measure.Run(m.frames, measure.Options{
-		Start: s.StartFrame, End: s.EndFrame + 1, Origin: s.First, Content: m.content, Ignore: ignore, Groups: []string{measure.Window},
+		Start: s.StartFrame, End: s.EndFrame + 1, Origin: s.First, Content: m.content, Ignore: ignore, Groups: []string{metric.Window},
 	})
 	if err != nil {
 		return err

@@ -2,6 +2,7 @@ package compare
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"eidetic/analysis/stats"
@@ -9,6 +10,7 @@ import (
 	"eidetic/internal/fleet/metrology"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
+	"eidetic/internal/metric"
 )
 
 // Adjusted says how the numbers of a run were adjusted to those of another box.
@@ -76,7 +78,7 @@ func adjust(reference, run *lab.Run) (*Adjusted, map[string]stats.Scale, error) 
 func (a *Adjusted) tell() {
 	first := a.Metrics[0]
 	a.Text = fmt.Sprintf("adjusted to %s: %s measures %s %% (± %.1f %%) of %s on the reference that both measured, and the interval includes that uncertainty",
-		a.ReferenceBox, a.RunBox, lab.Signed(100*(first.Value-1), 1), 100*first.StandardError, lab.MetricLabel(first.Metric))
+		a.ReferenceBox, a.RunBox, lab.Signed(100*(first.Value-1), 1), 100*first.StandardError, metric.Label(first.Metric))
 	if len(a.Missing) > 0 {
 		a.Text += "; not compared, since the reference does not have it: " + strings.Join(a.Missing, ", ")
 	}
@@ -87,11 +89,10 @@ func missing(reference, run *lab.Run, scales map[string]stats.Scale) (names []st
 	seen := map[string]bool{}
 	for _, t := range run.Trials {
 		for _, m := range t.Measurements {
-			_, guard := lab.GuardOf(m.Name)
 			_, known := scales[m.Name]
-			if guard && !known && !seen[m.Name] && t.Valid && has(reference, m.Name) {
+			if metric.IsGuard(m.Name) && !known && !seen[m.Name] && t.Valid && has(reference, m.Name) {
 				seen[m.Name] = true
-				names = append(names, lab.MetricLabel(m.Name))
+				names = append(names, metric.Label(m.Name))
 			}
 		}
 	}
@@ -99,15 +100,8 @@ func missing(reference, run *lab.Run, scales map[string]stats.Scale) (names []st
 }
 
 // has says whether a valid trial has a metric.
-func has(run *lab.Run, metric string) bool {
-	for _, t := range run.Trials {
-		for _, m := range t.Measurements {
-			if t.Valid && m.Name == metric {
-				return true
-			}
-		}
-	}
-	return false
+func has(run *lab.Run, name string) bool {
+	return slices.ContainsFunc(run.Trials, func(t *lab.Trial) bool { return t.Valid && t.Measurement(name) != nil })
 }
 
 // place is the box and the device of a run, for people.

@@ -9,6 +9,7 @@ import (
 
 	"eidetic/internal/fleet"
 	"eidetic/internal/lab"
+	"eidetic/internal/metric"
 	"eidetic/internal/tell/report/reporttest"
 )
 
@@ -25,9 +26,9 @@ func of(id, box string, factor float64) *lab.Run {
 		return run
 	}
 	c := &lab.Calibration{Reference: "r1", Until: run.Wall.Add(-time.Hour), Runs: 10, Levels: []lab.CalibrationLevel{}}
-	for _, g := range lab.Guards() {
+	for _, g := range metric.Guards() {
 		level := 800 * factor
-		c.Levels = append(c.Levels, lab.CalibrationLevel{Metric: g.Metric, Unit: "ms", Median: level, Between: 0.01 * level, Within: 0.02 * level, Runs: 10, Trials: 8})
+		c.Levels = append(c.Levels, lab.CalibrationLevel{Metric: g.String(), Unit: "ms", Median: level, Between: 0.01 * level, Within: 0.02 * level, Runs: 10, Trials: 8})
 	}
 	run.Environment.Box = &lab.BoxState{Name: box, ID: "id-" + box, Health: fleet.HealthGood, Calibration: c}
 	return run

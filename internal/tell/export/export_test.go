@@ -16,6 +16,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/metric"
 	"eidetic/internal/rigs/testlab"
 	"eidetic/internal/tell/report/reporttest"
 )
@@ -30,13 +31,12 @@ func poison(run *lab.Run) *lab.Run {
 	run.Warnings = []string{hostile}
 	for _, t := range run.Trials {
 		t.Page = "@" + hostile
-		t.Metrics[hostile+"/x_ms"] = 5
-		t.Measurements = append(t.Measurements, lab.Measurement{Name: "-" + hostile + "/x_ms", Value: 5, Unit: hostile})
+		t.Measurements = append(t.Measurements, lab.Measurement{Name: hostile + "/x_ms", Value: 5}, lab.Measurement{Name: "-" + hostile + "/x_ms", Value: 5, Unit: hostile})
 	}
 	run.Summary = append(run.Summary, lab.Summary{Metric: hostile, Unit: hostile, Arm: lab.Control, N: 3, Median: 5})
 	if c := run.Comparison; c != nil {
 		c.Headline, c.Detail, c.Control, c.Treatment = hostile, hostile, hostile, hostile
-		c.Effects = append(c.Effects, lab.Effect{Metric: hostile + "/" + lab.StepGuard, Unit: hostile, Guard: true, Finding: lab.Slower,
+		c.Effects = append(c.Effects, lab.Effect{Metric: metric.TimeToEnd.OfStep(hostile), Unit: hostile, Guard: true, Finding: lab.Slower,
 			Shift: lab.Range{Value: 1, Confidence: 0.95}, Warnings: []string{hostile}})
 	}
 	return run

@@ -9,6 +9,7 @@ import (
 	"unicode"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/metric"
 )
 
 const (
@@ -93,7 +94,7 @@ func guards(b *strings.Builder, c *lab.Comparison) {
 			b.WriteString("| … | | | | | |\n")
 			break
 		}
-		guardRow(b, lab.MetricLabel(e.Metric), e)
+		guardRow(b, metric.Label(e.Metric), e)
 	}
 	b.WriteString("\n")
 }
@@ -121,7 +122,7 @@ func cells(b *strings.Builder, run *lab.Run) {
 			return
 		}
 		if e := c.Telling(); e != nil {
-			guardRow(b, name+": "+lab.MetricLabel(e.Metric), e)
+			guardRow(b, name+": "+metric.Label(e.Metric), e)
 		} else {
 			fmt.Fprintf(b, "| %s | | | | | not compared |\n", prose(name))
 		}
@@ -148,7 +149,7 @@ func medians(b *strings.Builder, run *lab.Run) {
 			b.WriteString("| … | | | |\n")
 			break
 		}
-		fmt.Fprintf(b, "| %s | %s | %s … %s | %d |\n", prose(lab.MetricLabel(m.Metric)), prose(value(m.Median, m.Unit)),
+		fmt.Fprintf(b, "| %s | %s | %s … %s | %d |\n", prose(metric.Label(m.Metric)), prose(value(m.Median, m.Unit)),
 			value(m.Low, ""), value(m.High, ""), m.N)
 	}
 	b.WriteString("\n")

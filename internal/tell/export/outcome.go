@@ -7,6 +7,7 @@ import (
 
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
+	"eidetic/internal/metric"
 )
 
 // check is one question of a run with its answer, as a build server's test is.
@@ -89,7 +90,7 @@ func ofCell(all string, found lab.CellResult) check {
 	c := check{name: found.Name, effect: found.Comparison.Telling(), says: found.Comparison.Headline + ": " + found.Comparison.Detail}
 	for i := range found.Comparison.Effects {
 		if e := &found.Comparison.Effects[i]; e.Guard {
-			c.more = append(c.more, lab.MetricLabel(e.Metric)+": "+ofGuard(e).says)
+			c.more = append(c.more, metric.Label(e.Metric)+": "+ofGuard(e).says)
 		}
 	}
 	switch found.Comparison.Verdict {
@@ -106,7 +107,7 @@ func ofCell(all string, found lab.CellResult) check {
 
 // ofGuard says what was found of a guard.
 func ofGuard(e *lab.Effect) check {
-	c := check{name: lab.MetricLabel(e.Metric), effect: e, more: e.Warnings}
+	c := check{name: metric.Label(e.Metric), effect: e, more: e.Warnings}
 	c.says = fmt.Sprintf("%s → %s (%s, 95 %% interval %s … %s%s)", value(e.Control, e.Unit), value(e.Treatment, e.Unit),
 		change(e.Shift.Value, e.Unit), lab.Signed(e.Shift.Low, 1), lab.Signed(e.Shift.High, 1), percent(e))
 	switch e.Finding {

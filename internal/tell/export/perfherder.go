@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/metric"
 )
 
 // What Perfherder takes: the structure and the bounds of Mozilla's performance-artifact
@@ -122,16 +123,14 @@ func tags(run *lab.Run) []string {
 }
 
 func subtestOf(run *lab.Run, m lab.Summary) subtest {
-	_, guard := lab.GuardOf(m.Metric)
-	t := subtest{Name: clip(m.Metric, mostSuiteName), Value: m.Median, Unit: clip(m.Unit, mostUnit), ShouldAlert: guard}
-	metric := m.Metric[strings.LastIndexByte(m.Metric, '/')+1:]
-	metric, _, _ = strings.Cut(metric, lab.RegionMark)
-	if d := lab.DirectionOf(metric); d != 0 {
-		lower := d > 0
+	r := metric.Parse(m.Metric)
+	t := subtest{Name: clip(m.Metric, mostSuiteName), Value: m.Median, Unit: clip(m.Unit, mostUnit), ShouldAlert: r.IsGuard()}
+	if better := r.Entry().Better; better != metric.Neither {
+		lower := better == metric.Lower
 		t.LowerIsBetter = &lower
 	}
 	for _, trial := range run.Trials {
-		if v, ok := trial.Metrics[m.Metric]; ok && trial.Valid && cmp.Or(trial.Arm, lab.Control) == cmp.Or(m.Arm, lab.Control) &&
+		if v, ok := trial.Value(m.Metric); ok && trial.Valid && cmp.Or(trial.Arm, lab.Control) == cmp.Or(m.Arm, lab.Control) &&
 			len(t.Replicates) < perfReplicates {
 			t.Replicates = append(t.Replicates, v)
 		}

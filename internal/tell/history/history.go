@@ -19,6 +19,7 @@ import (
 	"eidetic/analysis/stats"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
+	"eidetic/internal/metric"
 )
 
 const (
@@ -128,11 +129,11 @@ func Metrics(past []store.Past) []Available {
 	for _, p := range slices.Backward(past) {
 		for _, s := range p.Summary {
 			if !slices.ContainsFunc(out, func(a Available) bool { return a.Metric == s.Metric }) {
-				out = append(out, Available{s.Metric, s.Unit, lab.MetricLabel(s.Metric)})
+				out = append(out, Available{s.Metric, s.Unit, metric.Label(s.Metric)})
 			}
 		}
 	}
-	slices.SortStableFunc(out, func(a, b Available) int { return lab.GuardPlace(a.Metric) - lab.GuardPlace(b.Metric) })
+	slices.SortStableFunc(out, func(a, b Available) int { return metric.GuardPlace(a.Metric) - metric.GuardPlace(b.Metric) })
 	return out
 }
 
@@ -168,13 +169,13 @@ func Differences(before, after map[string]string) []Fact {
 }
 
 // Of returns the history of a metric. past is in order of time.
-func (f *Finder) Of(ctx context.Context, past []store.Past, runs []RunPoint, metric string) (Metric, error) {
-	m := Metric{Metric: metric, Label: lab.MetricLabel(metric), Values: []Value{}, Steps: []Step{}}
+func (f *Finder) Of(ctx context.Context, past []store.Past, runs []RunPoint, name string) (Metric, error) {
+	m := Metric{Metric: name, Label: metric.Label(name), Values: []Value{}, Steps: []Step{}}
 	at := []int{} // index in runs of each value
 	var medians []float64
 	for i, p := range past {
 		for _, s := range p.Summary {
-			if s.Metric != metric || !sane(s) {
+			if s.Metric != name || !sane(s) {
 				continue
 			}
 			m.Unit = s.Unit

@@ -5,12 +5,13 @@ import (
 	"math"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/metric"
 )
 
 // trend says slower and faster only of guards. For other metrics larger may be better, as
 // for frames, or neither.
-func trend(metric string, difference float64) string {
-	_, guard := lab.GuardOf(metric)
+func trend(name string, difference float64) string {
+	guard := metric.IsGuard(name)
 	switch {
 	case guard && difference > 0:
 		return "slower"

@@ -2,11 +2,13 @@ package report
 
 import (
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/metric"
 	"eidetic/internal/tell/report/reporttest"
 )
 
@@ -33,7 +35,7 @@ const saved = `(async () => {` + reporttest.Charts + `
 func TestChartsHaveTablesAndFiles(t *testing.T) {
 	b := reporttest.NewBrowser(t)
 	two := reporttest.Compared(4, 6, 100)
-	delete(two.Trials[1].Metrics, "speed_index_ms")
+	two.Trials[1].Measurements = slices.DeleteFunc(two.Trials[1].Measurements, func(m lab.Measurement) bool { return m.Name == metric.SpeedIndex.String() })
 	two.Trials[0].Spans = []*lab.Span{{Name: "=pay", Level: "objective", Start: two.Trials[0].StartTime, End: two.Trials[0].StartTime + 400e6}}
 	dir, _ := write(t, two, reporttest.Options{})
 	many, _ := write(t, reporttest.Many(2, 8, 400), reporttest.Options{})

@@ -14,6 +14,7 @@ import (
 
 	"eidetic/internal/base/atomicfile"
 	"eidetic/internal/lab"
+	"eidetic/internal/metric"
 )
 
 // CellName is the file of the report of a run's nth page and user, from 0.
@@ -42,11 +43,11 @@ type manyPage struct {
 	Sides             []side
 	Facts             []fact
 	Warnings          []string
-	All               []manyRow // all cells together, by guard
-	Rows              []manyRow // a cell each
-	Guards            []manyRow // each guard of each cell
-	Columns           []metric  // of a run that compares nothing
-	Axis              string    // of the intervals: "±12 %"
+	All               []manyRow      // all cells together, by guard
+	Rows              []manyRow      // a cell each
+	Guards            []manyRow      // each guard of each cell
+	Columns           []metric.Entry // of a run that compares nothing
+	Axis              string         // of the intervals: "±12 %"
 	Groups            []group
 	Raw               string
 	Data              [][]any // the changes as a table, with its head, for the page's script; nil for a run that compares nothing
@@ -227,7 +228,7 @@ func guardsOf(run *lab.Run) (list []change) {
 func (p *manyPage) addMedians(views []*lab.Run) {
 	for _, view := range views {
 		for _, m := range telling(view) {
-			known := slices.ContainsFunc(p.Columns, func(c metric) bool { return c.Name == m.Name })
+			known := slices.ContainsFunc(p.Columns, func(c metric.Entry) bool { return c.Name == m.Name })
 			if !known && !isOfStep(m.Name) && len(p.Columns) < mostColumns {
 				p.Columns = append(p.Columns, m)
 			}

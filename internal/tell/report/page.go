@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"html/template"
 	"math"
 	"net/url"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/metric"
 )
 
 // page holds what the template shows.
@@ -42,12 +44,12 @@ type page struct {
 	Strips      []strip
 	Steps       []step // of a journey
 	Rows        []lab.Summary
-	RowLabels   map[string]metric
+	RowLabels   map[string]metric.Entry
 	Arms        []string
 	Trials      []trial
 	Filled      []filledRow
 	FilledMore  int
-	Columns     []metric
+	Columns     []metric.Entry
 	Groups      []group
 	Raw         string // link, environment and plan as JSON
 	Methods     []method
@@ -95,7 +97,7 @@ type fact struct {
 }
 
 type card struct {
-	metric
+	metric.Entry
 	Summary             *lab.Summary
 	Value, Low, High    string
 	Spread, Range, Note string
@@ -112,7 +114,7 @@ type reachRow struct {
 }
 
 type method struct {
-	metric
+	metric.Entry
 	Text string
 }
 
@@ -122,7 +124,7 @@ const mostColumns = 9
 func pageOf(files *os.Root, run *lab.Run) *page {
 	metrics := metricsOf(run)
 	p := &page{
-		Run: run, RowLabels: map[string]metric{}, Arms: armsOf(run),
+		Run: run, RowLabels: map[string]metric.Entry{}, Arms: armsOf(run),
 		Columns: metrics[:min(len(metrics), mostColumns)], Strips: strips(run), Groups: groupsOf(run), Raw: rawOf(run),
 		When: run.Wall.UTC().Format("2 January 2006, 15:04 UTC"), WhenMachine: run.Wall.UTC().Format(time.RFC3339),
 		Warnings: warningsOf(run),
@@ -212,7 +214,7 @@ func valuesOf(t *lab.Trial, metrics []string) trialOfRow {
 	row := trialOfRow{Number: t.Number, Arm: t.Arm, Valid: t.Valid, Values: []*float64{}}
 	for _, name := range metrics {
 		var value *float64
-		if v, ok := t.Metrics[name]; ok && !math.IsNaN(v) && !math.IsInf(v, 0) {
+		if v, ok := t.Value(name); ok && !math.IsNaN(v) && !math.IsInf(v, 0) {
 			value = &v
 		}
 		row.Values = append(row.Values, value)
@@ -316,21 +318,21 @@ const mostSteps = 11
 
 // telling lists the metrics at the top of the report: those of the page, or the journey's and each
 // step's time to its end.
-func telling(run *lab.Run) (list []metric) {
+func telling(run *lab.Run) (list []metric.Entry) {
 	shown := shownTrial(run)
 	if shown == nil {
 		list = metricsOf(run)
 		return list[:min(len(list), len(headline()))]
 	}
-	list = append(list, describe("journey_ms", "ms"))
+	list = append(list, describe(metric.Journey.String(), ""))
 	for _, s := range shown.Steps {
 		if s.Measured() && len(list) <= mostSteps {
-			name, short := "time_to_end_ms", "Time to the end of the step"
+			what := metric.TimeToEnd
 			if len(s.Pings) > 0 {
-				name, short = lab.PingGuard, "From an input to what it changes first"
+				what = metric.ResponseTime
 			}
-			m := describe(s.Name+"/"+name, "ms")
-			m.Label, m.Short = s.Name, short
+			m := describe(what.OfStep(s.Name), "")
+			m.Label = s.Name
 			list = append(list, m)
 		}
 	}
@@ -348,7 +350,7 @@ func cardsOf(run *lab.Run, changes []change) []card {
 		if s == nil {
 			continue
 		}
-		c := card{metric: m, Summary: s, Value: number(s.Median, m.Unit), Low: number(s.Low, m.Unit), High: number(s.High, m.Unit)}
+		c := card{Entry: m, Summary: s, Value: number(s.Median, m.Unit), Low: number(s.Low, m.Unit), High: number(s.High, m.Unit)}
 		c.Spread = number(s.Q3-s.Q1, m.Unit)
 		c.Range = number(s.Min, m.Unit) + " – " + number(s.Max, m.Unit)
 		if len(arms) > 1 {
@@ -391,7 +393,7 @@ func reachesOf(load steps) (row reachRow, ok bool) {
 
 // methodsOf explains each metric by the method of its measurement, or else by the
 // definition.
-func methodsOf(run *lab.Run, metrics []metric) []method {
+func methodsOf(run *lab.Run, metrics []metric.Entry) []method {
 	said := map[string]string{}
 	for _, t := range run.Trials {
 		for _, m := range t.Measurements {
@@ -402,14 +404,8 @@ func methodsOf(run *lab.Run, metrics []metric) []method {
 	}
 	var out []method
 	for _, m := range metrics {
-		text := said[m.Name]
-		if m.Method != "" && text != "" {
-			text = m.Method + " Here: " + text
-		} else if text == "" {
-			text = m.Method
-		}
-		if text != "" {
-			out = append(out, method{m, text})
+		if text := cmp.Or(said[m.Name], m.Text()); text != "" {
+			out = append(out, method{m, sentence(text)})
 		}
 	}
 	return out
@@ -425,7 +421,7 @@ func typical(run *lab.Run, arm string) (int, bool) {
 			continue
 		}
 		for i, t := range run.Trials {
-			v, ok := t.Metrics[m.Name]
+			v, ok := t.Value(m.Name)
 			if d := math.Abs(v - s.Median); ok && t.Valid && t.Arm == arm && d < distance {
 				best, distance = i, d
 			}

@@ -111,7 +111,7 @@ func TestReportHostileStrings(t *testing.T) {
 		t.Events = append(t.Events, lab.Event{Name: evil, Detail: evil, Earliest: t.StartTime, Latest: t.StartTime})
 		t.Spans = append(t.Spans, &lab.Span{Name: evil, Level: evil, Start: t.StartTime, End: t.StartTime + 1e9})
 		t.Measurements[0].Method, t.Measurements[0].Unit = evil, evil
-		t.Metrics[evil] = 3
+		t.Measurements = append(t.Measurements, lab.Measurement{Name: evil, Value: 3})
 	}
 	for i := range run.Summary {
 		run.Summary[i].Arm, run.Summary[i].Warnings = evil, []string{evil}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/metric"
 	"eidetic/internal/tell/report/reporttest"
 )
 
@@ -17,7 +18,7 @@ func journeyRun() *lab.Run {
 	for _, t := range run.Trials {
 		t.LoadHistogram, t.VisualProgress = nil, nil
 		pad := &lab.TrialStep{Name: "pad", Level: "objective", Verb: lab.VerbClick, Region: "40,160,600,400", Valid: true,
-			Metrics: map[string]float64{"response_ms": 50}}
+			Measurements: []lab.Measurement{metric.ResponseTime.Measure(50, nil)}}
 		for range 20 {
 			ms := 40 + 20*random.Float64()
 			pad.Pings = append(pad.Pings, lab.Event{})

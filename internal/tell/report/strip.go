@@ -8,12 +8,13 @@ import (
 	"strconv"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/metric"
 )
 
 // strip is the plot of one metric's values in every trial, on one axis. All positions are
 // percentages of the width, so the plot needs no script and no fixed size.
 type strip struct {
-	metric
+	metric.Entry
 	Rows  []stripRow
 	Ticks []tick
 }
@@ -62,7 +63,7 @@ func strips(run *lab.Run) []strip {
 }
 
 // metricsOf lists the run's metrics: the headline ones, then the others of the summary.
-func metricsOf(run *lab.Run) []metric {
+func metricsOf(run *lab.Run) []metric.Entry {
 	units := map[string]string{}
 	var order []string
 	for _, s := range run.Summary {
@@ -74,17 +75,13 @@ func metricsOf(run *lab.Run) []metric {
 		}
 		units[s.Metric] = s.Unit
 	}
-	var out []metric
+	var out []metric.Entry
 	for _, m := range headline() {
-		_, known := units[m.Name]
-		for _, t := range run.Trials {
-			if _, ok := t.Metrics[m.Name]; ok {
-				known = true
-			}
-		}
-		if known {
-			out = append(out, m)
-			delete(units, m.Name)
+		name := m.String()
+		_, known := units[name]
+		if known || slices.ContainsFunc(run.Trials, func(t *lab.Trial) bool { return t.Measurement(name) != nil }) {
+			out = append(out, describe(name, ""))
+			delete(units, name)
 		}
 	}
 	for _, name := range order {
@@ -95,11 +92,11 @@ func metricsOf(run *lab.Run) []metric {
 	return out
 }
 
-func stripOf(run *lab.Run, m metric) (strip, bool) {
-	s := strip{metric: m}
+func stripOf(run *lab.Run, m metric.Entry) (strip, bool) {
+	s := strip{Entry: m}
 	low, high := math.Inf(1), math.Inf(-1)
 	for _, t := range run.Trials {
-		if v, ok := t.Metrics[m.Name]; ok {
+		if v, ok := t.Value(m.Name); ok {
 			low, high = min(low, v), max(high, v)
 		}
 	}
@@ -129,15 +126,15 @@ func stripOf(run *lab.Run, m metric) (strip, bool) {
 	return s, true
 }
 
-func dotsOf(run *lab.Run, m metric, arm string, x func(float64) float64) []dot {
+func dotsOf(run *lab.Run, m metric.Entry, arm string, x func(float64) float64) []dot {
 	type point struct {
-		x float64
-		t *lab.Trial
+		x, v float64
+		t    *lab.Trial
 	}
 	var points []point
 	for _, t := range run.Trials {
-		if v, ok := t.Metrics[m.Name]; ok && t.Arm == arm {
-			points = append(points, point{x(v), t})
+		if v, ok := t.Value(m.Name); ok && t.Arm == arm {
+			points = append(points, point{x(v), v, t})
 		}
 	}
 	sort.SliceStable(points, func(i, j int) bool { return points[i].x < points[j].x })
@@ -156,7 +153,7 @@ func dotsOf(run *lab.Run, m metric, arm string, x func(float64) float64) []dot {
 		}
 		y := rowHeight/2 + level*(2*dotRadius+1)
 		y = min(max(y, dotRadius+1), rowHeight-dotRadius-1)
-		title := "Trial " + strconv.Itoa(p.t.Number) + ": " + precise(p.t.Metrics[m.Name]) + " " + m.Unit
+		title := "Trial " + strconv.Itoa(p.t.Number) + ": " + precise(p.v) + " " + m.Unit
 		if !p.t.Valid {
 			title += " (invalid)"
 		}

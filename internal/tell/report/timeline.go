@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/metric"
 )
 
 // timeline shows a trial's events, spans and visual marks on one axis. Positions are in
@@ -38,7 +39,7 @@ const (
 )
 
 // timelineOf lays out a trial; end is the length of the axis in ms.
-func timelineOf(t *lab.Trial, zero lab.Time, metrics []metric) *timeline {
+func timelineOf(t *lab.Trial, zero lab.Time, metrics []metric.Entry) *timeline {
 	end := 0.0
 	if n := len(t.FrameTimes); n > 0 {
 		end = t.FrameTimes[n-1]
@@ -104,8 +105,8 @@ func timelineOf(t *lab.Trial, zero lab.Time, metrics []metric) *timeline {
 		l.Bars = append(l.Bars, place(s.Start, s.End, kindOf(s.Level), s.Name, s.Name))
 	})
 	for _, m := range metrics {
-		v, ok := t.Metrics[m.Name]
-		if !ok || m.Unit != "ms" || m.Name == "speed_index_ms" || v < low || v > high {
+		v, ok := t.Value(m.Name)
+		if !ok || !m.Instant || v < low || v > high {
 			continue
 		}
 		tl.Marks = append(tl.Marks, bar{X: percent(x(v)), Kind: "mark", Title: m.Label + ": " + precise(v) + " ms"})

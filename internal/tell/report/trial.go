@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/metric"
 )
 
 // trial is one trial as the template shows it.
@@ -59,7 +60,7 @@ type measured struct {
 	Label, Value, Unit, Bounds, Frames string
 }
 
-func trialOf(files *os.Root, t *lab.Trial, zero lab.Time, columns []metric) trial {
+func trialOf(files *os.Root, t *lab.Trial, zero lab.Time, columns []metric.Entry) trial {
 	v := trial{
 		Trial: t, Video: artifactOf(files, t, "video"), Heat: artifactOf(files, t, "heatmap"), Areas: artifactOf(files, t, "areas"),
 		Charts: chartsOf(files, t), Numbers: artifactOf(files, t, "timeline"), Analyses: analysesOf(t), Marked: marksOf(t),
@@ -68,7 +69,7 @@ func trialOf(files *os.Root, t *lab.Trial, zero lab.Time, columns []metric) tria
 	v.Thumbs, v.Sheet = filmstrip(files, t)
 	for _, m := range columns {
 		s := shown{Label: m.Label, Value: "–"}
-		if value, ok := t.Metrics[m.Name]; ok {
+		if value, ok := t.Value(m.Name); ok {
 			s.Value, s.Unit = number(value, m.Unit), m.Unit
 		}
 		v.Values = append(v.Values, s)

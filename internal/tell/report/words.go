@@ -23,9 +23,6 @@ func WordsOf(run *lab.Run) Words {
 // Warnings lists what a report warns of.
 func Warnings(run *lab.Run) []string { return append([]string{}, warningsOf(run)...) }
 
-// Label is a metric's name for people.
-func Label(metric, unit string) string { return describe(metric, unit).Label }
-
 // Arm is an arm of a run as people call it.
 type Arm struct{ Arm, Name, Differs string }
 

@@ -15,6 +15,7 @@ import (
 
 	"eidetic/analysis/stats"
 	"eidetic/internal/lab"
+	"eidetic/internal/metric"
 	"eidetic/internal/tell/report"
 	"eidetic/internal/tell/verdict"
 )
@@ -179,7 +180,7 @@ func (v *View) addTogether(run *lab.Run) {
 }
 
 func effectOf(run *lab.Run, e *lab.Effect) Effect {
-	return Effect{*e, report.Label(e.Metric, e.Unit), report.Finding(run, e)}
+	return Effect{*e, metric.Label(e.Metric), report.Finding(run, e)}
 }
 
 func cellOf(name string, view *lab.Run) Cell {
@@ -195,7 +196,7 @@ func cellOf(name string, view *lab.Run) Cell {
 	if c := view.Comparison; c != nil {
 		cell.Verdict, cell.Headline, cell.Effect = c.Verdict, c.Headline, c.Telling()
 		if cell.Effect != nil {
-			cell.Label = report.Label(cell.Effect.Metric, cell.Effect.Unit)
+			cell.Label = metric.Label(cell.Effect.Metric)
 		}
 	}
 	return cell
@@ -244,12 +245,12 @@ func (v *View) addMetrics(run *lab.Run, c Choice) error {
 	}
 	guarded := slices.ContainsFunc(all, func(m known) bool { return m.guard })
 	for i, m := range all {
-		shown := c.Step != "" && m.step == c.Step || c.Step == "" && (m.guard || !guarded && m.step == "" || m.name == "journey_ms")
+		shown := c.Step != "" && m.step == c.Step || c.Step == "" && (m.guard || !guarded && m.step == "" || m.name == metric.Journey.String())
 		switch {
 		case i == asked || shown && len(v.Metrics) < mostMetrics:
 			v.Metrics = append(v.Metrics, v.metric(run, m))
 		case (m.step == c.Step || shown) && len(v.Others) < mostOthers:
-			v.Others = append(v.Others, Name{m.name, report.Label(m.name, m.unit)})
+			v.Others = append(v.Others, Name{m.name, metric.Label(m.name)})
 		}
 	}
 	return nil
@@ -287,7 +288,7 @@ func catalogue(run *lab.Run) (all []known) {
 		}
 	}
 	if run.Comparison == nil {
-		slices.SortStableFunc(all, func(a, b known) int { return lab.GuardPlace(a.name) - lab.GuardPlace(b.name) })
+		slices.SortStableFunc(all, func(a, b known) int { return metric.GuardPlace(a.name) - metric.GuardPlace(b.name) })
 	}
 	return all
 }
@@ -297,16 +298,16 @@ func isGuard(run *lab.Run, name string) bool {
 	if p := run.Plan.Primary; p != "" {
 		return name == p
 	}
-	_, ok := lab.GuardOf(name)
-	if !ok && run.Plan.Measure != nil {
-		_, ok = lab.AskedGuard(name, run.Plan.Measure.Guards)
+	var asked []string
+	if run.Plan.Measure != nil {
+		asked = run.Plan.Measure.Guards
 	}
-	return ok
+	return metric.Parse(name).IsGuardOf(asked)
 }
 
 func (v *View) metric(run *lab.Run, m known) Metric {
 	out := Metric{
-		Name: Name{m.name, report.Label(m.name, m.unit)}, Unit: m.unit, Guard: m.guard,
+		Name: Name{m.name, metric.Label(m.name)}, Unit: m.unit, Guard: m.guard,
 		Values: make([]*float64, len(run.Trials)), Arms: []Spread{},
 	}
 	counted := map[string][]float64{}

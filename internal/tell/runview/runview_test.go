@@ -36,7 +36,7 @@ func TestCompared(t *testing.T) {
 		}
 	}
 	want := []string{"speed_index_ms SpeedIndex true slower", "time_to_stable_ms Looks finished true slower", "first_visual_change_ms First visual change true slower",
-		"last_visual_change_ms Last visual change true slower", "unique_fps Unique frames false no difference found"}
+		"last_visual_change_ms Last visual change true slower", "unique_fps Unique frame rate false no difference found"}
 	if d := cmp.Diff(want, names); d != "" {
 		t.Errorf("metrics (−want +got):\n%s", d)
 	}

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/metric"
 )
 
 // TestAskedGuards: a verdict rests on what the plan asks for as well, and of a frame rate less is
@@ -33,7 +34,7 @@ func TestAskedGuards(t *testing.T) {
 			t.Errorf("%s: guard %v, %s", e.Metric, e.Guard, e.Finding)
 		}
 	}
-	if got.Verdict != lab.Slower || guards != len(lab.Guards())+2 {
-		t.Errorf("%s with %d guards: %q; want %s with %d", got.Verdict, guards, got.Headline, lab.Slower, len(lab.Guards())+2)
+	if got.Verdict != lab.Slower || guards != len(metric.Guards())+2 {
+		t.Errorf("%s with %d guards: %q; want %s with %d", got.Verdict, guards, got.Headline, lab.Slower, len(metric.Guards())+2)
 	}
 }

@@ -77,7 +77,7 @@ func between(reference, run *lab.Run, margin float64, seed uint64, scales map[st
 // having counts the trials that have a metric.
 func having(trials []*lab.Trial, metric string) (n int) {
 	for _, t := range trials {
-		if measured(t, metric) != nil {
+		if t.Measurement(metric) != nil {
 			n++
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"eidetic/analysis/stats"
 	"eidetic/internal/lab"
+	"eidetic/internal/metric"
 )
 
 // Many compares the arms of a run of many pages or users: all of them together, and each of them, in the
@@ -83,18 +84,18 @@ func testTogether(run *lab.Run, cells [][]*block, all []*tested, r rule, rows fl
 	sum := &tested{c, r, map[string]lab.Range{}, map[string]bool{}}
 	guards, groups := groupsOf(cells, r)
 	for _, m := range guards {
-		of := groups[m.Metric]
+		of := groups[m.name]
 		if len(of) < min(2, len(cells)) {
 			continue // the only cell that has it tells of it
 		}
-		sum.higher[m.Metric] = m.Higher
+		sum.higher[m.name] = m.entry.Better == metric.Higher
 		sum.measure(m, familyOf(m, len(guards), r), func(p stats.Plan) (lab.Effect, bool) {
 			p.Seed ^= togetherSeed
 			found, err := stats.CompareTogether(of, p)
 			if err != nil {
-				return lab.Effect{Metric: m.Metric, Unit: "%", Guard: true, P: 1}, false
+				return lab.Effect{Metric: m.name, Unit: "%", Guard: true, P: 1}, false
 			}
-			return effectOf(metric{m.Guard, "%", true}, found), true
+			return effectOf(compared{m.name, "%", m.entry, true}, found), true
 		})
 		if n := len(of); n < len(cells) {
 			e := &sum.Effects[len(sum.Effects)-1]
@@ -108,19 +109,19 @@ func testTogether(run *lab.Run, cells [][]*block, all []*tested, r rule, rows fl
 const togetherSeed = 0x746f676574686572
 
 // groupsOf lists the guards of all cells, and the values of each in the cells that have it.
-func groupsOf(cells [][]*block, r rule) (guards []metric, groups map[string][]stats.Group) {
+func groupsOf(cells [][]*block, r rule) (guards []compared, groups map[string][]stats.Group) {
 	groups = map[string][]stats.Group{}
 	for _, blocks := range cells {
 		for _, m := range metrics(blocks, r) {
 			if !m.guarded {
 				continue
 			}
-			if _, known := groups[m.Metric]; !known {
+			if _, known := groups[m.name]; !known {
 				guards = append(guards, m)
-				groups[m.Metric] = nil
+				groups[m.name] = nil
 			}
 			if values, step := valuesOf(m, blocks); isComparable(values) {
-				groups[m.Metric] = append(groups[m.Metric], stats.Group{Blocks: values, Step: step})
+				groups[m.name] = append(groups[m.name], stats.Group{Blocks: values, Step: step})
 			}
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"eidetic/analysis/stats/simulate"
 	"eidetic/internal/lab"
+	"eidetic/internal/metric"
 )
 
 // looking makes a run of a plan with looks, as the experiment has it after its trials.
@@ -34,8 +35,8 @@ func simulated(seed uint64, plan lab.Plan, shift float64) *lab.Run {
 				value float64
 			}{{lab.Control, b.Control[n]}, {lab.Treatment, b.Treatment[n]}} {
 				t := &lab.Trial{Number: len(run.Trials) + 1, Arm: one.arm, Block: i + 1, Valid: true}
-				for _, g := range lab.Guards()[:1] {
-					t.Measurements = append(t.Measurements, lab.Measurement{Name: g.Metric, Unit: "ms", Value: one.value})
+				for _, g := range metric.Guards()[:1] {
+					t.Measurements = append(t.Measurements, lab.Measurement{Name: g.String(), Unit: "ms", Value: one.value})
 				}
 				run.Trials = append(run.Trials, t)
 			}

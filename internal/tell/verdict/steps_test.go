@@ -35,7 +35,7 @@ func journeys(pairs int, step string, shift float64) *lab.Run {
 
 // TestStepGuards: a regression of 30 ms in one step is found in that step, and in no other.
 func TestStepGuards(t *testing.T) {
-	for step, label := range map[string]string{"search/time_to_end_ms": "search: time to end", "pad/response_ms": "pad: response"} {
+	for step, label := range map[string]string{"search/time_to_end_ms": "search: Time to end", "pad/response_ms": "pad: Response"} {
 		c := Of(journeys(30, step, 30), 1)
 		if c.Verdict != lab.Slower || !strings.Contains(c.Detail, label) {
 			t.Errorf("%s later by 30 ms: %s, %q; want slower by %q", step, c.Verdict, c.Detail, label)

@@ -17,10 +17,10 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strings"
 
 	"eidetic/analysis/stats"
 	"eidetic/internal/lab"
+	"eidetic/internal/metric"
 )
 
 const (
@@ -135,16 +135,16 @@ func test(
 	}
 	t := &tested{c, r, map[string]lab.Range{}, map[string]bool{}}
 	for _, m := range all {
-		t.higher[m.Metric] = m.Higher
+		t.higher[m.name] = m.entry.Better == metric.Higher
 		t.measure(m, familyOf(m, guards, r), func(p stats.Plan) (lab.Effect, bool) { return effect(m, blocks, p, compare) })
 	}
 	return t
 }
 
 // measure adds the effect on a metric, which shares the level with others.
-func (t *tested) measure(m metric, family int, of func(stats.Plan) (lab.Effect, bool)) {
+func (t *tested) measure(m compared, family int, of func(stats.Plan) (lab.Effect, bool)) {
 	plan := stats.Plan{Seed: t.Seed, Family: family, Confidence: 1 - t.level}
-	if scale, ok := t.scales[m.Metric]; ok {
+	if scale, ok := t.scales[m.name]; ok {
 		plan.Scale = &scale
 	}
 	e, ok := of(plan)
@@ -154,7 +154,7 @@ func (t *tested) measure(m metric, family int, of func(stats.Plan) (lab.Effect, 
 	if ok && m.guarded && t.settles {
 		plan.Confidence = 1 - t.level/float64(plan.Family)
 		if corrected, _ := of(plan); corrected.Shift.Confidence >= plan.Confidence-rounding {
-			t.sure[m.Metric] = corrected.Shift
+			t.sure[m.name] = corrected.Shift
 		}
 	}
 	// A guard is listed even if there is nothing to compare: the change may be what
@@ -211,14 +211,14 @@ func asked(run *lab.Run) []string {
 }
 
 // familyOf is how many tests a metric's is corrected for.
-func familyOf(m metric, guards int, r rule) int {
+func familyOf(m compared, guards int, r rule) int {
 	switch {
 	case !m.guarded:
 		return 1
 	case r.primary != "":
 		return max(r.times, 1)
 	}
-	return max(guards, len(lab.Guards())) * max(r.times, 1)
+	return max(guards, len(metric.Guards())) * max(r.times, 1)
 }
 
 // block holds the valid trials of one block.
@@ -262,32 +262,27 @@ func Pairs(trials []*lab.Trial) (all [][2]*lab.Trial) {
 	return all
 }
 
-// metric is a metric that can be compared.
-type metric struct {
-	lab.Guard
-	unit    string
-	guarded bool
+// compared is a metric that can be compared.
+type compared struct {
+	name, unit string
+	entry      metric.Entry
+	guarded    bool
 }
 
 // metrics lists the guards, those that were asked for last, and then, by name, the other metrics of
 // valid trials. If one is the primary one, it comes first and is the only guard.
-func metrics(blocks []*block, r rule) []metric {
+func metrics(blocks []*block, r rule) []compared {
 	out := everyMetric(blocks, r.asked)
 	if r.scales != nil {
-		out = slices.DeleteFunc(out, func(m metric) bool { _, ok := r.scales[m.Metric]; return !ok })
+		out = slices.DeleteFunc(out, func(m compared) bool { _, ok := r.scales[m.name]; return !ok })
 	}
 	if r.primary == "" {
 		return out
 	}
 	for i := range out {
-		m := &out[i]
-		if m.guarded = m.Metric == r.primary; !m.guarded || m.Label != "" {
-			continue
-		}
-		bare := m.Metric[strings.LastIndexByte(m.Metric, '/')+1:]
-		m.Guard, _ = lab.AskedGuard(m.Metric, []string{bare})
+		out[i].guarded = out[i].name == r.primary
 	}
-	slices.SortStableFunc(out, func(a, b metric) int {
+	slices.SortStableFunc(out, func(a, b compared) int {
 		switch {
 		case a.guarded == b.guarded:
 			return 0
@@ -300,7 +295,7 @@ func metrics(blocks []*block, r rule) []metric {
 }
 
 // everyMetric lists them as if none were the primary one.
-func everyMetric(blocks []*block, asked []string) []metric {
+func everyMetric(blocks []*block, asked []string) []compared {
 	units := map[string]string{}
 	for _, b := range blocks {
 		for _, t := range slices.Concat(b.control, b.treatment) {
@@ -309,52 +304,48 @@ func everyMetric(blocks []*block, asked []string) []metric {
 			}
 		}
 	}
-	var out []metric
-	for _, g := range lab.Guards() {
-		if unit, ok := units[g.Metric]; ok {
-			out = append(out, metric{g, unit, true})
-			delete(units, g.Metric)
-		}
-	}
-	out = append(out, stepGuards(blocks)...)
-	for _, m := range out {
-		delete(units, m.Metric)
-	}
-	for _, name := range slices.Sorted(maps.Keys(units)) {
-		if g, ok := lab.AskedGuard(name, asked); ok {
-			out = append(out, metric{g, units[name], true})
+	var out []compared
+	collect := func(name string, guarded bool) {
+		if unit, ok := units[name]; ok {
+			out = append(out, compared{name, unit, metric.Parse(name).Entry(), guarded})
 			delete(units, name)
 		}
 	}
-	var others []metric
-	for name, unit := range units {
-		others = append(others, metric{lab.Guard{Metric: name}, unit, false})
+	for _, g := range metric.Guards() {
+		collect(g.String(), true)
 	}
-	slices.SortFunc(others, func(a, b metric) int { return cmp.Compare(a.Metric, b.Metric) })
-	return append(out, others...)
+	for _, name := range stepGuards(blocks) {
+		collect(name, true)
+	}
+	for _, name := range slices.Sorted(maps.Keys(units)) {
+		if metric.Parse(name).IsGuardOf(asked) {
+			collect(name, true)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(units)) {
+		collect(name, false)
+	}
+	return out
 }
 
 // stepGuards lists the guards of a journey's steps, in the order of the steps.
-func stepGuards(blocks []*block) (out []metric) {
-	seen := map[string]bool{}
+func stepGuards(blocks []*block) (names []string) {
 	for _, b := range blocks {
 		for _, t := range slices.Concat(b.control, b.treatment) {
 			for _, m := range t.Measurements {
-				g, ok := lab.GuardOf(m.Name)
-				if ok && !seen[m.Name] && lab.GuardPlace(m.Name) == len(lab.Guards()) {
-					seen[m.Name] = true
-					out = append(out, metric{g, m.Unit, true})
+				if r := metric.Parse(m.Name); r.IsGuard() && r.Step != "" {
+					names = append(names, m.Name)
 				}
 			}
 		}
 	}
-	return out
+	return names
 }
 
 // effect compares a metric over the trials that have it. It returns false, with numbers
 // that show no difference, if there are too few trials for any test.
 func effect(
-	m metric, blocks []*block, plan stats.Plan, compare func([]stats.Block, stats.Plan) (stats.Comparison, error),
+	m compared, blocks []*block, plan stats.Plan, compare func([]stats.Block, stats.Plan) (stats.Comparison, error),
 ) (lab.Effect, bool) {
 	values, step := valuesOf(m, blocks)
 	plan.Step = step
@@ -366,16 +357,16 @@ func effect(
 }
 
 // valuesOf lists the values of a metric, and the usual width of the interval in which each is known to lie.
-func valuesOf(m metric, blocks []*block) (values []stats.Block, step float64) {
+func valuesOf(m compared, blocks []*block) (values []stats.Block, step float64) {
 	var widths []float64
 	of := func(trials []*lab.Trial) (all []float64) {
 		for _, t := range trials {
-			one := measured(t, m.Metric)
+			one := t.Measurement(m.name)
 			if one == nil {
 				continue
 			}
 			all = append(all, one.Value)
-			if m.Instant && one.Low != nil && one.High != nil {
+			if m.entry.Instant && one.Low != nil && one.High != nil {
 				widths = append(widths, *one.High-*one.Low)
 			}
 		}
@@ -392,9 +383,9 @@ func valuesOf(m metric, blocks []*block) (values []stats.Block, step float64) {
 }
 
 // effectOf is what was found of a metric.
-func effectOf(m metric, c stats.Comparison) lab.Effect {
+func effectOf(m compared, c stats.Comparison) lab.Effect {
 	e := lab.Effect{
-		Metric: m.Metric, Unit: m.unit, Guard: m.guarded, Pairs: c.Pairs, Control: c.Control, Treatment: c.Treatment,
+		Metric: m.name, Unit: m.unit, Guard: m.guarded, Pairs: c.Pairs, Control: c.Control, Treatment: c.Treatment,
 		Shift: bounds(c.Shift), P: c.Test.P, Permutations: c.Test.Permutations,
 		Delta: c.Delta, DeltaSize: c.DeltaSize, MinimalEffect: c.MinimalEffect, Warnings: c.Shift.Warnings,
 	}
@@ -408,8 +399,8 @@ func effectOf(m metric, c stats.Comparison) lab.Effect {
 }
 
 // untested is the effect of a metric that cannot be tested.
-func untested(m metric, blocks []stats.Block) lab.Effect {
-	e := lab.Effect{Metric: m.Metric, Unit: m.unit, Guard: m.guarded, P: 1}
+func untested(m compared, blocks []stats.Block) lab.Effect {
+	e := lab.Effect{Metric: m.name, Unit: m.unit, Guard: m.guarded, P: 1}
 	var control, treatment []float64
 	for _, b := range blocks {
 		e.Pairs += min(len(b.Control), len(b.Treatment))
@@ -425,15 +416,6 @@ func untested(m metric, blocks []stats.Block) lab.Effect {
 		}
 	}
 	return e
-}
-
-func measured(t *lab.Trial, name string) *lab.Measurement {
-	for i := range t.Measurements {
-		if t.Measurements[i].Name == name {
-			return &t.Measurements[i]
-		}
-	}
-	return nil
 }
 
 func bounds(i stats.Interval) lab.Range {

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/metric"
 )
 
 // run makes pairs of trials; the treatment's times are later by shift. The treatment's
@@ -24,10 +25,10 @@ func run(pairs int, shift float64) *lab.Run {
 		if n%4 == 1 || n%4 == 0 {
 			t.Arm, late = lab.Treatment, shift
 		}
-		for _, g := range lab.Guards() {
+		for _, g := range metric.Guards() {
 			v := 1000 + 10*rng.NormFloat64() + late
 			low := v - 17
-			t.Measurements = append(t.Measurements, lab.Measurement{Name: g.Metric, Unit: "ms", Value: v, Low: &low, High: &v})
+			t.Measurements = append(t.Measurements, lab.Measurement{Name: g.String(), Unit: "ms", Value: v, Low: &low, High: &v})
 		}
 		t.Measurements = append(t.Measurements, lab.Measurement{Name: "unique_frames", Unit: "frames", Value: 60 + late/10})
 		r.Trials = append(r.Trials, t)

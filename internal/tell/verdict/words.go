@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/metric"
 )
 
 // voice holds the phrases that differ between a comparison of arms and one of runs.
@@ -96,7 +97,7 @@ func telling(c *lab.Comparison) *lab.Effect {
 
 // change formats a metric's shift: "SpeedIndex +31 ms (95 % interval +12 to +50)".
 func (v voice) change(e *lab.Effect, all bool) string {
-	text := fmt.Sprintf("%s %s %s", lab.MetricLabel(e.Metric), signed(e.Shift.Value), e.Unit)
+	text := fmt.Sprintf("%s %s %s", metric.Label(e.Metric), signed(e.Shift.Value), e.Unit)
 	var in []string
 	if e.Percent != nil && all && e.Unit != "%" {
 		in = append(in, signed(e.Percent.Value)+" %")

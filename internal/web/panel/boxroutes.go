@@ -13,7 +13,7 @@ import (
 	"eidetic/internal/box/automation"
 	"eidetic/internal/box/credentials"
 	"eidetic/internal/keep/store"
-	"eidetic/internal/tell/report"
+	"eidetic/internal/metric"
 )
 
 const tagFleet = "fleet"
@@ -135,7 +135,7 @@ func metricsOf(readings []BoxReading) []BoxMetric {
 	for _, r := range readings {
 		for _, l := range r.Levels {
 			if !slices.ContainsFunc(all, func(m BoxMetric) bool { return m.Metric == l.Metric }) {
-				all = append(all, BoxMetric{l.Metric, report.Label(l.Metric, l.Unit)})
+				all = append(all, BoxMetric{l.Metric, metric.Label(l.Metric)})
 			}
 		}
 	}

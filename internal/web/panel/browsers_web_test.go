@@ -25,7 +25,7 @@ func browsersPage() pageTest {
 		"csv: browser,device,run,started,trials,valid,median_ms,low_ms,high_ms; chromium,,20260330-090000-checkout,2026-03-30T09:00:00Z,0,10,989.6830687929684,964.6830687929684,1019.6830687929684",
 		"link: ?name=checkout&page=https%3A%2F%2Fwww.shop.example%2F&link=4g&metric=unique_fps",
 		"past: ?name=checkout&page=https%3A%2F%2Fwww.shop.example%2F&link=4g&browsers=all&metric=unique_fps",
-		"then: unique_fps: www.shop.example · “checkout” · link 4g; chromium, –, 1190, 965 – 1220, 10 of 0; firefox-esr, –, 1095, 870 – 1125, 10 of 0",
+		"then: Unique frame rate: www.shop.example · “checkout” · link 4g; chromium, –, 1190, 965 – 1220, 10 of 0; firefox-esr, –, 1095, 870 – 1125, 10 of 0",
 		"one: true",
 	}, 1, "", `
 	await until(() => $("side").rows.length);

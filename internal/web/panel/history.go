@@ -11,7 +11,7 @@ import (
 
 	"eidetic/internal/box/automation"
 	"eidetic/internal/keep/store"
-	"eidetic/internal/lab"
+	"eidetic/internal/metric"
 	"eidetic/internal/tell/history"
 )
 
@@ -123,11 +123,11 @@ func (p *Panel) fill(ctx context.Context, s *SeriesHistory, in *historyInput) er
 // defaults returns the guards that are available, or all metrics if no guard is.
 func defaults(available []history.Available) []string {
 	names := metricNames(available)
-	guards := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return lab.GuardPlace(name) == len(lab.Guards()) })
+	guards := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return metric.GuardPlace(name) == len(metric.Guards()) })
 	if len(guards) > 0 {
 		return guards // metrics are sorted, guards first
 	}
-	return names[:min(len(names), len(lab.Guards()))]
+	return names[:min(len(names), len(metric.Guards()))]
 }
 
 func metricNames(available []history.Available) []string {

@@ -189,7 +189,7 @@ func TestHistoryInBrowser(t *testing.T) {
 			const select = document.getElementById("metric");
 			select.value = "unique_fps";
 			select.dispatchEvent(new Event("change"));
-			await until(() => document.querySelector(".chart svg")?.getAttribute("aria-label").startsWith("unique_fps"));
+			await until(() => document.querySelector(".chart svg")?.getAttribute("aria-label").startsWith("Unique frame rate"));
 			return [location.search, document.querySelectorAll(".run-point").length].join(" ");
 		})()`, "?name=checkout&metric=unique_fps 200")
 		if got := b.Foreign(url+"/", "http://127.0.0.1", "about:", "chrome:", "data:"); len(got) > 0 {

@@ -11,7 +11,7 @@ func historyPage() pageTest {
 	says.push("file: " + [all.querySelector("a[download]").download, file(all).length, file(all)[0], file(all).filter(l => l.includes(",firefox-esr,")).length].join("; "));
 	says.push("one: " + [one.querySelectorAll("tr.step").length, one.querySelector("tr.step strong").textContent.length > 10, one.querySelector("tbody").rows.length, file(one)[0]].join("; "));
 	set($("metric"), "unique_fps");
-	await until(() => document.querySelector(".chart svg[role]")?.getAttribute("aria-label").startsWith("unique_fps"));
+	await until(() => document.querySelector(".chart svg[role]")?.getAttribute("aria-label").startsWith("Unique frame rate"));
 	says.push("closed: " + document.querySelectorAll(".numbers table").length);`, []string{
 		"all: SpeedIndex of chromium, firefox-esr, the newest run first; 33; 10 of 0, 990, 965 – 1020, chromium",
 		"file: checkout-browsers-speed_index_ms.csv; 34; run,started,browser,trials,valid,median_ms,low_ms,high_ms; 3",

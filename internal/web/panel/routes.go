@@ -120,6 +120,7 @@ func (p *Panel) routes(e *echo.Echo) huma.API {
 	}, p.get)
 	p.histories(api)
 	p.betweens(api)
+	p.registry(api)
 	p.annotations(api)
 	p.exports(api)
 	p.pins(api)

@@ -12,6 +12,7 @@ import (
 
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
+	"eidetic/internal/metric"
 	"eidetic/internal/tell/report/reporttest"
 )
 
@@ -57,8 +58,8 @@ func stateRuns(t *testing.T, st *store.Store) {
 	for _, trial := range steps.Trials {
 		for i, name := range []string{"search", evil} {
 			trial.Steps = append(trial.Steps, &lab.TrialStep{Name: name, Verb: "click", Expect: "still 1s"})
-			for _, metric := range []string{lab.StepGuard, "first_feedback_ms"} {
-				trial.Measurements = append(trial.Measurements, lab.Measurement{Name: name + "/" + metric, Unit: "ms", Value: trial.Metrics["speed_index_ms"] + float64(100*i)})
+			for _, m := range []metric.ID{metric.TimeToEnd, metric.FirstFeedback} {
+				trial.Measurements = append(trial.Measurements, lab.Measurement{Name: m.OfStep(name), Unit: "ms", Value: metric.SpeedIndex.In(trial) + float64(100*i)})
 			}
 		}
 		trial.Measurements = trial.Measurements[5:]

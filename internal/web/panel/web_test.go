@@ -15,6 +15,7 @@ import (
 
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
+	"eidetic/internal/metric"
 	"eidetic/internal/tell/report/reporttest"
 )
 
@@ -340,14 +341,14 @@ func TestCancelInBrowser(t *testing.T) {
 // controls are the figures of the control, as the list writes them.
 func controls(run *lab.Run) string {
 	var parts []string
-	for _, m := range []struct{ name, label string }{{"time_to_stable_ms", "looks finished"}, {"speed_index_ms", "SpeedIndex"}} {
+	for _, m := range metric.Guards()[:2] {
 		for _, s := range run.Summary {
-			if s.Arm == lab.Control && s.Metric == m.name {
+			if s.Arm == lab.Control && s.Metric == m.String() {
 				text := fmt.Sprintf("%.0f", s.Median)
 				if len(text) > 3 {
 					text = text[:len(text)-3] + " " + text[len(text)-3:]
 				}
-				parts = append(parts, fmt.Sprintf("%s ms %s, control", text, m.label))
+				parts = append(parts, fmt.Sprintf("%s ms %s, control", text, m.Label()))
 			}
 		}
 	}

@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"eidetic/internal/box/bisection"
+	"eidetic/internal/metric"
 	"eidetic/internal/rigs/benchrig"
 	"eidetic/internal/rigs/truth"
 	"eidetic/netlab/archive"
@@ -74,7 +75,7 @@ func run(ctx context.Context) error {
 		return err
 	}
 	command := exec.CommandContext(ctx, appliance, "bisect", "--plan", filepath.Join(*dir, "plan.yaml"), "--good", nameOf(0),
-		"--revisions", filepath.Join(*dir, "revisions.txt"), "--metric", "first_visual_change_ms", "--seed", strconv.FormatUint(*seed, 10),
+		"--revisions", filepath.Join(*dir, "revisions.txt"), "--metric", metric.FirstChange.String(), "--seed", strconv.FormatUint(*seed, 10),
 		"--out", filepath.Join(*dir, "out"), "--deploy", `"$BENCH" -deploy -dir "$BENCH_DIR" -revisions "$BENCH_REVISIONS" `+
 			`-delay "$BENCH_DELAY" -seed "$BENCH_SEED" "$1"`)
 	command.Env = append(os.Environ(), "BENCH="+self, "BENCH_DIR="+*dir, fmt.Sprintf("BENCH_REVISIONS=%d", *revisions),

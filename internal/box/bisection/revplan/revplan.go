@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/metric"
 )
 
 // Mark stands in a plan for the revision that is loaded.
@@ -73,9 +74,9 @@ func (p Plan) Records() bool { return p["archive"] == nil }
 // Metric is what a bisect looks at unless it is told.
 func (p Plan) Metric() string {
 	if steps, _ := p["steps"].([]any); len(steps) > 0 {
-		return "journey_ms"
+		return metric.Journey.String()
 	}
-	return "speed_index_ms"
+	return metric.SpeedIndex.String()
 }
 
 // Of returns the plan for one revision.

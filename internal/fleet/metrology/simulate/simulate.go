@@ -12,7 +12,7 @@ import (
 
 	"eidetic/analysis/stats"
 	"eidetic/internal/fleet/metrology"
-	"eidetic/internal/lab"
+	"eidetic/internal/metric"
 )
 
 // Box is what readings are drawn from. Spreads are relative to the level.
@@ -50,7 +50,7 @@ const shared = 0.5
 func (b Box) Readings(r *rand.Rand, n int, change Change) []metrology.Reading {
 	start := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
 	bases := []float64{900, 1200, 600, 1100} // ms, of the guards
-	guards := lab.Guards()
+	guards := metric.Guards()
 	wander := make([]float64, len(guards)+1)
 	for i := range wander {
 		wander[i] = b.noise(r)
@@ -90,7 +90,7 @@ func (b Box) Readings(r *rand.Rand, n int, change Change) []metrology.Reading {
 				own := mix(common, b.noise(r))
 				between := mix(wander[len(guards)], wander[k])
 				v := bases[k] * level * math.Exp(noise*(float64(b.Between*between)+float64(b.Within*spread*own)))
-				if guards[k].Instant && b.Frame > 0 {
+				if guards[k].Entry().Instant && b.Frame > 0 {
 					phase := b.Frame * r.Float64()
 					v = float64(math.Ceil((v+phase)/b.Frame)*b.Frame) - phase
 				}
@@ -107,7 +107,7 @@ func (b Box) Readings(r *rand.Rand, n int, change Change) []metrology.Reading {
 			}
 			slices.Sort(v)
 			out[i].Levels = append(out[i].Levels, metrology.Level{
-				Metric: guards[k].Metric, Unit: "ms", Median: stats.Quantile(v, 0.5), Spread: metrology.Deviation(v), N: len(v),
+				Metric: guards[k].String(), Unit: "ms", Median: stats.Quantile(v, 0.5), Spread: metrology.Deviation(v), N: len(v),
 			})
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"eidetic/analysis/stats"
 	"eidetic/internal/fleet"
 	"eidetic/internal/fleet/metrology"
-	"eidetic/internal/lab"
+	"eidetic/internal/metric"
 )
 
 // Steady are boxes of which nothing changes, one for each way in which noise may be unkind.
@@ -87,10 +87,10 @@ type Crossed struct {
 
 // Try makes so many comparisons of the first guard.
 func (c Crossing) Try(times int, r *rand.Rand) (out Crossed, err error) {
-	metric := lab.Guards()[0].Metric
+	guard := metric.Guards()[0].String()
 	for i := range times {
 		a, b := c.A.Readings(r, c.Runs, Change{}), c.B.Readings(r, c.Runs, Change{Level: c.Factor})
-		ratio, err := metrology.Bias(metrology.Calibrate(a), metrology.Calibrate(b), metric)
+		ratio, err := metrology.Bias(metrology.Calibrate(a), metrology.Calibrate(b), guard)
 		if err != nil {
 			return out, err
 		}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/metric"
 	"eidetic/internal/rigs/benchrig"
 	"eidetic/internal/rigs/noise"
 	"eidetic/internal/run/execute"
@@ -127,7 +128,7 @@ func (b *bench) load(ctx context.Context, v variant) (noise.Load, error) {
 			}
 		}
 	}
-	what := fmt.Sprintf("first change %.0f ms", l.Metrics["first_visual_change_ms"])
+	what := fmt.Sprintf("first change %.0f ms", l.Metrics[metric.FirstChange.String()])
 	if !l.Valid {
 		what += ", invalid: " + strings.Join(l.Reasons, "; ")
 	}

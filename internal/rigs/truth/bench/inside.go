@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/metric"
 	"eidetic/internal/rigs/benchrig"
 	"eidetic/internal/rigs/truth"
 	"eidetic/internal/run/experiment"
@@ -173,7 +174,7 @@ func (b *bench) keep(e truth.Experiment, t *lab.Trial) error {
 		return err
 	}
 	b.mean += (one.Seconds - b.mean) / 20
-	what := "first change " + fmt.Sprintf("%.0f ms", one.Metrics["first_visual_change_ms"].Value)
+	what := "first change " + fmt.Sprintf("%.0f ms", one.Metrics[metric.FirstChange.String()].Value)
 	if one.Valid {
 		b.left = max(b.left-1, 0)
 	} else {

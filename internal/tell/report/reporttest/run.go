@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/metric"
 	"eidetic/internal/tell/verdict"
 )
 
@@ -141,19 +142,15 @@ func delayed(rng *rand.Rand, n int, delay float64) *lab.Trial {
 		si += (1 - visual/100) * frame
 	}
 	t.Frames = t.StartFrame + frames
-	t.Metrics = map[string]float64{
-		"first_visual_change_ms": steps[0].at, "last_visual_change_ms": end, "speed_index_ms": si,
-		"time_to_stable_ms": quantise(hero), "unique_fps": 21 + rng.Float64()*2,
-	}
+	first := metric.FirstChange.Measure(steps[0].at, []int{t.StartFrame, t.StartFrame + int(paint/frame) + 1})
 	low, high := steps[0].at-frame, steps[0].at
+	first.Low, first.High = &low, &high
 	t.Measurements = []lab.Measurement{
-		{Name: "time_to_stable_ms", Value: quantise(hero), Unit: "ms", Method: "pixel difference against the final frame, threshold 4096",
-			Frames: []int{t.StartFrame, t.StartFrame + int(hero/frame)}},
-		{Name: "first_visual_change_ms", Value: steps[0].at, Unit: "ms", Method: "first frame that differs from the start frame",
-			Frames: []int{t.StartFrame, t.StartFrame + int(paint/frame) + 1}, Low: &low, High: &high},
-		{Name: "speed_index_ms", Value: si, Unit: "ms", Method: "browsertime, portable: RGB histograms of 256 bins"},
-		{Name: "last_visual_change_ms", Value: end, Unit: "ms", Method: "last frame that differs from the one before"},
-		{Name: "unique_fps", Value: t.Metrics["unique_fps"], Unit: "frames/s", Method: "unique frames"},
+		metric.TimeToStable.Measure(quantise(hero), []int{t.StartFrame, t.StartFrame + int(hero/frame)}),
+		first,
+		metric.SpeedIndex.Measure(si, nil),
+		metric.LastChange.Measure(end, nil),
+		metric.UniqueRate.Measure(21+rng.Float64()*2, nil),
 	}
 	at := func(ms float64) lab.Time { return t.StartTime.Add(time.Duration(ms * 1e6)) }
 	t.Events = []lab.Event{
@@ -174,14 +171,11 @@ func delayed(rng *rand.Rand, n int, delay float64) *lab.Trial {
 // Summarise computes a summary of the valid trials, like package stats.
 func Summarise(trials []*lab.Trial) []lab.Summary {
 	var out []lab.Summary
-	for _, m := range []struct{ name, unit string }{
-		{"first_visual_change_ms", "ms"}, {"last_visual_change_ms", "ms"}, {"speed_index_ms", "ms"}, {"time_to_stable_ms", "ms"},
-		{"unique_fps", "frames/s"},
-	} {
+	for _, m := range []metric.ID{metric.FirstChange, metric.LastChange, metric.SpeedIndex, metric.TimeToStable, metric.UniqueRate} {
 		var v []float64
 		for _, t := range trials {
 			if t.Valid {
-				v = append(v, t.Metrics[m.name])
+				v = append(v, m.In(t))
 			}
 		}
 		if len(v) == 0 {
@@ -191,7 +185,7 @@ func Summarise(trials []*lab.Trial) []lab.Summary {
 		n := len(v)
 		q := func(p float64) float64 { return v[int(math.Round(p*float64(n-1)))] }
 		s := lab.Summary{
-			Metric: m.name, Unit: m.unit, Arm: lab.Control, N: n, Median: (v[(n-1)/2] + v[n/2]) / 2,
+			Metric: m.String(), Unit: m.Entry().Unit, Arm: lab.Control, N: n, Median: (v[(n-1)/2] + v[n/2]) / 2,
 			Min: v[0], Max: v[n-1], Q1: q(.25), Q3: q(.75), Low: v[min(1, n-1)*b2i(n > 8)], High: v[n-1-b2i(n > 8)],
 		}
 		if n < 6 {

@@ -25,6 +25,7 @@ import (
 	"eidetic/analysis/stats"
 	"eidetic/analysis/stats/simulate"
 	"eidetic/internal/lab"
+	"eidetic/internal/metric"
 	"eidetic/internal/rigs/benchtable"
 	"eidetic/internal/tell/verdict"
 )
@@ -36,8 +37,8 @@ func main() {
 	}
 }
 
-// metric is the primary one: alone it has the whole level, which is the hardest case.
-const metric = "speed_index_ms"
+// primary is alone, so that it has the whole level, which is the hardest case.
+const primary = metric.SpeedIndex
 
 // rule is a way of looking at a run while it goes on.
 type rule struct {
@@ -92,7 +93,7 @@ func run() error {
 				if r.naive && margin > 0 || *only != "" && *only != r.short {
 					continue
 				}
-				plan := lab.Plan{Trials: *pairs, Looks: r.looks, Margin: margin, Treatment: &lab.Arm{}, Primary: metric}
+				plan := lab.Plan{Trials: *pairs, Looks: r.looks, Margin: margin, Treatment: &lab.Arm{}, Primary: primary.String()}
 				c, err := simulateAll(plan, r.naive, *runs, shift, *seed)
 				if err != nil {
 					return err
@@ -257,5 +258,5 @@ func one(plan lab.Plan, blocks []stats.Block, naive bool) count {
 
 func trial(run *lab.Run, block int, arm string, v float64) *lab.Trial {
 	return &lab.Trial{Number: len(run.Trials) + 1, Arm: arm, Block: block, Valid: true,
-		Measurements: []lab.Measurement{{Name: metric, Unit: "ms", Value: v}}}
+		Measurements: []lab.Measurement{primary.Measure(v, nil)}}
 }

@@ -10,14 +10,14 @@ let rows = step, stream = null, busy = null, retry = null, box = null, looking =
 let wanted = 0, reading = false; // counts the requests to reload; whether a reload is in progress
 let changes = 0; // counts local changes; an older answer does not contain them
 
-const headline = [["time_to_stable_ms", "looks finished"], ["speed_index_ms", "SpeedIndex"]];
+let headline = []; // the two metrics of a load that tell most
 
 // figure shows a metric's median; with two arms it is that of the control, and says so.
-function figure(run, [metric, label]) {
-  const known = (run.summary || []).filter(s => s.metric === metric && s.n > 0);
+function figure(run, { name, label, unit }) {
+  const known = (run.summary || []).filter(s => s.metric === name && s.n > 0);
   const s = known.find(s => s.arm === "control") || known[0];
   const whose = run.comparison && s ? `, ${s.arm}` : "";
-  return make("div", { className: "number" }, ...(s ? [`${number(s.median)} ms`, make("small", { textContent: label + whose })] : []));
+  return make("div", { className: "number" }, ...(s ? [`${number(s.median)} ${unit}`, make("small", { textContent: label + whose })] : []));
 }
 
 // historyOf is the address of the history of runs with the same name and page.
@@ -107,6 +107,7 @@ async function load() {
 async function read() {
   const before = changes, fresh = [];
   let next = "";
+  if (!headline.length) headline = (await call("/api/v1/metrics")).metrics.filter(m => m.guard && m.scope === "load").slice(0, 2);
   do {
     const page = await call(`/api/v1/runs?limit=${Math.min(rows - fresh.length, 500)}${next && `&before=${encodeURIComponent(next)}`}`, { signal: AbortSignal.timeout(60_000) });
     fresh.push(...page.runs);

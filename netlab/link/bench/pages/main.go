@@ -24,6 +24,8 @@ import (
 	"syscall"
 	"text/tabwriter"
 
+	"eidetic/internal/lab"
+	"eidetic/internal/metric"
 	"eidetic/internal/rigs/benchtable"
 )
 
@@ -37,11 +39,11 @@ func main() {
 }
 
 // metrics are those whose spread is compared.
-var metrics = []string{"first_visual_change_ms", "speed_index_ms", "last_visual_change_ms"}
+var metrics = [...]metric.ID{metric.FirstChange, metric.SpeedIndex, metric.LastChange}
 
 // loads is what one link's valid trials measured, by metric and round.
 type loads struct {
-	values map[string][][]float64 // of each metric, by round
+	values map[metric.ID][][]float64 // of each metric, by round
 }
 
 // valid returns the number of loads.
@@ -95,19 +97,19 @@ func run(ctx context.Context) error {
 				conn.valid(),
 			)
 		}
-		for _, metric := range metrics {
-			mean, spread := describe(packet.values[metric])
-			peerMean, peerSpread := describe(conn.values[metric])
-			p := sameSpread(packet.values[metric], conn.values[metric])
-			fmt.Fprintf(table, "%s\t%s\t%.0f\t%.1f\t%d\t%.0f\t%.1f\t%d\t%.2f\t\n", name, metric, mean, spread, packet.valid(),
+		for _, m := range metrics {
+			mean, spread := describe(packet.values[m])
+			peerMean, peerSpread := describe(conn.values[m])
+			p := sameSpread(packet.values[m], conn.values[m])
+			fmt.Fprintf(table, "%s\t%s\t%.0f\t%.1f\t%d\t%.0f\t%.1f\t%d\t%.2f\t\n", name, m, mean, spread, packet.valid(),
 				peerMean, peerSpread, conn.valid(), p)
-			if metric == "speed_index_ms" {
+			if m == metric.SpeedIndex {
 				means = append(means, mean)
 			}
-			deviation := benchtable.Less(name+" "+metric+": standard deviation", spread, "ms").Against("conn", peerSpread)
+			deviation := benchtable.Less(name+" "+m.String()+": standard deviation", spread, "ms").Against("conn", peerSpread)
 			deviation.P = &p
 			results = append(results,
-				deviation, benchtable.Less(name+" "+metric+": mean", mean, "ms").Against("conn", peerMean))
+				deviation, benchtable.Less(name+" "+m.String()+": mean", mean, "ms").Against("conn", peerMean))
 		}
 		if err := table.Flush(); err != nil {
 			return err
@@ -143,17 +145,12 @@ func (b *bench) load(ctx context.Context, link, backend string, round int, l *lo
 	if err != nil {
 		return errors.Join(demoErr, err)
 	}
-	var run struct {
-		Trials []struct {
-			Valid   bool               `json:"valid"`
-			Metrics map[string]float64 `json:"metrics"`
-		} `json:"trials"`
-	}
+	var run lab.Run
 	if err := json.Unmarshal(content, &run); err != nil {
 		return fmt.Errorf("read the run: %w", err)
 	}
 	if l.values == nil {
-		l.values = map[string][][]float64{}
+		l.values = map[metric.ID][][]float64{}
 	}
 	for _, m := range metrics {
 		var values []float64
@@ -161,7 +158,7 @@ func (b *bench) load(ctx context.Context, link, backend string, round int, l *lo
 			if !t.Valid {
 				continue
 			}
-			v, ok := t.Metrics[m]
+			v, ok := t.Value(m.String())
 			if !ok {
 				return fmt.Errorf("the run has no metric %s", m)
 			}

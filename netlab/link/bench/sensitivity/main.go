@@ -149,7 +149,7 @@ func read(dir string) (loads []load, err error) {
 		if err := readJSON(filepath.Join(dir, "trials", fmt.Sprintf("%03d", t.Number), "link.json"), &report); err != nil {
 			return nil, err
 		}
-		l := load{-1, t.Metrics}
+		l := load{-1, lab.Values(t.Measurements)}
 		if report.Stalled != nil {
 			l.stalled = report.Stalled.At.Seconds() * 1e3
 		}

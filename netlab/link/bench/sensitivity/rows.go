@@ -4,11 +4,8 @@ import (
 	"math"
 	"slices"
 	"time"
-)
 
-const (
-	firstChange = "first_visual_change_ms"
-	lastChange  = "last_visual_change_ms"
+	"eidetic/internal/metric"
 )
 
 // row is the effect on a metric of stalls of one length that began in one phase.
@@ -29,7 +26,7 @@ func rows(loads []load, length time.Duration) (out []row) {
 			without = append(without, l)
 		}
 	}
-	first, last := middle(without, firstChange), middle(without, lastChange)
+	first, last := middle(without, metric.FirstChange), middle(without, metric.LastChange)
 	d := length.Seconds() * 1e3
 	for _, phase := range []struct {
 		name     string
@@ -40,16 +37,16 @@ func rows(loads []load, length time.Duration) (out []row) {
 		{"until the last change", (first + last) / 2, last},
 		{"after it", last, math.Inf(1)},
 	} {
-		for _, metric := range []string{firstChange, "speed_index_ms", lastChange} {
+		for _, m := range []metric.ID{metric.FirstChange, metric.SpeedIndex, metric.LastChange} {
 			var values []float64
 			for _, l := range loads {
 				if l.stalled >= 0 && phase.from <= l.stalled && l.stalled < phase.to {
-					values = append(values, l.metrics[metric])
+					values = append(values, l.metrics[m.String()])
 				}
 			}
 			var base []float64
 			for _, l := range without {
-				base = append(base, l.metrics[metric])
+				base = append(base, l.metrics[m.String()])
 			}
 			if len(values) < 2 || len(base) < 2 {
 				continue
@@ -57,7 +54,7 @@ func rows(loads []load, length time.Duration) (out []row) {
 			mean, variance := describe(values)
 			zero, variance0 := describe(base)
 			out = append(out, row{
-				phase.name, metric, len(values), mean - zero, (mean - zero) / d,
+				phase.name, m.String(), len(values), mean - zero, (mean - zero) / d,
 				math.Sqrt(variance/float64(len(values))+variance0/float64(len(base))) / d, (slices.Max(values) - zero) / d,
 			})
 		}
@@ -65,10 +62,10 @@ func rows(loads []load, length time.Duration) (out []row) {
 	return out
 }
 
-func middle(loads []load, metric string) float64 {
+func middle(loads []load, m metric.ID) float64 {
 	var values []float64
 	for _, l := range loads {
-		values = append(values, l.metrics[metric])
+		values = append(values, l.metrics[m.String()])
 	}
 	if len(values) == 0 {
 		return 0

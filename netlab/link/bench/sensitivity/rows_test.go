@@ -4,19 +4,22 @@ import (
 	"math"
 	"testing"
 	"time"
+
+	"eidetic/internal/metric"
 )
 
 // The test has a metric that a stall delays by its whole length, and one that it does
 // not change.
 func TestRows(t *testing.T) {
+	firstChange, speedIndex, lastChange := metric.FirstChange.String(), metric.SpeedIndex.String(), metric.LastChange.String()
 	var loads []load
 	for i := range 40 {
 		noise := float64(i%5) - 2
 		loads = append(
 			loads,
-			load{-1, map[string]float64{firstChange: 500 + noise, "speed_index_ms": 800 + noise, lastChange: 1500 + noise}},
+			load{-1, map[string]float64{firstChange: 500 + noise, speedIndex: 800 + noise, lastChange: 1500 + noise}},
 		)
-		l := load{float64(i * 50), map[string]float64{firstChange: 500 + noise, "speed_index_ms": 800 + noise, lastChange: 1500 + noise}}
+		l := load{float64(i * 50), map[string]float64{firstChange: 500 + noise, speedIndex: 800 + noise, lastChange: 1500 + noise}}
 		if l.stalled < 500 {
 			l.metrics[firstChange] += 100
 		}
