@@ -86,7 +86,7 @@ func newModel(p Problem, s State) *model {
 func (m *model) learnScale() float64 {
 	var rest []float64
 	for _, g := range m.groups {
-		centre := stats.Quantile(slices.Sorted(slices.Values(g.values)), 0.5)
+		centre := stats.Median(g.values)
 		for _, v := range g.values {
 			rest = append(rest, v-centre)
 		}
@@ -129,7 +129,7 @@ func (m *model) grid() {
 	for _, g := range m.groups {
 		n := len(g.values)
 		pairs += n
-		reach = max(reach, math.Abs(stats.Quantile(slices.Sorted(slices.Values(g.values)), 0.5))+4*m.spread()/math.Sqrt(float64(n)))
+		reach = max(reach, math.Abs(stats.Median(g.values))+4*m.spread()/math.Sqrt(float64(n)))
 	}
 	step := max(m.spread()/math.Sqrt(float64(pairs))/2, reach/60)
 	half := int(math.Ceil(reach / step))

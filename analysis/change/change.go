@@ -16,6 +16,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+
+	"eidetic/analysis/stats"
 )
 
 // Options of Points. The zero value has the field's defaults.
@@ -91,7 +93,7 @@ func Points(values []float64, o Options) ([]Point, error) {
 	}
 	ends := endsOf(found, len(values))
 	for i := range found {
-		found[i].Before, found[i].After = median(values[ends[i]:ends[i+1]]), median(values[ends[i+1]:ends[i+2]])
+		found[i].Before, found[i].After = stats.Median(values[ends[i]:ends[i+1]]), stats.Median(values[ends[i+1]:ends[i+2]])
 	}
 	return found, nil
 }
@@ -189,12 +191,6 @@ func (f *finder) settle(values []float64, found []Point) {
 			return
 		}
 	}
-}
-
-func median(values []float64) float64 {
-	xs := slices.Sorted(slices.Values(values))
-	n := len(xs)
-	return (xs[(n-1)/2] + xs[n/2]) / 2
 }
 
 // finder looks for the best split; it keeps its scratch memory.

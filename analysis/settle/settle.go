@@ -10,6 +10,7 @@ import (
 	"math"
 	"slices"
 
+	"eidetic/analysis/stats"
 	"eidetic/analysis/visual"
 )
 
@@ -228,7 +229,7 @@ func judge(pictures [][]float64, nx, start int) *Curve {
 	}
 	slow := make([]float64, n)
 	for i := range slow {
-		slow[i] = median(slices.Clone(gains[max(i-slowReach, 0):min(i+slowReach+1, n)]))
+		slow[i] = stats.Median(slices.Clone(gains[max(i-slowReach, 0):min(i+slowReach+1, n)]))
 	}
 	rest := make([][]float64, n)
 	for i, p := range pictures {
@@ -282,10 +283,5 @@ func ratio(p, final []float64) float64 {
 	if len(r) == 0 {
 		return 1
 	}
-	return median(r)
-}
-
-func median(v []float64) float64 {
-	slices.Sort(v)
-	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
+	return stats.Median(r)
 }

@@ -123,7 +123,7 @@ func (p Plan) describe(blocks []Block) Comparison {
 	for _, b := range blocks {
 		every.Control, every.Treatment = append(every.Control, b.Control...), append(every.Treatment, b.Treatment...)
 	}
-	c := Comparison{Control: median(every.Control), Treatment: median(every.Treatment), Delta: CliffsDelta(every.Control, every.Treatment),
+	c := Comparison{Control: Median(every.Control), Treatment: Median(every.Treatment), Delta: CliffsDelta(every.Control, every.Treatment),
 		ModesControl: Modes(every.Control, p.Step/2), ModesTreatment: Modes(every.Treatment, p.Step/2)}
 	c.DeltaSize = DeltaSize(c.Delta)
 	c.ModeChange = len(c.ModesControl) != len(c.ModesTreatment)
@@ -144,8 +144,4 @@ func (p Plan) conclude(c *Comparison) {
 		c.Warnings = append(c.Warnings, fmt.Sprintf("the control has %d mode(s), the treatment %d: a shift does not describe this change",
 			len(c.ModesControl), len(c.ModesTreatment)))
 	}
-}
-
-func median(values []float64) float64 {
-	return Quantile(slices.Sorted(slices.Values(values)), 0.5)
 }

@@ -66,6 +66,9 @@ func Quantile(sorted []float64, p float64) float64 {
 	return a + float64((h-float64(i))*(b-a))
 }
 
+// Median returns the median of values in any order, NaN for none.
+func Median(values []float64) float64 { return Quantile(slices.Sorted(slices.Values(values)), 0.5) }
+
 // medianRanks returns the 0-based ranks of the narrowest symmetric interval of
 // order statistics that covers the median with at least the confidence. The
 // coverage of [x(k), x(n+1−k)] is 1 − 2·P(B ≤ k−1) with B ~ Binomial(n, ½)

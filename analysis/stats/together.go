@@ -45,7 +45,7 @@ func CompareTogether(groups []Group, p Plan) (Comparison, error) {
 		for _, b := range g.Blocks {
 			every.Control, every.Treatment = append(every.Control, b.Control...), append(every.Treatment, b.Treatment...)
 		}
-		base := math.Abs(median(every.Control))
+		base := math.Abs(Median(every.Control))
 		if base == 0 {
 			return Comparison{}, fmt.Errorf("group %d: %w", n+1, ErrBase)
 		}

@@ -10,6 +10,8 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+
+	"eidetic/internal/lab"
 )
 
 // Server is where the adb server listens unless it is told otherwise.
@@ -140,7 +142,7 @@ func (c *conn) ask(service string) error {
 	}
 	var status [4]byte
 	if _, err := io.ReadFull(c.r, status[:]); err != nil {
-		return fmt.Errorf("the connection ended before the answer to %s: %w", clip(service), err)
+		return fmt.Errorf("the connection ended before the answer to %s: %w", lab.Clip(service, 60), err)
 	}
 	switch string(status[:]) {
 	case "OKAY":
@@ -148,18 +150,11 @@ func (c *conn) ask(service string) error {
 	case "FAIL":
 		reason, err := readMessage(c.r)
 		if err != nil {
-			return fmt.Errorf("reading why the server refuses %s: %w", clip(service), err)
+			return fmt.Errorf("reading why the server refuses %s: %w", lab.Clip(service, 60), err)
 		}
-		return &FailError{clip(service), strings.TrimSpace(reason)}
+		return &FailError{lab.Clip(service, 60), strings.TrimSpace(reason)}
 	}
-	return fmt.Errorf("%q is no answer of an adb server to %s", status[:], clip(service))
-}
-
-func clip(text string) string {
-	if len(text) > 60 {
-		return text[:60] + "…"
-	}
-	return text
+	return fmt.Errorf("%q is no answer of an adb server to %s", status[:], lab.Clip(service, 60))
 }
 
 // readMessage reads four hexadecimal digits of length and so many bytes.

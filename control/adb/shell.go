@@ -7,6 +7,8 @@ import (
 	"io"
 	"strings"
 	"sync"
+
+	"eidetic/internal/lab"
 )
 
 // Kinds of the shell protocol's frames.
@@ -50,7 +52,7 @@ type CommandError struct {
 }
 
 func (e *CommandError) Error() string {
-	return fmt.Sprintf("%s on the phone ended with status %d: %.300s", clip(e.Command), e.Status, strings.TrimSpace(e.Output))
+	return fmt.Sprintf("%s on the phone ended with status %d: %.300s", lab.Clip(e.Command, 60), e.Status, strings.TrimSpace(e.Output))
 }
 
 // Shell runs a command on the phone and returns what it prints on standard output.
@@ -67,7 +69,7 @@ func (c Client) Shell(ctx context.Context, serial, command string) (string, erro
 			if ctx.Err() != nil {
 				err = ctx.Err()
 			}
-			return "", fmt.Errorf("adb: %s on the phone: the connection ended before the command: %w", clip(command), err)
+			return "", fmt.Errorf("adb: %s on the phone: the connection ended before the command: %w", lab.Clip(command, 60), err)
 		}
 		switch kind {
 		case frameOut:
@@ -76,7 +78,7 @@ func (c Client) Shell(ctx context.Context, serial, command string) (string, erro
 			errs = append(errs, data...)
 		case frameExit:
 			if len(data) != 1 {
-				return "", fmt.Errorf("adb: %s on the phone: an exit status of %d bytes", clip(command), len(data))
+				return "", fmt.Errorf("adb: %s on the phone: an exit status of %d bytes", lab.Clip(command, 60), len(data))
 			}
 			if data[0] != 0 {
 				if len(errs) == 0 {
@@ -87,7 +89,7 @@ func (c Client) Shell(ctx context.Context, serial, command string) (string, erro
 			return string(out), nil
 		}
 		if len(out)+len(errs) > maxOutput {
-			return "", fmt.Errorf("adb: %s on the phone prints more than %d bytes", clip(command), maxOutput)
+			return "", fmt.Errorf("adb: %s on the phone prints more than %d bytes", lab.Clip(command, 60), maxOutput)
 		}
 	}
 }

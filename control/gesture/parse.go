@@ -40,7 +40,7 @@ func Parse(text string) ([]lab.Step, error) {
 	for n, line := range split(text) {
 		s, err := parseStatement(line)
 		if err != nil {
-			return nil, fmt.Errorf("step %d, %q: %w", n+1, clip(line), err)
+			return nil, fmt.Errorf("step %d, %q: %w", n+1, lab.Clip(line, 80), err)
 		}
 		steps = append(steps, s)
 	}
@@ -51,13 +51,6 @@ func Parse(text string) ([]lab.Step, error) {
 		return nil, fmt.Errorf("%d steps; at most %d", len(steps), lab.MaxSteps)
 	}
 	return steps, nil
-}
-
-func clip(text string) string {
-	if runes := []rune(text); len(runes) > 80 {
-		return string(runes[:80]) + "…"
-	}
-	return text
 }
 
 // split cuts a text into statements, at semicolons and line breaks outside quotes.

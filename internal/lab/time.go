@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"context"
 	"syscall"
 	"time"
 	"unsafe"
@@ -26,4 +27,16 @@ func Monotonic() Time {
 	// clock_gettime fails only for an unknown clock, and Linux always has this one.
 	_, _, _ = syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, clockMonotonic, uintptr(unsafe.Pointer(&ts)), 0)
 	return Time(ts.Nano())
+}
+
+// Wait returns after d, or earlier with the context's error.
+func Wait(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
 }

@@ -26,6 +26,14 @@ func Signed(v float64, digits int) string {
 	return "+" + whole
 }
 
+// Clip shortens a text to at most so many characters, and says with … that there were more.
+func Clip(text string, most int) string {
+	if runes := []rune(text); len(runes) > most {
+		return string(runes[:most]) + "…"
+	}
+	return text
+}
+
 // Plural chooses the singular or the plural by n.
 func Plural(n int, one, more string) string {
 	if n == 1 {

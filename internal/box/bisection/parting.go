@@ -179,8 +179,7 @@ func medianTime(seen []Seen) float64 {
 	for _, s := range seen {
 		times = append(times, s.TimeMS)
 	}
-	slices.Sort(times)
-	return stats.Quantile(times, 0.5)
+	return stats.Median(times)
 }
 
 // typicalOf is the sighting nearest to the median.

@@ -297,7 +297,7 @@ func (h *Head) renew(w http.ResponseWriter, r *http.Request, box ledger.Box) err
 	if err := read(w, r, maxSmall, &p); err != nil {
 		return err
 	}
-	p.Doing = clip(p.Doing, 300)
+	p.Doing = lab.Clip(p.Doing, 300)
 	l := lease(r, box)
 	renewal, err := h.ledger.Renew(r.Context(), l, p)
 	if err != nil {
@@ -366,7 +366,7 @@ func (h *Head) end(w http.ResponseWriter, r *http.Request, box ledger.Box) error
 	if err := fleet.CheckFiles(o.Files); err != nil {
 		return invalid(err)
 	}
-	o.Error = clip(o.Error, 2000)
+	o.Error = lab.Clip(o.Error, 2000)
 	missing, err := h.missing(r.Context(), o.Files)
 	if err != nil {
 		return err
@@ -391,7 +391,7 @@ func (h *Head) giveBack(w http.ResponseWriter, r *http.Request, box ledger.Box) 
 		return err
 	}
 	part, unknown := h.ledger.PartOf(r.Context(), lease(r, box)) // it is not, where the answer to the same call was lost
-	if err := h.ledger.Return(r.Context(), lease(r, box), clip(in.Reason, 300)); err != nil {
+	if err := h.ledger.Return(r.Context(), lease(r, box), lab.Clip(in.Reason, 300)); err != nil {
 		return err
 	}
 	if unknown == nil {
@@ -473,12 +473,4 @@ func (h *Head) news(ctx context.Context, run, doing string, p fleet.Progress) {
 
 func isEnd(state string) bool {
 	return state == store.StateDone || state == store.StateFailed || state == store.StateInterrupted
-}
-
-// clip shortens a text that a box sent.
-func clip(text string, most int) string {
-	if runes := []rune(text); len(runes) > most {
-		return string(runes[:most]) + "…"
-	}
-	return text
 }

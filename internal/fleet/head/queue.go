@@ -127,7 +127,7 @@ func nobody(need fleet.Need, boxes []ledger.Box) error {
 	for _, p := range places {
 		has = append(has, nameOf(p))
 	}
-	return fmt.Errorf("no box has what the plan asks for: %s; there are: %s", nearest(need, places), clip(strings.Join(has, ", "), 500))
+	return fmt.Errorf("no box has what the plan asks for: %s; there are: %s", nearest(need, places), lab.Clip(strings.Join(has, ", "), 500))
 }
 
 // newRun is what becomes of a plan in the ledger, without an ID.

@@ -134,7 +134,7 @@ func (h *Head) judge(ctx context.Context, boxID string) error {
 	if health != boxes[i].Health {
 		h.Log.Info("a box's health has changed", "box", boxes[i].Name, "health", health, "why", reason)
 	}
-	return h.ledger.SetHealth(ctx, boxID, health, clip(reason, 1000))
+	return h.ledger.SetHealth(ctx, boxID, health, lab.Clip(reason, 1000))
 }
 
 // worst orders healths.

@@ -13,6 +13,7 @@ import (
 	"eidetic/internal/fleet/ledger"
 	"eidetic/internal/fleet/metrology"
 	"eidetic/internal/keep/store"
+	"eidetic/internal/lab"
 )
 
 // turn is one look at the box whose turn it is in a rollout. step changes the rollout in memory; the caller keeps it.
@@ -78,7 +79,7 @@ func (e *halt) Error() string { return e.why }
 // to begins another state of the box.
 func (t *turn) to(state, why string) {
 	t.moved = true
-	t.one.State, t.one.Why, t.one.Since = state, clip(why, 500), t.now.UTC()
+	t.one.State, t.one.Why, t.one.Since = state, lab.Clip(why, 500), t.now.UTC()
 }
 
 // release ends the box's turn: it gets runs again, unless a person has called it bad meanwhile.
@@ -96,9 +97,9 @@ func (t *turn) stop(because *halt) {
 	version := t.r.Update.Version
 	if because.other && t.health != nil {
 		t.health.Health = fleet.HealthMaintenance
-		t.health.Reason = clip("update to "+version+": "+because.why+"; end the maintenance when the box is as it should be", 900)
+		t.health.Reason = lab.Clip("update to "+version+": "+because.why+"; end the maintenance when the box is as it should be", 900)
 	}
-	t.r.State, t.r.Why, t.r.Ended = rolloutStopped, clip(t.box.Name+": "+because.why, 600), t.now.UTC()
+	t.r.State, t.r.Why, t.r.Ended = rolloutStopped, lab.Clip(t.box.Name+": "+because.why, 600), t.now.UTC()
 }
 
 // hold keeps new runs away from the box, also if somebody ended its maintenance meanwhile.

@@ -18,6 +18,7 @@ import (
 	"eidetic/image/update"
 	"eidetic/internal/fleet"
 	"eidetic/internal/fleet/ledger"
+	"eidetic/internal/lab"
 	"eidetic/internal/web/panel"
 )
 
@@ -218,7 +219,7 @@ func (p people) StopUpdate(ctx context.Context, by string) (out panel.Rollout, e
 		if r == nil || r.State != rolloutRunning {
 			return out, refuse(http.StatusConflict, "no update goes on")
 		}
-		why := "stopped by " + clip(by, 100)
+		why := "stopped by " + lab.Clip(by, 100)
 		var healths []ledger.BoxHealth
 		released := ""
 		if one := r.at(); one != nil && one.State != boxWaiting {
@@ -284,7 +285,7 @@ func doing(r *rollout) string {
 	}
 	text := fmt.Sprintf("%d of %d boxes updated", updated, len(r.Boxes))
 	if len(skipped) > 0 {
-		text += ", " + clip(strings.Join(skipped, ", "), 300) + " skipped"
+		text += ", " + lab.Clip(strings.Join(skipped, ", "), 300) + " skipped"
 	}
 	if b := r.at(); b != nil {
 		text += "; " + b.Name + " " + map[string]string{

@@ -10,6 +10,7 @@ import (
 
 	"eidetic/internal/fleet"
 	"eidetic/internal/fleet/ledger"
+	"eidetic/internal/lab"
 )
 
 // Bounds of what is said of a run that waits. Boxes, and people who keep them, write parts of it.
@@ -44,7 +45,7 @@ func (h *Head) Waits(ctx context.Context, runs ...string) (map[string]string, er
 		if more := len(waits) - len(texts); more > 0 {
 			texts = append(texts, fmt.Sprintf("and more pages for %d other reasons", more))
 		}
-		out[run] = clip(strings.Join(texts, "; "), mostSaid)
+		out[run] = lab.Clip(strings.Join(texts, "; "), mostSaid)
 	}
 	return out, nil
 }
@@ -90,7 +91,7 @@ func nearest(need fleet.Need, places []ledger.Place) string {
 	if more := len(all) - mostMissing; more > 0 {
 		all = append(all[:mostMissing], fmt.Sprintf("%d more", more))
 	}
-	text := nameOf(p) + " lacks " + clip(strings.Join(all, ", "), mostWhy)
+	text := nameOf(p) + " lacks " + lab.Clip(strings.Join(all, ", "), mostWhy)
 	if len(places) > 1 {
 		text += ", and the others no less"
 	}
@@ -167,7 +168,7 @@ func because(why string) string {
 }
 
 // said is a text of a box or a person, in one line.
-func said(text string) string { return clip(strings.Join(strings.Fields(text), " "), mostWhy) }
+func said(text string) string { return lab.Clip(strings.Join(strings.Fields(text), " "), mostWhy) }
 
 func nameOf(p ledger.Place) string { return placeName(p.Box.Name, p.Device.Name) }
 

@@ -198,7 +198,7 @@ func middle(values []float64) float64 {
 	if len(values) == 0 {
 		return 0
 	}
-	return stats.Quantile(slices.Sorted(slices.Values(values)), 0.5)
+	return stats.Median(values)
 }
 
 // Deviation estimates the standard deviation by Gini's mean difference, √π÷2 times the mean distance of two values: it is almost as

@@ -10,6 +10,7 @@ import (
 	"eidetic/internal/fleet"
 	"eidetic/internal/fleet/member"
 	"eidetic/internal/keep/store"
+	"eidetic/internal/lab"
 )
 
 // errNoAnswer is what a box has of a call that was dropped or is late.
@@ -25,11 +26,11 @@ type box struct {
 
 // keepDescribed tells the head regularly what the box is.
 func (b *box) keepDescribed(ctx context.Context, random *rand.Rand) {
-	pause(ctx, time.Duration(random.Int64N(int64(b.Times.Describe)))) // boxes did not start all at once
+	_ = lab.Wait(ctx, time.Duration(random.Int64N(int64(b.Times.Describe)))) // boxes did not start all at once
 	for ctx.Err() == nil {
 		// After an error the next description says the same.
 		_, _ = send(ctx, b.simulation, random, func() (member.Told, error) { return b.client.Describe(ctx, b.offer) })
-		pause(ctx, b.Times.Describe)
+		_ = lab.Wait(ctx, b.Times.Describe)
 	}
 }
 
@@ -84,7 +85,7 @@ func (b *box) carryOut(ctx context.Context, a fleet.Assignment, random *rand.Ran
 	}
 	for trial := 1; work > 0 && ctx.Err() == nil; trial++ {
 		step := min(work, a.LeaseFor/3)
-		pause(ctx, step)
+		_ = lab.Wait(ctx, step)
 		if work -= step; work <= 0 {
 			break
 		}
@@ -124,7 +125,7 @@ func (b *box) until(ctx context.Context, random *rand.Rand, call func() error) {
 		if err := call(); err == nil || member.IsLost(err) {
 			return
 		}
-		pause(ctx, b.patience(random))
+		_ = lab.Wait(ctx, b.patience(random))
 	}
 }
 
@@ -157,7 +158,7 @@ func send[T any](ctx context.Context, s *simulation, random *rand.Rand, call fun
 		s.late.Go(func() { _, _ = call() })
 	case 3: // delayed for longer than the box waits
 		s.late.Go(func() {
-			pause(ctx, later)
+			_ = lab.Wait(ctx, later)
 			_, _ = call()
 		})
 		return answer, errNoAnswer

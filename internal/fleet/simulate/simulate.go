@@ -205,10 +205,10 @@ func (s *simulation) add(ctx context.Context) {
 			if _, err := s.now().Add(ctx, p, once); err == nil {
 				break
 			}
-			pause(ctx, 20*time.Millisecond)
+			_ = lab.Wait(ctx, 20*time.Millisecond)
 		}
 		if s.Every > 0 {
-			pause(ctx, time.Duration(random.ExpFloat64()*float64(s.Every)))
+			_ = lab.Wait(ctx, time.Duration(random.ExpFloat64()*float64(s.Every)))
 		}
 	}
 }
@@ -265,16 +265,6 @@ func (s *simulation) follow(ctx context.Context) error {
 			}
 			return nil
 		}
-	}
-}
-
-// pause waits for a while.
-func pause(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-	case <-t.C:
 	}
 }
 

@@ -11,10 +11,6 @@ import (
 
 func ms(v float64) string { return fmt.Sprintf("%.1f ms", v) }
 
-func median(values []float64) float64 {
-	return stats.Quantile(slices.Sorted(slices.Values(values)), 0.5)
-}
-
 func mean(values []float64) (m float64) {
 	for _, v := range values {
 		m += v / float64(len(values))

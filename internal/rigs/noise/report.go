@@ -43,7 +43,7 @@ func Attribute(loads []Load, marks []string) (steps []Step) {
 			length[i] = l.Marks[name] - before[i]
 			before[i] = l.Marks[name]
 		}
-		s := Step{Name: name, Median: median(length), Spread: math.Sqrt(covariance(length, length)), Tail: tail(length, total)}
+		s := Step{Name: name, Median: stats.Median(length), Spread: math.Sqrt(covariance(length, length)), Tail: tail(length, total)}
 		if v := covariance(total, total); v > 0 {
 			s.Share = 100 * covariance(length, total) / v
 		}
@@ -140,7 +140,7 @@ func work(loads []Load, total []float64) (out []Step) {
 		for i, l := range loads {
 			values[i] = l.Work[kind]
 		}
-		s := Step{Name: kind, Median: median(values), Spread: math.Sqrt(covariance(values, values)), Tail: tail(values, total)}
+		s := Step{Name: kind, Median: stats.Median(values), Spread: math.Sqrt(covariance(values, values)), Tail: tail(values, total)}
 		if both := s.Spread * math.Sqrt(covariance(total, total)); both > 0 {
 			s.Share = 100 * covariance(values, total) / both
 		}

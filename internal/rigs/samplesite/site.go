@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"eidetic/internal/lab"
 )
 
 // The host names of the site, in a zone that no registry delegates (RFC 6761). Their
@@ -89,7 +91,7 @@ func New(opt Options) (*Site, error) {
 		opt.Clock = time.Now
 	}
 	if opt.Think == nil {
-		opt.Think = wait
+		opt.Think = lab.Wait
 	}
 	if opt.Rand == nil {
 		var seed [32]byte
@@ -146,17 +148,6 @@ func hostOf(r *http.Request) string {
 func (s *Site) think(r *http.Request, part string, d time.Duration) bool {
 	d += s.opt.Slow[part]
 	return d <= 0 || s.opt.Think(r.Context(), d) == nil
-}
-
-func wait(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // ParseSlow parses "part=+200ms", as given on the command line.

@@ -35,7 +35,7 @@ func (r *Runner) memory(ctx context.Context, p Plan, t *lab.Trial, dir string) (
 	var reader sync.WaitGroup
 	reader.Go(func() {
 		for add(false); ; add(false) {
-			if wait(ctx, betweenReadings) != nil {
+			if lab.Wait(ctx, betweenReadings) != nil {
 				return
 			}
 		}

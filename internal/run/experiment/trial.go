@@ -207,7 +207,7 @@ func (r *Runner) perform(ctx context.Context, p Plan, t *lab.Trial, dir string, 
 			t.Machine = seen()
 		}
 	}()
-	if err := wait(ctx, phase(p.Seed, t.Number)); err != nil {
+	if err := lab.Wait(ctx, phase(p.Seed, t.Number)); err != nil {
 		return nil, err
 	}
 	spent.end(PartSettle)
@@ -370,17 +370,6 @@ func because(s FilmStatus) string {
 		return ""
 	}
 	return ": " + s.Trouble
-}
-
-func wait(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
 }
 
 // count counts the device's requests, without those that the box answers itself

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"eidetic/internal/lab"
 )
 
 // Table is the column of a file.
@@ -106,7 +108,7 @@ func Read(file string, in io.Reader, column, times string, last int) (*Table, er
 			return nil, fmt.Errorf("%s:%d: column %q: %w", file, row.Line, header[at], err)
 		}
 		if timeAt >= 0 {
-			row.Time = clip(record[timeAt])
+			row.Time = lab.Clip(record[timeAt], 60)
 			if row.at, err = instant(record[timeAt]); err != nil {
 				return nil, fmt.Errorf("%s:%d: column %q: %w", file, row.Line, header[timeAt], err)
 			}
@@ -159,7 +161,7 @@ func find(file string, header []string, flag, name string) (int, error) {
 func list(header []string) string {
 	var names []string
 	for i, h := range header[:min(len(header), 20)] {
-		names = append(names, fmt.Sprintf("%q (#%d)", clip(h), i+1))
+		names = append(names, fmt.Sprintf("%q (#%d)", lab.Clip(h, 60), i+1))
 	}
 	return strings.Join(names, ", ")
 }
@@ -199,7 +201,7 @@ func number(cell string) (float64, error) {
 	}
 	v, err := strconv.ParseFloat(text, 64)
 	if err != nil || math.IsInf(v, 0) || math.IsNaN(v) || math.Abs(v) > 1e150 {
-		return 0, fmt.Errorf("%q is not a number: write it like 1234.5, and leave the cell empty where there is none", clip(text))
+		return 0, fmt.Errorf("%q is not a number: write it like 1234.5, and leave the cell empty where there is none", lab.Clip(text, 60))
 	}
 	return v, nil
 }
@@ -219,14 +221,5 @@ func instant(cell string) (float64, error) {
 	if v, err := number(text); err == nil {
 		return v, nil
 	}
-	return 0, fmt.Errorf("%q is not a time: write it like 2026-11-23T07:14:00Z, 2026-11-23 or as a number", clip(text))
-}
-
-// clip shortens a cell to what fits into a message or a table.
-func clip(text string) string {
-	const most = 60
-	if runes := []rune(text); len(runes) > most {
-		return string(runes[:most]) + "…"
-	}
-	return text
+	return 0, fmt.Errorf("%q is not a time: write it like 2026-11-23T07:14:00Z, 2026-11-23 or as a number", lab.Clip(text, 60))
 }

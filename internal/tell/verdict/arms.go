@@ -18,7 +18,7 @@ func differences(run *lab.Run) (control, treatment string) {
 	var left, right []string
 	add := func(what, x, y string) {
 		if x != y {
-			left, right = append(left, what+" "+clip(x)), append(right, what+" "+clip(y))
+			left, right = append(left, what+" "+lab.Clip(x, 120)), append(right, what+" "+lab.Clip(y, 120))
 		}
 	}
 	add("link", a.Link, b.Link)
@@ -53,13 +53,4 @@ func recording(file string) string {
 	default:
 		return base
 	}
-}
-
-// clip shortens a person's text to the length of a label.
-func clip(text string) string {
-	const most = 120
-	if runes := []rune(text); len(runes) > most {
-		return string(runes[:most]) + "…"
-	}
-	return text
 }

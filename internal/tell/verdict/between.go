@@ -3,7 +3,6 @@ package verdict
 import (
 	"fmt"
 	"math"
-	"slices"
 
 	"eidetic/analysis/stats"
 	"eidetic/internal/lab"
@@ -49,7 +48,7 @@ func between(reference, run *lab.Run, margin float64, seed uint64, scales map[st
 		if p.Scale != nil {
 			return stats.Across(values[0].Control, values[0].Treatment, margin/100, p)
 		}
-		base := stats.Quantile(slices.Sorted(slices.Values(values[0].Control)), 0.5)
+		base := stats.Median(values[0].Control)
 		return stats.Independent(values[0].Control, values[0].Treatment, margin/100*math.Abs(base), p)
 	})
 	more := ""

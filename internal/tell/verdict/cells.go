@@ -197,7 +197,7 @@ func wordsOfMany(c *lab.Comparison, found string, run *lab.Run, each []*lab.Comp
 	all := "over all " + counted(run.Plan) + " together"
 	of := map[string][]string{} // the cells by what was found
 	for i, one := range each {
-		of[one.Verdict] = append(of[one.Verdict], clip(cells[i].Name))
+		of[one.Verdict] = append(of[one.Verdict], lab.Clip(cells[i].Name, 120))
 	}
 	worse := append(slices.Clone(of[lab.Slower]), of[lab.Mixed]...)
 	better := append(slices.Clone(of[lab.Faster]), of[lab.Mixed]...)

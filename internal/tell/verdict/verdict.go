@@ -77,7 +77,7 @@ func conclude(c *lab.Comparison, run *lab.Run, level float64) {
 	}
 	c.Headline, c.Detail = words(c, ofArms(c))
 	if p := run.Plan.Primary; p != "" && !slices.ContainsFunc(c.Effects, func(e lab.Effect) bool { return e.Guard }) {
-		c.Detail = fmt.Sprintf("no valid trial has the primary metric, %s", clip(p))
+		c.Detail = fmt.Sprintf("no valid trial has the primary metric, %s", lab.Clip(p, 120))
 	}
 	if n := len(run.Looks); n > 0 && run.Looks[n-1].Known {
 		c.Detail += fmt.Sprintf("; known at look %d of %d, so that the run ended after %d of %d pairs", n, run.Plan.Looks, c.Pairs, run.Plan.Trials)

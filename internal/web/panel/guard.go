@@ -15,6 +15,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"eidetic/internal/box/credentials"
+	"eidetic/internal/lab"
 	"eidetic/internal/web/panel/slots"
 )
 
@@ -183,10 +184,4 @@ func problem(w http.ResponseWriter, status int, detail string) {
 }
 
 // clip shortens a client's text for use in a message.
-func clip(s string) string {
-	const most = 100
-	if r := []rune(s); len(r) > most {
-		s = string(r[:most]) + "…"
-	}
-	return `"` + s + `"`
-}
+func clip(s string) string { return `"` + lab.Clip(s, 100) + `"` }

@@ -166,7 +166,7 @@ func refer(ctx context.Context, head *client.Client, site string, trials int) er
 func measure(ctx context.Context, head *client.Client, n int) (health string, err error) {
 	id, err := head.MeasureReference(ctx, "lab-1", "virtual")
 	for refused := new(client.RefusedError); errors.As(err, &refused) && refused.Status == http.StatusConflict; {
-		if err = pause(ctx, time.Second); err == nil { // it measures by itself just now
+		if err = lab.Wait(ctx, time.Second); err == nil { // it measures by itself just now
 			id, err = head.MeasureReference(ctx, "lab-1", "virtual")
 		}
 	}
@@ -184,7 +184,7 @@ func measure(ctx context.Context, head *client.Client, n int) (health string, er
 		if len(all.Readings) > 0 && all.Readings[len(all.Readings)-1].Run == id {
 			break
 		}
-		if err := pause(ctx, 200*time.Millisecond); err != nil {
+		if err := lab.Wait(ctx, 200*time.Millisecond); err != nil {
 			return "", err
 		}
 	}
@@ -195,15 +195,6 @@ func measure(ctx context.Context, head *client.Client, n int) (health string, er
 	}
 	fmt.Printf("  thrown %.0f %%  %s\n", last.Thrown, all.Why)
 	return all.Health, nil
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(d):
-		return nil
-	}
 }
 
 // burn takes a share of each processor, before all others, until ctx ends.
