@@ -98,7 +98,7 @@ func (l *Ledger) closeQueues(ctx context.Context) error {
 	err := l.reader().each(ctx, func(scan func(...any) error) error {
 		idle = append(idle, "")
 		return scan(&idle[len(idle)-1])
-	}, `SELECT n.queue FROM fleet_needs n WHERE NOT EXISTS (SELECT 1 FROM fleet_parts p WHERE p.queue = n.queue AND p.state = 'queued')`)
+	}, `SELECT n.queue FROM fleet_needs n WHERE (SELECT 1 FROM fleet_parts p WHERE p.queue = n.queue AND p.state = 'queued' LIMIT 1) IS NULL`)
 	if err != nil {
 		return named("list queues", err)
 	}
