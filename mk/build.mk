@@ -21,9 +21,9 @@ build: deps-build ## Build bin/appliance, one static binary
 
 .PHONY: deps
 deps: ## Install every Debian package that any target uses
-	@scripts/deps.sh build demo test image bench docs
+	@scripts/deps.sh build demo test image bench docs roots
 
-deps-%: ## Install the missing packages of one group: build, demo, test, image, bench or docs
+deps-%: ## Install the missing packages of one group: build, demo, test, image, bench, docs or roots
 	@scripts/deps.sh $*
 
 .PHONY: clean
