@@ -6,8 +6,8 @@ import (
 	"eidetic/internal/lab"
 )
 
-// Clock bounds where a page's clock began on the box's: its instant p, in ms, was at a box instant in
-// [Low + p, High + p].
+// Clock bounds where a page's clock began on the box's: its instant p, in ms and not rounded, was at a box
+// instant in [Low + p, High + p].
 type Clock struct {
 	Low, High lab.Time
 }
@@ -15,8 +15,11 @@ type Clock struct {
 // Unbounded is what is known of a clock before anything is.
 func Unbounded() Clock { return Clock{Low: math.MinInt64 / 2, High: math.MaxInt64 / 2} }
 
-// grain is how coarsely a page reads its clock: Firefox rounds to 1 ms, Chromium to 0.1 ms.
-const grain = lab.Time(1e6)
+// How coarsely a page reads its clock: Firefox rounds to whole milliseconds, up or down by lot, Chromium to 0.1 ms.
+const (
+	grain = lab.Time(1e6)
+	fine  = lab.Time(1e5)
+)
 
 // Sent says that the page sent something at its time, which came to the box at arrived: the sending was
 // not after that.
@@ -44,10 +47,13 @@ func (c Clock) Bounded() bool {
 	return c.Low > none.Low && c.High < none.High && c.Low <= c.High
 }
 
-// At returns the interval in which the page's instant was.
+// At returns the interval in which the page's instant was, which the page read no better than rounded.
 func (c Clock) At(pageMS float64) (earliest, latest lab.Time) {
-	p := pageTime(pageMS)
-	return c.Low + p, c.High + p
+	p, rounded := pageTime(pageMS), fine
+	if pageMS == math.Trunc(pageMS) {
+		rounded = grain
+	}
+	return c.Low + p - rounded, c.High + p + rounded
 }
 
 func pageTime(ms float64) lab.Time { return lab.Time(math.Round(min(max(ms, 0), 1e9) * 1e6)) }

@@ -20,6 +20,7 @@ import (
 
 	"eidetic/internal/lab"
 	"eidetic/internal/rigs/samplesite"
+	"eidetic/internal/rigs/testlab"
 	"eidetic/netlab/archive"
 	"eidetic/netlab/inject"
 	"eidetic/netlab/proxy"
@@ -183,6 +184,9 @@ func TestBrowserHAR(t *testing.T) {
 		{"firefox", func(t *testing.T, s *stand) filmed { return newFirefox(t, s) }, saveFirefox, 35},
 	} {
 		t.Run(b.name, func(t *testing.T) {
+			if b.name != "chromium" {
+				testlab.Long(t, "second browser")
+			}
 			s := newStand(t)
 			path := func(load string) string { return filepath.Join("testdata", b.name+"-"+load+".zhar") }
 			if *saveHARs {

@@ -3,6 +3,8 @@ package conformance
 import (
 	"slices"
 	"testing"
+
+	"eidetic/internal/rigs/testlab"
 )
 
 func cases() []kase {
@@ -32,30 +34,40 @@ func essential() []string {
 	}
 }
 
-// TestChromium runs every case with a real Chromium, and replays those with random numbers
-// twice.
+// TestChromium runs every case with a real Chromium; make test-all replays those with random numbers once more.
 func TestChromium(t *testing.T) {
 	s := newStand(t)
 	s.browser = newChromium(t, s)
 	lots := len(seeded())
 	for i, k := range cases() {
-		times := 1
-		if i < lots {
-			times = 2
-		}
-		t.Run(k.name, func(t *testing.T) { s.run(t, k, times) })
+		t.Run(k.name, func(t *testing.T) {
+			a, live := s.record(t, &k)
+			s.replay(t, &k, a, live)
+			if i < lots {
+				t.Run("again", func(t *testing.T) {
+					testlab.Long(t, "a repetition")
+					s.replay(t, &k, a, live)
+				})
+			}
+		})
 	}
 }
 
-// TestFirefox runs the essential cases with a real Firefox.
+// TestFirefox runs the essential cases with a real Firefox, and the first of them in make test.
 func TestFirefox(t *testing.T) {
 	s := newStand(t)
 	s.browser = newFirefox(t, s)
+	smoke := essential()[0]
 	left := essential()
 	for _, k := range cases() {
 		if i := slices.Index(left, k.name); i >= 0 {
 			left = slices.Delete(left, i, i+1)
-			t.Run(k.name, func(t *testing.T) { s.run(t, k, 1) })
+			t.Run(k.name, func(t *testing.T) {
+				if k.name != smoke {
+					testlab.Long(t, "second browser")
+				}
+				s.run(t, k)
+			})
 		}
 	}
 	if len(left) > 0 {

@@ -168,8 +168,24 @@ func after(d time.Duration) <-chan struct{} {
 	return done
 }
 
-// run records the case and replays it a number of times.
-func (s *stand) run(t *testing.T, k kase, times int) {
+// run records the case and replays it.
+func (s *stand) run(t *testing.T, k kase) {
+	a, live := s.record(t, &k)
+	s.replay(t, &k, a, live)
+}
+
+// load opens a page for the case. Chromium ignores hints now and then, above all while it starts, although it got them, as
+// TestWire shows.
+func (s *stand) load(t *testing.T, k *kase, url string) string {
+	got := s.browser.load(t, url)
+	for tries := 1; k.hints != "" && tries < 5 && !strings.Contains(got, k.want); tries++ {
+		got = s.browser.load(t, url)
+	}
+	return got
+}
+
+// record records the case, and returns what the page saw.
+func (s *stand) record(t *testing.T, k *kase) (a *archive.Archive, live string) {
 	origin := httptest.NewUnstartedServer(k.origin())
 	origin.EnableHTTP2 = !k.h1
 	origin.Config.ErrorLog = log.New(io.Discard, "", 0)
@@ -197,16 +213,7 @@ func (s *stand) run(t *testing.T, k kase, times int) {
 		Protocols: up.Protocols,
 	})
 	s.core.set(rec, rec.Protocols)
-	// Chromium ignores hints now and then, above all while it starts, although it got them, as
-	// TestWire shows.
-	load := func(url string) string {
-		got := s.browser.load(t, url)
-		for tries := 1; k.hints != "" && tries < 5 && !strings.Contains(got, k.want); tries++ {
-			got = s.browser.load(t, url)
-		}
-		return got
-	}
-	live := load("https://a.test/#live")
+	live = s.load(t, k, "https://a.test/#live")
 	if err := rec.Wait(); err != nil {
 		t.Fatal(err)
 	}
@@ -215,61 +222,64 @@ func (s *stand) run(t *testing.T, k kase, times int) {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	a, err := archive.Open(path)
-	if err != nil {
+	if a, err = archive.Open(path); err != nil {
 		t.Fatal(err)
 	}
 	if k.want != "" && !strings.Contains(live, k.want) {
 		t.Errorf("live: %q does not have %q in it", live, k.want)
 	}
-	if k.timing.Mode == "" {
-		k.timing.Mode = replay.TimingNone
+	return a, live
+}
+
+// replay replays the case: the page sees again what it saw.
+func (s *stand) replay(t *testing.T, k *kase, a *archive.Archive, live string) {
+	timing := k.timing
+	if timing.Mode == "" {
+		timing.Mode = replay.TimingNone
 	}
-	for i := range times {
-		var mu sync.Mutex
-		var served []lab.Served
-		labels := ""
-		session, err := replay.NewSession(a, replay.Options{
-			Clock: lab.Monotonic, Wall: time.Now(), Timing: k.timing,
-			Annotate: func(a replay.Annotation) {
-				mu.Lock()
-				defer mu.Unlock()
-				labels += labelOf(a)
-			},
-			Log: func(line lab.Served) {
-				mu.Lock()
-				defer mu.Unlock()
-				served = append(served, line)
-			},
-		})
-		if err != nil {
-			t.Fatal(err)
+	var mu sync.Mutex
+	var served []lab.Served
+	labels := ""
+	session, err := replay.NewSession(a, replay.Options{
+		Clock: lab.Monotonic, Wall: time.Now(), Timing: timing,
+		Annotate: func(a replay.Annotation) {
+			mu.Lock()
+			defer mu.Unlock()
+			labels += labelOf(a)
+		},
+		Log: func(line lab.Served) {
+			mu.Lock()
+			defer mu.Unlock()
+			served = append(served, line)
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.core.set(session, session.Protocols)
+	got := s.load(t, k, "https://a.test/#replay")
+	// The page may have its result before the answer is logged, which is after it was sent.
+	awaitLogged(session, func() int { mu.Lock(); defer mu.Unlock(); return len(served) })
+	mu.Lock()
+	defer mu.Unlock()
+	if got != live {
+		t.Errorf("the page saw\n%s\nwhile it was recorded\n%s", got, live)
+	}
+	for _, line := range served {
+		// Requests of the browser's own services are none of the page's. Whether the browser asks for an
+		// icon before the page is closed is random.
+		if strings.HasSuffix(line.URL, "/favicon.ico") {
+			continue
 		}
-		s.core.set(session, session.Protocols)
-		got := load("https://a.test/#replay")
-		// The page may have its result before the answer is logged, which is after it was sent.
-		awaitLogged(session, func() int { mu.Lock(); defer mu.Unlock(); return len(served) })
-		mu.Lock()
-		if got != live {
-			t.Errorf("replay %d: the page saw\n%s\nwhile it was recorded\n%s", i+1, got, live)
+		if u, err := url.Parse(line.URL); line.Stage == lab.StageMiss && err == nil && strings.HasSuffix(u.Hostname(), ".test") {
+			t.Errorf("missed %s %s (nearest %s)", line.Method, line.URL, line.RunnerUp)
 		}
-		for _, line := range served {
-			// Requests of the browser's own services are none of the page's. Whether the browser asks for an
-			// icon before the page is closed is random.
-			if strings.HasSuffix(line.URL, "/favicon.ico") {
-				continue
-			}
-			if u, err := url.Parse(line.URL); line.Stage == lab.StageMiss && err == nil && strings.HasSuffix(u.Hostname(), ".test") {
-				t.Errorf("replay %d missed %s %s (nearest %s)", i+1, line.Method, line.URL, line.RunnerUp)
-			}
-		}
-		if strings.TrimSpace(labels) != k.label {
-			t.Errorf("replay %d: the page told the box %q, want %q", i+1, labels, k.label)
-		}
-		if k.check != nil {
-			k.check(t, got, served)
-		}
-		mu.Unlock()
+	}
+	if strings.TrimSpace(labels) != k.label {
+		t.Errorf("the page told the box %q, want %q", labels, k.label)
+	}
+	if k.check != nil {
+		k.check(t, got, served)
 	}
 }
 

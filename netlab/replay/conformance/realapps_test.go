@@ -18,6 +18,7 @@ import (
 	mdns "github.com/miekg/dns"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/rigs/testlab"
 	"eidetic/netlab"
 	"eidetic/netlab/archive"
 	"eidetic/netlab/ca"
@@ -109,6 +110,7 @@ func (l *appsLab) cut(t *testing.T) {
 // cuts them off, and replays each ten times: no request is missed, and every last frame is the
 // same to the pixel.
 func TestRealApplications(t *testing.T) {
+	testlab.Long(t, "other people's applications")
 	if !nstest.Inside(t) {
 		return
 	}

@@ -373,3 +373,42 @@ func TestS3WithoutRoom(t *testing.T) {
 		t.Errorf("read %d bytes, %v; want the content that was put before", len(got), err)
 	}
 }
+
+// TestBuild: two builders at once build once, what a cut-off build or a power cut left is built again, and what is whole is kept.
+func TestBuild(t *testing.T) {
+	dir := t.TempDir()
+	calls := filepath.Join(dir, "calls")
+	write(t, filepath.Join(dir, "go"), []byte("#!/bin/sh\necho >>"+calls+"\nprintf '#!/bin/sh\\n' >$GOBIN/versitygw && chmod +x $GOBIN/versitygw\n"))
+	if err := os.Chmod(filepath.Join(dir, "go"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	t.Setenv("XDG_CACHE_HOME", dir)
+	built := func(want int) {
+		t.Helper()
+		if text, err := os.ReadFile(calls); err != nil || len(text) != want {
+			t.Errorf("it was built %d times, %v; want %d", len(text), err, want)
+		}
+	}
+	t.Run("at once", func(t *testing.T) {
+		for range 2 {
+			t.Run("", func(t *testing.T) {
+				t.Parallel()
+				build(t)
+			})
+		}
+	})
+	built(1)
+	path := build(t)
+	write(t, path, nil) // as a power cut leaves it
+	if err := os.MkdirAll(filepath.Join(filepath.Dir(path), "build", "half"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if build(t) != path {
+		t.Error("build() = another path than before")
+	}
+	built(2)
+	if left, err := filepath.Glob(filepath.Join(filepath.Dir(path), "*")); err != nil || len(left) != 2 {
+		t.Errorf("the folder has %q, %v; want the program and its lock", left, err)
+	}
+}
