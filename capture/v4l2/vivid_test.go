@@ -400,7 +400,7 @@ func TestVividDrops(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var due, written int
+		var due, written, twice int
 		period := float64(time.Second) / s.Format().Rate
 		// One stamp may be late by as much as this machine is: the whole span counts.
 		span := float64(film.Info(film.Len()-1).Time - film.Info(0).Time)
@@ -408,7 +408,13 @@ func TestVividDrops(t *testing.T) {
 		for _, g := range film.Gaps() {
 			written += g.Count
 		}
-		t.Logf("%d %% dropped: %d frames, %d lost by number, %d by time", c.share, st.Frames, st.Lost, due)
+		for i := 1; i < film.Len(); i++ {
+			if film.Info(i).Seq == film.Info(i-1).Seq {
+				twice++ // see TestVividCountWraps
+			}
+		}
+		due += twice
+		t.Logf("%d %% dropped: %d frames, %d with the number of the one before, %d lost by number, %d by time", c.share, st.Frames, twice, st.Lost, due)
 		const stamps = 2 // by so many periods the first and the last stamp may be late
 		if st.Frames != frames || written != st.Lost || st.Reasons[lab.GapSource] != st.Lost || max(due-st.Lost, st.Lost-due) > stamps ||
 			st.Corrupt != 0 {
@@ -438,6 +444,11 @@ func (f *finite) Next(ctx context.Context) (lab.Frame, error) {
 }
 
 // TestVividCountWraps: the driver's 32-bit count begins anew, ours goes on.
+//
+// Vivid gives two frames the same number if it draws the first for longer than half a period and shorter than a whole
+// one, as an emulated machine does: it computes how long to wait when it has drawn, waits that long from when it began
+// to draw, and so looks at the clock for the next number too early (vivid_thread_vid_cap of Linux 6.1). Our number
+// is then the same too, and the recorder reports it as irregular.
 func TestVividCountWraps(t *testing.T) {
 	s := opened(t, Options{Path: vivid(t, onWebcam), Format: lab.Format{Pixels: lab.Grey, Width: 320, Height: 180, Rate: 30},
 		Controls: map[string]int{"Wrap Sequence Number": 1}})
@@ -445,13 +456,18 @@ func TestVividCountWraps(t *testing.T) {
 	if first.Seq < 1<<31 {
 		t.Fatalf("vivid was told to begin near its count's end, and begins with %d", first.Seq)
 	}
-	for last := first.Seq; last < 1<<32; {
+	twice := 0
+	for last, of := first.Seq, s.driver; last < 1<<32; {
 		f := next(t, s)
-		if f.Seq <= last || f.Seq-last > 100 {
-			t.Fatalf("frame %d follows %d", f.Seq, last)
+		if step := s.driver - of; step > 100 || f.Seq != last+uint64(step) || uint32(f.Seq) != s.driver {
+			t.Fatalf("frame %d, the driver's %d, follows %d, the driver's %d", f.Seq, s.driver, last, of)
 		}
-		last = f.Seq
+		if s.driver == of {
+			twice++
+		}
+		last, of = f.Seq, s.driver
 	}
+	t.Logf("vivid gave %d frames the number of the frame before", twice)
 }
 
 // TestVividEDID: the receiver takes an EDID and gives it back.
