@@ -123,59 +123,6 @@ func (c *BoxesSetCmd) Run(ctx context.Context, std *streams) error {
 	})
 }
 
-// BoxesRemoveCmd removes a box.
-type BoxesRemoveCmd struct {
-	Name string `arg:"" help:"Name of the box."`
-	boxFlags
-}
-
-// Run implements the command.
-func (c *BoxesRemoveCmd) Run(ctx context.Context, std *streams) error {
-	return c.onHead(std, func(head *client.Client) error {
-		if err := head.RemoveBox(ctx, c.Name); err != nil {
-			return err
-		}
-		fmt.Fprintf(std.out, "The box %s is removed. What it carried out waits in the queue again; its runs stay.\n", client.Plain(c.Name))
-		return nil
-	})
-}
-
-// BoxesMeasureCmd measures the reference.
-type BoxesMeasureCmd struct {
-	Name   string `arg:"" help:"Name of the box."`
-	Device string `arg:"" help:"Name of its device."`
-	boxFlags
-}
-
-// Run implements the command.
-func (c *BoxesMeasureCmd) Run(ctx context.Context, std *streams) error {
-	return c.onHead(std, func(head *client.Client) error {
-		run, err := head.MeasureReference(ctx, c.Name, c.Device)
-		if err == nil {
-			fmt.Fprintf(std.out, "Run %s measures the reference on %s/%s.\n", client.Plain(run), client.Plain(c.Name), client.Plain(c.Device))
-		}
-		return err
-	})
-}
-
-// BoxesAcceptCmd accepts a level.
-type BoxesAcceptCmd struct {
-	Name   string `arg:"" help:"Name of the box."`
-	Device string `arg:"" help:"Name of its device."`
-	boxFlags
-}
-
-// Run implements the command.
-func (c *BoxesAcceptCmd) Run(ctx context.Context, std *streams) error {
-	return c.onHead(std, func(head *client.Client) error {
-		err := head.AcceptLevel(ctx, c.Name, c.Device)
-		if err == nil {
-			fmt.Fprintf(std.out, "What %s/%s measures now is its baseline.\n", client.Plain(c.Name), client.Plain(c.Device))
-		}
-		return err
-	})
-}
-
 // BoxesReferenceCmd shows, sets or removes the reference.
 type BoxesReferenceCmd struct {
 	Plan   string `type:"path" xor:"what" placeholder:"FILE" help:"The plan, as YAML or JSON: one page with a recording, without a treatment. A recording that is a file here is brought to the head."`

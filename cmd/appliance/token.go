@@ -3,9 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
+
+	"github.com/alecthomas/kong"
 
 	"eidetic/cmd/appliance/client"
 	"eidetic/internal/box/credentials"
@@ -14,7 +14,7 @@ import (
 // TokenCmd manages the tokens of a box.
 type TokenCmd struct {
 	Make   TokenMakeCmd   `cmd:"" help:"Make a token and print it, once."`
-	Ls     TokenLsCmd     `cmd:"" help:"List the tokens, with their last use."`
+	Ls     listCmd        `cmd:"" help:"List the tokens, with their last use."`
 	Revoke TokenRevokeCmd `cmd:"" help:"Revoke a token, and the sessions that were opened with it."`
 }
 
@@ -67,28 +67,6 @@ func (c *TokenMakeCmd) Run(ctx context.Context, std *streams) error {
 	return err
 }
 
-// TokenLsCmd lists the tokens.
-type TokenLsCmd struct {
-	JSON bool `name:"json" help:"Print the list as JSON."`
-	boxFlags
-}
-
-// Run implements the command.
-func (c *TokenLsCmd) Run(ctx context.Context, std *streams) error {
-	return listOf(std, &c.boxFlags, c.JSON, listing[credentials.Token]{
-		get:   func(box *client.Client) ([]credentials.Token, error) { return box.Tokens(ctx) },
-		empty: "There are no named tokens. Make one with: appliance token make NAME --scope run",
-		head:  []string{"ID", "NAME", "SCOPE", "MADE", "LAST USED"},
-		row: func(t credentials.Token) []string {
-			used := "never"
-			if t.Used != nil {
-				used = clock(*t.Used) + " from " + t.From
-			}
-			return []string{t.ID, t.Name, string(t.Scope), clock(t.Created), used}
-		},
-	})
-}
-
 // TokenRevokeCmd revokes a token.
 type TokenRevokeCmd struct {
 	Token string `arg:"" help:"Name or ID of the token."`
@@ -96,23 +74,6 @@ type TokenRevokeCmd struct {
 }
 
 // Run implements the command.
-func (c *TokenRevokeCmd) Run(ctx context.Context, std *streams) error {
-	box, err := c.boxOf(std)
-	if err != nil {
-		return usage(err)
-	}
-	defer box.Close()
-	all, err := box.Tokens(ctx)
-	if err != nil {
-		return boxError(err)
-	}
-	i := slices.IndexFunc(all, func(t credentials.Token) bool { return t.ID == c.Token || strings.EqualFold(t.Name, c.Token) })
-	if i < 0 {
-		return usage(fmt.Errorf("the box has no token %q; appliance token ls lists them", c.Token))
-	}
-	if err := box.RevokeToken(ctx, all[i].ID); err != nil {
-		return boxError(err)
-	}
-	fmt.Fprintf(std.out, "The token %s is revoked.\n", all[i].Name)
-	return nil
+func (c *TokenRevokeCmd) Run(ctx context.Context, std *streams, k *kong.Context) error {
+	return c.carryOut(ctx, std, k, things{"name": c.Token}, nil, false)
 }
