@@ -44,7 +44,7 @@ type BoxesLsCmd struct {
 
 // Run implements the command.
 func (c *BoxesLsCmd) Run(ctx context.Context, std *streams) error {
-	return c.onHead(std, func(head *client.Client) error {
+	return c.onBox(std, func(head *client.Client) error {
 		all, rollout, err := head.Fleet(ctx)
 		switch {
 		case isMissing(err):
@@ -83,19 +83,6 @@ func printBoxes(out io.Writer, all []client.Box) error {
 // errNoHead is about a panel that knows no boxes.
 var errNoHead = errors.New("--box: this is the panel of a box, and not of a fleet's head; appliance head starts one") // constant
 
-// onHead asks a head.
-func (f *boxFlags) onHead(std *streams, ask func(*client.Client) error) error {
-	box, err := f.boxOf(std)
-	if err != nil {
-		return usage(err)
-	}
-	defer box.Close()
-	if err := ask(box); err != nil {
-		return boxError(err)
-	}
-	return nil
-}
-
 // BoxesCodeCmd makes a link.
 type BoxesCodeCmd struct {
 	JSON bool `name:"json" help:"Print the answer of the head as JSON."`
@@ -104,7 +91,7 @@ type BoxesCodeCmd struct {
 
 // Run implements the command.
 func (c *BoxesCodeCmd) Run(ctx context.Context, std *streams) error {
-	return c.onHead(std, func(head *client.Client) error {
+	return c.onBox(std, func(head *client.Client) error {
 		made, err := head.MakeJoinCode(ctx)
 		switch {
 		case isMissing(err):
@@ -129,7 +116,7 @@ type BoxesShowCmd struct {
 
 // Run implements the command.
 func (c *BoxesShowCmd) Run(ctx context.Context, std *streams) error {
-	return c.onHead(std, func(head *client.Client) error {
+	return c.onBox(std, func(head *client.Client) error {
 		b, err := head.GetBox(ctx, c.Name)
 		switch {
 		case err != nil:

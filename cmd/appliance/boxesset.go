@@ -110,7 +110,7 @@ func (c *BoxesSetCmd) Run(ctx context.Context, std *streams) error {
 	if err != nil {
 		return usage(err)
 	}
-	return c.onHead(std, func(head *client.Client) error {
+	return c.onBox(std, func(head *client.Client) error {
 		b, err := head.ChangeBox(ctx, c.Name, change)
 		switch {
 		case err != nil:
@@ -145,7 +145,7 @@ func (c *BoxesReferenceCmd) Run(ctx context.Context, std *streams) error {
 	if c.Plan != "" {
 		return c.set(ctx, std)
 	}
-	return c.onHead(std, func(head *client.Client) error {
+	return c.onBox(std, func(head *client.Client) error {
 		if c.Remove {
 			if err := head.RemoveReference(ctx); err != nil {
 				return err
@@ -169,7 +169,7 @@ func (c *BoxesReferenceCmd) set(ctx context.Context, std *streams) error {
 	if err := attachFiles(q); err != nil {
 		return usage(q.LocateError(err))
 	}
-	return c.onHead(std, func(head *client.Client) error {
+	return c.onBox(std, func(head *client.Client) error {
 		err := head.UploadArchives(ctx, q, func(file, name string, size int64) {
 			fmt.Fprintf(std.err, "Uploading %s (%.1f MB) to the head as %s\n", file, float64(size)/1e6, name)
 		})

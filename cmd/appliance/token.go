@@ -37,6 +37,19 @@ func (f *boxFlags) boxOf(std *streams) (*client.Client, error) {
 	return client.New(config), err
 }
 
+// onBox asks a box, or a head.
+func (f *boxFlags) onBox(std *streams, question func(*client.Client) error) error {
+	box, err := f.boxOf(std)
+	if err != nil {
+		return usage(err)
+	}
+	defer box.Close()
+	if err := question(box); err != nil {
+		return boxError(err)
+	}
+	return nil
+}
+
 // Validate checks what kong cannot.
 func (f *boxFlags) Validate() error { return f.check() }
 
@@ -50,21 +63,18 @@ type TokenMakeCmd struct {
 
 // Run implements the command.
 func (c *TokenMakeCmd) Run(ctx context.Context, std *streams) error {
-	box, err := c.boxOf(std)
-	if err != nil {
-		return usage(err)
-	}
-	defer box.Close()
-	made, err := box.CreateToken(ctx, c.Name, credentials.Scope(c.Scope))
-	switch {
-	case err != nil:
-		return boxError(err)
-	case c.JSON:
-		return printJSON(std.out, made)
-	}
-	fmt.Fprintf(std.err, "The token %s has the scope %s. The box cannot show it again:\n", made.Name, made.Scope)
-	_, err = fmt.Fprintln(std.out, made.Secret)
-	return err
+	return c.onBox(std, func(box *client.Client) error {
+		made, err := box.CreateToken(ctx, c.Name, credentials.Scope(c.Scope))
+		switch {
+		case err != nil:
+			return err
+		case c.JSON:
+			return printJSON(std.out, made)
+		}
+		fmt.Fprintf(std.err, "The token %s has the scope %s. The box cannot show it again:\n", made.Name, made.Scope)
+		_, err = fmt.Fprintln(std.out, made.Secret)
+		return err
+	})
 }
 
 // TokenRevokeCmd revokes a token.

@@ -54,22 +54,19 @@ func (c *WebhookMakeCmd) Run(ctx context.Context, std *streams) error {
 		}
 		secret = strings.TrimSpace(string(text[:min(len(text), 1000)]))
 	}
-	box, err := c.boxOf(std)
-	if err != nil {
-		return usage(err)
-	}
-	defer box.Close()
-	made, err := box.MakeWebhook(ctx, c.Name, c.URL, c.Event, secret)
-	switch {
-	case err != nil:
-		return boxError(err)
-	case c.JSON:
-		return printJSON(std.out, made)
-	}
-	fmt.Fprintf(std.err, "The webhook %s is told of %s. The box cannot show its secret again:\n", client.Plain(made.Name),
-		client.Plain(strings.Join(made.Events, ", ")))
-	_, err = fmt.Fprintln(std.out, made.Secret)
-	return err
+	return c.onBox(std, func(box *client.Client) error {
+		made, err := box.MakeWebhook(ctx, c.Name, c.URL, c.Event, secret)
+		switch {
+		case err != nil:
+			return err
+		case c.JSON:
+			return printJSON(std.out, made)
+		}
+		fmt.Fprintf(std.err, "The webhook %s is told of %s. The box cannot show its secret again:\n", client.Plain(made.Name),
+			client.Plain(strings.Join(made.Events, ", ")))
+		_, err = fmt.Fprintln(std.out, made.Secret)
+		return err
+	})
 }
 
 // WebhookLogCmd shows deliveries.

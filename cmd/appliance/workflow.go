@@ -125,29 +125,26 @@ func (c *WorkflowShowCmd) Run(ctx context.Context, std *streams) error {
 	if err != nil {
 		return usage(err)
 	}
-	box, err := c.boxOf(std)
-	if err != nil {
-		return usage(err)
-	}
-	defer box.Close()
-	w, err := box.Workflow(ctx, name, version)
-	switch {
-	case err != nil:
-		return boxError(err)
-	case c.JSON:
-		return printJSON(std.out, w)
-	}
-	text, err := json.Marshal(w.Plan)
-	if err != nil {
-		return cannot(err)
-	}
-	plan, err := yaml.JSONToYAML(text)
-	if err != nil {
-		return cannot(err)
-	}
-	fmt.Fprintf(std.out, "# %s, version %d of %s by %s\n", client.Plain(w.Name), w.Version, clock(w.Changed), client.Plain(w.By))
-	for line := range strings.Lines(string(plan)) {
-		fmt.Fprintln(std.out, visible(strings.TrimSuffix(line, "\n")))
-	}
-	return nil
+	return c.onBox(std, func(box *client.Client) error {
+		w, err := box.Workflow(ctx, name, version)
+		switch {
+		case err != nil:
+			return err
+		case c.JSON:
+			return printJSON(std.out, w)
+		}
+		text, err := json.Marshal(w.Plan)
+		if err != nil {
+			return cannot(err)
+		}
+		plan, err := yaml.JSONToYAML(text)
+		if err != nil {
+			return cannot(err)
+		}
+		fmt.Fprintf(std.out, "# %s, version %d of %s by %s\n", client.Plain(w.Name), w.Version, clock(w.Changed), client.Plain(w.By))
+		for line := range strings.Lines(string(plan)) {
+			fmt.Fprintln(std.out, visible(strings.TrimSuffix(line, "\n")))
+		}
+		return nil
+	})
 }
