@@ -7,6 +7,8 @@ import (
 	"math"
 	"strings"
 
+	"github.com/alecthomas/kong"
+
 	"eidetic/cmd/appliance/client"
 	"eidetic/internal/box/automation"
 	"eidetic/internal/lab"
@@ -122,16 +124,10 @@ type AlertsAckCmd struct {
 }
 
 // Run implements the command.
-func (c *AlertsAckCmd) Run(ctx context.Context, std *streams) error {
-	box, err := c.boxOf(std)
-	if err != nil {
-		return usage(err)
+func (c *AlertsAckCmd) Run(ctx context.Context, std *streams, k *kong.Context) error {
+	body := map[string]any{"note": c.Note}
+	if len(c.Tag) > 0 {
+		body["tags"] = c.Tag
 	}
-	defer box.Close()
-	a, err := box.Acknowledge(ctx, c.ID, c.Note, c.Tag)
-	if err != nil {
-		return boxError(err)
-	}
-	fmt.Fprintf(std.out, "The alert %d is acknowledged: %s\n", a.ID, client.Plain(a.Text))
-	return nil
+	return c.carryOut(ctx, std, k, things{"id": c.ID}, body, false)
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 
 	"eidetic/cmd/appliance/client"
@@ -16,9 +17,9 @@ type BoxesCmd struct {
 	Code      BoxesCodeCmd      `cmd:"" help:"Print a link with which one box can join, once."`
 	Show      BoxesShowCmd      `cmd:"" help:"Show a box: its devices, and what each measured of the reference."`
 	Set       BoxesSetCmd       `cmd:"" help:"Begin or end the maintenance of a box, call it bad or good, give it labels."`
-	Remove    BoxesRemoveCmd    `cmd:"" help:"Remove a box from the fleet."`
-	Measure   BoxesMeasureCmd   `cmd:"" help:"Have a device measure the reference now."`
-	Accept    BoxesAcceptCmd    `cmd:"" help:"Accept what a device measures now as its baseline."`
+	Remove    thingCmd          `cmd:"" help:"Remove a box from the fleet." set:"thing=Name of the box."`
+	Measure   deviceCmd         `cmd:"" help:"Have a device measure the reference now."`
+	Accept    deviceCmd         `cmd:"" help:"Accept what a device measures now as its baseline."`
 	Reference BoxesReferenceCmd `cmd:"" help:"Show, set or remove what all devices measure regularly."`
 	Update    BoxesUpdateCmd    `cmd:"" help:"Update the boxes one after another, with the reference before and after; show or stop that."`
 }
@@ -43,49 +44,44 @@ type BoxesLsCmd struct {
 
 // Run implements the command.
 func (c *BoxesLsCmd) Run(ctx context.Context, std *streams) error {
-	var rollout *client.Rollout
-	err := listOf(std, &c.boxFlags, c.JSON, listing[client.Box]{
-		get: func(box *client.Client) (all []client.Box, err error) {
-			all, rollout, err = box.Fleet(ctx)
-			if isMissing(err) {
-				return nil, errNoHead
-			}
-			return all, err
-		},
-		empty: "No box has joined yet. Make a link with: appliance boxes code",
-		head:  []string{"BOX", "STATE", "HEALTH", "DEVICES", "HEARD OF", "RUNS", "WHY"},
-		row: func(b client.Box) []string {
-			var devices, runs []string
-			for _, d := range b.Devices {
-				devices = append(devices, d.Name)
-				if d.Run != "" {
-					runs = append(runs, d.Run)
-				}
-			}
-			return []string{b.Name, b.State, b.Health, strings.Join(devices, ", "), clock(b.Seen), strings.Join(runs, ", "), b.Reason}
-		},
+	return c.onBox(std, func(head *client.Client) error {
+		all, rollout, err := head.Fleet(ctx)
+		switch {
+		case isMissing(err):
+			return errNoHead
+		case err != nil:
+			return err
+		case c.JSON:
+			return printJSON(std.out, all)
+		case len(all) == 0:
+			fmt.Fprintln(std.out, "No box has joined yet. Make a link with: appliance boxes code")
+		default:
+			err = printBoxes(std.out, all)
+		}
+		if err == nil && rollout != nil && rollout.State != "done" {
+			fmt.Fprintln(std.out, rolloutLine(*rollout))
+		}
+		return err
 	})
-	if err == nil && !c.JSON && rollout != nil && rollout.State != "done" {
-		fmt.Fprintln(std.out, rolloutLine(*rollout))
+}
+
+func printBoxes(out io.Writer, all []client.Box) error {
+	rows := [][]string{{"BOX", "STATE", "HEALTH", "DEVICES", "HEARD OF", "RUNS", "WHY"}}
+	for _, b := range all {
+		var devices, runs []string
+		for _, d := range b.Devices {
+			devices = append(devices, d.Name)
+			if d.Run != "" {
+				runs = append(runs, d.Run)
+			}
+		}
+		rows = append(rows, []string{b.Name, b.State, b.Health, strings.Join(devices, ", "), clock(b.Seen), strings.Join(runs, ", "), b.Reason})
 	}
-	return err
+	return printRows(out, rows)
 }
 
 // errNoHead is about a panel that knows no boxes.
 var errNoHead = errors.New("--box: this is the panel of a box, and not of a fleet's head; appliance head starts one") // constant
-
-// onHead asks a head.
-func (f *boxFlags) onHead(std *streams, ask func(*client.Client) error) error {
-	box, err := f.boxOf(std)
-	if err != nil {
-		return usage(err)
-	}
-	defer box.Close()
-	if err := ask(box); err != nil {
-		return boxError(err)
-	}
-	return nil
-}
 
 // BoxesCodeCmd makes a link.
 type BoxesCodeCmd struct {
@@ -95,7 +91,7 @@ type BoxesCodeCmd struct {
 
 // Run implements the command.
 func (c *BoxesCodeCmd) Run(ctx context.Context, std *streams) error {
-	return c.onHead(std, func(head *client.Client) error {
+	return c.onBox(std, func(head *client.Client) error {
 		made, err := head.MakeJoinCode(ctx)
 		switch {
 		case isMissing(err):
@@ -120,7 +116,7 @@ type BoxesShowCmd struct {
 
 // Run implements the command.
 func (c *BoxesShowCmd) Run(ctx context.Context, std *streams) error {
-	return c.onHead(std, func(head *client.Client) error {
+	return c.onBox(std, func(head *client.Client) error {
 		b, err := head.GetBox(ctx, c.Name)
 		switch {
 		case err != nil:

@@ -110,7 +110,7 @@ func (c *BoxesSetCmd) Run(ctx context.Context, std *streams) error {
 	if err != nil {
 		return usage(err)
 	}
-	return c.onHead(std, func(head *client.Client) error {
+	return c.onBox(std, func(head *client.Client) error {
 		b, err := head.ChangeBox(ctx, c.Name, change)
 		switch {
 		case err != nil:
@@ -120,59 +120,6 @@ func (c *BoxesSetCmd) Run(ctx context.Context, std *streams) error {
 		}
 		fmt.Fprintf(std.out, "The box %s is %s. Its labels: %s\n", client.Plain(b.Name), client.Plain(because(b.Health, b.Reason)), client.Plain(cmp.Or(labelWords(b.Labels), "none")))
 		return nil
-	})
-}
-
-// BoxesRemoveCmd removes a box.
-type BoxesRemoveCmd struct {
-	Name string `arg:"" help:"Name of the box."`
-	boxFlags
-}
-
-// Run implements the command.
-func (c *BoxesRemoveCmd) Run(ctx context.Context, std *streams) error {
-	return c.onHead(std, func(head *client.Client) error {
-		if err := head.RemoveBox(ctx, c.Name); err != nil {
-			return err
-		}
-		fmt.Fprintf(std.out, "The box %s is removed. What it carried out waits in the queue again; its runs stay.\n", client.Plain(c.Name))
-		return nil
-	})
-}
-
-// BoxesMeasureCmd measures the reference.
-type BoxesMeasureCmd struct {
-	Name   string `arg:"" help:"Name of the box."`
-	Device string `arg:"" help:"Name of its device."`
-	boxFlags
-}
-
-// Run implements the command.
-func (c *BoxesMeasureCmd) Run(ctx context.Context, std *streams) error {
-	return c.onHead(std, func(head *client.Client) error {
-		run, err := head.MeasureReference(ctx, c.Name, c.Device)
-		if err == nil {
-			fmt.Fprintf(std.out, "Run %s measures the reference on %s/%s.\n", client.Plain(run), client.Plain(c.Name), client.Plain(c.Device))
-		}
-		return err
-	})
-}
-
-// BoxesAcceptCmd accepts a level.
-type BoxesAcceptCmd struct {
-	Name   string `arg:"" help:"Name of the box."`
-	Device string `arg:"" help:"Name of its device."`
-	boxFlags
-}
-
-// Run implements the command.
-func (c *BoxesAcceptCmd) Run(ctx context.Context, std *streams) error {
-	return c.onHead(std, func(head *client.Client) error {
-		err := head.AcceptLevel(ctx, c.Name, c.Device)
-		if err == nil {
-			fmt.Fprintf(std.out, "What %s/%s measures now is its baseline.\n", client.Plain(c.Name), client.Plain(c.Device))
-		}
-		return err
 	})
 }
 
@@ -198,7 +145,7 @@ func (c *BoxesReferenceCmd) Run(ctx context.Context, std *streams) error {
 	if c.Plan != "" {
 		return c.set(ctx, std)
 	}
-	return c.onHead(std, func(head *client.Client) error {
+	return c.onBox(std, func(head *client.Client) error {
 		if c.Remove {
 			if err := head.RemoveReference(ctx); err != nil {
 				return err
@@ -222,7 +169,7 @@ func (c *BoxesReferenceCmd) set(ctx context.Context, std *streams) error {
 	if err := attachFiles(q); err != nil {
 		return usage(q.LocateError(err))
 	}
-	return c.onHead(std, func(head *client.Client) error {
+	return c.onBox(std, func(head *client.Client) error {
 		err := head.UploadArchives(ctx, q, func(file, name string, size int64) {
 			fmt.Fprintf(std.err, "Uploading %s (%.1f MB) to the head as %s\n", file, float64(size)/1e6, name)
 		})

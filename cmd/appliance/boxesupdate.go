@@ -43,7 +43,7 @@ func (c *BoxesUpdateCmd) Validate() error {
 
 // Run implements the command.
 func (c *BoxesUpdateCmd) Run(ctx context.Context, std *streams) error {
-	return c.onHead(std, func(head *client.Client) error {
+	return c.onBox(std, func(head *client.Client) error {
 		r, err := c.ask(ctx, std, head)
 		switch {
 		case isMissing(err) && c.File == "":

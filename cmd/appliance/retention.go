@@ -47,19 +47,16 @@ func (c *RetentionCmd) policy() retention.Policy {
 
 // Run implements the command.
 func (c *RetentionCmd) Run(ctx context.Context, std *streams) error {
-	box, err := c.boxOf(std)
-	if err != nil {
-		return usage(err)
-	}
-	defer box.Close()
-	got, err := box.Retention(ctx, c.policy(), !c.DryRun)
-	switch {
-	case err != nil:
-		return boxError(err)
-	case c.JSON:
-		return printJSON(std.out, got)
-	}
-	return printRetention(std.out, got, c.DryRun)
+	return c.onBox(std, func(box *client.Client) error {
+		got, err := box.Retention(ctx, c.policy(), !c.DryRun)
+		switch {
+		case err != nil:
+			return err
+		case c.JSON:
+			return printJSON(std.out, got)
+		}
+		return printRetention(std.out, got, c.DryRun)
+	})
 }
 
 func printRetention(out io.Writer, r panel.Retention, dry bool) error {
@@ -108,23 +105,15 @@ Example:
 
 // Run implements the command.
 func (c *PinCmd) Run(ctx context.Context, std *streams) error {
-	box, err := c.boxOf(std)
-	if err != nil {
-		return usage(err)
-	}
-	defer box.Close()
-	if c.Remove {
-		err = box.Unpin(ctx, c.ID)
-	} else {
-		err = box.Pin(ctx, c.ID, c.Why)
-	}
-	if err != nil {
-		return boxError(err)
-	}
-	word := "pinned"
-	if c.Remove {
-		word = "not pinned any more"
-	}
-	fmt.Fprintf(std.out, "Run %s is %s.\n", c.ID, word)
-	return nil
+	return c.onBox(std, func(box *client.Client) error {
+		word, change := "pinned", func() error { return box.Pin(ctx, c.ID, c.Why) }
+		if c.Remove {
+			word, change = "not pinned any more", func() error { return box.Unpin(ctx, c.ID) }
+		}
+		err := change()
+		if err == nil {
+			fmt.Fprintf(std.out, "Run %s is %s.\n", c.ID, word)
+		}
+		return err
+	})
 }

@@ -4,7 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"strconv"
+
+	"github.com/alecthomas/kong"
 
 	"eidetic/cmd/appliance/client"
 	"eidetic/internal/box/automation"
@@ -13,11 +14,11 @@ import (
 // ScheduleCmd manages what starts the workflows of a box.
 type ScheduleCmd struct {
 	Set    ScheduleSetCmd    `cmd:"" help:"Make a schedule, or change it."`
-	Ls     ScheduleLsCmd     `cmd:"" help:"List the schedules, with their next time."`
+	Ls     listCmd           `cmd:"" help:"List the schedules, with their next time."`
 	Log    ScheduleLogCmd    `cmd:"" help:"Show what became of a schedule's times: the run, or why there is none."`
 	Pause  SchedulePauseCmd  `cmd:"" help:"Let a schedule start nothing."`
 	Resume ScheduleResumeCmd `cmd:"" help:"Let a paused schedule go on."`
-	Rm     ScheduleRmCmd     `cmd:"" help:"Remove a schedule."`
+	Rm     thingCmd          `cmd:"" help:"Remove a schedule." set:"thing=Name of the schedule."`
 }
 
 // Help is shown by appliance schedule --help.
@@ -105,46 +106,6 @@ func nextOf(s automation.Schedule) string {
 	return "next at " + clock(*s.Next)
 }
 
-// ScheduleLsCmd lists the schedules.
-type ScheduleLsCmd struct {
-	JSON bool `name:"json" help:"Print the list as JSON."`
-	boxFlags
-}
-
-// Run implements the command.
-func (c *ScheduleLsCmd) Run(ctx context.Context, std *streams) error {
-	return listOf(std, &c.boxFlags, c.JSON, listing[automation.Schedule]{
-		get:   func(box *client.Client) ([]automation.Schedule, error) { return box.Schedules(ctx) },
-		empty: "There are no schedules. Make one with: appliance schedule set NAME --workflow WORKFLOW --every 2h",
-		head:  []string{"NAME", "WORKFLOW", "WHEN", "NEXT", "LAST"},
-		row: func(s automation.Schedule) []string {
-			next, last := "paused", ""
-			if s.Next != nil {
-				next = clock(*s.Next)
-			}
-			if s.Last != nil {
-				last = firingWords(*s.Last)
-			}
-			return []string{s.Name, s.Workflow, whenOf(s), next, last}
-		},
-	})
-}
-
-// firingWords says what became of a time.
-func firingWords(f automation.Firing) string {
-	text := f.State
-	switch {
-	case f.State == automation.FiringRun:
-		text = f.Run
-	case f.Reason != "":
-		text += ": " + f.Reason
-	}
-	if f.Missed > 0 {
-		text += fmt.Sprintf(" (also for %d missed)", f.Missed)
-	}
-	return text
-}
-
 // ScheduleLogCmd shows what became of a schedule's times.
 type ScheduleLogCmd struct {
 	Name  string `arg:"" help:"Name of the schedule."`
@@ -154,17 +115,8 @@ type ScheduleLogCmd struct {
 }
 
 // Run implements the command.
-func (c *ScheduleLogCmd) Run(ctx context.Context, std *streams) error {
-	return listOf(std, &c.boxFlags, c.JSON, listing[automation.Firing]{
-		get:   func(box *client.Client) ([]automation.Firing, error) { return box.Firings(ctx, c.Name, c.Limit) },
-		empty: "It has not been due yet.",
-		head:  []string{"DUE", "AT", "MISSED", "WHAT BECAME OF IT"},
-		row: func(f automation.Firing) []string {
-			missed := f.Missed
-			f.Missed = 0
-			return []string{clock(f.Due), clock(f.At), strconv.Itoa(missed), firingWords(f)}
-		},
-	})
+func (c *ScheduleLogCmd) Run(ctx context.Context, std *streams, k *kong.Context) error {
+	return c.carryOut(ctx, std, k, things{"name": c.Name, "limit": c.Limit}, nil, c.JSON)
 }
 
 // SchedulePauseCmd pauses a schedule.
@@ -187,24 +139,4 @@ type ScheduleResumeCmd struct {
 // Run implements the command.
 func (c *ScheduleResumeCmd) Run(ctx context.Context, std *streams) error {
 	return changeSchedule(ctx, std, &c.boxFlags, c.Name, false, false, func(t *automation.Timing) { t.Paused = false })
-}
-
-// ScheduleRmCmd removes a schedule.
-type ScheduleRmCmd struct {
-	Name string `arg:"" help:"Name of the schedule."`
-	boxFlags
-}
-
-// Run implements the command.
-func (c *ScheduleRmCmd) Run(ctx context.Context, std *streams) error {
-	box, err := c.boxOf(std)
-	if err != nil {
-		return usage(err)
-	}
-	defer box.Close()
-	if err := box.RemoveSchedule(ctx, c.Name); err != nil {
-		return boxError(err)
-	}
-	fmt.Fprintf(std.out, "The schedule %s is removed. Its runs stay.\n", client.Plain(c.Name))
-	return nil
 }

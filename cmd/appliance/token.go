@@ -3,9 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
+
+	"github.com/alecthomas/kong"
 
 	"eidetic/cmd/appliance/client"
 	"eidetic/internal/box/credentials"
@@ -14,7 +14,7 @@ import (
 // TokenCmd manages the tokens of a box.
 type TokenCmd struct {
 	Make   TokenMakeCmd   `cmd:"" help:"Make a token and print it, once."`
-	Ls     TokenLsCmd     `cmd:"" help:"List the tokens, with their last use."`
+	Ls     listCmd        `cmd:"" help:"List the tokens, with their last use."`
 	Revoke TokenRevokeCmd `cmd:"" help:"Revoke a token, and the sessions that were opened with it."`
 }
 
@@ -37,6 +37,19 @@ func (f *boxFlags) boxOf(std *streams) (*client.Client, error) {
 	return client.New(config), err
 }
 
+// onBox asks a box, or a head.
+func (f *boxFlags) onBox(std *streams, question func(*client.Client) error) error {
+	box, err := f.boxOf(std)
+	if err != nil {
+		return usage(err)
+	}
+	defer box.Close()
+	if err := question(box); err != nil {
+		return boxError(err)
+	}
+	return nil
+}
+
 // Validate checks what kong cannot.
 func (f *boxFlags) Validate() error { return f.check() }
 
@@ -50,42 +63,17 @@ type TokenMakeCmd struct {
 
 // Run implements the command.
 func (c *TokenMakeCmd) Run(ctx context.Context, std *streams) error {
-	box, err := c.boxOf(std)
-	if err != nil {
-		return usage(err)
-	}
-	defer box.Close()
-	made, err := box.CreateToken(ctx, c.Name, credentials.Scope(c.Scope))
-	switch {
-	case err != nil:
-		return boxError(err)
-	case c.JSON:
-		return printJSON(std.out, made)
-	}
-	fmt.Fprintf(std.err, "The token %s has the scope %s. The box cannot show it again:\n", made.Name, made.Scope)
-	_, err = fmt.Fprintln(std.out, made.Secret)
-	return err
-}
-
-// TokenLsCmd lists the tokens.
-type TokenLsCmd struct {
-	JSON bool `name:"json" help:"Print the list as JSON."`
-	boxFlags
-}
-
-// Run implements the command.
-func (c *TokenLsCmd) Run(ctx context.Context, std *streams) error {
-	return listOf(std, &c.boxFlags, c.JSON, listing[credentials.Token]{
-		get:   func(box *client.Client) ([]credentials.Token, error) { return box.Tokens(ctx) },
-		empty: "There are no named tokens. Make one with: appliance token make NAME --scope run",
-		head:  []string{"ID", "NAME", "SCOPE", "MADE", "LAST USED"},
-		row: func(t credentials.Token) []string {
-			used := "never"
-			if t.Used != nil {
-				used = clock(*t.Used) + " from " + t.From
-			}
-			return []string{t.ID, t.Name, string(t.Scope), clock(t.Created), used}
-		},
+	return c.onBox(std, func(box *client.Client) error {
+		made, err := box.CreateToken(ctx, c.Name, credentials.Scope(c.Scope))
+		switch {
+		case err != nil:
+			return err
+		case c.JSON:
+			return printJSON(std.out, made)
+		}
+		fmt.Fprintf(std.err, "The token %s has the scope %s. The box cannot show it again:\n", made.Name, made.Scope)
+		_, err = fmt.Fprintln(std.out, made.Secret)
+		return err
 	})
 }
 
@@ -96,23 +84,6 @@ type TokenRevokeCmd struct {
 }
 
 // Run implements the command.
-func (c *TokenRevokeCmd) Run(ctx context.Context, std *streams) error {
-	box, err := c.boxOf(std)
-	if err != nil {
-		return usage(err)
-	}
-	defer box.Close()
-	all, err := box.Tokens(ctx)
-	if err != nil {
-		return boxError(err)
-	}
-	i := slices.IndexFunc(all, func(t credentials.Token) bool { return t.ID == c.Token || strings.EqualFold(t.Name, c.Token) })
-	if i < 0 {
-		return usage(fmt.Errorf("the box has no token %q; appliance token ls lists them", c.Token))
-	}
-	if err := box.RevokeToken(ctx, all[i].ID); err != nil {
-		return boxError(err)
-	}
-	fmt.Fprintf(std.out, "The token %s is revoked.\n", all[i].Name)
-	return nil
+func (c *TokenRevokeCmd) Run(ctx context.Context, std *streams, k *kong.Context) error {
+	return c.carryOut(ctx, std, k, things{"name": c.Token}, nil, false)
 }

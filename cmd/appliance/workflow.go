@@ -12,15 +12,14 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"eidetic/cmd/appliance/client"
-	"eidetic/internal/box/automation"
 )
 
 // WorkflowCmd manages the plans that a box keeps under names.
 type WorkflowCmd struct {
 	Put  WorkflowPutCmd  `cmd:"" help:"Keep a plan on the box under a name."`
-	Ls   WorkflowLsCmd   `cmd:"" help:"List the workflows."`
+	Ls   listCmd         `cmd:"" help:"List the workflows."`
 	Show WorkflowShowCmd `cmd:"" help:"Print a workflow's plan."`
-	Rm   WorkflowRmCmd   `cmd:"" help:"Remove a workflow."`
+	Rm   thingCmd        `cmd:"" help:"Remove a workflow." set:"thing=Name of the workflow."`
 }
 
 // Help is shown by appliance workflow --help.
@@ -113,24 +112,6 @@ func (c *WorkflowPutCmd) Run(ctx context.Context, std *streams) error {
 	return nil
 }
 
-// WorkflowLsCmd lists the workflows.
-type WorkflowLsCmd struct {
-	JSON bool `name:"json" help:"Print the list as JSON."`
-	boxFlags
-}
-
-// Run implements the command.
-func (c *WorkflowLsCmd) Run(ctx context.Context, std *streams) error {
-	return listOf(std, &c.boxFlags, c.JSON, listing[automation.Workflow]{
-		get:   func(box *client.Client) ([]automation.Workflow, error) { return box.Workflows(ctx) },
-		empty: "There are no workflows. Make one with: appliance workflow put NAME --plan FILE",
-		head:  []string{"NAME", "VERSION", "CHANGED", "BY", "PAGE", "TAGS"},
-		row: func(w automation.Workflow) []string {
-			return []string{w.Name, strconv.Itoa(w.Version), clock(w.Changed), w.By, w.Page, strings.Join(w.Tags, ", ")}
-		},
-	})
-}
-
 // WorkflowShowCmd prints a plan.
 type WorkflowShowCmd struct {
 	Name string `arg:"" help:"Name of the workflow, or name and version: checkout@3."`
@@ -144,49 +125,26 @@ func (c *WorkflowShowCmd) Run(ctx context.Context, std *streams) error {
 	if err != nil {
 		return usage(err)
 	}
-	box, err := c.boxOf(std)
-	if err != nil {
-		return usage(err)
-	}
-	defer box.Close()
-	w, err := box.Workflow(ctx, name, version)
-	switch {
-	case err != nil:
-		return boxError(err)
-	case c.JSON:
-		return printJSON(std.out, w)
-	}
-	text, err := json.Marshal(w.Plan)
-	if err != nil {
-		return cannot(err)
-	}
-	plan, err := yaml.JSONToYAML(text)
-	if err != nil {
-		return cannot(err)
-	}
-	fmt.Fprintf(std.out, "# %s, version %d of %s by %s\n", client.Plain(w.Name), w.Version, clock(w.Changed), client.Plain(w.By))
-	for line := range strings.Lines(string(plan)) {
-		fmt.Fprintln(std.out, visible(strings.TrimSuffix(line, "\n")))
-	}
-	return nil
-}
-
-// WorkflowRmCmd removes a workflow.
-type WorkflowRmCmd struct {
-	Name string `arg:"" help:"Name of the workflow."`
-	boxFlags
-}
-
-// Run implements the command.
-func (c *WorkflowRmCmd) Run(ctx context.Context, std *streams) error {
-	box, err := c.boxOf(std)
-	if err != nil {
-		return usage(err)
-	}
-	defer box.Close()
-	if err := box.RemoveWorkflow(ctx, c.Name); err != nil {
-		return boxError(err)
-	}
-	fmt.Fprintf(std.out, "The workflow %s is removed. Its runs stay.\n", client.Plain(c.Name))
-	return nil
+	return c.onBox(std, func(box *client.Client) error {
+		w, err := box.Workflow(ctx, name, version)
+		switch {
+		case err != nil:
+			return err
+		case c.JSON:
+			return printJSON(std.out, w)
+		}
+		text, err := json.Marshal(w.Plan)
+		if err != nil {
+			return cannot(err)
+		}
+		plan, err := yaml.JSONToYAML(text)
+		if err != nil {
+			return cannot(err)
+		}
+		fmt.Fprintf(std.out, "# %s, version %d of %s by %s\n", client.Plain(w.Name), w.Version, clock(w.Changed), client.Plain(w.By))
+		for line := range strings.Lines(string(plan)) {
+			fmt.Fprintln(std.out, visible(strings.TrimSuffix(line, "\n")))
+		}
+		return nil
+	})
 }

@@ -16,21 +16,37 @@ import (
 // maxWorkflow bounds a workflow with the files of its plan.
 const maxWorkflow = 8 << 20
 
+// Exchange makes a request that has no method of its own here, with in as JSON if it is not nil, and returns the answer. The path is
+// escaped, with its query.
+func (c *Client) Exchange(ctx context.Context, method, path string, in any) ([]byte, error) {
+	return c.exchanged(ctx, method, path, "", in)
+}
+
 // exchange sends in, if it is not nil, as JSON, and decodes the answer into out, if that is not
 // nil. match is the header If-Match, or, if it is *, If-None-Match; it may be empty.
 func (c *Client) exchange(ctx context.Context, method, path, match string, in, out any) error {
+	text, err := c.exchanged(ctx, method, path, match, in)
+	if err != nil || out == nil {
+		return err
+	}
+	if err := json.Unmarshal(text, out); err != nil {
+		return c.garbled("the answer cannot be read")
+	}
+	return nil
+}
+
+func (c *Client) exchanged(ctx context.Context, method, path, match string, in any) (text []byte, err error) {
 	var body []byte
 	if in != nil {
-		var err error
 		if body, err = json.Marshal(in); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	asking := *c
 	if method != http.MethodGet { // a change that is made again may be refused because it was made
 		asking.config.Patience = 0
 	}
-	text, err := asking.request(ctx, method, path, body, func(r *http.Request) {
+	text, err = asking.request(ctx, method, path, body, func(r *http.Request) {
 		if body != nil {
 			r.Header.Set("Content-Type", "application/json")
 		}
@@ -42,16 +58,7 @@ func (c *Client) exchange(ctx context.Context, method, path, match string, in, o
 			r.Header.Set("If-Match", match)
 		}
 	}, maxWorkflow)
-	if err != nil {
-		return c.outcome(err)
-	}
-	if out == nil {
-		return nil
-	}
-	if err := json.Unmarshal(text, out); err != nil {
-		return c.garbled("the answer cannot be read")
-	}
-	return nil
+	return text, c.outcome(err)
 }
 
 // NewThing is the version of what is not there yet.
