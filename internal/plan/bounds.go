@@ -24,7 +24,7 @@ var schemas = sync.OnceValues(func() (*huma.Schema, huma.Registry) {
 func (r Request) Problems() []*lab.FieldError {
 	fields, err := r.fields()
 	if err != nil {
-		return []*lab.FieldError{{Err: err}}
+		return []*lab.FieldError{{Path: "plan", Err: err}}
 	}
 	result := &huma.ValidateResult{}
 	schema, known := schemas()

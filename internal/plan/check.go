@@ -16,12 +16,12 @@ import (
 	"eidetic/netlab/replay"
 )
 
-// MaxTrials bounds the trials of a run.
-const MaxTrials = 5_000
+// maxTrials bounds the trials of a run.
+const maxTrials = 5_000
 
 // maxLoading bounds the sum of all trials' load times. The per-frame series are kept in
 // memory for the report until the run ends: at 60 frames a second, half a gigabyte.
-const maxLoading = MaxTrials * time.Minute
+const maxLoading = maxTrials * time.Minute
 
 // Checked is a plan that can be carried out, with everything read that it says. It is made by [Check] alone.
 type Checked struct {
@@ -128,8 +128,8 @@ func (c Checked) ofCells() string {
 func (c *Checked) checkTimes() error {
 	still, limit, tolerance := c.StillTime(), c.LimitTime(), c.ToleranceTime()
 	switch {
-	case c.Total() > MaxTrials:
-		return fieldError("trials", "%d for each of %s; at most %d in all, with warm-ups", c.Trials, c.ofCells(), MaxTrials)
+	case c.Total() > maxTrials:
+		return fieldError("trials", "%d for each of %s; at most %d in all, with warm-ups", c.Trials, c.ofCells(), maxTrials)
 	case limit > maxLoading/time.Duration(c.Total()):
 		return fieldError("limit_s", "%d trials of at most %v each are more than %v in all; ask for fewer trials, or for a lower limit", c.Total(),
 			limit, maxLoading)
@@ -180,8 +180,8 @@ func (c *Checked) checkTraces() error {
 	switch {
 	case c.Traces != 0 && c.TraceAll:
 		return fieldError("traces", "with trace_all every trial is traced; leave traces out")
-	case c.Total()+c.Traces*len(c.Every()) > MaxTrials:
-		return fieldError("traces", "%d for each of %s: with the other trials at most %d in all", c.Traces, c.ofCells(), MaxTrials)
+	case c.Total()+c.Traces*len(c.Every()) > maxTrials:
+		return fieldError("traces", "%d for each of %s: with the other trials at most %d in all", c.Traces, c.ofCells(), maxTrials)
 	case c.Live:
 		return fieldError("traces", "a live run replays nothing, so that its trials have no common cause; leave traces out")
 	}
@@ -226,7 +226,7 @@ func (c *Checked) checkArms(traces func(string) (io.ReadCloser, error)) func() e
 
 // checkSteps returns an error for steps that cannot be carried out.
 func (c *Checked) checkSteps() error {
-	return c.ofCell(func(cell Cell) error { return CheckSteps(cell.Plan.Steps) })
+	return c.ofCell(func(cell Cell) error { return checkInput(cell.Plan.Steps) })
 }
 
 // ofCell goes through the cells; an error of one has its place in the plan.

@@ -30,9 +30,9 @@ func TestCheckBoundsTheWhole(t *testing.T) {
 		limit  time.Duration
 		says   string
 	}{
-		{MaxTrials / 2, time.Minute, ""},
-		{MaxTrials/2 + 1, time.Minute, "at most 5000 in all"},
-		{MaxTrials / 2, time.Minute + time.Second, "limit_s: 5000 trials of at most 1m1s each are more than 83h20m0s in all"},
+		{maxTrials / 2, time.Minute, ""},
+		{maxTrials/2 + 1, time.Minute, "at most 5000 in all"},
+		{maxTrials / 2, time.Minute + time.Second, "limit_s: 5000 trials of at most 1m1s each are more than 83h20m0s in all"},
 		{1, math.MaxInt64, "limit_s: expected number <= 3600"},
 		{10, time.Hour, ""},
 	} {
@@ -67,8 +67,8 @@ func TestCheckTolerance(t *testing.T) {
 // TestCheckWarmups: warm-ups are bounded, and count towards the bounds of a run.
 func TestCheckWarmups(t *testing.T) {
 	for says, change := range map[string]func(*lab.Plan){
-		"":                    func(p *lab.Plan) { p.Warmups, p.Trials = 100, MaxTrials/2-100 },
-		"at most 5000 in all": func(p *lab.Plan) { p.Warmups, p.Trials = 100, MaxTrials/2-99 },
+		"":                    func(p *lab.Plan) { p.Warmups, p.Trials = 100, maxTrials/2-100 },
+		"at most 5000 in all": func(p *lab.Plan) { p.Warmups, p.Trials = 100, maxTrials/2-99 },
 		"warmups: expected number >= 1 (it is -1)":    func(p *lab.Plan) { p.Warmups = -1 },
 		"warmups: expected number <= 100 (it is 101)": func(p *lab.Plan) { p.Warmups = 101 },
 	} {
@@ -87,7 +87,7 @@ func TestCheckTraces(t *testing.T) {
 		"":                 func(p *lab.Plan) { p.Traces = 10 },
 		"leave traces out": func(p *lab.Plan) { p.Traces, p.TraceAll = 1, true },
 		"traces: expected number >= 1 (it is -1)": func(p *lab.Plan) { p.Traces = -1 },
-		"traces: expected number <= 500":          func(p *lab.Plan) { p.Traces = MaxTrials },
+		"traces: expected number <= 500":          func(p *lab.Plan) { p.Traces = maxTrials },
 		"replays nothing":                         func(p *lab.Plan) { p.TraceAll, p.Live = true, true },
 		"500 for each of 1 arms, 1 pages and 20 users: with the other trials at most 5000 in all": func(p *lab.Plan) {
 			for i := range 20 {

@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"eidetic/analysis/find"
 	"eidetic/control/gesture"
@@ -161,15 +160,6 @@ func (f Files) ofSteps(from Folder, at string, steps []lab.Step) error {
 		}
 	}
 	return nil
-}
-
-// Names lists the files, sorted.
-func (f Files) Names() (names []string) {
-	for name := range f.Contents {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
 }
 
 // Unpack writes files, by their names, into a folder.

@@ -24,8 +24,8 @@ func TestCheckFiles(t *testing.T) {
 		return map[string][]byte{"vase.png": picture, "fling.jsonl": gesture, "a.js": []byte("window.x = 1;\n")}
 	}
 	from := func(sent map[string][]byte) Options { return Options{From: &Folder{Sent: sent}} }
-	if c, err := Check(Request{Plan: plan}, from(good())); err != nil || strings.Join(c.Names(), " ") != "a.js fling.jsonl vase.png" {
-		t.Fatalf("Check() = %q, %v; want the three files, nil", c.Names(), err)
+	if c, err := Check(Request{Plan: plan}, from(good())); err != nil || len(c.Contents) != 3 || c.Scripts["a.js"] == "" || c.Pictures["vase.png"] == nil || c.Gestures["fling.jsonl"] == nil {
+		t.Fatalf("Check() = %+v, %v; want the three files, nil", c.Files, err)
 	}
 	for name, c := range map[string]struct {
 		change func(map[string][]byte)

@@ -60,8 +60,8 @@ func checkNeeds(steps []lab.Step, path string, b *lab.Browser) error {
 	return nil
 }
 
-// CheckSteps returns an error, a *lab.FieldError, for steps that cannot be carried out.
-func CheckSteps(steps []lab.Step) error {
+// checkInput returns an error, a *lab.FieldError, for steps that cannot be carried out.
+func checkInput(steps []lab.Step) error {
 	if err := gesture.Check(steps); err != nil {
 		return err
 	}
