@@ -128,19 +128,21 @@ type Request struct {
 	tolerance visual.Tolerance
 	auto      bool
 	blank     color.RGBA
+	regions   []lab.Region // those of the plan, in its order
+	ignore    []lab.Region
 }
 
 // regionName is what a region may be called.
 var regionName = regexp.MustCompile(`^[A-Za-z0-9 _-]{1,40}$`)
 
-// NewRequest checks what a plan asks for; nil asks for nothing. Its error is a *lab.StepError
+// NewRequest checks what a plan asks for; nil asks for nothing. Its error is a *lab.FieldError
 // whose path leads to the field.
 func NewRequest(plan *lab.Measure) (Request, error) {
 	if plan == nil {
 		return Request{}, nil
 	}
 	wrong := func(field string, err error) (Request, error) {
-		return Request{}, &lab.StepError{Path: "measure." + field, Err: err}
+		return Request{}, &lab.FieldError{Path: "measure." + field, Err: err}
 	}
 	r := Request{plan: *plan, selection: slices.Clone(Selection(plan.Metrics))}
 	for i, name := range plan.Metrics {
@@ -158,14 +160,18 @@ func NewRequest(plan *lab.Measure) (Request, error) {
 			return wrong(at+".name", fmt.Errorf("%q: 1 to 40 letters, digits, spaces, - or _, and no name twice", g.Name))
 		}
 		names[g.Name] = true
-		if _, err := lab.ParseRegion(g.Area); err != nil {
+		area, err := lab.ParseRegion(g.Area)
+		if err != nil {
 			return wrong(at+".area", err)
 		}
+		r.regions = append(r.regions, area)
 	}
 	for i, text := range plan.Ignore {
-		if _, err := lab.ParseRegion(text); err != nil {
+		area, err := lab.ParseRegion(text)
+		if err != nil {
 			return wrong(fmt.Sprintf("ignore[%d]", i), err)
 		}
+		r.ignore = append(r.ignore, area)
 	}
 	for i, guard := range plan.Guards {
 		name, region, of := strings.Cut(guard, metric.RegionMark)
@@ -233,22 +239,14 @@ func (r Request) Options(frames visual.Frames, content image.Rectangle) (Options
 			return o, fmt.Errorf("tolerance auto: %w", err)
 		}
 	}
-	for _, g := range r.plan.Regions {
-		area, err := lab.ParseRegion(g.Area)
-		if err != nil {
-			return o, err
-		}
-		box := area.In(content)
+	for i, g := range r.plan.Regions {
+		box := r.regions[i].In(content)
 		if box.Empty() {
 			return o, fmt.Errorf("region %q: %s is outside the content area of %d × %d", g.Name, g.Area, content.Dx(), content.Dy())
 		}
 		o.Regions = append(o.Regions, visual.Region{Name: g.Name, Area: box})
 	}
-	for _, text := range r.plan.Ignore {
-		area, err := lab.ParseRegion(text)
-		if err != nil {
-			return o, err
-		}
+	for _, area := range r.ignore {
 		if box := area.In(content); !box.Empty() {
 			o.Ignore = append(o.Ignore, box)
 		}

@@ -11,7 +11,9 @@ import (
 	"eidetic/cmd/appliance/client"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/metric"
+	"eidetic/internal/plan"
 	"eidetic/internal/run/execute"
+	"eidetic/netlab/link"
 )
 
 // rescore judges the steps of an earlier run again.
@@ -19,25 +21,27 @@ func (c *AnalyzeCmd) rescore(std *streams) error {
 	if c.File == "" {
 		return usage(errors.New("--plan: name the folder of a run, such as out/run/runs/ID"))
 	}
-	q, err := client.ReadRequest(c.Plan)
+	q, err := plan.ReadFile(c.Plan)
 	if err != nil {
 		return usage(fmt.Errorf("--plan: %w", err))
 	}
-	plan, err := q.Plan()
-	if err != nil {
-		return usage(q.LocateError(err))
-	}
-	if len(plan.Steps) == 0 {
+	if len(q.Steps) == 0 {
 		return usage(fmt.Errorf("--plan %s: it has no steps", c.Plan))
 	}
 	run, err := store.ReadRun(c.File)
 	if err != nil {
 		return usage(fmt.Errorf("%s is no folder of a run: %w", c.File, err))
 	}
-	all, err := execute.Rescore(run, c.File, plan, filepath.Dir(c.Plan))
+	// Pictures are looked for beside the plan, and then in the run's own folder.
+	asked, err := plan.Check(q, plan.Options{Traces: link.OpenFile, From: &plan.Folder{Path: filepath.Dir(c.Plan)}})
 	if err != nil {
-		return usage(q.LocateError(err))
+		var kept error
+		from := &plan.Folder{Path: filepath.Join(c.File, execute.FilesFolder)}
+		if asked, kept = plan.Check(q, plan.Options{Traces: link.OpenFile, From: from}); kept != nil {
+			return usage(q.Locate(err))
+		}
 	}
+	all := execute.Rescore(run, c.File, asked)
 	if c.JSON {
 		return printJSON(std.out, all)
 	}

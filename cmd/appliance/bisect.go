@@ -17,6 +17,7 @@ import (
 	"eidetic/cmd/appliance/client"
 	"eidetic/internal/base/atomicfile"
 	"eidetic/internal/box/bisection"
+	"eidetic/internal/plan"
 )
 
 // BisectCmd finds the revision that changed a number.
@@ -92,7 +93,7 @@ func (c *BisectCmd) Validate() error {
 
 // Run implements the command.
 func (c *BisectCmd) Run(ctx context.Context, std *streams) error {
-	plan, digest, err := c.read()
+	q, digest, err := c.read()
 	if err != nil {
 		return usage(err)
 	}
@@ -111,7 +112,7 @@ func (c *BisectCmd) Run(ctx context.Context, std *streams) error {
 	defer bar.close()
 	var lab bisection.Lab
 	if c.local {
-		lab = &localPairs{plan: plan, bar: bar, run: RunCmd{Out: c.Out, pageFlags: c.pageFlags, sandboxFlags: c.sandboxFlags}}
+		lab = &localPairs{plan: q, bar: bar, run: RunCmd{Out: c.Out, pageFlags: c.pageFlags, sandboxFlags: c.sandboxFlags}}
 	} else {
 		config, err := c.config(std.err)
 		if err != nil {
@@ -120,11 +121,11 @@ func (c *BisectCmd) Run(ctx context.Context, std *streams) error {
 		config.Patience = c.Patience
 		w := &waiting{box: client.New(config), bar: bar, out: news}
 		defer w.box.Close()
-		lab = &boxPairs{plan: plan, waiting: w, named: c.Spread > 1}
+		lab = &boxPairs{plan: q, waiting: w, named: c.Spread > 1}
 	}
 	start := time.Now()
 	found, err := bisection.Run(ctx, bisection.Config{
-		Dir: c.Out, Revisions: revisions, Deploy: c.Deploy, Limit: c.DeployLimit, Metric: c.Metric, Records: plan.Records(), Plan: digest,
+		Dir: c.Out, Revisions: revisions, Deploy: c.Deploy, Limit: c.DeployLimit, Metric: c.Metric, Records: q.Records(), Plan: digest,
 		Seed: c.Seed, Problem: bisect.Problem{Confidence: c.Confidence, Least: c.Least, Budget: c.Pairs}, Lab: lab,
 		Spread: c.Spread,
 		Say:    func(format string, args ...any) { bar.say("%s", visible(fmt.Sprintf(format, args...))) },
@@ -154,27 +155,24 @@ func (c *BisectCmd) Run(ctx context.Context, std *streams) error {
 }
 
 // read reads the plan, and makes a digest of it by which a journal knows it again.
-func (c *BisectCmd) read() (*client.Request, string, error) {
-	plan, err := client.ReadRequest(c.Plan)
+func (c *BisectCmd) read() (plan.Request, string, error) {
+	q, err := plan.ReadFile(c.Plan)
 	if err != nil {
-		return nil, "", fmt.Errorf("--plan: %w", err)
+		return q, "", fmt.Errorf("--plan: %w", err)
 	}
-	if plan.Page() == "" && !plan.FirstOpens() && !plan.HasPages() {
-		return nil, "", fmt.Errorf("--plan: %s names no page", plan.File())
+	if !q.Opens() {
+		return q, "", fmt.Errorf("--plan: %s names no page", q.File())
 	}
-	if err := plan.CheckRevisions(); err != nil {
-		return nil, "", fmt.Errorf("--plan: %w", err)
+	if err := q.CheckRevisions(); err != nil {
+		return q, "", fmt.Errorf("--plan: %w", q.Locate(err))
 	}
-	if _, err := plan.Plan(); err != nil {
-		return nil, "", fmt.Errorf("--plan: %w", err)
-	}
-	c.Metric = cmp.Or(c.Metric, plan.Metric())
-	body, err := plan.Body()
+	c.Metric = cmp.Or(c.Metric, q.Metric())
+	body, err := json.Marshal(q)
 	if err != nil {
-		return nil, "", err
+		return q, "", err
 	}
 	sum := sha256.Sum256(body)
-	return plan, hex.EncodeToString(sum[:]), nil
+	return q, hex.EncodeToString(sum[:]), nil
 }
 
 // list reads the revisions.

@@ -13,12 +13,13 @@ import (
 	"eidetic/internal/box/doctor"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
+	"eidetic/internal/plan"
 	"eidetic/internal/run/execute"
 )
 
 // localPairs makes trials on this machine.
 type localPairs struct {
-	plan    *client.Request
+	plan    plan.Request
 	bar     *progress
 	run     RunCmd
 	checked bool // that this machine can
@@ -26,7 +27,11 @@ type localPairs struct {
 
 // Record implements bisection.Lab.
 func (l *localPairs) Record(ctx context.Context, revision string) (string, error) {
-	run, folder, err := l.carryOut(ctx, l.plan.Recording(revision), nil)
+	recording, err := l.plan.Recording(revision)
+	if err != nil {
+		return "", err
+	}
+	run, folder, err := l.carryOut(ctx, recording, nil)
 	if err != nil {
 		return "", err
 	}
@@ -39,7 +44,11 @@ func (l *localPairs) Record(ctx context.Context, revision string) (string, error
 
 // Compare implements bisection.Lab.
 func (l *localPairs) Compare(ctx context.Context, c bisection.Comparison, begun func(string) error) (*lab.Run, error) {
-	run, _, err := l.carryOut(ctx, l.plan.Between(c), begun)
+	comparison, err := l.plan.Between(c)
+	if err != nil {
+		return nil, err
+	}
+	run, _, err := l.carryOut(ctx, comparison, begun)
 	return run, err
 }
 
@@ -53,20 +62,16 @@ func (l *localPairs) Ended(_ context.Context, id string) (*lab.Run, error) {
 }
 
 // carryOut carries out a plan. A run that could not do all its trials is returned as far as it got.
-func (l *localPairs) carryOut(ctx context.Context, q *client.Request, begun func(string) error) (*lab.Run, string, error) {
+func (l *localPairs) carryOut(ctx context.Context, q plan.Request, begun func(string) error) (*lab.Run, string, error) {
 	if !l.checked {
 		if err := doctor.CheckVirtualDevice(ctx); err != nil {
 			return nil, "", cannot(err)
 		}
 		l.checked = true
 	}
-	plan, err := q.Plan()
+	task, _, err := l.run.task(ctx, q)
 	if err != nil {
-		return nil, "", usage(q.LocateError(err))
-	}
-	task, err := l.run.task(ctx, plan, q)
-	if err != nil {
-		return nil, "", usage(q.LocateError(err))
+		return nil, "", usage(q.Locate(err))
 	}
 	if begun != nil {
 		if err := begun(task.ID); err != nil {
@@ -93,13 +98,17 @@ func (l *localPairs) carryOut(ctx context.Context, q *client.Request, begun func
 // boxPairs makes trials on a box.
 type boxPairs struct {
 	*waiting
-	plan  *client.Request
+	plan  plan.Request
 	named bool // several runs go on at the same time: what is said of one has its name
 }
 
 // Record implements bisection.Lab: a box finds a recording by the run that made it.
 func (b *boxPairs) Record(ctx context.Context, revision string) (string, error) {
-	run, err := b.carryOut(ctx, b.plan.Recording(revision), nil)
+	recording, err := b.plan.Recording(revision)
+	if err != nil {
+		return "", err
+	}
+	run, err := b.carryOut(ctx, recording, nil)
 	switch {
 	case err != nil:
 		return "", err
@@ -111,7 +120,11 @@ func (b *boxPairs) Record(ctx context.Context, revision string) (string, error) 
 
 // Compare implements bisection.Lab.
 func (b *boxPairs) Compare(ctx context.Context, c bisection.Comparison, begun func(string) error) (*lab.Run, error) {
-	return b.carryOut(ctx, b.plan.Between(c), begun)
+	comparison, err := b.plan.Between(c)
+	if err != nil {
+		return nil, err
+	}
+	return b.carryOut(ctx, comparison, begun)
 }
 
 // Ended implements bisection.Lab: a box goes on with a run whoever is killed.
@@ -124,9 +137,9 @@ func (b *boxPairs) Ended(ctx context.Context, id string) (*lab.Run, error) {
 	return b.follow(ctx, id)
 }
 
-func (b *boxPairs) carryOut(ctx context.Context, q *client.Request, begun func(string) error) (*lab.Run, error) {
-	if err := attachFiles(q); err != nil {
-		return nil, usage(q.LocateError(err))
+func (b *boxPairs) carryOut(ctx context.Context, q plan.Request, begun func(string) error) (*lab.Run, error) {
+	if err := attachFiles(&q); err != nil {
+		return nil, usage(q.Locate(err))
 	}
 	id, err := b.start(ctx, q)
 	if err != nil {

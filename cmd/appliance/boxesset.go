@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"eidetic/cmd/appliance/client"
+	"eidetic/internal/plan"
 	"eidetic/internal/web/panel"
 )
 
@@ -162,26 +163,26 @@ func (c *BoxesReferenceCmd) Run(ctx context.Context, std *streams) error {
 }
 
 func (c *BoxesReferenceCmd) set(ctx context.Context, std *streams) error {
-	q, err := client.ReadRequest(c.Plan)
+	q, err := plan.ReadFile(c.Plan)
 	if err != nil {
 		return usage(fmt.Errorf("--plan: %w", err))
 	}
-	if err := attachFiles(q); err != nil {
-		return usage(q.LocateError(err))
+	if err := attachFiles(&q); err != nil {
+		return usage(q.Locate(err))
 	}
 	return c.onBox(std, func(head *client.Client) error {
-		err := head.UploadArchives(ctx, q, func(file, name string, size int64) {
+		err := head.UploadArchives(ctx, &q, func(file, name string, size int64) {
 			fmt.Fprintf(std.err, "Uploading %s (%.1f MB) to the head as %s\n", file, float64(size)/1e6, name)
 		})
 		if err != nil {
 			return err
 		}
-		r, err := head.SetReference(ctx, q, c.Every)
+		r, err := head.SetReference(ctx, &q, c.Every)
 		var refused *client.RefusedError
 		if errors.As(err, &refused) {
 			inPlan := *refused
 			inPlan.Field = strings.TrimPrefix(refused.Field, "plan.")
-			return q.Locate(&inPlan)
+			return inPlan.Locate(q)
 		}
 		if err != nil {
 			return err

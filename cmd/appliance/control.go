@@ -17,8 +17,8 @@ import (
 	"eidetic/control/gesture"
 	"eidetic/control/recipe"
 	"eidetic/internal/lab"
+	"eidetic/internal/plan"
 	"eidetic/internal/run/drive"
-	"eidetic/internal/run/execute"
 	"eidetic/internal/run/journey"
 )
 
@@ -66,7 +66,7 @@ func (c *ControlCmd) Run(ctx context.Context, std *streams) error {
 	if err != nil {
 		return usage(err)
 	}
-	templates, gestures, err := execute.ReadFiles(execute.Files{Folder: "."}, steps)
+	files, err := plan.ReadFiles(plan.Folder{Path: "."}, steps)
 	if err != nil {
 		return usage(err)
 	}
@@ -84,7 +84,7 @@ func (c *ControlCmd) Run(ctx context.Context, std *streams) error {
 		return errors.Join(c.describe(std.out, controls), controls.Close())
 	}
 	o := drive.Options{
-		Controller: controls.Controller, Size: controls.Screen, Opening: opening, Templates: templates, Gestures: gestures,
+		Controller: controls.Controller, Size: controls.Screen, Opening: opening, Templates: files.Pictures, Gestures: files.Gestures,
 		Clock: lab.Monotonic, Limit: c.Limit,
 	}
 	if phone, ok := strings.CutPrefix(c.Device, "adb:"); ok && c.Recipe != "" {

@@ -10,11 +10,10 @@ import (
 
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
+	"eidetic/internal/plan"
 	"eidetic/internal/rigs/samplesite"
-	"eidetic/internal/run/execute"
 	"eidetic/internal/run/sandbox"
 	"eidetic/netlab/archive"
-	"eidetic/netlab/link"
 )
 
 // DemoCmd is the main job, end to end, on this machine alone.
@@ -58,22 +57,6 @@ Example:
 
 // Validate checks what kong cannot.
 func (d *DemoCmd) Validate() error {
-	arms := 1
-	if d.Against != "" {
-		if _, err := localProfiles().Parse(d.Against); err != nil {
-			return fmt.Errorf("--treatment-link: %w", err)
-		}
-		arms = 2
-	}
-	if err := checkTrials(d.Trials, arms); err != nil {
-		return err
-	}
-	if _, err := localProfiles().Parse(d.Link); err != nil {
-		return fmt.Errorf("--link: %w", err)
-	}
-	if err := checkWait(d.Still, d.Limit); err != nil {
-		return err
-	}
 	if d.Archive == "" && d.Page != "" {
 		return errors.New("--page goes with --archive")
 	}
@@ -83,7 +66,7 @@ func (d *DemoCmd) Validate() error {
 	// choosePage finds and checks the page later; the rest of the plan is checked here.
 	whole := *d
 	whole.Page = samplesite.Home
-	return execute.Check(whole.inside(time.Unix(0, 0)).Plan, link.OpenFile)
+	return checkFlags(whole.inside(time.Unix(0, 0)).Plan, d.Trials, d.Still, d.Limit)
 }
 
 // choosePage finds the page to load. It opens the archive to be replayed, so that a
@@ -107,7 +90,7 @@ func (d *DemoCmd) choosePage() error {
 		}
 		d.Page = a.Pages()[0].URL
 	}
-	if err := execute.CheckPage(d.Page); err != nil {
+	if err := plan.CheckPage(d.Page); err != nil {
 		return fmt.Errorf("--page %w", err)
 	}
 	return nil

@@ -12,10 +12,13 @@ import (
 
 	"eidetic/internal/box/doctor"
 	"eidetic/internal/keep/store"
+	"eidetic/internal/lab"
+	"eidetic/internal/plan"
 	"eidetic/internal/run/execute"
 	"eidetic/internal/run/sandbox"
 	"eidetic/internal/tell/report"
 	"eidetic/internal/web/panel"
+	"eidetic/netlab/link"
 )
 
 // localRun is a run on this machine's virtual device that a person waits for, and whose
@@ -87,20 +90,14 @@ func (l localRun) tell(std *streams, id, name, text string) {
 	}
 }
 
-// checkWait checks the times that end the wait for a page.
-func checkWait(still, limit time.Duration) error {
-	if still < execute.MinStill || limit < still {
-		return fmt.Errorf("--still %v and --limit %v: at least %v, and the limit no shorter", still, limit, execute.MinStill)
+// checkFlags checks a plan of flags, of which a 0 is said, too.
+func checkFlags(p lab.Plan, trials int, still, limit time.Duration) error {
+	q := plan.Request{Plan: p}
+	err := errors.Join(q.Set("trials", trials), q.Set("still_s", still.Seconds()), q.Set("limit_s", limit.Seconds()))
+	if err == nil {
+		_, err = plan.Check(q, plan.Options{Traces: link.OpenFile})
 	}
-	return nil
-}
-
-// checkTrials checks the number of trials of each of so many arms.
-func checkTrials(trials, arms int) error {
-	if most := store.MaxTrials / arms; trials < 1 || trials > most {
-		return fmt.Errorf("--trials %d: at least 1 and at most %d", trials, most)
-	}
-	return nil
+	return err
 }
 
 // ended gives the end of the half in namespaces, which has told the person why it

@@ -3,15 +3,12 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
-	"eidetic/internal/run/execute"
 	"eidetic/internal/run/sandbox"
-	"eidetic/netlab/link"
 )
 
 // MeasureCmd measures a page of one's own, from its origin to the report.
@@ -54,21 +51,7 @@ func (c *MeasureCmd) Validate() error {
 	if c.URL == "" {
 		return errors.New("name the page, such as: appliance measure https://localhost:3000/")
 	}
-	for _, page := range c.pages() {
-		if err := execute.CheckPage(page); err != nil {
-			return err
-		}
-	}
-	if _, err := localProfiles().Parse(c.Link); err != nil {
-		return fmt.Errorf("--link: %w", err)
-	}
-	if err := checkTrials(c.Trials, len(c.pages())); err != nil {
-		return err
-	}
-	if err := checkWait(c.Still, c.Limit); err != nil {
-		return err
-	}
-	return execute.Check(c.task(time.Unix(0, 0)).Plan, link.OpenFile)
+	return checkFlags(c.task(time.Unix(0, 0)).Plan, c.Trials, c.Still, c.Limit)
 }
 
 // pages are those of the arms.

@@ -4,8 +4,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"eidetic/cmd/appliance/client"
-	"eidetic/internal/run/execute"
+	"eidetic/internal/plan"
 	"eidetic/netlab/link"
 )
 
@@ -19,20 +18,13 @@ func TestPlansOfTheGuide(t *testing.T) {
 		t.Fatalf("%d plans, %v; want those of docs/plans", len(files), err)
 	}
 	for _, file := range files {
-		q, err := client.ReadRequest(file)
+		q, err := plan.ReadFile(file)
 		if err != nil {
 			t.Error(err)
 			continue
 		}
-		plan, err := q.Plan()
-		if err == nil {
-			err = execute.Check(plan, link.OpenFile)
-		}
-		if err == nil {
-			err = execute.CheckFiles(execute.Files{Folder: filepath.Dir(file)}, plan)
-		}
-		if err != nil {
-			t.Error(q.LocateError(err))
+		if _, err := plan.Check(q, plan.Options{Traces: link.OpenFile, From: &plan.Folder{Path: filepath.Dir(file)}}); err != nil {
+			t.Error(q.Locate(err))
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/plan"
 	"eidetic/internal/run/execute"
 	"eidetic/internal/run/sandbox"
 	"eidetic/netlab"
@@ -60,7 +61,7 @@ func (c *RecordCmd) Validate() error {
 		return errors.New("--http3 and --proxy exclude each other: explicit proxies have no HTTP/3")
 	}
 	for _, u := range c.URL {
-		if err := execute.CheckPage(u); err != nil {
+		if err := plan.CheckPage(u); err != nil {
 			return err
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"eidetic/internal/lab"
-	"eidetic/internal/run/execute"
+	"eidetic/internal/plan"
 	"eidetic/internal/run/sandbox"
 	"eidetic/netlab"
 	"eidetic/netlab/archive"
@@ -73,7 +73,7 @@ func (c *ReplayCmd) Validate() error {
 		}
 	}
 	for _, u := range c.URL {
-		if err := execute.CheckPage(u); err != nil {
+		if err := plan.CheckPage(u); err != nil {
 			return err
 		}
 	}

@@ -5,12 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"eidetic/cmd/appliance/client"
 	"eidetic/internal/lab"
-	"eidetic/internal/run/execute"
+	"eidetic/internal/plan"
 )
 
 // RunCmd asks a box for a run, waits for it, and ends with the status that stands for what it found.
@@ -115,8 +114,8 @@ func (c *RunCmd) Run(ctx context.Context, std *streams) error {
 	if c.local {
 		return c.here(ctx, std, q)
 	}
-	if err := attachFiles(q); err != nil {
-		return usage(q.LocateError(err))
+	if err := attachFiles(&q); err != nil {
+		return usage(q.Locate(err))
 	}
 	config, err := c.config(std.err)
 	if err != nil {
@@ -157,86 +156,53 @@ func (c *RunCmd) Run(ctx context.Context, std *streams) error {
 }
 
 // request is the plan with the flags over it.
-func (c *RunCmd) request() (*client.Request, error) {
-	q := client.NewRequest()
+func (c *RunCmd) request() (q plan.Request, err error) {
 	if c.Plan != "" {
-		var err error
-		if q, err = client.ReadRequest(c.Plan); err != nil {
-			return nil, fmt.Errorf("--plan: %w", err)
+		if q, err = plan.ReadFile(c.Plan); err != nil {
+			return q, fmt.Errorf("--plan: %w", err)
 		}
 	}
-	set(q, "page", c.Page)
-	set(q, "archive", c.Archive)
-	set(q, "link", c.Link)
-	setBrowser(q, "browser", c.Browser)
-	setBrowser(q, "treatment.browser", c.TreatmentBrowser)
-	set(q, "trials", c.Trials)
-	set(q, "timing", c.Timing)
-	set(q, "match", c.Match)
-	set(q, "miss", c.Miss)
-	set(q, "still_s", c.Still)
-	set(q, "limit_s", c.Limit)
-	set(q, "seed", c.Seed)
-	if c.Tolerance != nil {
-		q.Set("tolerance_ms", float64(*c.Tolerance)/float64(time.Millisecond))
+	err = errors.Join(
+		set(&q, "page", c.Page), set(&q, "archive", c.Archive), set(&q, "link", c.Link), setBrowser(&q, "browser", c.Browser),
+		set(&q, "trials", c.Trials), set(&q, "timing", c.Timing), set(&q, "match", c.Match), set(&q, "miss", c.Miss),
+		set(&q, "still_s", c.Still), set(&q, "limit_s", c.Limit), set(&q, "seed", c.Seed), set(&q, "tolerance_ms", inMS(c.Tolerance)),
+		set(&q, "looks", c.Looks), set(&q, "margin_percent", c.Margin), set(&q, "primary", c.Primary),
+		set(&q, "device", c.Device), set(&q, "name", c.Name),
+		set(&q, "treatment.page", c.TreatmentPage), set(&q, "treatment.link", c.TreatmentLink),
+		set(&q, "treatment.archive", c.TreatmentArchive), setBrowser(&q, "treatment.browser", c.TreatmentBrowser),
+	)
+	if err == nil && !q.Opens() && c.Workflow == "" {
+		err = fmt.Errorf("%s names no page, and there is no --page URL", q.File())
 	}
-	set(q, "looks", c.Looks)
-	set(q, "margin_percent", c.Margin)
-	set(q, "primary", c.Primary)
-	set(q, "device", c.Device)
-	set(q, "name", c.Name)
-	set(q, "treatment.page", c.TreatmentPage)
-	set(q, "treatment.link", c.TreatmentLink)
-	set(q, "treatment.archive", c.TreatmentArchive)
-	if q.Page() == "" && !q.FirstOpens() && !q.HasPages() && c.Workflow == "" {
-		return nil, fmt.Errorf("%s names no page, and there is no --page URL", q.File())
-	}
-	return q, nil
+	return q, err
 }
 
 // attachFiles puts what lies beside the plan, and is named in it, into the request to a box.
-func attachFiles(q *client.Request) error {
-	plan, err := q.Plan()
-	if err != nil {
-		return err
-	}
-	if err := execute.CheckSteps(plan.Steps); err != nil { // the box would refuse it without the line
-		return err
-	}
-	if len(execute.FilesOf(plan)) == 0 {
+func attachFiles(q *plan.Request) error { return q.Attach(plan.Folder{Path: filepath.Dir(q.File())}) }
+
+// set says a field for which there is a flag.
+func set[T any](q *plan.Request, field string, value *T) error {
+	if value == nil {
 		return nil
 	}
-	files := execute.Files{Folder: filepath.Dir(q.File())}
-	if err := execute.CheckFiles(files, plan); err != nil {
-		return err
-	}
-	all, err := execute.Collect(files, plan)
-	if err != nil {
-		return err
-	}
-	if err := execute.CheckFiles(execute.Files{Sent: all}, plan); err != nil {
-		return err
-	}
-	q.SetFiles(all)
-	return nil
+	return q.Set(field, *value)
 }
 
-// set sets a field for which there is a flag.
-func set[T any](q *client.Request, field string, value *T) {
-	if value != nil {
-		q.Set(field, *value)
+// setBrowser says a browser by its name, or by the path of its program.
+func setBrowser(q *plan.Request, field string, value *string) error {
+	if value == nil {
+		return nil
 	}
+	return q.Set(field, browserNamed(*value))
 }
 
-// setBrowser sets a browser by its name, or by the path of its program.
-func setBrowser(q *client.Request, field string, value *string) {
-	switch {
-	case value == nil:
-	case strings.ContainsRune(*value, '/'):
-		q.Set(field, map[string]any{"command": *value})
-	default:
-		q.Set(field, *value)
+// inMS is a duration as a plan has it.
+func inMS(d *time.Duration) *float64 {
+	if d == nil {
+		return nil
 	}
+	ms := float64(*d) / float64(time.Millisecond)
+	return &ms
 }
 
 // conclude prints what was found, and fetches it.

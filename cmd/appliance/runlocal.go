@@ -11,12 +11,12 @@ import (
 	"strings"
 	"time"
 
-	"eidetic/cmd/appliance/client"
 	"eidetic/internal/base/atomicfile"
 	"eidetic/internal/base/programs"
 	"eidetic/internal/box/doctor"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
+	"eidetic/internal/plan"
 	"eidetic/internal/run/device"
 	"eidetic/internal/run/execute"
 	"eidetic/internal/run/sandbox"
@@ -27,17 +27,13 @@ import (
 const defaultOut = "out/run"
 
 // here carries the plan out on this machine.
-func (c *RunCmd) here(ctx context.Context, std *streams, q *client.Request) error {
-	plan, err := q.Plan()
+func (c *RunCmd) here(ctx context.Context, std *streams, q plan.Request) error {
+	task, asked, err := c.task(ctx, q)
 	if err != nil {
-		return usage(q.LocateError(err))
-	}
-	task, err := c.task(ctx, plan, q)
-	if err != nil {
-		return usage(q.LocateError(err))
+		return usage(q.Locate(err))
 	}
 	if c.Resume {
-		id, err := execute.Unfinished(ctx, task.Out, task.Plan, versionLine())
+		id, err := execute.Unfinished(ctx, task.Out, asked, versionLine())
 		if err != nil {
 			return cannot(err)
 		}
@@ -45,7 +41,7 @@ func (c *RunCmd) here(ctx context.Context, std *streams, q *client.Request) erro
 			task.ID = id
 		}
 	}
-	l := localRun{Out: task.Out, Compare: plan.Compares()}
+	l := localRun{Out: task.Out, Compare: asked.Compares()}
 	if c.JSON {
 		err = c.quietly(ctx, std, &task)
 	} else {
@@ -83,47 +79,48 @@ func (c *RunCmd) quietly(ctx context.Context, std *streams, task *sandbox.Task) 
 	return nil
 }
 
-// task is what the half in namespaces is asked for.
-func (c *RunCmd) task(ctx context.Context, plan lab.Plan, q *client.Request) (sandbox.Task, error) {
-	if err := plan.CheckMany(); err != nil { // first, as it bounds what the rest goes through
-		return sandbox.Task{}, err
+// task is what the half in namespaces is asked for, with its plan.
+func (c *RunCmd) task(ctx context.Context, q plan.Request) (task sandbox.Task, asked plan.Checked, err error) {
+	wrong := func(err error) (sandbox.Task, plan.Checked, error) { return task, asked, err }
+	if q.Device != "" && q.Device != "virtual" {
+		return wrong(&lab.FieldError{Path: "device", Err: fmt.Errorf(
+			"%q is a device of a box; name the box with --box, or leave the device out for this machine's virtual one", q.Device)})
 	}
-	if !plan.IsMany() {
-		plan = plan.WithArms(plan.Arms())
+	beside, err := filepath.Abs(filepath.Dir(q.File()))
+	if err != nil {
+		return wrong(err)
 	}
-	task := sandbox.Task{
-		ID: store.NewID(time.Now(), nameOf(plan)), Plan: plan, Out: c.Out, Origins: sandbox.OriginsNone, NoSandbox: c.NoSandbox,
+	if asked, err = plan.Check(q, plan.Options{Traces: link.OpenFile, From: &plan.Folder{Path: beside}}); err != nil {
+		return wrong(err)
 	}
-	if task.Out == "" {
-		task.Out = defaultOut
-	}
-	var err error
-	if task.Out, err = filepath.Abs(task.Out); err != nil {
-		return task, err
-	}
-	if plan.Device != "" && plan.Device != "virtual" {
-		return task, fmt.Errorf("device: %q is a device of a box; name the box with --box, or leave the device out for this machine's virtual one", plan.Device)
-	}
-	if err := execute.Check(plan, link.OpenFile); err != nil {
-		return task, err
-	}
-	for _, a := range plan.Every() {
+	for _, a := range asked.Every() {
 		if err := findBrowser(a.Browser); err != nil {
-			return task, fmt.Errorf("browser of the %s: %w", a.Name, err)
+			return wrong(&lab.FieldError{Path: a.Field("browser"), Err: err})
 		}
 	}
-	if len(execute.FilesOf(plan)) > 0 {
-		if task.Files, err = filepath.Abs(filepath.Dir(q.File())); err != nil {
-			return task, err
+	asked, err = asked.WithArchives(func(field, name string) (string, error) {
+		real, err := filepath.EvalSymlinks(name)
+		if err == nil {
+			real, err = filepath.Abs(real)
 		}
-		if task.Files, err = filepath.EvalSymlinks(task.Files); err != nil {
-			return task, err
+		if err != nil {
+			err = &lab.FieldError{Path: field, Err: err}
 		}
-		if err := execute.CheckFiles(execute.Files{Folder: task.Files}, plan); err != nil {
-			return task, err
+		return real, err
+	})
+	if err != nil {
+		return wrong(err)
+	}
+	task = sandbox.Task{ID: store.NewID(time.Now(), cmp.Or(q.Name, "run")), Plan: asked.Plan, NoSandbox: c.NoSandbox}
+	if len(asked.Contents) > 0 {
+		if task.Files, err = filepath.EvalSymlinks(beside); err != nil {
+			return wrong(err)
 		}
 	}
-	return task, c.origins(ctx, &task)
+	if task.Out, err = filepath.Abs(cmp.Or(c.Out, defaultOut)); err != nil {
+		return wrong(err)
+	}
+	return task, asked, c.origins(ctx, &task)
 }
 
 // findBrowser returns an error for a browser that this machine lacks.
@@ -141,36 +138,17 @@ func findBrowser(b *lab.Browser) (err error) {
 	return err
 }
 
-// origins finds out where the pages come from, and makes the names of recordings absolute.
+// origins finds out where the pages come from.
 func (c *RunCmd) origins(ctx context.Context, task *sandbox.Task) (err error) {
+	if task.Origins, err = sandbox.OriginsOf(task.Plan); err != nil || task.Origins != sandbox.OriginsOutside {
+		return err
+	}
 	var pages []string
 	for _, a := range task.Plan.Every() {
 		pages = append(pages, a.Page)
 	}
-	words := map[string]string{"archive": "archive of the control", "treatment.archive": "archive of the treatment"}
-	task.Plan, err = task.Plan.MapArchives(func(field, name string) (string, error) {
-		real, err := filepath.EvalSymlinks(name)
-		if err != nil {
-			return "", fmt.Errorf("%s: %w", cmp.Or(words[field], field), err)
-		}
-		return filepath.Abs(real)
-	})
-	if err != nil {
-		return err
-	}
-	if task.Origins, err = sandbox.OriginsOf(task.Plan); err != nil || task.Origins != sandbox.OriginsOutside {
-		return err
-	}
 	task.Reach, err = c.reach(ctx, pages...)
 	return err
-}
-
-// nameOf is what the run's ID ends with.
-func nameOf(p lab.Plan) string {
-	if p.Name != "" {
-		return p.Name
-	}
-	return "run"
 }
 
 // copyResults puts the run's numbers where a script looks for them.

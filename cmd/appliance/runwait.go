@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 
 	"eidetic/cmd/appliance/client"
 	"eidetic/internal/keep/store"
+	"eidetic/internal/plan"
 	"eidetic/internal/run/experiment"
 )
 
@@ -35,17 +37,17 @@ const (
 
 // start asks for the run. Once it has asked, it finds out what became of that even
 // after Ctrl-C: otherwise a run that nobody knows of would go on.
-func (w *waiting) start(ctx context.Context, q *client.Request) (id string, err error) {
+func (w *waiting) start(ctx context.Context, q plan.Request) (id string, err error) {
 	if err := w.box.CheckReady(ctx); err != nil {
 		return "", boxError(err)
 	}
-	err = w.box.UploadArchives(ctx, q, func(file, name string, size int64) {
+	err = w.box.UploadArchives(ctx, &q, func(file, name string, size int64) {
 		w.bar.say("Uploading %s (%.1f MB) to the box as %s", file, float64(size)/1e6, name)
 	})
 	if err != nil {
 		return "", boxError(err)
 	}
-	body, err := q.Body()
+	body, err := json.Marshal(q)
 	if err != nil {
 		return "", usage(err)
 	}
@@ -65,11 +67,11 @@ func (w *waiting) start(ctx context.Context, q *client.Request) (id string, err 
 		id, err = w.box.Start(asking, body)
 	} else {
 		name, version, _ := parseVersion(w.workflow) // it was checked
-		id, err = w.box.StartWorkflow(asking, name, version, q)
+		id, err = w.box.StartWorkflow(asking, name, version, &q)
 	}
 	var refused *client.RefusedError
 	if errors.As(err, &refused) {
-		err = q.Locate(refused)
+		err = refused.Locate(q)
 	}
 	if err != nil {
 		return "", boxError(err)

@@ -12,6 +12,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"eidetic/cmd/appliance/client"
+	"eidetic/internal/plan"
 )
 
 // WorkflowCmd manages the plans that a box keeps under names.
@@ -63,19 +64,19 @@ type WorkflowPutCmd struct {
 
 // Run implements the command.
 func (c *WorkflowPutCmd) Run(ctx context.Context, std *streams) error {
-	q, err := client.ReadRequest(c.Plan)
+	q, err := plan.ReadFile(c.Plan)
 	if err != nil {
 		return usage(fmt.Errorf("--plan: %w", err))
 	}
-	if err := attachFiles(q); err != nil {
-		return usage(q.LocateError(err))
+	if err := attachFiles(&q); err != nil {
+		return usage(q.Locate(err))
 	}
 	box, err := c.boxOf(std)
 	if err != nil {
 		return usage(err)
 	}
 	defer box.Close()
-	err = box.UploadArchives(ctx, q, func(file, name string, size int64) {
+	err = box.UploadArchives(ctx, &q, func(file, name string, size int64) {
 		fmt.Fprintf(std.err, "Uploading %s (%.1f MB) to the box as %s\n", file, float64(size)/1e6, name)
 	})
 	if err != nil {
@@ -92,12 +93,12 @@ func (c *WorkflowPutCmd) Run(ctx context.Context, std *streams) error {
 			tags = old.Tags
 		}
 	}
-	w, err := box.PutWorkflow(ctx, c.Name, q, tags, version)
+	w, err := box.PutWorkflow(ctx, c.Name, &q, tags, version)
 	var refused *client.RefusedError
 	if errors.As(err, &refused) {
 		inPlan := *refused
 		inPlan.Field = strings.TrimPrefix(refused.Field, "plan.")
-		err = q.Locate(&inPlan)
+		err = inPlan.Locate(q)
 	}
 	switch {
 	case err != nil:

@@ -134,7 +134,7 @@ func parseStatement(line string) (s lab.Step, err error) {
 // check returns an error for a step that cannot be carried out, in words of the one-line form.
 func check(s lab.Step) error {
 	err := s.Check("")
-	var at *lab.StepError
+	var at *lab.FieldError
 	if errors.As(err, &at) {
 		return at.Err
 	}
@@ -144,7 +144,7 @@ func check(s lab.Step) error {
 	return checkKeys(s)
 }
 
-// Check returns an error, a *lab.StepError, for steps of a plan that cannot be carried out.
+// Check returns an error, a *lab.FieldError, for steps of a plan that cannot be carried out.
 func Check(steps []lab.Step) error {
 	if err := lab.CheckSteps(steps); err != nil {
 		return err
@@ -157,7 +157,7 @@ func checkAll(steps []lab.Step, path string) error {
 		at := fmt.Sprintf("%s[%d]", path, i)
 		if err := checkKeys(s); err != nil {
 			verb, _ := s.Verb()
-			return &lab.StepError{Path: at + "." + verb, Err: err}
+			return &lab.FieldError{Path: at + "." + verb, Err: err}
 		}
 		if err := checkAll(s.Steps, at+".steps"); err != nil {
 			return err

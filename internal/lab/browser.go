@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"image"
 	"path"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -111,39 +110,6 @@ func (b *Browser) Family() string {
 	return ""
 }
 
-// Check returns an error for a browser that cannot be started.
-func (b *Browser) Check() error {
-	switch {
-	case b == nil:
-		return nil
-	case b.Command == "" && b.Name == "":
-		return errors.New("give it a name (chromium, firefox, firefox-esr) or a command")
-	case b.Command != "" && b.Name != "":
-		return errors.New("give it a name or a command, and not both")
-	case b.Command == "" && !slices.Contains([]string{Chromium, Firefox, FirefoxESR}, b.Name):
-		return fmt.Errorf("%q is none of chromium, firefox, firefox-esr; for another browser write browser: {command: /path/of/the/program}", b.Name)
-	case b.Command != "" && strings.TrimSpace(b.Command) == "":
-		return errors.New("command: it is empty")
-	case b.Scale != 0 && !(b.Scale >= 0.5 && b.Scale <= 4):
-		return fmt.Errorf("scale: %v is not within 0.5 … 4", b.Scale)
-	case !slices.Contains([]string{"", "light", "dark"}, b.Scheme):
-		return fmt.Errorf("scheme: %q is neither light nor dark", b.Scheme)
-	case len(b.Extensions) > 0 && b.Family() != Chromium:
-		return errors.New("extensions: only Chromium loads them from a folder; for another browser put the extension into a profile (profile: FOLDER)")
-	case len(b.Prefs) > 0 && b.Family() != Firefox:
-		return errors.New("prefs: only Firefox has them")
-	}
-	if _, err := b.Size(); err != nil {
-		return err
-	}
-	for _, p := range b.Prefs {
-		if name, _, ok := strings.Cut(p, "="); !ok || name == "" {
-			return fmt.Errorf("prefs: %q: write NAME=VALUE", p)
-		}
-	}
-	return nil
-}
-
 // The bounds of a viewport's sides, in pixels.
 const (
 	minViewport = 100
@@ -163,9 +129,17 @@ func (b *Browser) Size() (image.Point, error) {
 	}{{width, &p.X}, {height, &p.Y}} {
 		n, err := strconv.Atoi(side.text)
 		if !ok || err != nil || n < minViewport || n > maxViewport {
-			return p, fmt.Errorf("viewport: %q: write WIDTHxHEIGHT, each side from %d to %d pixels, such as 412x915", b.Viewport, minViewport, maxViewport)
+			return p, fmt.Errorf("%q: write WIDTHxHEIGHT, each side from %d to %d pixels, such as 412x915", b.Viewport, minViewport, maxViewport)
 		}
 		*side.to = n
 	}
 	return p, nil
 }
+
+// ErrNoProtocol says that a browser cannot be asked.
+var ErrNoProtocol = errors.New("this browser tells nobody where an element is without telling the page that it is automated: " + // constant
+	"aim at a picture or at a share of the content area, or use browser: chromium")
+
+// ErrCannotOpen says that a browser opens no URL for anybody.
+var ErrCannotOpen = errors.New("this browser has no way to be told a URL that leaves no trace in the page: " + // constant
+	"click a link, or use browser: chromium")

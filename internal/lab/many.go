@@ -2,7 +2,7 @@ package lab
 
 import (
 	"cmp"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"net/url"
 	"slices"
@@ -48,20 +48,11 @@ type PlanCookie struct {
 // IsSeeded says whether the browser's profile is prepared for the user.
 func (u *PlanUser) IsSeeded() bool { return u != nil && len(u.Cookies)+len(u.Storage) > 0 }
 
-// The bounds of a plan of several pages and users.
-const (
-	MaxPages = 50
-	MaxUsers = 20
-	MaxCells = 100
-	maxName  = 60
+// MaxCells is the most pages, times users, that a run can have.
+const MaxCells = 100
 
-	maxCookies      = 50
-	maxCookieBytes  = 4096 // of a name with its value, as browsers have it
-	maxStorage      = 100
-	maxStorageBytes = 16 << 10
-	// A plan is handed to the process that carries it out as one argument, which Linux bounds by 128 KiB.
-	maxManyBytes = 64 << 10
-)
+// maxName is the longest name of a page or user, as their tags have it: a title from a URL is cut.
+const maxName = 60
 
 // Cell is one page of a plan for one of its users.
 type Cell struct {
@@ -73,6 +64,9 @@ type Cell struct {
 
 // IsMany says whether the plan has a list of pages or users.
 func (p Plan) IsMany() bool { return len(p.Pages)+len(p.Users) > 0 }
+
+// CellCount is how many cells the plan has.
+func (p Plan) CellCount() int { return max(len(p.Pages), 1) * max(len(p.Users), 1) }
 
 // Cells lists the pages of a plan, each for every user. A plan without such lists is one cell.
 func (p Plan) Cells() []Cell {
@@ -99,6 +93,56 @@ func (p Plan) Cells() []Cell {
 	}
 	return cells
 }
+
+// CheckCells returns an error, a *FieldError, for more cells than a run can have, and for cells that their names do not tell apart.
+// It bounds what goes through them.
+func (p Plan) CheckCells() error {
+	if p.CellCount() > MaxCells {
+		return &FieldError{"pages", fmt.Errorf("%d pages for %d users are %d; at most %d in a run: divide the plan", len(p.Pages), len(p.Users),
+			p.CellCount(), MaxCells)}
+	}
+	cells := p.Cells()
+	names := map[string]int{}
+	for i := range p.Pages {
+		c := cells[i*max(len(p.Users), 1)]
+		if c.Plan.Arms()[0].Page == "" {
+			return &FieldError{fmt.Sprintf("pages[%d].page", i), errors.New("neither the entry nor the plan names a page")}
+		}
+		if err := checkName("pages", i, c.Page, names); err != nil {
+			return err
+		}
+	}
+	clear(names)
+	for i, u := range p.Users {
+		if err := checkName("users", i, u.Name, names); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkName checks what stands in tables, file names of exports, and command lines; names are those of the list before it.
+func checkName(list string, i int, name string, names map[string]int) error {
+	first, twice := names[name]
+	names[name] = i
+	var err error
+	switch {
+	case strings.TrimSpace(name) == "":
+		err = errors.New("it is empty")
+	case len([]rune(name)) > maxName:
+		err = fmt.Errorf("%d characters; at most %d", len([]rune(name)), maxName)
+	case strings.TrimSpace(name) != name || strings.ContainsFunc(name, isBadInName):
+		err = fmt.Errorf("%q: a name holds no slash and no control character, and neither begins nor ends with a space", name)
+	case twice:
+		err = fmt.Errorf("%q is the name of %s[%d], too: give each a name of its own", name, list, first)
+	}
+	if err != nil {
+		return &FieldError{fmt.Sprintf("%s[%d].name", list, i), err}
+	}
+	return nil
+}
+
+func isBadInName(r rune) bool { return r < ' ' || r == 0x7f || r == '/' || r == '\uFFFD' }
 
 // CellMark stands between the names of page and user in that of a cell.
 const CellMark = " / "
@@ -231,153 +275,6 @@ func (p Plan) Archives() (names []string) {
 	return names
 }
 
-// CheckMany returns an error, a *StepError with the field, for lists of pages and users that cannot be run.
-// The plans of the cells are not checked.
-func (p Plan) CheckMany() error {
-	switch {
-	case !p.IsMany():
-		return nil
-	case len(p.Pages) > MaxPages:
-		return fieldError("pages", "%d pages; at most %d in a run: divide the plan", len(p.Pages), MaxPages)
-	case len(p.Users) > MaxUsers:
-		return fieldError("users", "%d users; at most %d in a run: divide the plan", len(p.Users), MaxUsers)
-	case max(len(p.Pages), 1)*max(len(p.Users), 1) > MaxCells:
-		return fieldError("pages", "%d pages for %d users are %d; at most %d in a run: divide the plan", len(p.Pages), len(p.Users),
-			len(p.Pages)*len(p.Users), MaxCells)
-	case p.Live:
-		return fieldError("live", "such a run is of one page: leave out pages and users")
-	case p.Miss == MissFill:
-		return fieldError("miss", "fill is for a run of one page: leave out pages and users, or miss")
-	case len(p.Steps) > 0 && len(p.Pages) > 0:
-		return fieldError("steps", "with several pages, each has its own: write them into pages[].steps")
-	case p.Treatment != nil && p.Treatment.Page != "" && len(p.Pages) > 1:
-		return fieldError("treatment.page", "with several pages, each has its own: write it into pages[].treatment.page")
-	}
-	if err := p.checkPages(); err != nil {
-		return err
-	}
-	if err := p.checkUsers(); err != nil {
-		return err
-	}
-	text, err := json.Marshal(struct {
-		Pages []PlanPage
-		Users []PlanUser
-	}{p.Pages, p.Users})
-	if err == nil && len(text) > maxManyBytes {
-		return fieldError("pages", "pages and users have %d KiB; at most %d KiB in a run: divide the plan", len(text)>>10, maxManyBytes>>10)
-	}
-	return err
-}
-
-func fieldError(path, format string, args ...any) error {
-	return &StepError{path, fmt.Errorf(format, args...)}
-}
-
-func (p Plan) checkPages() error {
-	known := map[string]int{}
-	for i, e := range p.Pages {
-		at := fmt.Sprintf("pages[%d]", i)
-		one := p.ofPage(e)
-		if one.Arms()[0].Page == "" {
-			return fieldError(at+".page", "neither the entry nor the plan names a page")
-		}
-		if (one.Treatment == nil) != (p.ofPage(p.Pages[0]).Treatment == nil) {
-			return fieldError(at+".treatment", "either all pages have a treatment, or none")
-		}
-		name := e.title(one)
-		if err := checkName(at+".name", name); err != nil {
-			return err
-		}
-		if first, twice := known[name]; twice {
-			return fieldError(at+".name", "%q is the name of pages[%d], too: give each a name of its own", name, first)
-		}
-		known[name] = i
-	}
-	return nil
-}
-
-func (p Plan) checkUsers() error {
-	known := map[string]int{}
-	for i, u := range p.Users {
-		at := fmt.Sprintf("users[%d]", i)
-		if err := checkName(at+".name", u.Name); err != nil {
-			return err
-		}
-		if first, twice := known[u.Name]; twice {
-			return fieldError(at+".name", "%q is the name of users[%d], too: give each a name of its own", u.Name, first)
-		}
-		known[u.Name] = i
-		if _, err := (&Browser{Viewport: u.Viewport}).Size(); err != nil {
-			return &StepError{at, err}
-		}
-		if err := p.checkCookies(at, u); err != nil {
-			return err
-		}
-		if err := checkStorage(at+".storage", u.Storage); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// checkName checks what stands in tables, file names of exports, and command lines.
-func checkName(path, name string) error {
-	switch {
-	case strings.TrimSpace(name) == "":
-		return fieldError(path, "it is empty")
-	case len([]rune(name)) > maxName:
-		return fieldError(path, "%d characters; at most %d", len([]rune(name)), maxName)
-	case strings.TrimSpace(name) != name || strings.ContainsFunc(name, isBadInName):
-		return fieldError(path, "%q: a name holds no slash and no control character, and neither begins nor ends with a space", name)
-	}
-	return nil
-}
-
-func isBadInName(r rune) bool { return r < ' ' || r == 0x7f || r == '/' || r == '\uFFFD' }
-
-func checkStorage(path string, storage map[string]string) error {
-	size := 0
-	for key, value := range storage {
-		size += len(key) + len(value)
-	}
-	switch {
-	case len(storage) > maxStorage:
-		return fieldError(path, "%d entries; at most %d", len(storage), maxStorage)
-	case size > maxStorageBytes:
-		return fieldError(path, "%d bytes in all; at most %d KiB", size, maxStorageBytes>>10)
-	}
-	return nil
-}
-
-func (p Plan) checkCookies(at string, u PlanUser) error {
-	if len(u.Cookies) > maxCookies {
-		return fieldError(at+".cookies", "%d cookies; at most %d", len(u.Cookies), maxCookies)
-	}
-	for i, c := range u.Cookies {
-		path := fmt.Sprintf("%s.cookies[%d]", at, i)
-		if err := c.check(path); err != nil {
-			return err
-		}
-		if !c.isOfAny(p.Origins()) {
-			return fieldError(path+c.place(), "no page of the plan can have it: the pages are of %s", strings.Join(p.Origins(), ", "))
-		}
-	}
-	return nil
-}
-
-// place is the field that says which pages get a cookie.
-func (c PlanCookie) place() string {
-	if c.Domain == "" {
-		return ".secure"
-	}
-	return ".domain"
-}
-
-// isOfAny says whether a page of one of the origins can have the cookie.
-func (c PlanCookie) isOfAny(origins []string) bool {
-	return slices.ContainsFunc(origins, c.IsOf)
-}
-
 // IsOf says whether a page of an origin, such as https://www.shop.example, can have the cookie.
 func (c PlanCookie) IsOf(origin string) bool {
 	u, err := url.Parse(origin)
@@ -386,35 +283,6 @@ func (c PlanCookie) IsOf(origin string) bool {
 	}
 	host, domain := strings.ToLower(u.Hostname()), strings.ToLower(strings.TrimPrefix(c.Domain, "."))
 	return domain == "" || host == domain || strings.HasSuffix(host, "."+domain)
-}
-
-func (c PlanCookie) check(path string) error {
-	const separators = "()<>@,;:\\\"/[]?={}"
-	isNoToken := func(r rune) bool { return r <= ' ' || r >= 0x7f || strings.ContainsRune(separators, r) }
-	switch {
-	case c.Name == "" || strings.ContainsFunc(c.Name, isNoToken):
-		return fieldError(path+".name", "%.60q: a cookie's name has letters, digits and some signs, without spaces (RFC 6265)", c.Name)
-	case strings.ContainsFunc(c.Value, func(r rune) bool { return r < ' ' || r >= 0x7f || strings.ContainsRune(";\\\"", r) }):
-		return fieldError(path+".value", "it has a character that no cookie's value has (a quote, a semicolon, a backslash, a control or non-ASCII character): escape it as the site does")
-	case len(c.Name)+len(c.Value) > maxCookieBytes:
-		return fieldError(path+".value", "name and value have %d bytes; browsers keep at most %d", len(c.Name)+len(c.Value), maxCookieBytes)
-	case c.Domain != "" && strings.ContainsFunc(c.Domain, func(r rune) bool { return !isHostRune(r) }):
-		return fieldError(path+".domain", "%.60q is no name of a host", c.Domain)
-	case c.Path != "" && (c.Path[0] != '/' || strings.ContainsFunc(c.Path, func(r rune) bool { return r < ' ' || r >= 0x7f || r == ';' })):
-		return fieldError(path+".path", "%.60q: it begins with a slash, and has no semicolon", c.Path)
-	case !slices.Contains([]string{"", "strict", "lax", "none"}, c.SameSite):
-		return fieldError(path+".same_site", "%.20q is none of strict, lax and none", c.SameSite)
-	case c.SameSite == "none" && !c.Secure:
-		return fieldError(path+".same_site", "browsers drop a cookie with none that is not secure: write secure: true")
-	case strings.HasPrefix(c.Name, "__Secure-") && !c.Secure,
-		strings.HasPrefix(c.Name, "__Host-") && (!c.Secure || c.Domain != "" || c.Path != "" && c.Path != "/"):
-		return fieldError(path+".name", "browsers drop %.60q unless it is secure, and __Host- unless it also has no domain and the path /", c.Name)
-	}
-	return nil
-}
-
-func isHostRune(r rune) bool {
-	return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '-' || r == '.' || r == '_'
 }
 
 // Origins lists the origins of the plan's pages.

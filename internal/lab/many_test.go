@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -30,9 +29,6 @@ func many() Plan {
 // A plan of many is one plan for each page and user, with what the entries say in place of the plan's own.
 func TestCells(t *testing.T) {
 	p := many()
-	if err := p.CheckMany(); err != nil {
-		t.Fatal(err)
-	}
 	var got []string
 	for _, c := range p.Cells() {
 		arms := c.Plan.Arms()
@@ -94,70 +90,6 @@ func TestMapArchives(t *testing.T) {
 	})
 	if err == nil || err.Error() != "pages[2].archive: gone" {
 		t.Errorf("MapArchives() = %v; want the field of the one that is gone", err)
-	}
-}
-
-// Hostile lists are refused with the field and its bounds.
-func TestCheckMany(t *testing.T) {
-	cookie := func(c PlanCookie) func(*Plan) {
-		return func(p *Plan) { p.Users[1].Cookies = []PlanCookie{c} }
-	}
-	for name, c := range map[string]struct {
-		change func(*Plan)
-		says   string
-	}{
-		"10,000 pages":     {func(p *Plan) { p.Pages = make([]PlanPage, 10_000) }, "pages: 10000 pages; at most 50"},
-		"1,000 users":      {func(p *Plan) { p.Users = make([]PlanUser, 1000) }, "users: 1000 users; at most 20"},
-		"too many of both": {func(p *Plan) { p.Pages, p.Users = make([]PlanPage, 40), make([]PlanUser, 10) }, "pages: 40 pages for 10 users are 400; at most 100"},
-		"page twice":       {func(p *Plan) { p.Pages[1].Name = "home" }, `pages[1].name: "home" is the name of pages[0], too`},
-		"page's own name twice": {func(p *Plan) { p.Pages[0] = PlanPage{Page: "https://x.example/cart/checkout"} },
-			`pages[1].name: "cart-checkout" is the name of pages[0], too`},
-		"user twice":       {func(p *Plan) { p.Users[1].Name = "new" }, `users[1].name: "new" is the name of users[0], too`},
-		"no user's name":   {func(p *Plan) { p.Users[0].Name = "" }, "users[0].name: it is empty"},
-		"slash":            {func(p *Plan) { p.Users[0].Name = "a/b" }, "users[0].name: "},
-		"line break":       {func(p *Plan) { p.Pages[0].Name = "a\nb" }, "pages[0].name: "},
-		"escaped break":    {func(p *Plan) { p.Pages[0] = PlanPage{Page: "https://x.example/a%0Ab"} }, "pages[0].name: "},
-		"long name":        {func(p *Plan) { p.Pages[0].Name = strings.Repeat("é", 61) }, "pages[0].name: 61 characters; at most 60"},
-		"no page":          {func(p *Plan) { p.Pages[0].Page = "" }, "pages[0].page: neither"},
-		"wide viewport":    {func(p *Plan) { p.Users[0].Viewport = "100000x1" }, "users[0]: viewport: \"100000x1\": write WIDTHxHEIGHT, each side from 100 to 4096"},
-		"no viewport":      {func(p *Plan) { p.Users[0].Viewport = "wide" }, "users[0]: viewport"},
-		"cookie's name":    {cookie(PlanCookie{Name: "a b"}), "users[1].cookies[0].name"},
-		"no cookie's name": {cookie(PlanCookie{Value: "x"}), "users[1].cookies[0].name"},
-		"cookie injects":   {cookie(PlanCookie{Name: "a", Value: "1; Domain=evil.example"}), "users[1].cookies[0].value"},
-		"cookie breaks":    {cookie(PlanCookie{Name: "a", Value: "1\r\nSet-Cookie: b=2"}), "users[1].cookies[0].value"},
-		"path injects":     {cookie(PlanCookie{Name: "a", Path: "/; Secure"}), "users[1].cookies[0].path"},
-		"domain injects":   {cookie(PlanCookie{Name: "a", Domain: "shop.example; Secure"}), "users[1].cookies[0].domain"},
-		"large cookie":     {cookie(PlanCookie{Name: "a", Value: strings.Repeat("x", 5000)}), "users[1].cookies[0].value: name and value have 5001 bytes; browsers keep at most 4096"},
-		"other domain":     {cookie(PlanCookie{Name: "a", Domain: "bank.example"}), "users[1].cookies[0].domain: no page of the plan can have it: the pages are of https://www.shop.example"},
-		"suffix only":      {cookie(PlanCookie{Name: "a", Domain: "hop.example"}), "users[1].cookies[0].domain: no page"},
-		"same site":        {cookie(PlanCookie{Name: "a", SameSite: "none"}), "users[1].cookies[0].same_site"},
-		"host prefix":      {cookie(PlanCookie{Name: "__Host-a", Secure: true, Path: "/x"}), "users[1].cookies[0].name"},
-		"many cookies":     {func(p *Plan) { p.Users[0].Cookies = make([]PlanCookie, 51) }, "users[0].cookies: 51 cookies; at most 50"},
-		"large storage": {func(p *Plan) { p.Users[0].Storage = map[string]string{"a": strings.Repeat("x", 20_000)} },
-			"users[0].storage: 20001 bytes in all; at most 16 KiB"},
-		"large altogether": {func(p *Plan) {
-			p.Users = nil
-			for i := range 10 {
-				p.Users = append(p.Users, PlanUser{Name: fmt.Sprint(i), Storage: map[string]string{"a": strings.Repeat("x", 10_000)}})
-			}
-		}, "pages: pages and users have"},
-		"one treatment":  {func(p *Plan) { p.Treatment = nil }, "pages[1].treatment: either all pages"},
-		"treatment page": {func(p *Plan) { p.Treatment.Page = "https://x.example/" }, "treatment.page: with several pages"},
-		"plan's steps":   {func(p *Plan) { p.Steps = []Step{{Open: "https://x.example/"}} }, "steps: with several pages"},
-		"fill":           {func(p *Plan) { p.Miss = MissFill }, "miss: fill is for a run of one page"},
-		"live":           {func(p *Plan) { p.Live = true }, "live: such a run is of one page"},
-	} {
-		p := many()
-		c.change(&p)
-		var field *StepError
-		err := p.CheckMany()
-		if err == nil || !errors.As(err, &field) || !strings.HasPrefix(err.Error(), c.says) {
-			t.Errorf("%s: CheckMany() = %v; want a field's error that begins with %q", name, err, c.says)
-		}
-	}
-	plain := Plan{Arm: Arm{Page: "http://x.example/"}, Users: []PlanUser{{Name: "a", Cookies: []PlanCookie{{Name: "a", Secure: true}}}}}
-	if err := plain.CheckMany(); err == nil || !strings.HasPrefix(err.Error(), "users[0].cookies[0].secure: no page of the plan can have it") {
-		t.Errorf("a secure cookie of a page without TLS: %v", err)
 	}
 }
 

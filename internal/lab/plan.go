@@ -2,7 +2,9 @@ package lab
 
 import (
 	"cmp"
+	"encoding/json"
 	"math"
+	"reflect"
 	"time"
 )
 
@@ -14,13 +16,13 @@ type Plan struct {
 	Name   string `json:"name,omitempty" maxLength:"100" doc:"What you call it" example:"checkout page"`
 	Device string `json:"device,omitempty" maxLength:"100" doc:"Name of the device; without it the first of the list. Runs of one device wait for each other" example:"virtual"`
 	Arm    `yaml:",inline"`
-	Trials int `json:"trials,omitempty" minimum:"1" maximum:"1000" default:"10" doc:"How many trials, of each arm"`
+	Trials int `json:"trials,omitempty" minimum:"1" maximum:"5000" default:"10" doc:"How many trials, of each arm"`
 	// Miss is of the run, not of an arm: both arms are to see the same back end.
 	Miss   string `json:"miss,omitempty" enum:"404,fill" default:"404" doc:"What is done with a request that the recording lacks: 404 answers with that status, and the trial is invalid; fill fetches it from its origin once, and from then on answers the same in all trials of both arms. A trial that fetched is invalid, and repeated" example:"fill"`
 	Timing string `json:"timing,omitempty" maxLength:"40" default:"recorded" doc:"When a replay answers: recorded, none, or fixed:DURATION" example:"fixed:20ms"`
 	// Times are in seconds, as people write them.
 	Still     float64 `json:"still_s,omitempty" minimum:"0.2" maximum:"60" default:"1.5" doc:"A page has loaded when screen and network have been still for so many seconds"`
-	Limit     float64 `json:"limit_s,omitempty" minimum:"1" maximum:"3600" default:"60" doc:"A load that takes longer is ended, and invalid"`
+	Limit     float64 `json:"limit_s,omitempty" minimum:"0.2" maximum:"3600" default:"60" doc:"A load that takes longer is ended, and invalid"`
 	Seed      uint64  `json:"seed,omitempty" default:"1" doc:"Of everything that is drawn by lot"`
 	Tolerance float64 `json:"tolerance_ms,omitempty" minimum:"0" maximum:"60000" doc:"How late, in ms, the link or the recorder may be in a valid trial, and never more. Without it one frame (16.7), relaxed where the machine cannot keep that" example:"16.7"`
 	// ExpectBlank is for pages that are to show nothing.
@@ -130,9 +132,12 @@ func (p Plan) Arms() []NamedArm {
 		return arms
 	}
 	t := *p.Treatment
-	t.Page, t.Link, t.Match = cmp.Or(t.Page, control.Page), cmp.Or(t.Link, control.Link), cmp.Or(t.Match, control.Match)
-	t.Browser, t.State = cmp.Or(t.Browser, control.Browser), cmp.Or(t.State, control.State)
-	t.Inject, t.User = cmp.Or(t.Inject, control.Inject), cmp.Or(t.User, control.User)
+	said, usual := reflect.ValueOf(&t).Elem(), reflect.ValueOf(control)
+	for i := range said.NumField() {
+		if f := said.Field(i); f.IsZero() && f.Addr().Interface() != any(&t.Archive) {
+			f.Set(usual.Field(i))
+		}
+	}
 	if t.Archive == "" && t.Page == control.Page {
 		t.Archive = control.Archive
 	}
@@ -156,7 +161,7 @@ func (p Plan) Compares() bool {
 // Total is the number of trials that the plan asks for, of all arms, pages and users together, with warm-ups and without
 // the trials that are made for traces.
 func (p Plan) Total() int {
-	each := (p.Trials + p.Warmups) * max(len(p.Pages), 1) * max(len(p.Users), 1)
+	each := (p.Trials + p.Warmups) * p.CellCount()
 	if p.Compares() {
 		return 2 * each
 	}
@@ -174,12 +179,19 @@ func (p Plan) LooksAfter() []int {
 	return after
 }
 
-// WithDefaults returns the plan with the values that a field has that is left out.
+// WithDefaults returns the plan with the values that a field has that is left out: those of the tags "default".
 func (p Plan) WithDefaults() Plan {
-	p.Trials = cmp.Or(p.Trials, 10)
-	p.Timing = cmp.Or(p.Timing, "recorded")
-	p.Still, p.Limit = cmp.Or(p.Still, 1.5), cmp.Or(p.Limit, 60)
-	p.Seed = cmp.Or(p.Seed, 1)
+	v := reflect.ValueOf(&p).Elem()
+	for i := range v.NumField() {
+		usual, ok := v.Type().Field(i).Tag.Lookup("default")
+		if f := v.Field(i); ok && f.IsZero() {
+			if f.Kind() != reflect.String {
+				_ = json.Unmarshal([]byte(usual), f.Addr().Interface()) // a test reads all tags
+			} else {
+				f.SetString(usual)
+			}
+		}
+	}
 	return p
 }
 

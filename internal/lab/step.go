@@ -91,16 +91,16 @@ func Verbs() []string {
 		VerbLaunch, VerbIdle, VerbMark, VerbSteps}
 }
 
-// StepError is an error of one step's field. Path leads to it: steps[2].click.
-type StepError struct {
+// FieldError is an error of a field of a plan. Path leads to it: steps[2].click, or treatment.link.
+type FieldError struct {
 	Path string
 	Err  error
 }
 
-func (e *StepError) Error() string { return e.Path + ": " + e.Err.Error() }
+func (e *FieldError) Error() string { return e.Path + ": " + e.Err.Error() }
 
 // Unwrap returns the error without its place.
-func (e *StepError) Unwrap() error { return e.Err }
+func (e *FieldError) Unwrap() error { return e.Err }
 
 // maxDepth is the deepest nesting of steps: objective, task, detail.
 const maxDepth = 3
@@ -108,25 +108,25 @@ const maxDepth = 3
 // MaxSteps is the most steps that a trial may have, repetitions included.
 const MaxSteps = 500
 
-// CheckSteps returns an error, a *StepError, for steps that cannot be carried out.
+// CheckSteps returns an error, a *FieldError, for steps that cannot be carried out.
 func CheckSteps(steps []Step) error {
 	if len(steps) == 0 {
 		return nil
 	}
 	if steps[0].Open == "" && steps[0].Launch == "" {
-		return &StepError{"steps[0]", fmt.Errorf("the first step opens a page: begin with open: URL, or with launch: URL to measure the browser's start")}
+		return &FieldError{"steps[0]", fmt.Errorf("the first step opens a page: begin with open: URL, or with launch: URL to measure the browser's start")}
 	}
 	if steps[0].Repeat > 1 {
-		return &StepError{"steps[0].repeat", fmt.Errorf("the first step leads from the synchronisation page, and cannot be repeated")}
+		return &FieldError{"steps[0].repeat", fmt.Errorf("the first step leads from the synchronisation page, and cannot be repeated")}
 	}
 	if steps[0].Pings > 0 {
-		return &StepError{"steps[0].pings", fmt.Errorf("the first step leads from the synchronisation page: give the pings in a later step")}
+		return &FieldError{"steps[0].pings", fmt.Errorf("the first step leads from the synchronisation page: give the pings in a later step")}
 	}
 	if err := checkSteps(steps, "steps", 1); err != nil {
 		return err
 	}
 	if n := countSteps(steps); n > MaxSteps {
-		return &StepError{"steps", fmt.Errorf("%d steps with all repetitions; at most %d", n, MaxSteps)}
+		return &FieldError{"steps", fmt.Errorf("%d steps with all repetitions; at most %d", n, MaxSteps)}
 	}
 	return nil
 }
@@ -168,17 +168,17 @@ func countSteps(steps []Step) (n int) {
 
 func checkSteps(steps []Step, path string, depth int) error {
 	if depth > maxDepth {
-		return &StepError{path, fmt.Errorf("steps nest at most %d deep: objective, task, detail", maxDepth)}
+		return &FieldError{path, fmt.Errorf("steps nest at most %d deep: objective, task, detail", maxDepth)}
 	}
 	names := map[string]int{}
 	for i, s := range steps {
 		at := fmt.Sprintf("%s[%d]", path, i)
 		if first, twice := names[s.Name]; twice && s.Name != "" {
-			return &StepError{at + ".name", fmt.Errorf("%q is the name of %s[%d], too: give each step a name of its own", s.Name, path, first)}
+			return &FieldError{at + ".name", fmt.Errorf("%q is the name of %s[%d], too: give each step a name of its own", s.Name, path, first)}
 		}
 		names[s.Name] = i
 		if strings.ContainsAny(s.Name, "/\n") {
-			return &StepError{at + ".name", fmt.Errorf("%q: a name holds no slash and no line break", s.Name)}
+			return &FieldError{at + ".name", fmt.Errorf("%q: a name holds no slash and no line break", s.Name)}
 		}
 		if err := s.Check(at); err != nil {
 			return err
@@ -190,15 +190,15 @@ func checkSteps(steps []Step, path string, depth int) error {
 	return nil
 }
 
-// Check returns an error, a *StepError whose path begins with at, for a step that cannot be
+// Check returns an error, a *FieldError whose path begins with at, for a step that cannot be
 // carried out. The steps in it are not checked.
 func (s Step) Check(at string) error {
 	all := s.fields()
 	if len(all) != 1 {
 		if len(all) == 0 {
-			return &StepError{at, fmt.Errorf("the step does nothing: give it one of %s", strings.Join(Verbs(), ", "))}
+			return &FieldError{at, fmt.Errorf("the step does nothing: give it one of %s", strings.Join(Verbs(), ", "))}
 		}
-		return &StepError{at, fmt.Errorf("the step has %s and %s: a step does one thing; put several into steps", all[0].verb, all[1].verb)}
+		return &FieldError{at, fmt.Errorf("the step has %s and %s: a step does one thing; put several into steps", all[0].verb, all[1].verb)}
 	}
 	verb, value := all[0].verb, all[0].value
 	parts := map[string]func() error{
@@ -230,13 +230,13 @@ func (s Step) Check(at string) error {
 	for _, name := range []string{verb, "at", "button", "over_ms", "rate_hz", "late_ms", "repeat", "pings", "echo", "region", "window", "end", "limit_s"} {
 		if f := parts[name]; f != nil {
 			if err := f(); err != nil {
-				return &StepError{at + "." + name, err}
+				return &FieldError{at + "." + name, err}
 			}
 		}
 	}
 	for i, m := range s.Mask {
 		if _, err := ParseRegion(m); err != nil {
-			return &StepError{fmt.Sprintf("%s.mask[%d]", at, i), err}
+			return &FieldError{fmt.Sprintf("%s.mask[%d]", at, i), err}
 		}
 	}
 	return nil

@@ -33,9 +33,9 @@ func TestCheckStepsNamesThePlace(t *testing.T) {
 		"steps[1].idle: \"5\": write a time":      {open, {Idle: "5"}},
 	} {
 		err := CheckSteps(steps)
-		var at *StepError
+		var at *FieldError
 		if !errors.As(err, &at) || !strings.HasPrefix(err.Error(), want) {
-			t.Errorf("CheckSteps() = %v; want a *StepError that begins with %q", err, want)
+			t.Errorf("CheckSteps() = %v; want a *FieldError that begins with %q", err, want)
 		}
 	}
 	deep := Step{Steps: []Step{{Steps: []Step{{Steps: []Step{{Key: "a"}}}}}}}

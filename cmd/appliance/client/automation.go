@@ -92,7 +92,7 @@ func (c *Client) Workflow(ctx context.Context, name string, version int) (w auto
 // PutWorkflow keeps a request's plan on the box, in place of a version, or with [NewThing] as a
 // new workflow.
 func (c *Client) PutWorkflow(ctx context.Context, name string, q *Request, tags []string, version int) (w automation.Workflow, err error) {
-	body := map[string]any{"plan": q.body}
+	body := map[string]any{"plan": q}
 	if len(tags) > 0 {
 		body["tags"] = tags
 	}
@@ -108,7 +108,10 @@ func (c *Client) RemoveWorkflow(ctx context.Context, name string) error {
 // changed, and returns its ID. As with [Client.Start], it is one run, however often it is asked
 // for.
 func (c *Client) StartWorkflow(ctx context.Context, name string, version int, q *Request) (id string, err error) {
-	asked := panel.WorkflowRun{Version: version, Change: q.body}
+	asked := map[string]any{"change": q}
+	if version != 0 {
+		asked["version"] = version
+	}
 	body, err := json.Marshal(asked)
 	if err != nil {
 		return "", err

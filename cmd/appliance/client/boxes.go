@@ -134,7 +134,7 @@ func (c *Client) Reference(ctx context.Context) (r Reference, err error) {
 
 // SetReference has all boxes measure a request's plan every so often.
 func (c *Client) SetReference(ctx context.Context, q *Request, every string) (r Reference, err error) {
-	return r, c.exchange(ctx, http.MethodPut, referencePath, "", map[string]any{"plan": q.body, "every": every}, &r)
+	return r, c.exchange(ctx, http.MethodPut, referencePath, "", map[string]any{"plan": q, "every": every}, &r)
 }
 
 // RemoveReference has the boxes measure no reference; what they measured stays.

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"eidetic/internal/plan"
 	"eidetic/internal/web/panel"
 )
 
@@ -253,53 +254,21 @@ func FuzzReadEvents(f *testing.F) {
 	})
 }
 
-func TestRequest(t *testing.T) {
-	r, err := parseRequest("plan.yaml", []byte("page: https://a.test/\ntrials: 0\ntreatment:\n  link: 3g\n"))
+// A refusal of a field shows the plan's lines, unless the file does not have the field.
+func TestLocateRefusal(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "plan.yaml")
+	if err := os.WriteFile(file, []byte("page: https://a.test/\ntrials: 0\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	q, err := plan.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Set("link", "lte")
-	r.Set("treatment.page", "https://b.test/")
-	body, err := r.Body()
-	const want = `{"link":"lte","page":"https://a.test/","treatment":{"link":"3g","page":"https://b.test/"},"trials":0}`
-	if err != nil || string(body) != want || !r.Compares() || r.Page() != "https://a.test/" {
-		t.Errorf("Body() = %s, %v; want %s, nil", body, err, want)
-	}
-	if got := r.Locate(&RefusedError{Field: "trials", Detail: "expected number >= 1"}).Detail; !strings.Contains(got, "2 | trials: 0") {
+	if got := (&RefusedError{Field: "trials", Detail: "expected number >= 1"}).Locate(q).Detail; !strings.Contains(got, "2 | trials: 0") {
 		t.Errorf("Locate() = %q; want the line of the file", got)
 	}
 	flag := &RefusedError{Field: "device", Detail: "there is no toaster"}
-	if got := r.Locate(flag); got != flag {
+	if got := flag.Locate(q); got != flag {
 		t.Errorf("Locate() of a field that the file does not have = %v; want it as it was", got)
 	}
-	alone := NewRequest()
-	alone.Set("page", "https://a.test/")
-	if alone.Compares() {
-		t.Error("Compares() of a request without a treatment = true; want false")
-	}
-	for text, says := range map[string]string{"trails: 3": `unknown field "trails"`, "trials: many": "[1:9]"} {
-		if _, err := parseRequest("plan.yaml", []byte(text)); err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("parseRequest(%q) = %v; want %q", text, err, says)
-		}
-	}
-}
-
-func FuzzRequest(f *testing.F) {
-	for _, s := range []string{"", "page: https://a.test/", "{\"page\": 1}", "treatment: {link: lte}", "treatment: null", "? x\n: y", "a: &a [*a]"} {
-		f.Add([]byte(s))
-	}
-	f.Fuzz(func(t *testing.T, text []byte) {
-		if len(text) > 4096 {
-			return
-		}
-		r, err := parseRequest("plan.yaml", text)
-		if err != nil {
-			return
-		}
-		if _, err := r.Body(); err != nil {
-			t.Errorf("%q cannot be sent: %v", text, err)
-		}
-		r.Set("treatment.link", "lte")
-		_ = r.Locate(&RefusedError{Status: 422, Field: "treatment.link", Detail: "no"})
-	})
 }

@@ -85,9 +85,7 @@ func ExampleClient_PutSchedule() {
 	c := client.New(client.Config{Base: box.URL, Token: box.Token, Trust: client.Trust{Fingerprint: box.Fingerprint}})
 	defer c.Close()
 
-	plan := client.NewRequest()
-	plan.Set("page", "https://www.shop.example/")
-	plan.Set("trials", 10)
+	plan := &client.Request{Plan: client.Plan{Trials: 10, Arm: client.Arm{Page: "https://www.shop.example/"}}}
 	w, err := c.PutWorkflow(ctx, "checkout", plan, []string{"team-checkout"}, client.NewThing)
 	if err != nil {
 		log.Fatal(err)

@@ -19,8 +19,8 @@ import (
 
 	"eidetic/analysis/bisect"
 	"eidetic/analysis/stats"
-	"eidetic/internal/box/bisection/revplan"
 	"eidetic/internal/lab"
+	"eidetic/internal/plan"
 )
 
 // Lab makes recordings and trials: on this machine, or on a box.
@@ -36,7 +36,7 @@ type Lab interface {
 }
 
 // Comparison is what Compare is asked for.
-type Comparison = revplan.Comparison
+type Comparison = plan.Comparison
 
 // LabError says that the lab cannot work at present, whatever the revision: it ends the bisect, which may be gone on with, and
 // leaves no revision out.

@@ -26,11 +26,11 @@ import (
 	"time"
 
 	"eidetic/internal/box/bisection"
-	"eidetic/internal/box/bisection/revplan"
 	"eidetic/internal/box/webhook"
 	"eidetic/internal/keep/runqueue"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
+	"eidetic/internal/plan"
 )
 
 // Runs is the queue of runs.
@@ -91,7 +91,7 @@ const (
 // Request is what somebody asks for.
 type Request struct {
 	Name       string
-	Plan       revplan.Plan
+	Plan       plan.Request
 	Revisions  []bisection.Revision // the oldest, which is good, first; the last is bad
 	URL        string               // of the hook
 	Secret     string               // empty lets the box draw one
@@ -243,7 +243,7 @@ func (k *Keeper) check(ctx context.Context, q *Request) error {
 			return wrong("revisions[%d].words: at most %d characters on one line", i, mostWords)
 		}
 	}
-	if err := q.Plan.Check(); err != nil {
+	if err := q.Plan.CheckRevisions(); err != nil {
 		return wrong("plan.%w", err)
 	}
 	q.Metric = cmp.Or(q.Metric, q.Plan.Metric())
@@ -262,21 +262,24 @@ func (k *Keeper) check(ctx context.Context, q *Request) error {
 		return wrong("hook.limit_s: %v: from a second to a day", q.Limit)
 	}
 	// A recording that is made when a revision is deployed is not there yet.
-	sample := revplan.Plan{}
-	for name, value := range q.Plan {
-		if name != "archive" {
-			sample[name] = value
-		}
-	}
-	between := revplan.Comparison{
+	sample := q.Plan
+	sample.Archive = ""
+	between := plan.Comparison{
 		Control: q.Revisions[0].Name, Treatment: q.Revisions[len(q.Revisions)-1].Name, Metric: q.Metric, Pairs: 5, Seed: 1,
 	}
-	for _, one := range []revplan.Plan{sample.Recording(between.Control), sample.Between(between)} {
-		p, err := planOf(one)
-		if err == nil && k.Check != nil {
-			err = k.Check(p)
+	recording, err := sample.Recording(between.Control)
+	if err != nil {
+		return wrong("plan: %w", err)
+	}
+	comparison, err := sample.Between(between)
+	if err != nil {
+		return wrong("plan: %w", err)
+	}
+	for _, one := range []plan.Request{recording, comparison} {
+		if k.Check == nil {
+			continue
 		}
-		if err != nil {
+		if err := k.Check(one.WithDefaults()); err != nil {
 			return wrong("plan: %w", err)
 		}
 	}
@@ -385,9 +388,9 @@ func (b *kept) holds(name string) bool {
 	if slices.Contains(b.runs, name) {
 		return true
 	}
-	archive, _ := b.request.Plan["archive"].(string)
+	archive := b.request.Plan.Archive
 	return archive != "" && slices.ContainsFunc(b.Revisions, func(r bisection.Revision) bool {
-		return strings.ReplaceAll(archive, revplan.Mark, r.Name) == name
+		return strings.ReplaceAll(archive, plan.RevisionMark, r.Name) == name
 	})
 }
 

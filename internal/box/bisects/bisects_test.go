@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -15,9 +13,9 @@ import (
 	"time"
 
 	"eidetic/analysis/bisect"
-	"eidetic/internal/box/bisection/revplan"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
+	"eidetic/internal/plan"
 	"eidetic/internal/rigs/testlab"
 )
 
@@ -44,7 +42,7 @@ func newBox(t *testing.T, w *world) *box {
 }
 
 func request(url string, n int) Request {
-	return Request{Plan: revplan.Plan{"page": "https://a.test/"}, Revisions: revisions(n), URL: url, Secret: secret, By: "test"}
+	return Request{Plan: plan.Request{Plan: lab.Plan{Arm: lab.Arm{Page: "https://a.test/"}}}, Revisions: revisions(n), URL: url, Secret: secret, By: "test"}
 }
 
 func (b *box) make(t *testing.T, q Request) string {
@@ -313,10 +311,10 @@ func TestRequestsThatAreWrong(t *testing.T) {
 		"is the 1. already":           func(q *Request) { q.Revisions[1].Name = q.Revisions[0].Name },
 		"two dots":                    func(q *Request) { q.Revisions[1].Name = "../x" },
 		"revisions[1].words":          func(q *Request) { q.Revisions[1].Words = "a\nb" },
-		"plan.treatment":              func(q *Request) { q.Plan["treatment"] = map[string]any{"link": "3g"} },
-		"plan.looks":                  func(q *Request) { q.Plan["looks"] = 4 },
-		"plan.archive: all revisions": func(q *Request) { q.Plan["archive"] = "shop.wacz" },
-		"plan.name: {revision}":       func(q *Request) { q.Plan["name"] = revplan.Mark },
+		"plan.treatment":              func(q *Request) { q.Plan.Treatment = &lab.Arm{Link: "3g"} },
+		"plan.looks":                  func(q *Request) { q.Plan.Looks = 4 },
+		"plan.archive: all revisions": func(q *Request) { q.Plan.Archive = "shop.wacz" },
+		"plan.name: {revision}":       func(q *Request) { q.Plan.Name = plan.RevisionMark },
 		"confidence":                  func(q *Request) { q.Confidence = 1 },
 		"pairs: 3":                    func(q *Request) { q.Pairs = 3 },
 		"hook.limit_s":                func(q *Request) { q.Limit = time.Millisecond },
@@ -326,7 +324,7 @@ func TestRequestsThatAreWrong(t *testing.T) {
 		"of the box itself":           func(q *Request) { q.URL = "https://127.0.0.2/" },
 	} {
 		q := request(h.URL, 3)
-		q.Plan = revplan.Plan{"page": "https://a.test/"}
+		q.Plan = plan.Request{Plan: lab.Plan{Arm: lab.Arm{Page: "https://a.test/"}}}
 		change(&q)
 		var wrong *WrongError
 		if _, _, err := b.keeper.Make(t.Context(), q); !errors.As(err, &wrong) || !strings.Contains(err.Error(), want) {
@@ -338,33 +336,6 @@ func TestRequestsThatAreWrong(t *testing.T) {
 	}
 }
 
-// With an archive that has the revision in its name nothing is recorded, and both arms have their own.
-func TestRecordingsOfTheHook(t *testing.T) {
-	p := revplan.Plan{"page": "https://{revision}.a.test/", "archive": "{revision}.wacz", "link": "lte"}
-	got, err := planOf(p.Between(revplan.Comparison{Control: "v1", Treatment: "v2", Metric: "m", Pairs: 7, Seed: 1<<64 - 1}))
-	if err != nil || p.Records() || got.Page != "https://v1.a.test/" || got.Archive != "v1.wacz" || got.Treatment.Page != "https://v2.a.test/" ||
-		got.Treatment.Archive != "v2.wacz" || got.Treatment.Link != "" || got.Trials != 7 || got.Seed != 1<<64-1 || got.Primary != "m" {
-		t.Errorf("Between() = %+v %+v, %v", got, got.Treatment, err)
-	}
-}
-
-// A bisect whose file is damaged is left out, and the others go on.
-func TestDamagedFile(t *testing.T) {
-	b := newBox(t, &world{})
-	for _, text := range []string{"", "{}", `{"version":1,"bisect":{"id":"b1"},"request":{}}`, strings.Repeat("[", 1000)} {
-		dir := t.TempDir()
-		folder := filepath.Join(dir, "b1")
-		if err := errors.Join(os.Mkdir(folder, 0o700), os.WriteFile(filepath.Join(folder, file), []byte(text), 0o600)); err != nil {
-			t.Fatal(err)
-		}
-		k, err := Open(Config{Dir: dir, Store: b.store})
-		if err != nil || len(k.List()) != 0 {
-			t.Errorf("Open() with %.40q = %v, %d bisects; want none", text, err, len(k.List()))
-		}
-	}
-}
-
-// A bisect that goes on holds what its plan replays, for each revision, and the runs that it asked for, also after a restart.
 func TestHolds(t *testing.T) {
 	dir := t.TempDir()
 	b, err := openBox(t.Context(), dir, &world{log: func(string) {}})
@@ -372,7 +343,7 @@ func TestHolds(t *testing.T) {
 		t.Fatal(err)
 	}
 	q := request(newHook(t).URL, 3)
-	q.Plan["archive"] = "shop-" + revplan.Mark + ".wacz"
+	q.Plan.Archive = "shop-" + plan.RevisionMark + ".wacz"
 	id := b.make(t, q)
 	b.keeper.change(b.keeper.all[id], func() { b.keeper.all[id].runs = []string{"20260101-100000-record"} })
 	check := func(k *Keeper, want string) {

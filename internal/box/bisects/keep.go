@@ -13,8 +13,7 @@ import (
 
 	"eidetic/internal/base/atomicfile"
 	"eidetic/internal/box/bisection"
-	"eidetic/internal/box/bisection/revplan"
-	"eidetic/internal/lab"
+	"eidetic/internal/plan"
 )
 
 // file holds a bisect in its folder, beside its journal.
@@ -45,7 +44,7 @@ type content struct {
 
 // asked is a request on the disk.
 type asked struct {
-	Plan       revplan.Plan         `json:"plan"`
+	Plan       plan.Request         `json:"plan"`
 	Revisions  []bisection.Revision `json:"revisions"`
 	URL        string               `json:"url"`
 	Secret     string               `json:"secret"`
@@ -94,7 +93,7 @@ func readKept(dir string) (*kept, error) {
 	if c.Version != 1 || c.Bisect.ID != filepath.Base(dir) {
 		return nil, fmt.Errorf("%s is of version %d and bisect %.40q", file, c.Version, c.Bisect.ID)
 	}
-	if err := errors.Join(bisection.CheckRevisions(c.Request.Revisions), c.Request.Plan.Check()); err != nil {
+	if err := errors.Join(bisection.CheckRevisions(c.Request.Revisions), c.Request.Plan.CheckRevisions()); err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	q := c.Request
@@ -107,14 +106,4 @@ func readKept(dir string) (*kept, error) {
 		b.State, b.Run, b.Deploying = StateWaiting, "", nil
 	}
 	return b, nil
-}
-
-// planOf reads a plan from the fields that were written.
-func planOf(fields revplan.Plan) (p lab.Plan, err error) {
-	text, err := json.Marshal(fields)
-	if err != nil {
-		return p, err
-	}
-	err = json.Unmarshal(text, &p)
-	return p.WithDefaults(), err
 }

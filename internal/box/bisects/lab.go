@@ -12,10 +12,10 @@ import (
 	"time"
 
 	"eidetic/internal/box/bisection"
-	"eidetic/internal/box/bisection/revplan"
 	"eidetic/internal/keep/runqueue"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
+	"eidetic/internal/plan"
 )
 
 // queueLab makes trials by runs of the queue. It is a bisection.Lab.
@@ -35,8 +35,12 @@ const lookPeriod = 2 * time.Second
 
 // Record implements bisection.Lab: the queue finds a recording by the run that made it.
 func (l *queueLab) Record(ctx context.Context, revision string) (string, error) {
+	recording, err := l.bisect.request.Plan.Recording(revision)
+	if err != nil {
+		return "", err
+	}
 	for take := 1; ; take++ {
-		id, err := l.add(ctx, l.bisect.request.Plan.Recording(revision), fmt.Sprintf("record %s %d", revision, take))
+		id, err := l.add(ctx, recording, fmt.Sprintf("record %s %d", revision, take))
 		if err != nil {
 			return "", err
 		}
@@ -59,7 +63,11 @@ func (l *queueLab) Record(ctx context.Context, revision string) (string, error) 
 // Compare implements bisection.Lab.
 func (l *queueLab) Compare(ctx context.Context, c bisection.Comparison, begun func(string) error) (*lab.Run, error) {
 	// The seed is another one for each run of the bisect.
-	id, err := l.add(ctx, l.bisect.request.Plan.Between(c), fmt.Sprintf("compare %d", c.Seed))
+	comparison, err := l.bisect.request.Plan.Between(c)
+	if err != nil {
+		return nil, err
+	}
+	id, err := l.add(ctx, comparison, fmt.Sprintf("compare %d", c.Seed))
 	if err != nil {
 		return nil, err
 	}
@@ -109,12 +117,9 @@ func (l *queueLab) cannot(format string, args ...any) error {
 
 // add puts a run into the queue, or returns that which was asked for with the same key, before the box was killed. The queue refuses
 // runs while a device or the fleet's database is away: it is asked again for a while.
-func (l *queueLab) add(ctx context.Context, fields revplan.Plan, key string) (id string, err error) {
-	plan, err := planOf(fields)
-	if err != nil {
-		return "", l.cannot("the plan: %w", err)
-	}
-	text, err := json.Marshal(plan)
+func (l *queueLab) add(ctx context.Context, asked plan.Request, key string) (id string, err error) {
+	p := asked.WithDefaults()
+	text, err := json.Marshal(p)
 	if err != nil {
 		return "", err
 	}
@@ -125,7 +130,7 @@ func (l *queueLab) add(ctx context.Context, fields revplan.Plan, key string) (id
 	limited, done := context.WithTimeout(ctx, l.Patience)
 	defer done()
 	for {
-		id, err = l.Runs.Add(ctx, plan, once)
+		id, err = l.Runs.Add(ctx, p, once)
 		var rejected *runqueue.RejectedError
 		var away *lab.AwayError
 		switch {

@@ -11,7 +11,6 @@ import (
 	"eidetic/internal/box/webhook"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
-	"eidetic/internal/run/execute"
 	"eidetic/internal/run/sandbox"
 )
 
@@ -89,10 +88,8 @@ func (s *shared) workBisects(ctx context.Context) error {
 
 // checkKept says what is wrong with a plan that is to be kept, wherever its device is now.
 func (r *runner) checkKept(p lab.Plan) error {
-	if _, err := r.resolve(p); err != nil {
-		return err
-	}
-	return execute.CheckFiles(execute.Files{Sent: p.Files}, p)
+	_, err := r.resolve(p)
+	return err
 }
 
 // prefixes are the networks of the devices.

@@ -8,6 +8,7 @@ import (
 	"eidetic/internal/keep/runqueue"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
+	"eidetic/internal/plan"
 	"eidetic/internal/run/execute"
 	"eidetic/internal/tell/report"
 )
@@ -18,7 +19,7 @@ type killedDevice struct {
 	root string
 }
 
-func (d killedDevice) carryOut(_ context.Context, id string, _ lab.Plan, _ execute.News) error {
+func (d killedDevice) carryOut(_ context.Context, id string, _ plan.Checked, _ execute.News) error {
 	folder, err := store.Create(d.root, &lab.Run{ID: id, State: store.StateRunning})
 	return errors.Join(errors.New("inside: signal: killed"), err, folder.Close())
 }

@@ -9,6 +9,7 @@ import (
 
 	"eidetic/internal/fleet"
 	"eidetic/internal/lab"
+	"eidetic/internal/plan"
 	"eidetic/internal/run/execute"
 	"eidetic/netlab/port"
 )
@@ -148,9 +149,9 @@ func validateDevices(all []deviceConfig, uplink string) *fieldError {
 				return wrong("wifi", "%w", err)
 			}
 		}
-		var part *execute.PartError
-		if err := execute.CheckParts(c.Screen, c.Controls, c.Recipe); errors.As(err, &part) {
-			return wrong(part.Field, "%w", part.Err)
+		var part *lab.FieldError
+		if err := plan.CheckParts(c.Screen, c.Controls, c.Recipe); errors.As(err, &part) {
+			return wrong(part.Path, "%w", part.Err)
 		}
 		if _, err := c.fresh(); err != nil {
 			return wrong("fresh", "%w", err)

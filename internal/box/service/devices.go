@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"eidetic/internal/lab"
+	"eidetic/internal/plan"
 	"eidetic/internal/run/execute"
 	"eidetic/internal/run/inspect"
 	"eidetic/internal/run/seat"
@@ -24,7 +24,7 @@ type measurable interface {
 	describe(ctx context.Context) panel.Device
 	// carryOut carries a plan out on the device, as the run with the ID, and returns
 	// why that failed. Runs of one device follow one another.
-	carryOut(ctx context.Context, id string, p lab.Plan, news execute.News) error
+	carryOut(ctx context.Context, id string, p plan.Checked, news execute.News) error
 	// place is where people look at it and drive it between runs.
 	place() *seat.Seat
 }
@@ -204,7 +204,7 @@ func (d *portDevice) describeNetwork() panel.Device {
 
 func (d *portDevice) place() *seat.Seat { return &d.seat }
 
-func (d *portDevice) carryOut(ctx context.Context, id string, p lab.Plan, news execute.News) error {
+func (d *portDevice) carryOut(ctx context.Context, id string, p plan.Checked, news execute.News) error {
 	running, start, done := d.occupy()
 	defer done()
 	defer d.seat.Take()()
@@ -213,7 +213,7 @@ func (d *portDevice) carryOut(ctx context.Context, id string, p lab.Plan, news e
 	if err != nil {
 		return fmt.Errorf("device %s: %s", d.config.Name, now.Problem)
 	}
-	config := d.config.forPlan(p)
+	config := d.config.forPlan(p.Plan)
 	fresh, err := config.fresh()
 	if err != nil {
 		return err

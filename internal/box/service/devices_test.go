@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"eidetic/internal/lab"
+	"eidetic/internal/plan"
 	"eidetic/internal/run/execute"
 	"eidetic/internal/run/seat"
 	"eidetic/internal/web/panel"
@@ -48,9 +48,9 @@ func TestDeviceConfigSaysWhere(t *testing.T) {
 // named is a device that is or is not ready.
 type named struct{ panel.Device }
 
-func (n named) describe(context.Context) panel.Device                          { return n.Device }
-func (n named) carryOut(context.Context, string, lab.Plan, execute.News) error { return nil }
-func (n named) place() *seat.Seat                                              { return &seat.Seat{} }
+func (n named) describe(context.Context) panel.Device                              { return n.Device }
+func (n named) carryOut(context.Context, string, plan.Checked, execute.News) error { return nil }
+func (n named) place() *seat.Seat                                                  { return &seat.Seat{} }
 
 func TestDevicesInOrder(t *testing.T) {
 	var all deviceList

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/plan"
 	"eidetic/internal/rigs/testlab"
 	"eidetic/internal/run/execute"
 	"eidetic/internal/web/panel"
@@ -24,7 +25,7 @@ type failingDevice struct {
 	run func() error
 }
 
-func (d failingDevice) carryOut(context.Context, string, lab.Plan, execute.News) error {
+func (d failingDevice) carryOut(context.Context, string, plan.Checked, execute.News) error {
 	return d.run()
 }
 

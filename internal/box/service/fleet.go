@@ -54,8 +54,8 @@ func (s *Service) member(queue *runqueue.Queue, runs *store.Store, carrier *runn
 		Updater: updater,
 		Dir:     filepath.Join(s.Data, FleetDir), Queue: queue, Store: runs, Archives: fleetArchives{uploads}, Offer: o.offer, Log: s.Log,
 		Same: func(run *lab.Run, p lab.Plan) bool {
-			p, err := carrier.resolve(p)
-			return err == nil && execute.SamePlan(run, p)
+			asked, err := carrier.resolve(p)
+			return err == nil && execute.SamePlan(run, asked)
 		},
 		Resumable: func(run *lab.Run) error { return execute.Resumable(run, s.Software) },
 	})

@@ -14,6 +14,7 @@ import (
 	"eidetic/internal/keep/runqueue"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
+	"eidetic/internal/plan"
 	"eidetic/internal/run/execute"
 	"eidetic/internal/run/experiment"
 	"eidetic/systemd"
@@ -61,9 +62,6 @@ func (r *runner) Accept(ctx context.Context, p lab.Plan) (lab.Plan, error) {
 	if _, err := r.resolve(p); err != nil {
 		return p, err
 	}
-	if err := execute.CheckFiles(execute.Files{Sent: p.Files}, p); err != nil {
-		return p, err
-	}
 	if now := d.describe(ctx); !now.Ready {
 		return p, fmt.Errorf("device %s: %s", p.Device, now.Problem)
 	}
@@ -80,15 +78,15 @@ func (r *runner) Run(ctx context.Context, id string, p lab.Plan, progress func(r
 	if err != nil {
 		return err
 	}
-	plan, err := r.resolve(p)
+	asked, err := r.resolve(p)
 	if err != nil {
 		return err
 	}
 	watch := &filmWatch{notifier: r.notifier, name: "capture " + p.Device}
 	defer watch.hear(execute.FilmEnds)
-	err = d.carryOut(ctx, id, plan, execute.News{
-		Say:  func(text string) { progress(runqueue.Progress{Doing: text, Of: plan.Total()}) },
-		Step: func(s experiment.Step) { progress(progressOf(s, plan)) },
+	err = d.carryOut(ctx, id, asked, execute.News{
+		Say:  func(text string) { progress(runqueue.Progress{Doing: text, Of: asked.Total()}) },
+		Step: func(s experiment.Step) { progress(progressOf(s, asked.Plan)) },
 		Film: watch.hear,
 	})
 	if wrong := r.disk.problem(); err != nil && ctx.Err() == nil && wrong != nil {
@@ -145,39 +143,19 @@ func progressOf(s experiment.Step, p lab.Plan) runqueue.Progress {
 	return runqueue.Progress{Trial: s.Trial, Of: s.Of, Doing: cmp.Or(s.Note, s.Doing)}
 }
 
-// resolve returns a checked plan whose arms leave nothing out and name the files of
-// their recordings.
-func (r *runner) resolve(p lab.Plan) (lab.Plan, error) {
-	if err := p.CheckMany(); err != nil { // first, as it bounds what the rest goes through
-		return p, err
+// resolve checks a plan with the files that were sent with it, and names the files of its recordings.
+func (r *runner) resolve(p lab.Plan) (plan.Checked, error) {
+	asked, err := plan.Check(plan.Request{Plan: p}, plan.Options{From: &plan.Folder{Sent: p.Files}})
+	if err != nil {
+		return asked, err
 	}
-	if p.IsMany() {
-		p, err := p.MapArchives(func(field, name string) (string, error) {
-			file, err := r.archive(name)
-			if err != nil {
-				err = fmt.Errorf("%s: %w", field, err)
-			}
-			return file, err
-		})
+	return asked.WithArchives(func(field, name string) (string, error) {
+		file, err := r.archive(name)
 		if err != nil {
-			return p, err
+			err = &lab.FieldError{Path: field, Err: err}
 		}
-		return p, execute.Check(p, nil)
-	}
-	arms := p.Arms()
-	for i := range arms {
-		a := &arms[i]
-		if a.Archive == "" {
-			continue
-		}
-		file, err := r.archive(a.Archive)
-		if err != nil {
-			return p, fmt.Errorf("archive of the %s: %w", a.Name, err)
-		}
-		a.Archive = file
-	}
-	p = p.WithArms(arms)
-	return p, execute.Check(p, nil)
+		return file, err
+	})
 }
 
 // archive finds a recording by its file name or by the run that made it.

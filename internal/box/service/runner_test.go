@@ -10,6 +10,7 @@ import (
 
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
+	"eidetic/internal/plan"
 	"eidetic/internal/run/execute"
 	"eidetic/internal/run/seat"
 	"eidetic/internal/web/panel"
@@ -26,7 +27,7 @@ func (noDevice) describe(context.Context) panel.Device {
 }
 func (noDevice) place() *seat.Seat { return &seat.Seat{} }
 
-func (noDevice) carryOut(context.Context, string, lab.Plan, execute.News) error { return nil }
+func (noDevice) carryOut(context.Context, string, plan.Checked, execute.News) error { return nil }
 
 func newRunner(t *testing.T) *runner {
 	t.Helper()
@@ -78,9 +79,9 @@ func TestResolvePlan(t *testing.T) {
 		if err != nil {
 			t.Errorf("%s: resolve() = %v", name, err)
 		}
-		want := base
+		want := base.WithDefaults()
 		want.Arm, want.Treatment = control, c.want
-		if d := cmp.Diff(want, got); d != "" {
+		if d := cmp.Diff(want, got.WithArms(got.Arms())); d != "" {
 			t.Errorf("%s: resolve() (-want +got):\n%s", name, d)
 		}
 	}
@@ -106,7 +107,7 @@ func TestAcceptRefuses(t *testing.T) {
 		{"a link", func(q *lab.Plan) { q.Archive = "link.wacz" }, "no recording"},
 		{"a script", func(q *lab.Plan) { q.Page = "javascript:alert(1)" }, "absolute http or https"},
 		{"link", func(q *lab.Plan) { q.Link = "warp" }, "warp"},
-		{"link of the treatment", func(q *lab.Plan) { q.Treatment = &lab.Arm{Link: "warp"} }, "link of the treatment"},
+		{"link of the treatment", func(q *lab.Plan) { q.Treatment = &lab.Arm{Link: "warp"} }, "treatment.link: "},
 		{"timing", func(q *lab.Plan) { q.Timing = "soon" }, "timing"},
 		{"limit", func(q *lab.Plan) { q.Limit = 1 }, "the limit no shorter"},
 		{"live", func(q *lab.Plan) { q.Live = true }, "appliance demo --live"},

@@ -79,7 +79,8 @@ func TestSupportBundleHasNoSecrets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	asked := bisects.Request{Name: "which release", Plan: map[string]any{"page": "https://x.test/?bisect-query-10"}, URL: hook}
+	asked := bisects.Request{Name: "which release", URL: hook}
+	asked.Plan.Page = "https://x.test/?bisect-query-10"
 	if err := json.Unmarshal([]byte(`[{"name":"v1"},{"name":"v2"}]`), &asked.Revisions); err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"eidetic/internal/lab"
+	"eidetic/internal/plan"
 	"eidetic/internal/run/execute"
 	"eidetic/internal/run/sandbox"
 	"eidetic/internal/run/seat"
@@ -66,23 +66,25 @@ func (v *virtualDevice) setBusy(busy bool) {
 	v.busy = busy
 }
 
-func (v *virtualDevice) carryOut(ctx context.Context, id string, p lab.Plan, news execute.News) error {
+func (v *virtualDevice) carryOut(ctx context.Context, id string, p plan.Checked, news execute.News) error {
 	v.setBusy(true)
 	defer v.setBusy(false)
 	defer v.seat.Take()()
-	t := sandbox.Task{Live: v.seat.Live, ID: id, Plan: p, Out: v.data, Origins: sandbox.OriginsOutside, Reach: v.reach, NoSandbox: v.noSandbox}
-	if kind, err := sandbox.OriginsOf(p); err != nil {
+	t := sandbox.Task{
+		Live: v.seat.Live, ID: id, Plan: p.Plan, Out: v.data, Origins: sandbox.OriginsOutside, Reach: v.reach, NoSandbox: v.noSandbox,
+	}
+	if kind, err := sandbox.OriginsOf(p.Plan); err != nil {
 		return err
 	} else if kind == sandbox.OriginsSample {
 		t.Origins = kind
 	}
-	if len(p.Files) > 0 { // the task is a command line, which is too short for them
+	if len(p.Contents) > 0 { // the task is a command line, which is too short for them
 		folder, err := os.MkdirTemp("", "eidetic-plan-")
 		if err != nil {
 			return err
 		}
 		defer os.RemoveAll(folder)
-		if err := execute.Unpack(folder, p.Files); err != nil {
+		if err := plan.Unpack(folder, p.Contents); err != nil {
 			return err
 		}
 		t.Files, t.Plan.Files = folder, nil

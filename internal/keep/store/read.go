@@ -118,7 +118,7 @@ func checkRun(run *lab.Run) error {
 	if len(run.Trials) > MaxTrials {
 		return fmt.Errorf("trials: %d, more than %d", len(run.Trials), MaxTrials)
 	}
-	if err := run.Plan.CheckMany(); err != nil { // it bounds the views of the run
+	if err := run.Plan.CheckCells(); err != nil { // it bounds the views of the run
 		return fmt.Errorf("plan.%w", err)
 	}
 	if len(run.Cells) > lab.MaxCells {

@@ -70,13 +70,18 @@ func directions() []direction {
 			"a device is assembled from instruments and knows no experiment",
 		},
 		{
+			"internal/plan",
+			append([]string{"analysis", "capture", "control", "netlab", "internal/base/yamlguard"}, lab...),
+			"a plan is read by the readers of the instruments that its fields are for; who asks for it and who carries it out, it does not know",
+		},
+		{
 			"internal/box/bisection",
-			append([]string{"analysis", "internal/base/atomicfile"}, lab...),
+			append([]string{"analysis", "internal/base/atomicfile", "internal/plan"}, lab...),
 			"a bisect asks for trials through an interface; whether a box or this machine makes them, it does not know",
 		},
 		{
 			"internal/box/bisects",
-			append([]string{"analysis", "capture/reel", "internal/base/atomicfile", "internal/box/bisection", "internal/run/experiment", "internal/keep/runqueue", "internal/keep/store", "internal/box/webhook"}, lab...),
+			append([]string{"analysis", "capture/reel", "internal/base/atomicfile", "internal/box/bisection", "internal/plan", "internal/run/experiment", "internal/keep/runqueue", "internal/keep/store", "internal/box/webhook"}, lab...),
 			"a box's own bisects ask the queue for runs and a hook for revisions, and read films of runs; the search is that of internal/box/bisection",
 		},
 		{
@@ -104,6 +109,7 @@ func directions() []direction {
 			"internal/run/execute",
 			append(
 				[]string{
+					"internal/plan",
 					"internal/run/journey",
 					"internal/tell/timeline", // from whose files causes are told when a run ends
 					"netlab",
@@ -124,7 +130,7 @@ func directions() []direction {
 		{
 			"internal/run/sandbox",
 			append(
-				[]string{"netlab", "internal/run/device", "internal/run/experiment", "internal/run/inspect", "internal/run/isolate", "internal/run/execute", "internal/rigs/samplesite"},
+				[]string{"netlab", "internal/plan", "internal/run/device", "internal/run/experiment", "internal/run/inspect", "internal/run/isolate", "internal/run/execute", "internal/rigs/samplesite"},
 				lab...),
 			"the namespaced half of a run wires a virtual device; which command or service asks for it, it does not know",
 		},
@@ -146,6 +152,7 @@ func directions() []direction {
 					"internal/keep/redact",
 					"internal/keep/retention",
 					"internal/keep/support",
+					"internal/plan",
 					"internal/base/yamlguard",
 					"internal/run/device",
 					"internal/box/doctor",
@@ -172,8 +179,8 @@ func directions() []direction {
 		{
 			"cmd/appliance/client",
 			[]string{
-				"internal/box/automation", "internal/box/bisection/revplan", "internal/box/credentials", "internal/lab", "internal/web/panel", "internal/keep/pin", "internal/tell/report",
-				"internal/keep/retention", "internal/keep/store", "internal/keep/runqueue", "internal/box/service", "internal/box/webhook", "internal/base/yamlguard",
+				"internal/box/automation", "internal/box/credentials", "internal/lab", "internal/plan", "internal/web/panel", "internal/keep/pin", "internal/tell/report",
+				"internal/keep/retention", "internal/keep/store", "internal/keep/runqueue", "internal/box/service", "internal/box/webhook",
 			},
 			"the client knows of a box what comes over REST: the panel's types, and what a run folder holds; its tests put a box together",
 		},
@@ -303,7 +310,7 @@ func directions() []direction {
 			"internal/web/panel",
 			[]string{
 				"internal/lab",
-				"internal/base/yamlguard",
+				"internal/plan",
 				"internal/keep/store",
 				"internal/tell/report",
 				"internal/box/automation",
@@ -354,6 +361,7 @@ func directions() []direction {
 					"netlab/archive",
 					"internal/rigs/benchtable",
 					"internal/rigs/benchrig",
+					"internal/plan",
 					"internal/run/experiment",
 					"internal/run/isolate",
 					"internal/rigs/samplesite",

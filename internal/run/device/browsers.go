@@ -27,9 +27,6 @@ func (c *Chromium) Describe() string { return c.Version }
 // OpenBrowser finds a browser and prepares a home folder below dir, which should be a RAM file
 // system. The browser trusts the certificate authority in the PEM file authority.
 func OpenBrowser(ctx context.Context, dir, authority string, b *lab.Browser) (Program, error) {
-	if err := b.Check(); err != nil {
-		return nil, fmt.Errorf("browser: %w", err)
-	}
 	if b == nil {
 		return NewChromium(ctx, dir, authority)
 	}

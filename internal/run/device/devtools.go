@@ -258,7 +258,7 @@ type place struct {
 // fills content. The browser's protocol tells it; no input comes from there.
 func (b *Browser) Where(ctx context.Context, selector string, content image.Rectangle) (image.Rectangle, error) {
 	if b.devtools == nil {
-		return image.Rectangle{}, ErrNoProtocol
+		return image.Rectangle{}, lab.ErrNoProtocol
 	}
 	quoted, err := json.Marshal(selector)
 	if err != nil {
@@ -302,19 +302,11 @@ func (p place) on(selector string, content image.Rectangle) (image.Rectangle, er
 	return r, nil
 }
 
-// ErrNoProtocol says that a browser cannot be asked.
-var ErrNoProtocol = errors.New("this browser tells nobody where an element is without telling the page that it is automated: " + // constant
-	"aim at a picture or at a share of the content area, or use browser: chromium")
-
-// ErrCannotOpen says that a browser opens no URL for anybody.
-var ErrCannotOpen = errors.New("this browser has no way to be told a URL that leaves no trace in the page: " + // constant
-	"click a link, or use browser: chromium")
-
 // Open makes the page that is shown go to a URL. The event's interval ends when the browser has proved
 // that it has read the command, by its answer to the next one.
 func (b *Browser) Open(ctx context.Context, url string) (lab.Event, error) {
 	if b.devtools == nil {
-		return lab.Event{}, ErrCannotOpen
+		return lab.Event{}, lab.ErrCannotOpen
 	}
 	e := lab.Event{Name: "open", Detail: url + ", by the debugging protocol"}
 	err := b.devtools.onPage(ctx, func(session string) error {

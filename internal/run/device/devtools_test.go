@@ -91,7 +91,7 @@ func TestWhere(t *testing.T) {
 	if count(methods, "Target.attachToTarget") != count(methods, "Target.detachFromTarget") || count(methods, "Page.navigate") != 1 {
 		t.Errorf("the browser was asked %q; want every session left, and one navigation", methods)
 	}
-	if _, err := (&Browser{}).Where(t.Context(), "#buy", image.Rect(0, 0, 1, 1)); err != ErrNoProtocol {
+	if _, err := (&Browser{}).Where(t.Context(), "#buy", image.Rect(0, 0, 1, 1)); err != lab.ErrNoProtocol {
 		t.Errorf("Where() of a browser without the protocol: %v", err)
 	}
 }

@@ -33,9 +33,9 @@ func (r Rig) Replay(a *archive.Archive) experiment.Network {
 
 // ReplayObserved returns a network that replays an archive as Replay does, with the observer of measure.page_marks in its pages.
 func (r Rig) ReplayObserved(a *archive.Archive) experiment.Network {
-	marked := lab.Plan{Measure: &lab.Measure{PageMarks: true}}
 	return &replaying{
-		network: r.Network, archive: a, timing: replay.Timing{Mode: replay.TimingRecorded}, inject: injected(marked, ""), local: true,
+		network: r.Network, archive: a, timing: replay.Timing{Mode: replay.TimingRecorded}, local: true,
+		inject: injected(&lab.Measure{PageMarks: true}, ""),
 	}
 }
 

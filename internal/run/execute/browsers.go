@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/plan"
 	"eidetic/internal/run/device"
 	"eidetic/internal/run/experiment"
 )
@@ -28,7 +29,7 @@ type browsers struct {
 }
 
 // warmKey tells which arms may begin with the same warm profile.
-func warmKey(a lab.Arm) string {
+func warmKey(a plan.Arm) string {
 	key := a.Browser.String() + "\n" + a.Page + "\n" + a.Archive
 	if a.User.IsSeeded() {
 		key += "\n" + userKey(a)
@@ -37,10 +38,10 @@ func warmKey(a lab.Arm) string {
 }
 
 // userKey tells which arms may begin with the same profile of a user.
-func userKey(a lab.Arm) string { return a.Browser.String() + "\nuser " + a.User.Name }
+func userKey(a plan.Arm) string { return a.Browser.String() + "\nuser " + a.User.Name }
 
 // prepare makes the device the one that an arm asks for.
-func (b *browsers) prepare(ctx context.Context, a lab.Arm) error {
+func (b *browsers) prepare(ctx context.Context, a plan.Arm) error {
 	b.virtual.Home = ""
 	if a.User.IsSeeded() {
 		b.virtual.Home = b.warm[userKey(a)]
@@ -49,11 +50,7 @@ func (b *browsers) prepare(ctx context.Context, a lab.Arm) error {
 	if a.IsWarm() {
 		b.virtual.Home = b.warm[warmKey(a)]
 	}
-	size, err := a.Browser.Size()
-	if err != nil {
-		return err
-	}
-	if err := b.seats.sit(ctx, size); err != nil {
+	if err := b.seats.sit(ctx, a.Screen); err != nil {
 		return err
 	}
 	return b.choose(ctx, a.Browser)
@@ -62,7 +59,7 @@ func (b *browsers) prepare(ctx context.Context, a lab.Arm) error {
 // warmUp starts the arm's browser at its page, and keeps its profile for the arm's trials when
 // loaded returns.
 func (b *browsers) warmUp(
-	ctx context.Context, a lab.Arm, birth func(url string) (experiment.Life, error), loaded func(experiment.Life) error,
+	ctx context.Context, a plan.Arm, birth func(url string) (experiment.Life, error), loaded func(experiment.Life) error,
 ) error {
 	return b.keep(ctx, a, warmKey(a), a.Page, birth, loaded)
 }
@@ -71,7 +68,7 @@ func (b *browsers) warmUp(
 const seedTries = 6
 
 // seed has the arm's browser make a user's visits, and keeps its profile for the trials of the user.
-func (b *browsers) seed(ctx context.Context, a lab.Arm, v Visits, birth func(url string) (experiment.Life, error)) error {
+func (b *browsers) seed(ctx context.Context, a plan.Arm, v Visits, birth func(url string) (experiment.Life, error)) error {
 	key := userKey(a)
 	a.User = nil
 	begun := func(url string) (experiment.Life, error) {
@@ -104,7 +101,7 @@ func (b *browsers) seed(ctx context.Context, a lab.Arm, v Visits, birth func(url
 
 // keep starts the arm's browser at a URL, and keeps its profile under a key, unless there is one.
 func (b *browsers) keep(
-	ctx context.Context, a lab.Arm, key, url string, birth func(url string) (experiment.Life, error), loaded func(experiment.Life) error,
+	ctx context.Context, a plan.Arm, key, url string, birth func(url string) (experiment.Life, error), loaded func(experiment.Life) error,
 ) error {
 	if b.warm[key] != "" {
 		return nil
@@ -168,7 +165,7 @@ var errOwnBrowser = errors.New(
 	"browser and state: this device has a browser of its own; leave these fields out, or use the virtual device") // constant
 
 // prepare readies the rig for the trials of an arm.
-func (x *Execution) prepare(ctx context.Context, a lab.NamedArm) error {
+func (x *Execution) prepare(ctx context.Context, a plan.Arm) error {
 	if err := x.seed(ctx, a); err != nil {
 		return err
 	}
@@ -178,14 +175,14 @@ func (x *Execution) prepare(ctx context.Context, a lab.NamedArm) error {
 		}
 		return nil
 	}
-	if err := x.Rig.Prepare(ctx, a.Arm); err != nil {
+	if err := x.Rig.Prepare(ctx, a); err != nil {
 		return fmt.Errorf("%s: %w", a.Name, err)
 	}
 	return nil
 }
 
 // warmUp loads the page of an arm once, before its first trial, if its trials begin warm.
-func (x *Execution) warmUp(ctx context.Context, cell string, a lab.NamedArm, network experiment.Network) error {
+func (x *Execution) warmUp(ctx context.Context, cell string, a plan.Arm, network experiment.Network) error {
 	name := a.Name
 	if cell != "" {
 		name += " of " + cell
@@ -201,7 +198,7 @@ func (x *Execution) warmUp(ctx context.Context, cell string, a lab.NamedArm, net
 	if err != nil {
 		return err
 	}
-	err = x.Rig.Warm(ctx, a.Arm, func(life experiment.Life) error {
+	err = x.Rig.Warm(ctx, a, func(life experiment.Life) error {
 		return awaitQuiet(ctx, life, session, x.Plan.StillTime(), x.Plan.LimitTime())
 	})
 	_, disarmErr := session.Disarm()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/plan"
 )
 
 // The same page is recorded once for both arms and for users who are alike, and for a user with cookies on its own; a
@@ -18,10 +19,7 @@ func TestRecordingsOfCells(t *testing.T) {
 		Pages: []lab.PlanPage{{Page: "https://a.test/x"}, {Page: "https://a.test/y", Archive: "y.wacz"}, {Name: "z", Page: "https://a.test/x", Treatment: &lab.PageTreatment{Page: "https://a.test/new"}}},
 		Users: []lab.PlanUser{{Name: "new"}, {Name: "same"}, {Name: "anna", Cookies: []lab.PlanCookie{{Name: "a", Value: "1"}}}},
 	}
-	if err := Check(p.WithDefaults(), nil); err != nil {
-		t.Fatal(err)
-	}
-	arms, recordings := armsOf(p)
+	arms, recordings := armsOf(checked(t, p))
 	var files []string
 	for _, r := range recordings {
 		files = append(files, r.file)
@@ -35,40 +33,9 @@ func TestRecordingsOfCells(t *testing.T) {
 			t.Errorf("the %s of %s replays %q", a.arm.Name, a.of.Name, a.file)
 		}
 	}
-	one, _ := armsOf(lab.Plan{Arm: lab.Arm{Page: "https://a.test/", Archive: "a.wacz"}, Treatment: &lab.Arm{Archive: "b.wacz"}})
+	one, _ := armsOf(checked(t, lab.Plan{Arm: lab.Arm{Page: "https://a.test/", Archive: "a.wacz"}, Treatment: &lab.Arm{Archive: "b.wacz"}}))
 	if len(one) != 2 || one[0].file != ArchiveFile || one[1].file != treatmentFile {
 		t.Errorf("a run of one page keeps %q and %q; want the names that it always had", one[0].file, one[1].file)
-	}
-}
-
-// What is wrong in a page is told with its place in the plan, and so large a plan is refused before it is gone through.
-func TestCheckCells(t *testing.T) {
-	good := func() lab.Plan {
-		return lab.Plan{Arm: lab.Arm{Link: "lte"}, Treatment: &lab.Arm{Link: "3g"}, Pages: []lab.PlanPage{{Page: "https://a.test/x"}, {Page: "https://a.test/y"}},
-			Users: []lab.PlanUser{{Name: "a"}, {Name: "b"}}}.WithDefaults()
-	}
-	if err := Check(good(), nil); err != nil {
-		t.Fatal(err)
-	}
-	for name, c := range map[string]struct {
-		change func(*lab.Plan)
-		says   string
-	}{
-		"page": {func(p *lab.Plan) { p.Pages[1].Page = "ftp://a.test/" }, "pages[1]: page of the control: "},
-		"step": {func(p *lab.Plan) {
-			p.Pages[1] = lab.PlanPage{Steps: []lab.Step{{Open: "https://a.test/"}, {Click: "x"}}}
-		}, "pages[1].steps[1].click: "},
-		"trials":    {func(p *lab.Plan) { p.Trials = 1000 }, "trials: 1000 for each of 2 arms, 2 pages and 2 users; at least 1, and at most 5000"},
-		"overflow":  {func(p *lab.Plan) { p.Trials = 1 << 61 }, "trials: "},
-		"measure":   {func(p *lab.Plan) { p.Measure = &lab.Measure{Steps: []string{"none"}} }, "measure.steps[0]: "},
-		"too many":  {func(p *lab.Plan) { p.Pages = make([]lab.PlanPage, 10_000) }, "pages: 10000 pages; at most 50"},
-		"viewports": {func(p *lab.Plan) { p.Browser = &lab.Browser{Command: "/b", Name: "chromium"} }, "pages[0]: browser of the control: "},
-	} {
-		p := good()
-		c.change(&p)
-		if err := Check(p, nil); err == nil || !strings.HasPrefix(err.Error(), c.says) {
-			t.Errorf("%s: Check() = %v; want an error that begins with %q", name, err, c.says)
-		}
 	}
 }
 
@@ -110,7 +77,7 @@ func TestUserPages(t *testing.T) {
 // A device at a port has a browser of its own, whose profile is not ours to prepare.
 func TestUserOfAPluggedDevice(t *testing.T) {
 	x := &Execution{}
-	a := lab.NamedArm{Name: lab.Control, Arm: lab.Arm{User: &lab.PlanUser{Name: "a", Cookies: []lab.PlanCookie{{Name: "a"}}}}}
+	a := plan.Arm{NamedArm: lab.NamedArm{Name: lab.Control, Arm: lab.Arm{User: &lab.PlanUser{Name: "a", Cookies: []lab.PlanCookie{{Name: "a"}}}}}}
 	if err := x.prepare(t.Context(), a); !errors.Is(err, errOwnBrowser) {
 		t.Errorf("prepare() = %v; want errOwnBrowser", err)
 	}
@@ -121,7 +88,7 @@ func TestCausesOfCells(t *testing.T) {
 	run := &lab.Run{Plan: lab.Plan{
 		Treatment: &lab.Arm{Link: "3g"}, Pages: []lab.PlanPage{{Name: "home", Page: "https://a.test/"}, {Name: "cart", Page: "https://a.test/cart"}},
 	}}
-	run.Cells = newCells(run.Plan)
+	run.Cells = newCells(checked(t, run.Plan))
 	for i, cell := range []string{"home", "home", "cart", "cart", "cart"} {
 		one := &lab.Trial{Number: i + 1, Cell: cell, Arm: []string{lab.Control, lab.Treatment}[i%2]}
 		if cell == "cart" {

@@ -2,7 +2,6 @@ package execute
 
 import (
 	"encoding/json"
-	"errors"
 	"image"
 	"os"
 	"path/filepath"
@@ -190,30 +189,5 @@ func checkTimeline(t *testing.T, file string) {
 	i := slices.IndexFunc(c.Columns, func(c measure.Column) bool { return c.Name == "dy" })
 	if i < 0 || len(c.Columns[i].Values) != len(c.TimesMS) || c.First != deepGreen-1 {
 		t.Fatalf("timeline: %d times from frame %d, dy is column %d", len(c.TimesMS), c.First, i)
-	}
-}
-
-// TestMeasureIsChecked: what cannot be measured is refused, with the field.
-func TestMeasureIsChecked(t *testing.T) {
-	for path, m := range map[string]lab.Measure{
-		"measure.metrics[1]":      {Metrics: []string{"rate", "fps"}},
-		"measure.metrics[0]":      {Metrics: []string{"paint"}},
-		"measure.guards[0]":       {Guards: []string{"movement_y_px"}},
-		"measure.regions[0].area": {Regions: []lab.MeasureRegion{{Name: "a", Area: "1,2,3"}}},
-		"measure.regions[1].name": {Regions: []lab.MeasureRegion{{Name: "a", Area: "0,0,9,9"}, {Name: "a", Area: "0,0,9,9"}}},
-		"measure.ignore[0]":       {Ignore: []string{"everything"}},
-		"measure.tolerance":       {Tolerance: "300"},
-		"measure.blank":           {Blank: "red"},
-		"measure.steps[0]":        {Steps: []string{"pay"}},
-		"measure.quiet_s":         {Quiet: 100},
-	} {
-		p := lab.Plan{Arm: lab.Arm{Page: "https://a.test/"}, Measure: &m}.WithDefaults()
-		var where *lab.StepError
-		if err := Check(p, nil); !errors.As(err, &where) || where.Path != path {
-			t.Errorf("%+v: %v, want an error of %s", m, err, path)
-		}
-	}
-	if err := Check(lab.Plan{Arm: lab.Arm{Page: "https://a.test/"}, Measure: asked()}.WithDefaults(), nil); err != nil {
-		t.Error(err)
 	}
 }

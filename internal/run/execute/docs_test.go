@@ -26,11 +26,7 @@ func TestDocumentedLink(t *testing.T) {
 	if err := json.Unmarshal(found[1], &documented); err != nil {
 		t.Fatal(err)
 	}
-	profiles, err := links(lab.Plan{Arm: lab.Arm{Link: "lte"}}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := profiles[lab.Control].Describe()
+	want := checked(t, lab.Plan{Arm: lab.Arm{Page: "https://a.test/", Link: "lte"}}).Cells[0].Arms[0].Link.Describe()
 	want.BackEnd = "packet"
 	text, err := json.Marshal(want)
 	if err != nil {

@@ -2,7 +2,7 @@
 // device's network, replays the recordings trial by trial on the device, films and measures
 // them, and leaves a run folder that says how the run ended.
 //
-// Its input is a [lab.Plan], a [Rig] (a device with the box's network around it) and a store;
+// Its input is a [plan.Checked], a [Rig] (a device with the box's network around it) and a store;
 // its output is a run folder and progress reports. It is the one place where the instruments
 // meet the procedure of package experiment, so the demo and the box's service measure in the
 // same way.
@@ -19,11 +19,11 @@ import (
 	"strings"
 	"time"
 
-	"eidetic/analysis/measure"
 	"eidetic/analysis/stats"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
 	"eidetic/internal/metric"
+	"eidetic/internal/plan"
 	"eidetic/internal/run/device"
 	"eidetic/internal/run/experiment"
 	"eidetic/internal/run/inspect"
@@ -31,7 +31,6 @@ import (
 	"eidetic/internal/tell/report"
 	"eidetic/internal/tell/verdict"
 	"eidetic/netlab"
-	"eidetic/netlab/link"
 )
 
 // Rig is a device with the box's network around it, ready to be measured.
@@ -42,15 +41,15 @@ type Rig struct {
 	Control experiment.Control
 	// Prepare makes the device the one that an arm asks for, before each of its trials; nil where
 	// it cannot be changed.
-	Prepare func(context.Context, lab.Arm) error
+	Prepare func(context.Context, plan.Arm) error
 	// Locale makes the device tell pages that it is where a recording was made; nil where that cannot be changed.
 	Locale func(lab.Locale)
 	// Warm starts the arm's browser at its page, and keeps its profile for the arm's trials when
 	// loaded returns; nil where every trial begins cold.
-	Warm func(ctx context.Context, a lab.Arm, loaded func(experiment.Life) error) error
+	Warm func(ctx context.Context, a plan.Arm, loaded func(experiment.Life) error) error
 	// Seed has the arm's browser make visits, and keeps its profile for the trials of the arm's user; nil where the browser is
 	// not ours.
-	Seed func(ctx context.Context, a lab.Arm, v Visits) error
+	Seed func(ctx context.Context, a plan.Arm, v Visits) error
 	// Hands give the input of steps; nil where the device cannot be given any.
 	Hands *Hands
 	// Parts says that the device is made of parts, which a plan may replace.
@@ -98,14 +97,10 @@ func (n News) say(format string, args ...any) {
 
 // Execution is a run: a plan with everything needed to carry it out.
 type Execution struct {
-	ID   string // of the run
-	Plan lab.Plan
-	// Traces opens the trace files that links name; nil refuses them.
-	Traces TraceOpener
-	Rig    Rig
-	Root   string // of the store
-	// Files is the folder of the pictures and gestures that the plan's steps name.
-	Files string
+	ID   string       // of the run
+	Plan plan.Checked // with its files
+	Rig  Rig
+	Root string // of the store
 	// Live is the folder in which the screen is shown to people who look at it; "" shows it to nobody.
 	Live string
 	// Processes is device.Host's.
@@ -120,17 +115,16 @@ type Execution struct {
 	// Warnings are what the run must say besides its own.
 	Warnings []string
 
-	profiles map[string]link.Profile // of the arms, by name
-	analyst  *analyst
-	fill     fill
-	journey  *journey.Player // nil without steps
-	resumed  bool            // trials of an earlier process are kept, and the recordings that they replayed
-	before   float64         // seconds that earlier processes took
-	warmed   map[string]bool // the arms whose page was loaded before their trials
-	seeded   map[string]bool // the users whose browsers are prepared
-	begun    time.Time
-	run      *lab.Run
-	folder   *store.Folder
+	analyst *analyst
+	fill    fill
+	journey *journey.Player // nil without steps
+	resumed bool            // trials of an earlier process are kept, and the recordings that they replayed
+	before  float64         // seconds that earlier processes took
+	warmed  map[string]bool // the arms whose page was loaded before their trials
+	seeded  map[string]bool // the users whose browsers are prepared
+	begun   time.Time
+	run     *lab.Run
+	folder  *store.Folder
 }
 
 // clock is the clock of all times of a run.
@@ -142,36 +136,27 @@ func (x *Execution) Run(ctx context.Context) (err error) {
 	if !store.ValidID(x.ID) {
 		return fmt.Errorf("%q is no identifier of a run", x.ID)
 	}
-	if err := Check(x.Plan, x.Traces); err != nil {
-		return err
-	}
 	if p := x.Plan; !x.Rig.Parts && (p.Screen != nil || p.Controls != nil || p.Recipe != "") {
 		return errors.New("screen, controls and recipe are of a device at a port: the virtual device has its own")
 	}
 	if _, traces := x.Rig.Device.(experiment.TracedDevice); (x.Plan.Traces > 0 || x.Plan.TraceAll) && !traces {
 		return experiment.ErrNoTraces
 	}
-	if x.profiles, err = links(x.Plan, x.Traces); err != nil {
-		return err
-	}
-	x.begun, x.analyst = time.Now(), &analyst{}
-	if x.analyst.ask, err = measure.NewRequest(x.Plan.Measure); err != nil {
-		return err
-	}
+	x.begun, x.analyst = time.Now(), &analyst{ask: x.Plan.Measure}
 	if x.journey, err = x.player(); err != nil {
 		return err
 	}
 	if x.journey != nil {
 		x.analyst.templates = x.journey.Templates
 	}
-	arms := x.Plan.Cells()[0].Plan.Arms()
+	control := x.Plan.Cells[0].Arms[0]
 	x.run = &lab.Run{
 		ID: x.ID, Name: x.Plan.Name, Wall: x.begun, State: store.StateRunning,
-		Page: arms[0].Page, Plan: x.keptPlan(arms), Link: x.profiles[lab.Control].Describe(),
+		Page: control.Page, Plan: keptPlan(x.Plan), Link: control.Link.Describe(),
 		Trials: []*lab.Trial{}, Summary: []lab.Summary{}, Environment: x.environment(), Warnings: slices.Clone(x.Warnings),
 		Cells: newCells(x.Plan),
 	}
-	if NeedsProtocolOf(x.Plan) {
+	if x.Plan.NeedsProtocol() {
 		x.run.Warnings = append(x.run.Warnings, askedWarning)
 	}
 	if err := x.begin(); err != nil {
@@ -197,10 +182,10 @@ const askedWarning = "The browser was asked by its debugging protocol where elem
 	"with nothing attached to the page while it is measured. All input is the operating system's."
 
 // keptPlan is the plan as the run keeps it: its files are in the run's folder.
-func (x *Execution) keptPlan(arms []lab.NamedArm) lab.Plan {
-	p := x.Plan
+func keptPlan(asked plan.Checked) lab.Plan {
+	p := asked.Plan
 	if !p.IsMany() {
-		p = p.WithArms(arms)
+		p = p.WithArms(p.Arms())
 	}
 	p.Files = nil
 	return p
@@ -259,7 +244,7 @@ func (x *Execution) plan() experiment.Plan {
 	p := experiment.DefaultPlan("", "", x.Plan.Trials)
 	p.Still, p.Limit, p.Seed = x.Plan.StillTime(), x.Plan.LimitTime(), x.Plan.Seed
 	p.Warmups, p.Traces, p.TraceAll = x.Plan.Warmups, x.Plan.Traces, x.Plan.TraceAll
-	p.Tolerance, p.Steps, p.ExpectBlank = x.Plan.ToleranceTime(), maskCodes(x.Plan), x.Plan.ExpectBlank
+	p.Tolerance, p.Steps, p.ExpectBlank = x.Plan.ToleranceTime(), maskCodes(x.Plan.Plan), x.Plan.ExpectBlank
 	if x.Plan.Looks > 0 {
 		p.Looks = x.Plan.LooksAfter()
 		p.Look = func(run *lab.Run, at int) bool { return verdict.Look(run, at, x.Plan.Seed) }

@@ -73,28 +73,6 @@ func TestFilledOfAKilledRun(t *testing.T) {
 	_ = w.Discard() // its file is gone
 }
 
-func TestCheckMatchAndMiss(t *testing.T) {
-	for _, c := range []struct {
-		match, treatment, miss string
-		live                   bool
-		want                   string // in the error; "" for none
-	}{
-		{"", "", "", false, ""},
-		{"strict", "loose", "fill", false, ""},
-		{"nearest", "", "", false, `match of the control: matching policy "nearest" is none of strict, normal, loose`},
-		{"", "x", "", false, "match of the treatment"},
-		{"", "", "live", false, `miss: "live" is neither 404 nor fill`},
-		{"", "", "fill", true, "a live run replays nothing"},
-	} {
-		p := lab.Plan{Trials: 1, Still: 1, Limit: 10, Live: c.live, Miss: c.miss, Arm: lab.Arm{Page: "https://x.test/", Match: c.match}}
-		p.Treatment = &lab.Arm{Match: c.treatment}
-		err := Check(p, nil)
-		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
-			t.Errorf("Check(%+v) = %v; want %q", c, err, c.want)
-		}
-	}
-}
-
 // TestFilledWarning: the run says which trials fetched.
 func TestFilledWarning(t *testing.T) {
 	run := &lab.Run{Trials: []*lab.Trial{{Number: 1}, {Number: 2}, {Number: 3}}}

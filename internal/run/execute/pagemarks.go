@@ -31,13 +31,13 @@ func observerScript(heroes bool) string {
 }
 
 // injected are the options of the script in the pages of a plan's replays.
-func injected(p lab.Plan, script string) inject.Options {
+func injected(m *lab.Measure, script string) inject.Options {
 	o := inject.Options{More: script}
 	switch {
-	case p.Measure == nil:
-	case p.Measure.FrameCodes:
+	case m == nil:
+	case m.FrameCodes:
 		o.After = framecode.Script + observerScript(true)
-	case p.Measure.PageMarks:
+	case m.PageMarks:
 		o.After = observerScript(false)
 	}
 	return o

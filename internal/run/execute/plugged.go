@@ -10,6 +10,7 @@ import (
 	"eidetic/capture/source"
 	"eidetic/control/connect"
 	"eidetic/internal/lab"
+	"eidetic/internal/plan"
 	"eidetic/netlab/port"
 )
 
@@ -28,23 +29,24 @@ type PluggedConfig struct {
 }
 
 // Source is what its screen is opened with.
-func (c PluggedConfig) Source() source.Options { return sourceOptions(c.Screen, c.Address, c.Password) }
+func (c PluggedConfig) Source() source.Options {
+	return plan.SourceOptions(c.Screen, c.Address, c.Password)
+}
 
 // Connect is what its controls are opened with.
 func (c PluggedConfig) Connect() connect.Options {
-	o := connectOptions(c.Controls, c.Address, c.Password)
-	o.ADB = adbClient()
+	o := plan.ConnectOptions(c.Controls, c.Address, c.Password)
+	o.ADB, o.Clock = adbClient(), clock
 	return o
 }
 
 // NeedsAddress says whether a part is at the device's own address.
-func (c PluggedConfig) NeedsAddress() bool { return isPort(c.Screen.RFB) || isPort(c.Controls.RFB) }
+func (c PluggedConfig) NeedsAddress() bool {
+	return plan.IsPort(c.Screen.RFB) || plan.IsPort(c.Controls.RFB)
+}
 
 // NewPlugged makes a rig of a device that is plugged in. The caller closes the returned keys.
 func NewPlugged(ctx context.Context, c PluggedConfig) (Rig, io.Closer, error) {
-	if err := CheckParts(&c.Screen, &c.Controls, c.Recipe); err != nil {
-		return Rig{}, nil, err
-	}
 	fresh, err := refresherOf(c.Fresh, c.Recipe, c.Controls)
 	if err != nil {
 		return Rig{}, nil, err

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/plan"
 	"eidetic/internal/run/device"
 	"eidetic/internal/run/experiment"
 	"eidetic/netlab/archive"
@@ -40,30 +41,22 @@ func (x *Execution) recordings(ctx context.Context, runner *experiment.Runner) (
 	} else if x.Rig.Sealed != nil {
 		x.Rig.Sealed()
 	}
-	timing, err := replay.ParseTiming(x.Plan.Timing)
-	if err != nil {
-		return nil, err
-	}
 	if err := x.openAll(ctx, all); err != nil {
 		return nil, err
 	}
 	var arms []experiment.Arm
 	for _, one := range all {
 		a := one.arm
-		script, err := readScript(x.files(), a)
-		if err != nil {
-			return nil, err
-		}
 		arms = append(arms, x.arm(ctx, one.of, a, &replaying{
-			network: x.Rig.Network, page: a.Page, archive: one.recorded, timing: timing, match: match.Policy(a.Match), view: x.fill.view,
-			warm: a.IsWarm(), inject: injected(x.Plan, script), local: !x.Rig.Parts,
+			network: x.Rig.Network, page: a.Page, archive: one.recorded, timing: x.Plan.Timing, match: match.Policy(a.Match), view: x.fill.view,
+			warm: a.IsWarm(), inject: injected(x.Plan.Plan.Measure, x.Plan.Scripts[a.Inject]), local: !x.Rig.Parts,
 		}))
 		x.noteLocale(one.recorded)
 	}
 	if !x.Plan.IsMany() {
 		var named []lab.NamedArm
 		for _, one := range all {
-			named = append(named, one.arm)
+			named = append(named, one.arm.NamedArm)
 		}
 		x.run.Plan = x.run.Plan.WithArms(named)
 	}
@@ -72,7 +65,7 @@ func (x *Execution) recordings(ctx context.Context, runner *experiment.Runner) (
 }
 
 // of says whose an error is, in a run of many.
-func of(c lab.Cell, err error) error {
+func of(c plan.Cell, err error) error {
 	if c.Name == "" || err == nil {
 		return err
 	}
@@ -154,7 +147,7 @@ func (x *Execution) note(text string) {
 }
 
 // arm converts an arm for package experiment.
-func (x *Execution) arm(ctx context.Context, c lab.Cell, a lab.NamedArm, network experiment.Network) experiment.Arm {
+func (x *Execution) arm(ctx context.Context, c plan.Cell, a plan.Arm, network experiment.Network) experiment.Arm {
 	return experiment.Arm{
 		Name: a.Name, Cell: c.Name, Steps: maskCodes(c.Plan), Page: a.Page, Sync: SyncURL(a.Page), Network: network,
 		Ready: func() error {
@@ -167,7 +160,7 @@ func (x *Execution) arm(ctx context.Context, c lab.Cell, a lab.NamedArm, network
 			if err := x.prepare(ctx, a); err != nil {
 				return err
 			}
-			return x.Rig.Network.SetLink(x.profiles[a.Name])
+			return x.Rig.Network.SetLink(a.Link)
 		},
 	}
 }
@@ -175,8 +168,8 @@ func (x *Execution) arm(ctx context.Context, c lab.Cell, a lab.NamedArm, network
 // live returns the arms of a live run, which loads pages from their origins.
 func (x *Execution) live(ctx context.Context) (arms []experiment.Arm) {
 	x.run.Warnings = append(x.run.Warnings, "These loads are live: each came from the origins, nothing was replayed or seeded.")
-	for _, a := range x.Plan.Arms() {
-		arms = append(arms, x.arm(ctx, lab.Cell{Plan: x.Plan}, a, &recording{
+	for _, a := range x.Plan.Cells[0].Arms {
+		arms = append(arms, x.arm(ctx, x.Plan.Cells[0], a, &recording{
 			network: x.Rig.Network, path: filepath.Join(os.TempDir(), x.ID+".live.wacz"), page: a.Page, wall: x.begun, by: x.Software, plain: true,
 		}))
 	}
@@ -220,18 +213,14 @@ func (x *Execution) provide(ctx context.Context, runner *experiment.Runner, one 
 	}
 	filming := *runner
 	filming.Analyst = ofFailures{x.analyst}
-	script, err := readScript(x.files(), a)
-	if err != nil {
-		return err
-	}
 	network := &recording{
-		network: x.Rig.Network, path: path, page: a.Page, seed: x.Plan.Seed, wall: x.run.Wall, by: x.Software, script: script,
+		network: x.Rig.Network, path: path, page: a.Page, seed: x.Plan.Seed, wall: x.run.Wall, by: x.Software, script: x.Plan.Scripts[a.Inject],
 	}
 	filming.Network = network
-	plan := x.plan()
-	plan.Steps = maskCodes(one.of.Plan)
-	plan.Arm, plan.Page, plan.Sync, plan.Trials = a.Name, a.Page, SyncURL(a.Page), 1
-	trial, err := filming.Trial(ctx, plan, 0, dir)
+	p := x.plan()
+	p.Steps = maskCodes(one.of.Plan)
+	p.Arm, p.Page, p.Sync, p.Trials = a.Name, a.Page, SyncURL(a.Page), 1
+	trial, err := filming.Trial(ctx, p, 0, dir)
 	if err != nil {
 		return fmt.Errorf("recording: %w", err)
 	}

@@ -51,10 +51,8 @@ func TestRecordingOverTheNativeLink(t *testing.T) {
 		live bool
 	}{{"1-over-3g", true}, {"2-records", false}} {
 		x := &Execution{
-			ID: run.id,
-			Plan: lab.Plan{
-				Trials: 1, Timing: "recorded", Still: 1, Limit: 60, Live: run.live, Arm: lab.Arm{Page: "https://www.x.test/", Link: "3g"},
-			},
+			ID:   run.id,
+			Plan: checked(t, lab.Plan{Trials: 1, Still: 1, Live: run.live, Arm: lab.Arm{Page: "https://www.x.test/", Link: "3g"}}),
 			Rig:  Rig{Network: network, Device: seen, Describe: func(*lab.Environment) {}},
 			Root: root,
 		}

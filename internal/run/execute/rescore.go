@@ -7,9 +7,9 @@ import (
 	"os"
 	"path/filepath"
 
-	"eidetic/analysis/measure"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
+	"eidetic/internal/plan"
 	"eidetic/internal/run/experiment"
 	"eidetic/internal/run/journey"
 )
@@ -27,36 +27,22 @@ type Rescored struct {
 	Error   string             `json:"error,omitempty"`
 }
 
-// Rescore judges and measures the steps of an earlier run again, by the ends and masks that a plan
-// has for the same steps. Pictures are looked for in dir, and then in the run's own folder. The
-// run is not changed.
-func Rescore(run *lab.Run, folder string, plan lab.Plan, dir string) ([]Rescored, error) {
-	if err := CheckSteps(plan.Steps); err != nil {
-		return nil, err
-	}
-	templates, _, err := ReadFiles(Files{Folder: dir}, plan.Steps)
-	if err != nil {
-		var kept error
-		if templates, _, kept = ReadFiles(Files{Folder: filepath.Join(folder, FilesFolder)}, plan.Steps); kept != nil {
-			return nil, err
-		}
-	}
-	a := &analyst{templates: templates}
-	if a.ask, err = measure.NewRequest(plan.Measure); err != nil {
-		return nil, err
-	}
-	still := journey.DefaultEnd(plan.StillTime())
+// Rescore judges and measures the steps of an earlier run again, by the ends and masks that a plan, with its files,
+// has for the same steps. The run is not changed.
+func Rescore(run *lab.Run, folder string, asked plan.Checked) []Rescored {
+	a := &analyst{templates: asked.Pictures, ask: asked.Measure}
+	still := journey.DefaultEnd(asked.StillTime())
 	var all []Rescored
 	for _, short := range run.Trials {
 		trialDir := filepath.Join(folder, "trials", store.TrialName(short.Number))
 		r := Rescored{Trial: short.Number, Arm: short.Arm, Valid: short.Valid, Before: lab.Values(short.Measurements),
 			Metrics: map[string]float64{}}
-		if err := a.rescore(&r, trialDir, maskCodes(plan), still); err != nil {
+		if err := a.rescore(&r, trialDir, maskCodes(asked.Plan), still); err != nil {
 			r.Error = err.Error()
 		}
 		all = append(all, r)
 	}
-	return all, nil
+	return all
 }
 
 // maxTrialFile bounds a trial.json.

@@ -13,6 +13,7 @@ import (
 
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
+	"eidetic/internal/plan"
 	"eidetic/netlab/archive"
 )
 
@@ -24,7 +25,7 @@ func (x *Execution) begin() error {
 		if x.folder, err = store.Create(x.Root, x.run); err != nil {
 			return err
 		}
-		if err = x.keepFiles(); err != nil {
+		if err = plan.Unpack(filepath.Join(x.folder.Path(), FilesFolder), x.Plan.Contents); err != nil {
 			_ = x.folder.Close()
 		}
 		return err
@@ -45,7 +46,7 @@ func (x *Execution) takeOver(run *lab.Run) error {
 	if err := Resumable(run, x.Software); err != nil {
 		return err
 	}
-	if !samePlan(run.Plan, x.run.Plan) {
+	if !SamePlan(run, x.Plan) {
 		return errors.New("its plan is another one")
 	}
 	if err := x.sameFiles(); err != nil {
@@ -102,45 +103,30 @@ func Resumable(run *lab.Run, software string) error {
 	return nil
 }
 
-// SamePlan says whether a run was made of a plan whose recordings are named by their files.
-func SamePlan(run *lab.Run, p lab.Plan) bool {
-	if err := p.CheckMany(); err != nil { // it bounds the cells
-		return false
-	}
-	if !p.IsMany() {
-		p = p.WithArms(p.Arms())
-	}
-	return samePlan(run.Plan, p)
-}
-
-// samePlan says whether a run's plan is that of another execution. A run notes how it matched, where its
+// SamePlan says whether a run was made of a plan whose recordings are named by their files. A run notes how it matched, where its
 // plan leaves that open.
-func samePlan(kept, asked lab.Plan) bool {
-	arms, wanted := kept.Arms(), asked.Arms()
-	if len(arms) != len(wanted) {
-		return false
-	}
-	for i := range arms {
-		if wanted[i].Match == "" {
-			arms[i].Match = ""
-		}
-	}
+func SamePlan(run *lab.Run, asked plan.Checked) bool {
+	kept := run.Plan
 	if !asked.IsMany() {
-		kept, asked = kept.WithArms(arms), asked.WithArms(wanted)
+		arms, wanted := kept.Arms(), asked.Cells[0].Arms
+		if len(arms) != len(wanted) {
+			return false
+		}
+		for i := range arms {
+			if wanted[i].Match == "" {
+				arms[i].Match = ""
+			}
+		}
+		kept = kept.WithArms(arms)
 	}
-	kept.Files, asked.Files = nil, nil
 	a, errA := json.Marshal(kept)
-	b, errB := json.Marshal(asked)
+	b, errB := json.Marshal(keptPlan(asked))
 	return errA == nil && errB == nil && bytes.Equal(a, b)
 }
 
 // sameFiles returns an error if a file that the plan names is not as it was.
 func (x *Execution) sameFiles() error {
-	all, err := Collect(x.files(), x.Plan)
-	if err != nil {
-		return err
-	}
-	for name, content := range all {
+	for name, content := range x.Plan.Contents {
 		kept, err := os.ReadFile(filepath.Join(x.folder.Path(), FilesFolder, name))
 		if err != nil || !bytes.Equal(kept, content) {
 			return fmt.Errorf("%s has changed since it began", name)
@@ -150,7 +136,7 @@ func (x *Execution) sameFiles() error {
 }
 
 // Unfinished returns the ID of the newest run of a plan in a store that can go on, or "".
-func Unfinished(ctx context.Context, root string, plan lab.Plan, software string) (id string, err error) {
+func Unfinished(ctx context.Context, root string, asked plan.Checked, software string) (id string, err error) {
 	if _, err := os.Stat(root); errors.Is(err, os.ErrNotExist) {
 		return "", nil
 	}
@@ -170,7 +156,7 @@ func Unfinished(ctx context.Context, root string, plan lab.Plan, software string
 			continue
 		}
 		run, err := store.ReadRun(filepath.Join(root, "runs", d.Name()))
-		if err != nil || Resumable(run, software) != nil || !samePlan(run.Plan, plan) || !run.Wall.After(newest) {
+		if err != nil || Resumable(run, software) != nil || !SamePlan(run, asked) || !run.Wall.After(newest) {
 			continue
 		}
 		id, newest = run.ID, run.Wall

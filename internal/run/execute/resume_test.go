@@ -3,7 +3,6 @@ package execute
 import (
 	"errors"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,7 +11,18 @@ import (
 
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
+	"eidetic/internal/plan"
 )
+
+// checked is a plan of a test, without files.
+func checked(t *testing.T, p lab.Plan) plan.Checked {
+	t.Helper()
+	c, err := plan.Check(plan.Request{Plan: p}, plan.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
 
 // goingOn makes the execution that goes on with a run that cut made.
 func goingOn(t *testing.T, root, id string) *Execution {
@@ -21,7 +31,9 @@ func goingOn(t *testing.T, root, id string) *Execution {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x := &Execution{ID: id, Plan: kept.Plan, Root: root, Software: kept.Environment.Appliance, begun: time.Now(), News: News{}, Log: slog.New(slog.DiscardHandler)}
+	asked := checked(t, kept.Plan)
+	asked.Plan = kept.Plan // as it was kept, without defaults
+	x := &Execution{ID: id, Plan: asked, Root: root, Software: kept.Environment.Appliance, begun: time.Now(), News: News{}, Log: slog.New(slog.DiscardHandler)}
 	x.run = &lab.Run{ID: id, State: store.StateRunning, Plan: kept.Plan, Environment: kept.Environment, Warnings: []string{"as always"}}
 	return x
 }
@@ -70,14 +82,10 @@ func TestRunThatCannotGoOn(t *testing.T) {
 		change func(*Execution)
 		says   string
 	}{
-		"other plan":    {func(x *Execution) { x.run.Plan.Seed = 8 }, "its plan is another one"},
+		"other plan":    {func(x *Execution) { x.Plan.Seed = 8 }, "its plan is another one"},
 		"other version": {func(x *Execution) { x.Software = "v9" }, "their trials may differ"},
 		"other file": {func(x *Execution) {
-			x.Plan.Inject = "polyfill.js"
-			x.Files = t.TempDir()
-			if err := os.WriteFile(filepath.Join(x.Files, "polyfill.js"), []byte("1"), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			x.Plan.Contents = map[string][]byte{"polyfill.js": []byte("1")}
 		}, "polyfill.js has changed since it began"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -114,14 +122,15 @@ func TestRunThatCannotGoOn(t *testing.T) {
 // The newest unfinished run of the plan is the one to go on with; how it matched is not the plan's.
 func TestUnfinished(t *testing.T) {
 	root := t.TempDir()
-	if id, err := Unfinished(t.Context(), filepath.Join(root, "nope"), lab.Plan{}, ""); id != "" || err != nil {
+	asked := checked(t, lab.Plan{Seed: 7, Arm: lab.Arm{Page: "https://a.test/"}})
+	if id, err := Unfinished(t.Context(), filepath.Join(root, "nope"), asked, ""); id != "" || err != nil {
 		t.Errorf("Unfinished() of no folder = %q, %v; want none", id, err)
 	}
 	for i, c := range []struct {
 		id, state string
 		seed      uint64
 	}{{"older", store.StateRunning, 7}, {"newer", store.StateRunning, 7}, {"other", store.StateRunning, 8}, {"done", store.StateDone, 7}} {
-		run := &lab.Run{ID: c.id, State: c.state, Wall: time.Unix(int64(1000+i), 0)}
+		run := &lab.Run{ID: c.id, State: c.state, Wall: time.Unix(int64(1000+i), 0), Plan: asked.Plan}
 		run.Plan.Seed, run.Plan.Match, run.Plan.Link = c.seed, lab.NormalMatch, lab.NativeLink
 		run.Environment.Appliance = "v1"
 		f, err := store.Create(root, run)
@@ -130,7 +139,7 @@ func TestUnfinished(t *testing.T) {
 		}
 	}
 	for software, want := range map[string]string{"v1": "newer", "v2": ""} {
-		if id, err := Unfinished(t.Context(), root, lab.Plan{Seed: 7}, software); id != want || err != nil {
+		if id, err := Unfinished(t.Context(), root, asked, software); id != want || err != nil {
 			t.Errorf("Unfinished() for %s = %q, %v; want %q", software, id, err, want)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/plan"
 	"eidetic/internal/run/experiment"
 	"eidetic/netlab/archive"
 	"eidetic/netlab/link"
@@ -33,14 +34,14 @@ const userPath = "/.well-known/eidetic-user"
 const userAge = 365 * 24 * time.Hour
 
 // seed prepares the profile of an arm's user, once for each browser.
-func (x *Execution) seed(ctx context.Context, a lab.NamedArm) error {
+func (x *Execution) seed(ctx context.Context, a plan.Arm) error {
 	if !a.User.IsSeeded() {
 		return nil
 	}
 	if err := x.canSeed(a); err != nil {
 		return err
 	}
-	key := userKey(a.Arm)
+	key := userKey(a)
 	if x.seeded[key] {
 		return nil
 	}
@@ -56,14 +57,14 @@ func (x *Execution) seed(ctx context.Context, a lab.NamedArm) error {
 }
 
 // canSeed returns an error for a user whose browser cannot be prepared.
-func (x *Execution) canSeed(a lab.NamedArm) error {
+func (x *Execution) canSeed(a plan.Arm) error {
 	if a.User.IsSeeded() && x.Rig.Seed == nil {
 		return fmt.Errorf("users: %w", errOwnBrowser)
 	}
 	return nil
 }
 
-func (x *Execution) seedNow(ctx context.Context, a lab.NamedArm) error {
+func (x *Execution) seedNow(ctx context.Context, a plan.Arm) error {
 	dir, err := os.MkdirTemp("", "user-")
 	if err != nil {
 		return err
@@ -78,11 +79,9 @@ func (x *Execution) seedNow(ctx context.Context, a lab.NamedArm) error {
 	if err := x.Rig.Network.SetLink(link.Profile{Name: lab.NativeLink}); err != nil {
 		return err
 	}
-	timing, err := replay.ParseTiming("none")
-	if err != nil {
-		return err
+	network := &replaying{
+		network: x.Rig.Network, page: pages[0].url, archive: visit, timing: replay.Timing{Mode: replay.TimingNone}, match: match.Normal,
 	}
-	network := &replaying{network: x.Rig.Network, page: pages[0].url, archive: visit, timing: timing, match: match.Normal}
 	var session experiment.Session
 	disarm := func() (served []lab.Served, err error) {
 		if session != nil {
@@ -91,7 +90,7 @@ func (x *Execution) seedNow(ctx context.Context, a lab.NamedArm) error {
 		session = nil
 		return served, err
 	}
-	err = x.Rig.Seed(ctx, a.Arm, Visits{
+	err = x.Rig.Seed(ctx, a, Visits{
 		Set: pages[0].url, Check: checks[0].url,
 		Begin: func() (err error) { session, err = network.Arm(ctx); return err },
 		IsSet: func(life experiment.Life) error {

@@ -14,6 +14,7 @@ import (
 	"eidetic/capture"
 	"eidetic/capture/x11"
 	"eidetic/internal/lab"
+	"eidetic/internal/plan"
 	"eidetic/internal/run/device"
 	"eidetic/internal/run/experiment"
 	"eidetic/netlab"
@@ -121,13 +122,13 @@ func NewVirtual(ctx context.Context, c VirtualConfig) (_ *Virtual, err error) {
 			if b := device.Running(life); b != nil {
 				return b.Where(ctx, selector, content)
 			}
-			return image.Rectangle{}, device.ErrNoProtocol
+			return image.Rectangle{}, lab.ErrNoProtocol
 		},
 		Open: func(ctx context.Context, life experiment.Life, url string) (lab.Event, error) {
 			if b := device.Running(life); b != nil {
 				return b.Open(ctx, url)
 			}
-			return lab.Event{}, device.ErrCannotOpen
+			return lab.Event{}, lab.ErrCannotOpen
 		},
 		Launch: func(ctx context.Context, life experiment.Life, url string) (lab.Event, error) {
 			if b := device.Running(life); b != nil {
@@ -139,10 +140,10 @@ func NewVirtual(ctx context.Context, c VirtualConfig) (_ *Virtual, err error) {
 	v.device.Protocol, v.device.Again = c.Protocol, c.Again
 	v.Prepare = v.browsers.prepare
 	v.Locale = func(l lab.Locale) { v.device.Locale = l }
-	v.Warm = func(ctx context.Context, a lab.Arm, loaded func(experiment.Life) error) error {
+	v.Warm = func(ctx context.Context, a plan.Arm, loaded func(experiment.Life) error) error {
 		return v.browsers.warmUp(ctx, a, func(url string) (experiment.Life, error) { return v.Device.Birth(ctx, url) }, loaded)
 	}
-	v.Seed = func(ctx context.Context, a lab.Arm, visits Visits) error {
+	v.Seed = func(ctx context.Context, a plan.Arm, visits Visits) error {
 		return v.browsers.seed(ctx, a, visits, func(url string) (experiment.Life, error) { return v.Device.Birth(ctx, url) })
 	}
 	v.Screen = Screen{Name: "x11:" + v.device.X.Display, Open: func(context.Context) (capture.Source, error) {

@@ -21,6 +21,7 @@ import (
 	"strings"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/plan"
 	"eidetic/internal/run/device"
 	"eidetic/internal/run/execute"
 	"eidetic/internal/run/experiment"
@@ -137,12 +138,17 @@ func (t Task) carryOut(ctx context.Context, news execute.News, in Inner) error {
 		processes = fmt.Sprintf("/proc/self/fd/%d", outside.Fd())
 	}
 	t.Reach.ownHosts() // before its file is covered
-	if err := isolate.Mount(isolate.Mounts{Keep: t.folders(), Resolver: device.Gateway().String(), TempSize: tempSize}); err != nil {
+	asked, traces, err := t.read()
+	if err != nil {
+		return err
+	}
+	mounts := isolate.Mounts{Keep: append(t.folders(), traces...), Resolver: device.Gateway().String(), TempSize: tempSize}
+	if err := isolate.Mount(mounts); err != nil {
 		return err
 	}
 	config := execute.VirtualConfig{
 		Forwarder: in.Commands.Forwarder, ShapeConnections: t.Connections, Log: in.Log, Browser: t.Plan.Browser, NoSandbox: t.NoSandbox,
-		Protocol: execute.NeedsProtocolOf(t.Plan), Again: execute.LaunchesAgainOf(t.Plan),
+		Protocol: asked.NeedsProtocol(), Again: asked.LaunchesAgain(),
 	}
 	switch t.Origins {
 	case OriginsSample:
@@ -169,8 +175,7 @@ func (t Task) carryOut(ctx context.Context, news execute.News, in Inner) error {
 		return err
 	}
 	x := execute.Execution{
-		ID: t.ID, Plan: t.Plan, Traces: link.OpenFile, // the outer half has decided which files may be named
-		Rig: rig.Rig, Root: t.Out, Files: t.Files, Live: t.Live, News: news, Log: in.Log, Software: in.Software, Processes: processes,
+		ID: t.ID, Plan: asked, Rig: rig.Rig, Root: t.Out, Live: t.Live, News: news, Log: in.Log, Software: in.Software, Processes: processes,
 		Check: inspect.Checker{Command: in.Commands.Inspect},
 	}
 	if t.Reach.AnyCertificate && t.records() {
@@ -216,7 +221,6 @@ func (t Task) folders() []string {
 			dirs = append(dirs, filepath.Dir(a.Archive))
 		}
 		dirs = append(dirs, browserDirs(a.Browser)...)
-		dirs = append(dirs, traceDirs(a.Link)...)
 	}
 	return dirs
 }
@@ -236,16 +240,16 @@ func browserDirs(b *lab.Browser) (dirs []string) {
 	return dirs
 }
 
-// traceDirs names the folders of a valid profile's trace files.
-func traceDirs(profile string) (dirs []string) {
+// read reads the plan, and names the folders of the trace files of its links: the outer half has decided which files may be named.
+func (t Task) read() (asked plan.Checked, dirs []string, err error) {
 	open := func(name string) (io.ReadCloser, error) {
 		if abs, err := filepath.Abs(name); err == nil {
 			dirs = append(dirs, filepath.Dir(abs))
 		}
 		return link.OpenFile(name)
 	}
-	_, _ = link.Reader{Open: open}.Parse(profile) // the outer half has reported its errors
-	return dirs
+	asked, err = plan.Check(plan.Request{Plan: t.Plan}, plan.Options{Traces: open, From: &plan.Folder{Path: t.Files}})
+	return asked, dirs, err
 }
 
 // TrustedRoots is the system's pool of certificates with those of a PEM text added;

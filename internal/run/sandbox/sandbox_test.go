@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -75,11 +76,11 @@ func TestTraceDirs(t *testing.T) {
 	if err := os.WriteFile(file, []byte("1\n2\n3\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if got := traceDirs("lte; 3s: trace=" + file); len(got) != 1 || got[0] != dir {
-		t.Errorf("traceDirs() = %q; want %q", got, dir)
-	}
-	if got := traceDirs("lte"); len(got) != 0 {
-		t.Errorf("traceDirs() of a profile without traces = %q; want none", got)
+	for link, want := range map[string][]string{"lte; 3s: trace=" + file: {dir}, "lte": nil} {
+		task := Task{Plan: lab.Plan{Arm: lab.Arm{Page: "https://a.test/", Link: link}}}
+		if _, got, err := task.read(); err != nil || !slices.Equal(got, want) {
+			t.Errorf("the folders of the traces of %s: %q, %v; want %q", link, got, err, want)
+		}
 	}
 }
 

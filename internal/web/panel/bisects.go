@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"reflect"
 	"strings"
 	"time"
 
@@ -14,7 +13,6 @@ import (
 	"eidetic/internal/box/bisection"
 	"eidetic/internal/box/bisects"
 	"eidetic/internal/keep/store"
-	"eidetic/internal/lab"
 )
 
 // NewBisect is the response to a request for a bisect.
@@ -39,7 +37,7 @@ type (
 	newBisectInput struct {
 		Body struct {
 			Name       string               `json:"name,omitempty" maxLength:"100" doc:"What you call it" example:"checkout, v41 to v42"`
-			Plan       map[string]any       `json:"plan" doc:"What is measured, as for POST /api/v1/runs, with one arm and one page; {revision} in page, archive, inject, link, browser, match or state stands for the revision"`
+			Plan       SaidPlan             `json:"plan" doc:"What is measured, as for POST /api/v1/runs, with one arm and one page; {revision} in page, archive, inject, link, browser, match or state stands for the revision"`
 			Revisions  []bisection.Revision `json:"revisions" minItems:"2" maxItems:"1000" doc:"The oldest first: the first is known to be good, the last to be bad"`
 			Hook       BisectHook           `json:"hook" doc:"What deploys a revision"`
 			Metric     string               `json:"metric,omitempty" maxLength:"300" doc:"The number that changed; without it speed_index_ms, and journey_ms of a plan with steps" example:"speed_index_ms"`
@@ -84,9 +82,7 @@ func (p *Panel) bisectRoutes(api huma.API) {
 			"The trials are runs of the queue. One bisect goes on at a time, and goes on after a restart.",
 		DefaultStatus: http.StatusAccepted, Security: needsToken(), MaxBodyBytes: maxPlanBody,
 		Errors: []int{http.StatusConflict, http.StatusUnprocessableEntity, http.StatusInsufficientStorage},
-	}, func(ctx context.Context, in *newBisectInput) (*newBisectBody, error) {
-		return p.makeBisect(ctx, api, in)
-	})
+	}, p.makeBisect)
 	huma.Register(api, huma.Operation{
 		OperationID: "list-bisects", Method: http.MethodGet, Path: "/api/v1/bisects", Summary: "List the bisects", Tags: []string{tagAutomation}, Security: needsToken(),
 	}, func(context.Context, *noInput) (*bisectsBody, error) {
@@ -140,13 +136,13 @@ func (p *Panel) bisectRoutes(api huma.API) {
 	})
 }
 
-func (p *Panel) makeBisect(ctx context.Context, api huma.API, in *newBisectInput) (*newBisectBody, error) {
+func (p *Panel) makeBisect(ctx context.Context, in *newBisectInput) (*newBisectBody, error) {
 	q := bisects.Request{
-		Name: in.Body.Name, Plan: in.Body.Plan, Revisions: in.Body.Revisions, URL: in.Body.Hook.URL, Secret: in.Body.Hook.Secret,
+		Name: in.Body.Name, Plan: in.Body.Plan.request, Revisions: in.Body.Revisions, URL: in.Body.Hook.URL, Secret: in.Body.Hook.Secret,
 		Limit: time.Duration(in.Body.Hook.Limit * float64(time.Second)), Metric: in.Body.Metric, Confidence: in.Body.Confidence,
 		Least: in.Body.Least, Pairs: in.Body.Pairs, Seed: in.Body.Seed, Spread: in.Body.Spread, By: identityOf(ctx).Name,
 	}
-	if err := checkFields(api, q); err != nil {
+	if err := checkFields(q); err != nil {
 		return nil, err
 	}
 	b, secret, err := p.Bisects.Make(ctx, q)
@@ -157,23 +153,17 @@ func (p *Panel) makeBisect(ctx context.Context, api huma.API, in *newBisectInput
 	return &newBisectBody{"/api/v1/bisects/" + b.ID, NewBisect{b, secret}}, nil
 }
 
-// checkFields checks the plan's fields by the schema of a plan, with the first revision in place of its mark: in a host the mark
-// itself would be no URL.
-func checkFields(api huma.API, q bisects.Request) error {
-	registry := api.OpenAPI().Components.Schemas
-	schema := registry.Schema(reflect.TypeFor[lab.Plan](), true, "")
-	path, res := huma.NewPathBuffer([]byte{}, 0), &huma.ValidateResult{}
-	path.Push("body")
-	path.Push("plan")
-	one := map[string]any(q.Plan.Of(q.Revisions[0].Name))
-	huma.Validate(registry, schema, path, huma.ModeWriteToServer, one, res)
-	if len(res.Errors) > 0 {
-		return huma.Error422UnprocessableEntity("validation failed", res.Errors...)
+// checkFields checks the plan's fields with the first revision in place of its mark: in a host the mark itself would be no URL.
+func checkFields(q bisects.Request) error {
+	one, err := q.Plan.Of(q.Revisions[0].Name)
+	if err != nil {
+		return huma.Error422UnprocessableEntity("plan: " + err.Error())
 	}
-	if page, _ := one["page"].(string); page == "" && one["steps"] == nil {
-		return huma.Error422UnprocessableEntity("validation failed", &huma.ErrorDetail{
-			Message: "expected required property page to be present, or steps whose first opens a page", Location: "body.plan",
-		})
+	if err := refused("body.plan", one.Problems()); err != nil {
+		return err
+	}
+	if !one.Opens() {
+		return opensNothing("body.plan")
 	}
 	return nil
 }

@@ -91,7 +91,7 @@ func TestBisectOverREST(t *testing.T) {
 	for wrong, want := range map[string]string{
 		`"link": "lte"|"link": 7`:                 "body.plan.link",
 		`"link": "lte"|"lonk": "lte"`:             "body.plan.lonk",
-		`"link": "lte"|"trials": 5000`:            "body.plan.trials",
+		`"link": "lte"|"trials": 5001`:            "body.plan.trials",
 		`"page": "https://{revision}.a.test/", |`: "page",
 		`"link": "lte"|"users": [{"name": "a"}]`:  "plan.users",
 		`{"name": "v1"}|{"nome": "v1"}`:           "body.revisions[1]",

@@ -14,6 +14,7 @@ import (
 	"eidetic/internal/box/credentials"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/metric"
+	"eidetic/internal/plan"
 )
 
 const tagFleet = "fleet"
@@ -238,18 +239,18 @@ func (p *Panel) reference(api huma.API) {
 
 // checkReference returns an error for a reference whose numbers could not be compared from box to box.
 func checkReference(r Reference) error {
-	switch plan := r.Plan; {
-	case opensNothing(plan):
+	switch p := r.Plan; {
+	case !(plan.Request{Plan: p}).Opens():
 		return fmt.Errorf("plan.page: a reference needs a page, or steps whose first opens one")
-	case plan.Compares():
+	case p.Compares():
 		return fmt.Errorf("plan.treatment: a reference has one arm: leave the treatment out")
-	case plan.IsMany():
+	case p.IsMany():
 		return fmt.Errorf("plan: a reference has one page and no users: leave pages and users out")
-	case plan.Device != "" || plan.On != nil:
+	case p.Device != "" || p.On != nil:
 		return fmt.Errorf("plan.device: every device measures the reference: leave device and on out")
-	case plan.Archive == "":
+	case p.Archive == "":
 		return fmt.Errorf("plan.archive: name a recording, so that every box replays the same")
-	case plan.From != nil:
+	case p.From != nil:
 		return fmt.Errorf("plan.from: only the box sets it")
 	}
 	_, err := automation.ParseTimes(r.Every, "", "", time.Now())

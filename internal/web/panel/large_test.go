@@ -156,7 +156,7 @@ func TestListFiltersTheQueue(t *testing.T) {
 	cut := reporttest.Run(1, 1)
 	cut.ID, cut.State = "20260501-000000-cut", store.StateRunning
 	putRun(t, p.Store.Root(), cut)
-	if err := q.Add(t.Context(), store.Job{ID: cut.ID, Device: "b", Plan: plan(t)}); err != nil {
+	if err := q.Add(t.Context(), store.Job{ID: cut.ID, Device: "b", Plan: planOf(t)}); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
@@ -166,7 +166,7 @@ func TestListFiltersTheQueue(t *testing.T) {
 		{listInput{State: store.StateQueued}, []string{"1", cut.ID}},
 		{listInput{State: store.StateInterrupted}, nil},
 		{listInput{State: store.StateQueued, Page: "https://nowhere.test/"}, nil},
-		{listInput{State: store.StateQueued, Page: plan(t).Page}, []string{"1", cut.ID}},
+		{listInput{State: store.StateQueued, Page: planOf(t).Page}, []string{"1", cut.ID}},
 		{listInput{State: store.StateQueued, Verdict: lab.Slower}, nil},
 		{listInput{Until: time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)}, []string{"1"}}, // made in 1970
 		{listInput{State: store.StateDone}, []string{"20261121-091400-demo"}},

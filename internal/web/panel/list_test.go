@@ -43,7 +43,7 @@ func TestListHasItsOrder(t *testing.T) {
 	for id, at := range map[string]time.Time{
 		"20200101-000000-old": time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC), "20270101-000000-new": time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC),
 	} {
-		if err := q.Add(t.Context(), store.Job{ID: id, Device: "gone", Created: at, Plan: plan(t)}); err != nil {
+		if err := q.Add(t.Context(), store.Job{ID: id, Device: "gone", Created: at, Plan: planOf(t)}); err != nil {
 			t.Fatal(err)
 		}
 		if err := q.Leave(t.Context(), id, store.StateFailed, "the device is gone"); err != nil {
@@ -136,7 +136,7 @@ func withJob(t *testing.T) (*Panel, *store.Queue) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := q.Add(t.Context(), store.Job{ID: "1", Device: "a", Plan: plan(t)}); err != nil {
+	if err := q.Add(t.Context(), store.Job{ID: "1", Device: "a", Plan: planOf(t)}); err != nil {
 		t.Fatal(err)
 	}
 	return p, q

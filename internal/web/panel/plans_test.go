@@ -9,8 +9,21 @@ import (
 	"testing"
 )
 
+// planText and checked are the request for a check and its answer, as others read them.
+type (
+	planText struct {
+		YAML string         `json:"yaml,omitempty"`
+		Plan map[string]any `json:"plan,omitempty"`
+	}
+	checked struct {
+		YAML     string         `json:"yaml"`
+		Plan     map[string]any `json:"plan"`
+		Problems []PlanProblem  `json:"problems"`
+	}
+)
+
 // checkedAs sends a plan to be checked.
-func checkedAs(t *testing.T, a automated, body PlanText) (c CheckedPlan) {
+func checkedAs(t *testing.T, a automated, body planText) (c checked) {
 	t.Helper()
 	text, err := json.Marshal(body)
 	if err != nil {
@@ -44,7 +57,7 @@ func TestPlanIsCheckedWithItsPlace(t *testing.T) {
 		{"page: https://a.test/\n---\npage: https://b.test/", "", 0, "more than one document"},
 		{"steps:\n !00000 00", "", 0, "cannot be read"}, // the reader's own panic
 	} {
-		got := checkedAs(t, a, PlanText{YAML: c.yaml})
+		got := checkedAs(t, a, planText{YAML: c.yaml})
 		if len(got.Problems) == 0 {
 			t.Errorf("%q has no problem; want one at %q", c.yaml, c.field)
 			continue
@@ -71,12 +84,12 @@ func TestPlansGoBothWays(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		first := checkedAs(t, a, PlanText{YAML: string(text)})
+		first := checkedAs(t, a, planText{YAML: string(text)})
 		if len(first.Problems) > 0 || first.YAML != string(text) {
 			t.Errorf("%s: %+v; want no problem, and the text as it was", file, first.Problems)
 		}
-		written := checkedAs(t, a, PlanText{Plan: first.Plan})
-		again := checkedAs(t, a, PlanText{YAML: written.YAML})
+		written := checkedAs(t, a, planText{Plan: first.Plan})
+		again := checkedAs(t, a, planText{YAML: written.YAML})
 		if len(written.Problems)+len(again.Problems) > 0 || !reflect.DeepEqual(again.Plan, first.Plan) {
 			t.Errorf("%s comes back as\n%s\n%+v %+v", file, written.YAML, written.Problems, again.Problems)
 		}
@@ -88,31 +101,8 @@ func TestPlanTextIsQuoted(t *testing.T) {
 	a := newAutomated(t)
 	want := map[string]any{"page": "https://a.test/#top", "name": "- 3: # %", "steps": []any{
 		map[string]any{"open": "https://a.test/"}, map[string]any{"click": "css #buy"}, map[string]any{"type": "007"}, map[string]any{"type": "two\nlines: yes"}}}
-	written := checkedAs(t, a, PlanText{Plan: want})
-	if got := checkedAs(t, a, PlanText{YAML: written.YAML}); !reflect.DeepEqual(got.Plan, want) || len(got.Problems) > 0 {
+	written := checkedAs(t, a, planText{Plan: want})
+	if got := checkedAs(t, a, planText{YAML: written.YAML}); !reflect.DeepEqual(got.Plan, want) || len(got.Problems) > 0 {
 		t.Errorf("it comes back as %v, %+v, from\n%s", got.Plan, got.Problems, written.YAML)
 	}
-}
-
-func FuzzReadPlan(f *testing.F) {
-	for _, seed := range []string{"page: https://a.test/\ntrials: 3", "steps:\n - open: x\n   steps: [{click: 1}]", "a: &a [*a]", "{", "? [a]\n: b", "seed: 1e999", "trials: .nan"} {
-		f.Add(seed)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		if len(text) > 4096 {
-			return
-		}
-		file, fields, problem := readPlan(text)
-		if problem == nil && fields == nil {
-			t.Errorf("%q: neither a plan nor a problem", text)
-		}
-		if problem != nil {
-			return
-		}
-		for _, field := range []string{"page", "steps[0].click", "treatment.link", "steps[0"} {
-			if line := lineOf(file, field); line < 0 || line > strings.Count(text, "\n")+2 {
-				t.Errorf("%q: %s is in line %d", text, field, line)
-			}
-		}
-	})
 }

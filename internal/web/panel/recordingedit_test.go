@@ -10,10 +10,10 @@ import (
 
 	"eidetic/internal/box/automation"
 	"eidetic/internal/box/bisection"
-	"eidetic/internal/box/bisection/revplan"
 	"eidetic/internal/box/bisects"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
+	"eidetic/internal/plan"
 )
 
 // editable is a panel with a recording in the file shop.wacz and the run 20261121-091400-demo that made one.
@@ -89,14 +89,14 @@ func TestNeededRecordings(t *testing.T) {
 			}
 		}
 	}
-	plan := func(archive string) lab.Plan {
+	replays := func(archive string) lab.Plan {
 		return lab.Plan{Arm: lab.Arm{Page: "https://a.test/", Archive: archive}}
 	}
-	if _, err := config.Automation.PutWorkflow(t.Context(), "nightly", plan("shop.wacz"), nil, "box", automation.Expect{}); err != nil {
+	if _, err := config.Automation.PutWorkflow(t.Context(), "nightly", replays("shop.wacz"), nil, "box", automation.Expect{}); err != nil {
 		t.Fatal(err)
 	}
 	check("workflow nightly", false)
-	if _, err := config.Automation.PutWorkflow(t.Context(), "nightly", plan("20261121-091400-demo"), nil, "box", automation.Expect{Any: true}); err != nil {
+	if _, err := config.Automation.PutWorkflow(t.Context(), "nightly", replays("20261121-091400-demo"), nil, "box", automation.Expect{Any: true}); err != nil {
 		t.Fatal(err)
 	}
 	if got := send("DELETE", demo+"?files=true", "", ""); got.StatusCode != 409 || !strings.Contains(got.text, "workflow nightly") {
@@ -112,7 +112,7 @@ func TestNeededRecordings(t *testing.T) {
 		t.Fatal(got.text)
 	}
 	made, _, err := config.Bisects.Make(t.Context(), bisects.Request{URL: "https://127.0.0.1:1/", Revisions: []bisection.Revision{{Name: "shop"}, {Name: "v2"}},
-		Plan: revplan.Plan{"page": "https://a.test/", "archive": revplan.Mark + ".wacz"}})
+		Plan: plan.Request{Plan: lab.Plan{Arm: lab.Arm{Page: "https://a.test/", Archive: plan.RevisionMark + ".wacz"}}}})
 	if err != nil {
 		t.Fatal(err)
 	}

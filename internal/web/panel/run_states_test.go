@@ -77,12 +77,12 @@ func TestRunStatesInChromium(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer q.Close()
-	if err := q.Add(t.Context(), store.Job{ID: "20261122-000000-waits", Device: "virtual", Plan: plan(t)}); err != nil {
+	if err := q.Add(t.Context(), store.Job{ID: "20261122-000000-waits", Device: "virtual", Plan: planOf(t)}); err != nil {
 		t.Fatal(err)
 	}
 	const evil = `<img src=x onerror="document.title='owned'">`
 	for _, id := range []string{"20261122-000000-first", "20261122-000000-second"} {
-		if err := q.Add(t.Context(), store.Job{ID: id, Device: evil, Plan: plan(t)}); err != nil {
+		if err := q.Add(t.Context(), store.Job{ID: id, Device: evil, Plan: planOf(t)}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"eidetic/internal/keep/runqueue"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
+	"eidetic/internal/plan"
 )
 
 func progressType() reflect.Type { return reflect.TypeFor[Progress]() }
@@ -53,7 +54,7 @@ func (p *Panel) starts(api huma.API) {
 		DefaultStatus: http.StatusAccepted, Security: needsToken(), MaxBodyBytes: maxPlanBody,
 		Errors: []int{http.StatusUnauthorized, http.StatusUnprocessableEntity, http.StatusServiceUnavailable, http.StatusInsufficientStorage},
 	}, p.start)
-	allowNames(api)
+	plan.NameBrowsers(api.OpenAPI().Components.Schemas)
 	huma.Register(api, huma.Operation{
 		OperationID: "cancel-run", Method: http.MethodDelete, Path: "/api/v1/runs/{id}",
 		Summary: "Cancel a run that waits or is in progress, or delete one that has ended", Tags: []string{tagRuns},
@@ -64,10 +65,8 @@ func (p *Panel) starts(api huma.API) {
 }
 
 func (p *Panel) start(ctx context.Context, in *startInput) (*startBody, error) {
-	if opensNothing(in.Body) {
-		return nil, huma.Error422UnprocessableEntity("validation failed", &huma.ErrorDetail{
-			Message: "expected required property page to be present, or steps whose first opens a page", Location: "body",
-		})
+	if !(plan.Request{Plan: in.Body}).Opens() {
+		return nil, opensNothing("body")
 	}
 	once, err := onceOf(in)
 	if err != nil {
@@ -84,8 +83,24 @@ func (p *Panel) start(ctx context.Context, in *startInput) (*startBody, error) {
 	return startedAs(id), nil
 }
 
-// opensNothing says whether a plan has no page. One with steps has that of its first.
-func opensNothing(p lab.Plan) bool { return p.Arms()[0].Page == "" && p.FirstPage() == "" }
+// opensNothing is the answer to a plan without a page.
+func opensNothing(at string) error {
+	return huma.Error422UnprocessableEntity("validation failed", &huma.ErrorDetail{
+		Message: "expected required property page to be present, or steps whose first opens a page", Location: at,
+	})
+}
+
+// refused is the answer to a plan with problems, whose place in the request is at; nil without one.
+func refused(at string, problems []*lab.FieldError) error {
+	if len(problems) == 0 {
+		return nil
+	}
+	details := make([]error, 0, len(problems))
+	for _, p := range problems {
+		details = append(details, &huma.ErrorDetail{Message: p.Err.Error(), Location: strings.TrimSuffix(at+"."+p.Path, ".")})
+	}
+	return huma.Error422UnprocessableEntity("validation failed", details...)
+}
 
 // startError is the answer to a run that the queue does not take.
 func (p *Panel) startError(err error) error {
@@ -128,22 +143,6 @@ func schemaName(t reflect.Type, hint string) string {
 		return input + "Input"
 	}
 	return strings.TrimSuffix(name, "BodyBody")
-}
-
-// allowNames lets the schema of a browser be a name, too, as lab.Browser reads it.
-func allowNames(api huma.API) {
-	schema := api.OpenAPI().Components.Schemas.Map()["Browser"]
-	object, most := *schema, 40
-	*schema = huma.Schema{
-		Description: "A name, or an object that says which program is started and how",
-		OneOf: []*huma.Schema{
-			{Type: huma.TypeString, MaxLength: &most, Description: "chromium, firefox or firefox-esr", Examples: []any{lab.FirefoxESR}},
-			&object,
-		},
-	}
-	for _, s := range append(schema.OneOf, schema) {
-		s.PrecomputeMessages()
-	}
 }
 
 // startedAs is the response to a request for a run, and to its repetitions.

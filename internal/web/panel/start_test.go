@@ -191,8 +191,8 @@ func (b *box) states(t *testing.T, path string) (states []string) {
 
 const request = `{"name":"Checkout page","page":"https://www.shop.example/","archive":"shop.wacz","trials":3}`
 
-// plan is the decoded request.
-func plan(t *testing.T) (p lab.Plan) {
+// planOf is the decoded request.
+func planOf(t *testing.T) (p lab.Plan) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(request), &p); err != nil {
 		t.Fatal(err)
@@ -436,7 +436,7 @@ func TestListAfterPowerCut(t *testing.T) {
 		t.Fatal(err)
 	}
 	const cut, newer = "19700101-000001-cut", "20261121-091400-demo" // the latter is in newStore
-	if err := q.Add(t.Context(), store.Job{ID: cut, Device: "a", Created: time.Unix(1, 0), Plan: plan(t)}); err != nil {
+	if err := q.Add(t.Context(), store.Job{ID: cut, Device: "a", Created: time.Unix(1, 0), Plan: planOf(t)}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := q.Next(t.Context()); err != nil {

@@ -2,10 +2,8 @@ package panel
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
-	"reflect"
 	"strconv"
 	"strings"
 
@@ -14,6 +12,7 @@ import (
 	"eidetic/internal/box/automation"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
+	"eidetic/internal/plan"
 )
 
 const tagAutomation = "automation"
@@ -28,7 +27,7 @@ type KeptPlan struct {
 type WorkflowRun struct {
 	Version int `json:"version,omitempty" minimum:"1" doc:"Which of the versions that are kept; without it the newest"`
 	// Change is a JSON Merge Patch (RFC 7396).
-	Change map[string]any `json:"change,omitempty" doc:"What of the plan is changed for this run alone, as a JSON Merge Patch (RFC 7396): a field that is given replaces the plan's, and null removes it"`
+	Change *SaidPlan `json:"change,omitempty" doc:"What of the plan is changed for this run alone, as a JSON Merge Patch (RFC 7396): a field that is given replaces the plan's, and null removes it"`
 }
 
 // ByName is the name in the path of a request. It is exported, as are the other parts of
@@ -118,10 +117,8 @@ func (p *Panel) workflows(api huma.API) {
 }
 
 func (p *Panel) putWorkflow(ctx context.Context, in *putWorkflowInput) (*workflowBody, error) {
-	if opensNothing(in.Body.Plan) {
-		return nil, huma.Error422UnprocessableEntity("validation failed", &huma.ErrorDetail{
-			Message: "expected required property page to be present, or steps whose first opens a page", Location: "body.plan",
-		})
+	if !(plan.Request{Plan: in.Body.Plan}).Opens() {
+		return nil, opensNothing("body.plan")
 	}
 	expect, err := in.expect(false)
 	if err != nil {
@@ -152,8 +149,14 @@ func (p *Panel) runWorkflow(ctx context.Context, in *runWorkflowInput) (*startBo
 		return nil, p.internalError(err)
 	}
 	var change func(lab.Plan) (lab.Plan, error)
-	if len(asked.Change) > 0 {
-		change = func(plan lab.Plan) (lab.Plan, error) { return p.changed(plan, asked.Change) }
+	if asked.Change != nil && !asked.Change.request.IsEmpty() {
+		change = func(kept lab.Plan) (lab.Plan, error) {
+			changed, err := plan.Request{Plan: kept}.With(asked.Change.request)
+			if err != nil {
+				return kept, err
+			}
+			return changed.WithDefaults(), refused("body.change", changed.Problems())
+		}
 	}
 	id, err := p.Automation.Start(ctx, w, change, once)
 	var said huma.StatusError
@@ -165,60 +168,6 @@ func (p *Panel) runWorkflow(ctx context.Context, in *runWorkflowInput) (*startBo
 	}
 	note(ctx, id)
 	return startedAs(id), nil
-}
-
-// changed applies a JSON Merge Patch to a plan, and checks what comes of it as POST /api/v1/runs
-// checks a plan.
-func (p *Panel) changed(plan lab.Plan, change map[string]any) (out lab.Plan, err error) {
-	text, err := json.Marshal(plan)
-	if err != nil {
-		return out, err
-	}
-	var document any
-	if err := json.Unmarshal(text, &document); err != nil {
-		return out, err
-	}
-	document = mergePatch(document, change)
-	known := p.api.OpenAPI().Components.Schemas
-	schema := known.Schema(reflect.TypeFor[lab.Plan](), true, "Plan")
-	at := huma.NewPathBuffer(nil, 0)
-	at.Push("body")
-	at.Push("change")
-	result := &huma.ValidateResult{}
-	huma.Validate(known, schema, at, huma.ModeWriteToServer, document, result)
-	if len(result.Errors) > 0 {
-		return out, huma.Error422UnprocessableEntity("validation failed", result.Errors...)
-	}
-	if text, err = json.Marshal(document); err != nil {
-		return out, err
-	}
-	if err := json.Unmarshal(text, &out); err != nil {
-		return out, huma.Error422UnprocessableEntity("change: " + err.Error())
-	}
-	if _, given := change["seed"]; !given { // a large one does not survive as a number of JSON
-		out.Seed = plan.Seed
-	}
-	return out.WithDefaults(), nil
-}
-
-// mergePatch is the function of RFC 7396, section 2.
-func mergePatch(target, patch any) any {
-	fields, ok := patch.(map[string]any)
-	if !ok {
-		return patch
-	}
-	out, ok := target.(map[string]any)
-	if !ok {
-		out = map[string]any{}
-	}
-	for name, value := range fields {
-		if value == nil {
-			delete(out, name)
-		} else {
-			out[name] = mergePatch(out[name], value)
-		}
-	}
-	return out
 }
 
 // etag is the ETag of a version.

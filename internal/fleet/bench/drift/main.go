@@ -154,10 +154,7 @@ func refer(ctx context.Context, head *client.Client, site string, trials int) er
 	if err != nil {
 		return err
 	}
-	q := client.NewRequest()
-	for field, value := range map[string]any{"page": address, "archive": name, "trials": trials, "still_s": 0.3, "limit_s": 30, "seed": 7} {
-		q.Set(field, value)
-	}
+	q := &client.Request{Plan: lab.Plan{Trials: trials, Still: 0.3, Limit: 30, Seed: 7, Arm: lab.Arm{Page: address, Archive: name}}}
 	_, err = head.SetReference(ctx, q, "24h")
 	return err
 }

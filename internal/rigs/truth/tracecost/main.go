@@ -21,6 +21,7 @@ import (
 
 	"eidetic/analysis/stats"
 	"eidetic/internal/lab"
+	"eidetic/internal/plan"
 	"eidetic/internal/rigs/benchrig"
 	"eidetic/internal/rigs/benchtable"
 	"eidetic/internal/run/experiment"
@@ -118,7 +119,7 @@ func inside(ctx context.Context, text string) error {
 		return err
 	}
 	defer rig.Close()
-	if err := rig.Prepare(ctx, lab.Arm{Browser: &lab.Browser{Name: s.Browser}}); err != nil {
+	if err := rig.Prepare(ctx, plan.Arm{NamedArm: lab.NamedArm{Arm: lab.Arm{Browser: &lab.Browser{Name: s.Browser}}}}); err != nil {
 		return err
 	}
 	recorded, err := archive.Open(filepath.Join(s.Dir, recordingFile))

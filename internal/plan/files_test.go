@@ -1,4 +1,4 @@
-package execute
+package plan
 
 import (
 	"errors"
@@ -12,7 +12,7 @@ import (
 
 // TestCheckFiles: a plan comes with all that it names, and with nothing else.
 func TestCheckFiles(t *testing.T) {
-	picture, err := os.ReadFile("../../../docs/plans/arne-vase.png")
+	picture, err := os.ReadFile("../../docs/plans/arne-vase.png")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,8 +23,9 @@ func TestCheckFiles(t *testing.T) {
 	good := func() map[string][]byte {
 		return map[string][]byte{"vase.png": picture, "fling.jsonl": gesture, "a.js": []byte("window.x = 1;\n")}
 	}
-	if err := CheckFiles(Files{Sent: good()}, plan); err != nil {
-		t.Fatal(err)
+	from := func(sent map[string][]byte) Options { return Options{From: &Folder{Sent: sent}} }
+	if c, err := Check(Request{Plan: plan}, from(good())); err != nil || len(c.Contents) != 3 || c.Scripts["a.js"] == "" || c.Pictures["vase.png"] == nil || c.Gestures["fling.jsonl"] == nil {
+		t.Fatalf("Check() = %+v, %v; want the three files, nil", c.Files, err)
 	}
 	for name, c := range map[string]struct {
 		change func(map[string][]byte)
@@ -39,11 +40,11 @@ func TestCheckFiles(t *testing.T) {
 	} {
 		sent := good()
 		c.change(sent)
-		err := CheckFiles(Files{Sent: sent}, plan)
+		_, err := Check(Request{Plan: plan}, from(sent))
 		if err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v; want %q", name, err, c.says)
 		}
-		var at *lab.StepError
+		var at *lab.FieldError
 		if name == "missing" && (!errors.As(err, &at) || at.Path != "steps[1]") {
 			t.Errorf("%s: %v; want the step", name, err)
 		}
@@ -52,8 +53,9 @@ func TestCheckFiles(t *testing.T) {
 	if err := Unpack(dir, map[string][]byte{"a/b.png": picture}); err != nil {
 		t.Error(err)
 	}
-	if got, err := Collect(Files{Folder: dir}, lab.Plan{Steps: []lab.Step{{Click: "picture a/b.png"}}}); err != nil || len(got["a/b.png"]) != len(picture) {
-		t.Errorf("Collect() = %d bytes, %v; want what was unpacked", len(got["a/b.png"]), err)
+	beside := Request{Plan: lab.Plan{Steps: []lab.Step{{Open: "https://a.test/"}, {Click: "picture a/b.png"}}}}
+	if err := beside.Attach(Folder{Path: dir}); err != nil || len(beside.Files["a/b.png"]) != len(picture) {
+		t.Errorf("Attach() = %v with %d bytes; want what was unpacked", err, len(beside.Files["a/b.png"]))
 	}
 	for _, bad := range []string{"../x", "/x", "a/../../x"} {
 		if err := Unpack(filepath.Join(dir, "in"), map[string][]byte{bad: nil}); err == nil {
@@ -77,7 +79,7 @@ func TestNeeds(t *testing.T) {
 		"launch":       {[]lab.Step{open, {Launch: "https://b.test/"}}, false, "message bus"},
 		"start":        {[]lab.Step{{Launch: "https://b.test/"}}, false, ""},
 	} {
-		if got := NeedsProtocol(c.steps); got != c.want {
+		if got := (Checked{Cells: []Cell{{Cell: lab.Cell{Plan: lab.Plan{Steps: c.steps}}}}}).NeedsProtocol(); got != c.want {
 			t.Errorf("%s: NeedsProtocol() = %v; want %v", name, got, c.want)
 		}
 		if err := checkNeeds(c.steps, "steps", nil); err != nil {
@@ -98,12 +100,12 @@ func TestCheckState(t *testing.T) {
 		says  string
 	}{
 		{"", nil, ""}, {"warm", open, ""}, {"app-cold", launch, ""}, {"app-warm", launch, ""},
-		{"hot", nil, "none of cold"}, {"app-cold", open, "begin the steps with launch"}, {"app-warm", nil, "begin the steps with launch"},
-		{"", launch, "state: app-cold"}, {"warm", launch, "state: app-cold"},
+		{"hot", nil, "state: expected value to be one of"}, {"app-cold", open, "state: app-cold: nothing would start"},
+		{"app-warm", nil, "begin the steps with launch"}, {"", launch, "state: app-cold"}, {"warm", launch, "state: app-cold"},
 	} {
-		err := checkState(lab.Plan{Steps: c.steps}, lab.NamedArm{Name: lab.Control, Arm: lab.Arm{Page: "https://a.test/", State: c.state}})
+		err := check(lab.Plan{Steps: c.steps, Arm: lab.Arm{Page: "https://a.test/", State: c.state}})
 		if (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
-			t.Errorf("state %q, %d steps: %v; want %q", c.state, len(c.steps), err, c.says)
+			t.Errorf("Check(state %q, %d steps) = %v; want an error with %q", c.state, len(c.steps), err, c.says)
 		}
 	}
 }

@@ -1,0 +1,94 @@
+package plan
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"sync"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"eidetic/internal/lab"
+)
+
+// schemas returns the schema of a plan, made of the tags, and those of what it consists of.
+var schemas = sync.OnceValues(func() (*huma.Schema, huma.Registry) {
+	known := huma.NewMapRegistry("#/", huma.DefaultSchemaNamer)
+	schema := known.Schema(reflect.TypeFor[lab.Plan](), true, "")
+	NameBrowsers(known)
+	return schema, known
+})
+
+// Problems tells which fields are out of their bounds, of another type, or none of a plan's: the bounds are the tags of [lab.Plan].
+func (r Request) Problems() []*lab.FieldError {
+	fields, err := r.fields()
+	if err != nil {
+		return []*lab.FieldError{{Path: "plan", Err: err}}
+	}
+	result := &huma.ValidateResult{}
+	schema, known := schemas()
+	huma.Validate(known, schema, huma.NewPathBuffer(nil, 0), huma.ModeWriteToServer, plain(fields), result)
+	problems := make([]*lab.FieldError, 0, len(result.Errors))
+	for _, err := range result.Errors {
+		var detail *huma.ErrorDetail
+		if errors.As(err, &detail) {
+			problems = append(problems, &lab.FieldError{Path: detail.Location, Err: errors.New(detail.Message + shown(detail.Value))})
+		}
+	}
+	return problems
+}
+
+// shown is a value that fits into a message.
+func shown(value any) string {
+	switch v := value.(type) {
+	case float64, bool:
+		return fmt.Sprintf(" (it is %v)", v)
+	case string:
+		if len(v) <= 100 {
+			return fmt.Sprintf(" (it is %q)", v)
+		}
+	}
+	return ""
+}
+
+// plain is a value with the numbers that the validator knows.
+func plain(value any) any {
+	switch v := value.(type) {
+	case json.Number:
+		n, err := v.Float64()
+		if err != nil {
+			return v.String()
+		}
+		return n
+	case map[string]any:
+		for name := range v {
+			v[name] = plain(v[name])
+		}
+	case []any:
+		for i := range v {
+			v[i] = plain(v[i])
+		}
+	}
+	return value
+}
+
+// NameBrowsers lets the schema of a browser be a name, too, as [lab.Browser] reads it.
+func NameBrowsers(known huma.Registry) {
+	schema := known.Map()["Browser"]
+	object, most := *schema, 40
+	*schema = huma.Schema{
+		Description: "A name, or an object that says which program is started and how",
+		OneOf: []*huma.Schema{
+			{Type: huma.TypeString, MaxLength: &most, Description: "chromium, firefox or firefox-esr", Examples: []any{lab.FirefoxESR}},
+			&object,
+		},
+	}
+	for _, s := range append(schema.OneOf, schema) {
+		s.PrecomputeMessages()
+	}
+}
+
+func fieldError(path, format string, args ...any) error {
+	return &lab.FieldError{Path: path, Err: fmt.Errorf(format, args...)}
+}

@@ -1,0 +1,323 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"image"
+	"io"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"eidetic/analysis/measure"
+	"eidetic/internal/lab"
+	"eidetic/netlab/link"
+	"eidetic/netlab/replay"
+)
+
+// maxTrials bounds the trials of a run.
+const maxTrials = 5_000
+
+// maxLoading bounds the sum of all trials' load times. The per-frame series are kept in
+// memory for the report until the run ends: at 60 frames a second, half a gigabyte.
+const maxLoading = maxTrials * time.Minute
+
+// Checked is a plan that can be carried out, with everything read that it says. It is made by [Check] alone.
+type Checked struct {
+	lab.Plan // with everything filled in that has a default
+	// Cells are the pages, each for every user, with all that their arms leave out.
+	Cells   []Cell
+	Timing  replay.Timing
+	Measure measure.Request
+	// Files are those that the plan names, if they were to be read.
+	Files
+}
+
+// Cell is a page of the plan for one of its users, with its arms.
+type Cell struct {
+	lab.Cell
+	Arms []Arm
+}
+
+// Arm is one side of a comparison with nothing left out but how requests are matched, which depends on the recording.
+type Arm struct {
+	lab.NamedArm
+	Link   link.Profile
+	Screen image.Point // that the browser fills; the zero point is the usual one
+}
+
+// Options say what a plan is checked with.
+type Options struct {
+	// Traces opens the trace files that links name; nil refuses them, as plans from the network must not name files.
+	Traces func(name string) (io.ReadCloser, error)
+	// From is where the files are that the plan names; nil leaves them for later.
+	From *Folder
+}
+
+// Check reads a plan. Its error is a *lab.FieldError.
+func Check(r Request, o Options) (Checked, error) {
+	if problems := r.Problems(); len(problems) > 0 {
+		return Checked{}, problems[0]
+	}
+	c := Checked{Plan: r.Plan.WithDefaults()}
+	if err := checkMany(c.Plan); err != nil { // first, as it bounds what the rest goes through
+		return c, err
+	}
+	c.fill()
+	for _, check := range []func() error{
+		c.checkTimes, c.checkReplay, c.checkJudging, c.checkTraces, c.checkSteps, c.checkArms(o.Traces), c.checkJourneys, c.readMeasure,
+	} {
+		if err := check(); err != nil {
+			return c, err
+		}
+	}
+	if err := CheckParts(c.Screen, c.Controls, c.Recipe); err != nil || o.From == nil {
+		return c, err
+	}
+	var err error
+	c.Files, err = c.readFiles(*o.From)
+	return c, err
+}
+
+// fill fills in the cells, with the arms of each.
+func (c *Checked) fill() {
+	c.Cells = nil
+	for _, cell := range c.Plan.Cells() {
+		one := Cell{Cell: cell}
+		for _, a := range cell.Plan.Arms() {
+			one.Arms = append(one.Arms, Arm{NamedArm: a})
+		}
+		c.Cells = append(c.Cells, one)
+	}
+}
+
+// WithArchives is the plan with the name of each recording replaced. The function gets the field that names it, for its errors.
+func (c Checked) WithArchives(to func(field, name string) (string, error)) (Checked, error) {
+	read := c.Cells
+	var err error
+	if c.Plan, err = c.MapArchives(to); err != nil {
+		return c, err
+	}
+	c.fill()
+	for i, cell := range c.Cells {
+		for k := range cell.Arms {
+			cell.Arms[k].Link, cell.Arms[k].Screen = read[i].Arms[k].Link, read[i].Arms[k].Screen
+		}
+	}
+	return c, nil
+}
+
+// Every lists the arms of all cells.
+func (c Checked) Every() (all []Arm) {
+	for _, cell := range c.Cells {
+		all = append(all, cell.Arms...)
+	}
+	return all
+}
+
+// ofCells is what trials are of, in words.
+func (c Checked) ofCells() string {
+	if !c.IsMany() {
+		return fmt.Sprintf("%d arms", len(c.Cells[0].Arms))
+	}
+	return fmt.Sprintf("%d arms, %d pages and %d users", len(c.Cells[0].Arms), max(len(c.Pages), 1), max(len(c.Users), 1))
+}
+
+// checkTimes returns an error for more trials, or longer ones, than a run can have.
+func (c *Checked) checkTimes() error {
+	still, limit, tolerance := c.StillTime(), c.LimitTime(), c.ToleranceTime()
+	switch {
+	case c.Total() > maxTrials:
+		return fieldError("trials", "%d for each of %s; at most %d in all, with warm-ups", c.Trials, c.ofCells(), maxTrials)
+	case limit > maxLoading/time.Duration(c.Total()):
+		return fieldError("limit_s", "%d trials of at most %v each are more than %v in all; ask for fewer trials, or for a lower limit", c.Total(),
+			limit, maxLoading)
+	case limit < still:
+		return fieldError("limit_s", "%v: still_s is %v, and the limit no shorter", limit, still)
+	case c.Tolerance != 0 && tolerance == 0:
+		return fieldError("tolerance_ms", "%v: leave it out for one frame that is relaxed where the machine cannot keep it", c.Tolerance)
+	}
+	return nil
+}
+
+// checkReplay reads how recordings are replayed.
+func (c *Checked) checkReplay() (err error) {
+	if c.Live && c.Miss == lab.MissFill {
+		return fieldError("miss", "fill is for replays, and a live run replays nothing")
+	}
+	if c.Timing, err = replay.ParseTiming(c.Plan.Timing); err != nil {
+		return &lab.FieldError{Path: "timing", Err: err}
+	}
+	return nil
+}
+
+// pairsPerLook are the fewest pairs from one look to the next: with fewer, looks at the beginning
+// can find nothing, and only cost the others.
+const pairsPerLook = 5
+
+// checkJudging returns an error for a way of judging that is not possible.
+func (c *Checked) checkJudging() error {
+	for _, f := range []struct {
+		name string
+		set  bool
+	}{{"looks", c.Looks != 0}, {"margin_percent", c.Margin != 0}, {"primary", c.Primary != ""}} {
+		if f.set && !c.Compares() {
+			return fieldError(f.name, "there is nothing to compare: the plan has no treatment")
+		}
+	}
+	if c.Looks*pairsPerLook > c.Trials {
+		return fieldError("looks", "%d at %d pairs: at least %d pairs for each, so %d trials", c.Looks, c.Trials, pairsPerLook, c.Looks*pairsPerLook)
+	}
+	return nil
+}
+
+// checkTraces returns an error for traces that cannot be made.
+func (c *Checked) checkTraces() error {
+	if c.Traces == 0 && !c.TraceAll {
+		return nil
+	}
+	switch {
+	case c.Traces != 0 && c.TraceAll:
+		return fieldError("traces", "with trace_all every trial is traced; leave traces out")
+	case c.Total()+c.Traces*len(c.Every()) > maxTrials:
+		return fieldError("traces", "%d for each of %s: with the other trials at most %d in all", c.Traces, c.ofCells(), maxTrials)
+	case c.Live:
+		return fieldError("traces", "a live run replays nothing, so that its trials have no common cause; leave traces out")
+	}
+	for _, a := range c.Cells[0].Arms {
+		if a.IsStart() {
+			return fieldError("traces", "a browser that the trial starts is not traced; use state: cold or warm")
+		}
+	}
+	return nil
+}
+
+// Field leads to a field of the arm in the plan.
+func (a Arm) Field(name string) string {
+	if a.Name == lab.Treatment {
+		return "treatment." + name
+	}
+	return name
+}
+
+// checkArms returns what reads the arms. No page has a link, a browser or a state of its own, and no user more than a viewport.
+func (c *Checked) checkArms(traces func(string) (io.ReadCloser, error)) func() error {
+	return func() (err error) {
+		for i, cell := range c.Cells {
+			for k := range cell.Arms {
+				a := &c.Cells[i].Arms[k]
+				if i > 0 {
+					a.Link = c.Cells[0].Arms[k].Link
+				} else if a.Link, err = (link.Reader{Open: traces}).Parse(a.NamedArm.Link); err != nil {
+					return &lab.FieldError{Path: a.Field("link"), Err: err}
+				}
+				if a.Screen, err = checkBrowser(a.Field("browser"), a.Browser); err != nil {
+					return err
+				}
+				if c.Live && a.Archive != "" {
+					return fieldError("live", "such a run replays nothing; leave out the archive")
+				}
+			}
+		}
+		return nil
+	}
+}
+
+// checkSteps returns an error for steps that cannot be carried out.
+func (c *Checked) checkSteps() error {
+	return c.ofCell(func(cell Cell) error { return checkInput(cell.Plan.Steps) })
+}
+
+// ofCell goes through the cells; an error of one has its place in the plan.
+func (c *Checked) ofCell(check func(Cell) error) error {
+	for i, cell := range c.Cells {
+		err := check(cell)
+		var wrong *lab.FieldError
+		if len(c.Pages) > 0 && errors.As(err, &wrong) {
+			return &lab.FieldError{Path: c.pageOf(i) + wrong.Path, Err: wrong.Err}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkJourneys returns an error for pages that cannot be loaded, and steps that their arms cannot carry out.
+func (c *Checked) checkJourneys() error { return c.ofCell(c.checkJourney) }
+
+// pageOf leads to the fields of a cell's page: "pages[2].".
+func (c *Checked) pageOf(cell int) string {
+	if len(c.Pages) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("pages[%d].", cell/max(len(c.Users), 1))
+}
+
+func (c *Checked) checkJourney(cell Cell) error {
+	steps := cell.Plan.Steps
+	for _, a := range cell.Arms {
+		if err := CheckPage(a.Page); err != nil {
+			return &lab.FieldError{Path: a.Field("page"), Err: err}
+		}
+		if err := checkNeeds(steps, "steps", a.Browser); err != nil {
+			return err
+		}
+		if err := checkState(steps, a.Arm); err != nil {
+			return &lab.FieldError{Path: a.Field("state"), Err: err}
+		}
+	}
+	return nil
+}
+
+// checkState returns an error for a state that an arm's trials cannot begin in.
+func checkState(steps []lab.Step, a lab.Arm) error {
+	launches := len(steps) > 0 && steps[0].Launch != ""
+	switch {
+	case a.IsStart() && !launches:
+		return fmt.Errorf("%s: nothing would start the browser: begin the steps with launch: %s", a.State, a.Page)
+	case launches && !a.IsStart():
+		return fmt.Errorf("the first step is launch, which starts the browser: write state: %s or %s, or begin with open: %s",
+			lab.StateAppCold, lab.StateAppWarm, a.Page)
+	}
+	return nil
+}
+
+// readMeasure reads what is measured besides.
+func (c *Checked) readMeasure() (err error) {
+	asked := c.Plan.Measure
+	if c.Measure, err = measure.NewRequest(asked); err != nil || asked == nil {
+		return err
+	}
+	var paths []string
+	for _, steps := range c.journeys() {
+		paths = append(paths, lab.StepPaths(steps)...)
+	}
+	for i, path := range asked.Steps {
+		if !slices.Contains(paths, path) {
+			return fieldError(fmt.Sprintf("measure.steps[%d]", i), "the plan has no step %q; it has: %s", path, strings.Join(paths, ", "))
+		}
+	}
+	return nil
+}
+
+// journeys lists the steps of each of the plan's pages.
+func (c *Checked) journeys() (all [][]lab.Step) {
+	for i := 0; i < len(c.Cells); i += max(len(c.Users), 1) {
+		all = append(all, c.Cells[i].Plan.Steps)
+	}
+	return all
+}
+
+// CheckPage returns an error for a page whose URL cannot be loaded.
+func CheckPage(page string) error {
+	if page == "" {
+		return errors.New("a plan opens a page: give its URL, or steps whose first opens one")
+	}
+	u, err := url.Parse(page)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
+		return fmt.Errorf("%q: it must be an absolute http or https URL", page)
+	}
+	return nil
+}

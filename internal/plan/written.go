@@ -1,0 +1,221 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/lexer"
+	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
+
+	"eidetic/internal/base/yamlguard"
+	"eidetic/internal/lab"
+)
+
+// written is the text that a request was read from; the zero value is none.
+type written struct {
+	file string
+	text []byte
+}
+
+// File is the file that the plan was read from, or "".
+func (w written) File() string { return w.file }
+
+// maxText bounds the text of a plan.
+const maxText = 64 << 10
+
+// ReadFile reads a plan's file, in YAML or JSON. A field that there is not, or of another type, is an error that names file, line and
+// field.
+func ReadFile(file string) (Request, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return Request{}, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxText+1))
+	if err != nil {
+		return Request{}, err
+	}
+	if len(text) > maxText {
+		return Request{}, fmt.Errorf("%s: more than %d KiB", file, maxText>>10)
+	}
+	r, err := Parse(text)
+	r.file = file
+	if err != nil {
+		return r, fmt.Errorf("%s: %w", file, err)
+	}
+	return r, nil
+}
+
+// TextError says what of a text is no plan.
+type TextError struct {
+	Line int // from 1; 0 if it is unknown
+	What string
+	text string // with the lines around it
+}
+
+func (e *TextError) Error() string { return e.text }
+
+func textError(line int, what string) error { return &TextError{line, what, what} }
+
+// ParseForeign reads a text that somebody else has sent, without aliases: a few aliases of aliases are a text of gigabytes.
+func ParseForeign(text []byte) (Request, error) {
+	for _, t := range lexer.Tokenize(string(text)) {
+		if t.Type == token.AliasType {
+			return Request{}, textError(t.Position.Line, "an alias (*) is not read here: write out what it stands for")
+		}
+	}
+	return Parse(text)
+}
+
+// Parse reads a plan's text, in YAML or JSON. Its error is a *TextError.
+func Parse(text []byte) (r Request, err error) {
+	guarded := yamlguard.Try(func() error {
+		r, err = parse(text)
+		return nil
+	})
+	if guarded != nil {
+		err = textError(0, guarded.Error())
+	}
+	r.text = text
+	return r, err
+}
+
+func parse(text []byte) (Request, error) {
+	file, err := parser.ParseBytes(text, 0)
+	if err != nil {
+		return Request{}, placed(err)
+	}
+	if len(file.Docs) > 1 {
+		return Request{}, textError(0, "more than one document: a plan is one, without --- in between")
+	}
+	var typed lab.Plan
+	var fields map[string]any
+	if err = yaml.UnmarshalWithOptions(text, &typed, yaml.Strict()); err == nil {
+		err = yaml.Unmarshal(text, &fields)
+	}
+	if err != nil && !errors.Is(err, io.EOF) { // io.EOF: a text without a value
+		return Request{}, placed(err)
+	}
+	r, err := heldBy(typed, fields)
+	if err != nil {
+		return r, textError(0, err.Error())
+	}
+	return r, nil
+}
+
+// heldBy is the request of a plan and the fields that it was read from, in which a text may be a number: "scroll: 5".
+func heldBy(p lab.Plan, fields map[string]any) (Request, error) {
+	r := Request{Plan: p}
+	held, err := r.fields()
+	if err != nil {
+		return r, err
+	}
+	text, err := yaml.MarshalWithOptions(fields, yaml.JSON())
+	if err != nil {
+		return r, err
+	}
+	if len(fields) > 0 {
+		if fields, err = objectOf(text); err != nil {
+			return r, err
+		}
+	}
+	r.rest = missing(nil, nil, fields, held)
+	return r, nil
+}
+
+// placed is an error of the YAML's reader.
+func placed(err error) error {
+	e := &TextError{What: err.Error(), text: yaml.FormatError(err, false, true)}
+	var at yaml.Error
+	if errors.As(err, &at) && at.GetToken() != nil {
+		e.Line, e.What = at.GetToken().Position.Line, at.GetMessage()
+	}
+	return e
+}
+
+// Line is the line in which a field was said, such as steps[2].click, or the nearest field that it is in; 0 if none was.
+func (w written) Line(path string) int {
+	at := w.place(path, true)
+	if at == nil {
+		return 0
+	}
+	return at.Position.Line
+}
+
+// place is the token of a field, or nil; the nearest is that of the field that it is in.
+func (w written) place(path string, nearest bool) (at *token.Token) {
+	file, err := parser.ParseBytes(w.text, 0)
+	if err != nil || len(file.Docs) == 0 {
+		return nil
+	}
+	var node ast.Node = file.Docs[0].Body
+	for _, part := range elements(path) {
+		var found *token.Token
+		switch in := node.(type) {
+		case *ast.MappingNode:
+			i := slices.IndexFunc(in.Values, func(v *ast.MappingValueNode) bool { return v.Key.GetToken().Value == part })
+			if i >= 0 {
+				node, found = in.Values[i].Value, in.Values[i].Key.GetToken()
+			}
+		case *ast.SequenceNode:
+			if i, err := strconv.Atoi(part); err == nil && i >= 0 && i < len(in.Values) {
+				node, found = in.Values[i], in.Values[i].GetToken()
+			}
+		}
+		switch {
+		case found != nil:
+			at = found
+		case nearest:
+			return at
+		default:
+			return nil
+		}
+	}
+	return at
+}
+
+// Excerpt shows the lines of the plan's file around a field; "" if the file does not have it.
+func (w written) Excerpt(path string) string {
+	if w.file == "" || w.place(path, false) == nil {
+		return ""
+	}
+	field, err := yaml.PathString("$." + path)
+	if err != nil {
+		return ""
+	}
+	lines, err := field.AnnotateSource(w.text, false)
+	if err != nil {
+		return ""
+	}
+	return string(lines)
+}
+
+// Locate adds file and line of the plan's field to an error that names one, with the lines around it.
+func (w written) Locate(err error) error {
+	var wrong *lab.FieldError
+	if w.file == "" || !errors.As(err, &wrong) {
+		return err
+	}
+	for path := wrong.Path; path != ""; path = parent(path) { // a field that is missing is looked for in the one that it would be in
+		if lines := w.Excerpt(path); lines != "" {
+			return fmt.Errorf("%s:%d: %w\n%s", w.file, w.Line(path), err, lines)
+		}
+	}
+	return fmt.Errorf("%s: %w", w.file, err)
+}
+
+// parent is the path without its last element.
+func parent(path string) string { return path[:max(0, strings.LastIndexAny(path, ".["))] }
+
+// elements are the names and numbers that a path consists of.
+func elements(path string) []string {
+	return strings.FieldsFunc(path, func(r rune) bool { return strings.ContainsRune(".[]", r) })
+}
