@@ -79,11 +79,12 @@ const guest = 61187
 const guestDir = "/mnt"
 
 // asGuest prepares the namespaces, as their root, and calls podman as the user. A process that
-// an earlier call left in its namespace of processes is gone, so its notes are removed. The
+// an earlier call left in its namespace of processes is gone, so its notes are removed, and its locks, which are in /dev/shm. The
 // shell stays, as the first process of the namespace: unshare's child is killed with unshare
 // only for as long as its user does not change (PR_SET_PDEATHSIG).
 const asGuest = `
 mount --bind "$DIR" ` + guestDir + `
+mount -t tmpfs -o mode=1777 shm /dev/shm
 cd ` + guestDir + `
 for f in passwd group subuid subgid; do mount --bind "etc/$f" "/etc/$f"; done
 rm -rf run && mkdir -m 700 run && chown $GUEST run
