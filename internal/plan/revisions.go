@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/metric"
 )
 
 // RevisionMark stands in the plan of a bisect, in the fields in which arms can differ, for the revision that is loaded.
@@ -71,9 +72,9 @@ func (r Request) Records() bool { return r.Archive == "" }
 // Metric is what a bisect looks at unless it is told.
 func (r Request) Metric() string {
 	if len(r.Steps) > 0 {
-		return "journey_ms"
+		return metric.Journey.String()
 	}
-	return "speed_index_ms"
+	return metric.SpeedIndex.String()
 }
 
 // Of is the request for one revision.
