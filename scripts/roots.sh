@@ -174,7 +174,8 @@ chmod 755 "$work" # apt fetches as another user
 clean() {
 	trap '' INT TERM HUP
 	[[ -z $running ]] || kill -KILL "$running" 2>/dev/null || true
-	wait 2>/dev/null # it would say what was killed
+	exec >/dev/null 2>&1 # the pipe to tee, which ends then; and wait would say what was killed
+	wait
 	rm -rf --one-file-system "$work" "$out/work"
 }
 trap clean EXIT
