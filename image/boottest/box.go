@@ -1,6 +1,7 @@
 package boottest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -11,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"eidetic/internal/rigs/testlab"
 )
@@ -29,9 +32,12 @@ var (
 	Panel = netip.AddrPortFrom(Lease.Addr(), 8080).String()
 )
 
+// testImage is the test build.
+const testImage = "appliance-test.img"
+
 // Patience bounds steps that end within a minute on a machine that does nothing else.
 // Tests wait for events, and a test machine may be busy.
-const Patience = 8 * time.Minute
+const Patience = 15 * time.Minute
 
 // Box is a machine with our image, an uplink whose namespace serves leases, a
 // device port and a free slot for a third network card. Its namespaces are not
@@ -49,6 +55,8 @@ type BoxOptions struct {
 	Memory int    // MiB; 2048 when 0
 	Disk   int64  // size of the disk in bytes; 2 GiB when 0
 	Second int64  // size of a second, empty disk; none when 0
+
+	saved string // folder of a saved machine to go on from
 }
 
 // NewBox creates a box for a test and leaves it switched off. It skips the test if there
@@ -57,33 +65,19 @@ func NewBox(t *testing.T, o BoxOptions) *Box {
 	t.Helper()
 	testlab.NeedRoot(t)
 	testlab.NeedProgram(t, "qemu-system-x86_64")
-	if o.Image == "" {
-		o.Image = "appliance-test.img"
-	}
-	if o.Disk == 0 {
-		o.Disk = 2 << 30
-	}
-	image := ImagePath(t, o.Image)
-	port := func(mac string, address netip.Prefix) *Port {
+	image := ImagePath(t, cmp.Or(o.Image, testImage))
+	b := boxOf(func(mac string, address netip.Prefix) *Port {
 		p, err := NewPort(mac, address)
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(p.Close)
 		return p
-	}
-	b := &Box{
-		Uplink: port("52:54:00:00:00:01", Router),
-		Device: port("52:54:00:00:00:02", Device),
-		Third:  port("52:54:00:00:00:03", netip.MustParsePrefix("192.168.78.2/24")),
-	}
+	})
 	if err := b.Uplink.ServeLease(Lease, Router.Addr()); err != nil {
 		t.Fatal(err)
 	}
-	m, err := New(t.TempDir(), Options{
-		Disk: image, Size: o.Disk, Second: o.Second, Memory: o.Memory,
-		Ports: []*Port{b.Uplink, b.Device}, Spare: []*Port{b.Third},
-	})
+	m, err := New(t.TempDir(), b.machine(image, o))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,6 +89,23 @@ func NewBox(t *testing.T, o BoxOptions) *Box {
 		_ = m.CutPower()
 	})
 	return b
+}
+
+// boxOf returns a box with its ports.
+func boxOf(port func(mac string, address netip.Prefix) *Port) *Box {
+	return &Box{
+		Uplink: port("52:54:00:00:00:01", Router),
+		Device: port("52:54:00:00:00:02", Device),
+		Third:  port("52:54:00:00:00:03", netip.MustParsePrefix("192.168.78.2/24")),
+	}
+}
+
+// machine returns the options of a box's machine, whose disk begins as the image at a path.
+func (b *Box) machine(image string, o BoxOptions) Options {
+	return Options{
+		Disk: image, Size: cmp.Or(o.Disk, 2<<30), Second: o.Second, Memory: o.Memory, Saved: o.saved,
+		Ports: []*Port{b.Uplink, b.Device}, Spare: []*Port{b.Third},
+	}
 }
 
 // ImagePath returns the path of a file of the built image; it skips the test if the
@@ -110,12 +121,50 @@ func ImagePath(t *testing.T, name string) string {
 	return file
 }
 
-// StartBox makes a box, switches it on and waits until it is healthy.
-func StartBox(t *testing.T, o BoxOptions) *Box {
+// HealthyBox returns a box of the test build that was booted before and is healthy: it goes on from a machine that
+// was saved when each of its parts worked, which takes seconds. The machine is booted and saved in out/image when
+// there is none of this image and this QEMU. A test of how a box starts makes a NewBox.
+func HealthyBox(t *testing.T) *Box {
 	t.Helper()
-	b := NewBox(t, o)
-	b.On(t)
+	b := NewBox(t, BoxOptions{saved: savedBox(t)})
+	if err := b.Boot(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b.Run(t, "date -u -s @$(cat /sys/class/rtc/rtc0/since_epoch)") // the emulator's clock has gone on
+	b.Healthy(t)
 	return b
+}
+
+// savedBox returns the folder of the saved healthy box. Tests that run side by side make it once.
+func savedBox(t *testing.T) string {
+	t.Helper()
+	testlab.NeedRoot(t)
+	testlab.NeedProgram(t, "qemu-system-x86_64")
+	images := filepath.Dir(ImagePath(t, testImage))
+	lock, err := os.Create(filepath.Join(images, "healthy.lock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	planned := boxOf(func(mac string, _ netip.Prefix) *Port { return &Port{MAC: mac} })
+	key, err := savedKey(t.Context(), planned.machine(ImagePath(t, testImage), BoxOptions{}), Router, Lease)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, err := keep(images, "healthy-", key, func(dir string) error {
+		b := NewBox(t, BoxOptions{})
+		t.Logf("no saved box of this image and this QEMU: healthy %.1f s after power-on", b.On(t).Seconds())
+		b.Run(t, "systemctl is-system-running --wait; sync")
+		b.awaitBanner(t, "Device   ", "Health   ok")
+		return b.Save(t.Context(), dir)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
 }
 
 // On switches the box on and waits until it is healthy; it returns how long that took.
@@ -217,4 +266,34 @@ func (b *Box) Until(t *testing.T, command string) string {
 		t,
 		fmt.Sprintf("for i in $(seq 600); do if out=$(%s); then echo \"$out\"; break; fi; sleep 0.2; done; [ $i -lt 600 ]", command),
 	)
+}
+
+// awaitBanner waits until the console's newest banner contains all words, and returns it.
+func (b *Box) awaitBanner(t *testing.T, words ...string) string {
+	t.Helper()
+	deadline := time.Now().Add(Patience)
+	for {
+		_, banner, _ := cutLast(b.Console(), "Eidetic ")
+		missing := ""
+		for _, w := range words {
+			if !strings.Contains(banner, w) {
+				missing = w
+			}
+		}
+		if missing == "" {
+			return banner
+		}
+		if time.Now().After(deadline) {
+			b.Explain(t)
+			t.Fatalf("the console does not show %q:\n%s", missing, banner)
+		}
+		b.Run(t, "sleep 0.5")
+	}
+}
+
+func cutLast(text, mark string) (before, after string, found bool) {
+	if at := strings.LastIndex(text, mark); at >= 0 {
+		return text[:at], text[at+len(mark):], true
+	}
+	return text, "", false
 }

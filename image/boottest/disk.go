@@ -9,10 +9,12 @@ import (
 	"math/rand/v2"
 	"os"
 
+	"golang.org/x/sys/unix"
+
 	"eidetic/image/fat"
 )
 
-// copySparse copies a file and keeps its holes.
+// copySparse copies a file: its holes, and blocks of zeros, become holes.
 func copySparse(to, from string) error {
 	in, err := os.Open(from)
 	if err != nil {
@@ -33,19 +35,23 @@ func copySparse(to, from string) error {
 	}
 	block, zero := make([]byte, 1<<16), make([]byte, 1<<16)
 	for at := int64(0); ; {
-		n, err := io.ReadFull(in, block)
-		if n > 0 && !bytes.Equal(block[:n], zero[:n]) {
-			if _, err := out.WriteAt(block[:n], at); err != nil {
-				return err
-			}
-		}
-		at += int64(n)
-		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		at, err = unix.Seek(int(in.Fd()), at, unix.SEEK_DATA)
+		if errors.Is(err, unix.ENXIO) { // there is no more data
 			return out.Close()
 		}
 		if err != nil {
 			return err
 		}
+		n, err := in.ReadAt(block, at)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return err
+		}
+		if !bytes.Equal(block[:n], zero[:n]) {
+			if _, err := out.WriteAt(block[:n], at); err != nil {
+				return err
+			}
+		}
+		at += int64(n)
 	}
 }
 

@@ -12,7 +12,7 @@
 // To try something on the booted box, add a line to cases in box_test.go and a
 // function beside it, in a file of its own:
 //
-//	{"grabber", testGrabber},
+//	{"grabber", "", testGrabber},
 //
 //	func testGrabber(t *testing.T, b *Box) {
 //		b.Run(t, "modprobe vivid n_devs=1")               // a line of bash, as root
@@ -27,7 +27,9 @@
 // usual go test. They run as root with the package's testdata, REQUIRE_ALL=1 and
 // the box's programs. In the namespaces behind the box's ports, Port.Start
 // starts programs, Port.Do runs Go code and Port.Client speaks HTTP. A case that
-// restarts the box or changes its disk has a Test function and a StartBox of its own.
+// restarts the box or changes its disk is one of updateCases, restartCases or lifeCases.
+//
+// Cases run on a HealthyBox, which goes on from a machine that was booted and saved once.
 //
 //	make image-test                                       # once, and when image/ or the binary in it changes
 //	go test -count 1 -v -run 'TestBoxes/cases/grabber' ./image/boottest
@@ -35,6 +37,7 @@ package boottest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -53,6 +56,12 @@ import (
 const (
 	firmwareCode = "/usr/share/OVMF/OVMF_CODE_4M.fd"
 	firmwareVars = "/usr/share/OVMF/OVMF_VARS_4M.fd"
+	// The files of a machine in its folder: its disk, its firmware's settings, what it wrote to its first serial
+	// port, and, of a saved one, its memory and the state of its devices as QEMU migrates them.
+	diskFile    = "disk.img"
+	varsFile    = "vars.fd"
+	consoleFile = "console.log"
+	memoryFile  = "memory"
 )
 
 // Options describe the machine to create.
@@ -63,6 +72,7 @@ type Options struct {
 	Memory int    // MiB; 2048 when 0
 	Ports  []*Port
 	Spare  []*Port // network cards that are not plugged in: PlugNIC does that
+	Saved  string  // folder that Save wrote, from which the machine goes on; Disk and Size are not used then
 }
 
 // Machine is a virtual machine. It outlives a power cut: Boot starts it again
@@ -73,6 +83,8 @@ type Machine struct {
 	process *exec.Cmd
 	ended   chan error
 	started time.Time
+	used    time.Duration // of processors, before it was last switched off
+	saved   string        // what Save wrote, until the machine has gone on from it
 
 	// QMP is the machine's control connection, Shell its root console (the
 	// test build only).
@@ -82,15 +94,16 @@ type Machine struct {
 
 // New creates a machine in dir, an empty folder for its disk and sockets, and leaves it switched off.
 func New(dir string, o Options) (*Machine, error) {
-	if o.Memory == 0 {
-		o.Memory = 2048
+	m := &Machine{dir: dir, options: o, saved: o.Saved}
+	vars := firmwareVars
+	if o.Saved != "" {
+		o.Disk, vars, o.Size = filepath.Join(o.Saved, diskFile), filepath.Join(o.Saved, varsFile), 0
 	}
-	m := &Machine{dir: dir, options: o}
-	if err := copySparse(m.path("disk.img"), o.Disk); err != nil {
+	if err := copySparse(m.Disk(), o.Disk); err != nil {
 		return nil, fmt.Errorf("machine: copy the image: %w (make image-test makes it)", err)
 	}
 	if o.Size > 0 {
-		if err := os.Truncate(m.path("disk.img"), o.Size); err != nil {
+		if err := os.Truncate(m.Disk(), o.Size); err != nil {
 			return nil, fmt.Errorf("machine: %w", err)
 		}
 	}
@@ -102,7 +115,7 @@ func New(dir string, o Options) (*Machine, error) {
 			return nil, fmt.Errorf("machine: %w", err)
 		}
 	}
-	if err := copySparse(m.path("vars.fd"), firmwareVars); err != nil {
+	if err := copySparse(m.path(varsFile), vars); err != nil {
 		return nil, fmt.Errorf("machine: firmware: %w", err)
 	}
 	return m, nil
@@ -111,17 +124,27 @@ func New(dir string, o Options) (*Machine, error) {
 func (m *Machine) path(name string) string { return filepath.Join(m.dir, name) }
 
 // Disk is the file that is the machine's disk. Change it only while it is off.
-func (m *Machine) Disk() string { return m.path("disk.img") }
+func (m *Machine) Disk() string { return m.path(diskFile) }
 
 // SecondDisk is the file that is the machine's second disk, if it has one.
 func (m *Machine) SecondDisk() string { return m.path("second.img") }
 
-// Boot switches the machine on. It returns before the machine is up.
+// Boot switches the machine on. It returns before the machine is up; one that was saved goes on at once,
+// the first time, with the clock of the time at which it was saved.
 func (m *Machine) Boot(ctx context.Context) error {
 	if m.process != nil {
 		return errors.New("machine: it is already switched on")
 	}
 	args, files := m.arguments()
+	for _, stale := range []string{"shell.sock", "qmp.sock", "console.sock", consoleFile} {
+		_ = os.Remove(m.path(stale))
+	}
+	if m.saved != "" {
+		if err := copySparse(m.path(consoleFile), filepath.Join(m.saved, consoleFile)); err != nil {
+			return fmt.Errorf("machine: %w", err)
+		}
+		args = append(args, "-incoming", "exec:cat "+shellQuote(filepath.Join(m.saved, memoryFile)))
+	}
 	log, err := os.Create(m.path("qemu.log"))
 	if err != nil {
 		return err
@@ -130,9 +153,6 @@ func (m *Machine) Boot(ctx context.Context) error {
 	m.process = exec.Command("qemu-system-x86_64", args...)
 	m.process.ExtraFiles = files
 	m.process.Stdout, m.process.Stderr = log, log
-	for _, stale := range []string{"shell.sock", "qmp.sock", "console.sock"} {
-		_ = os.Remove(m.path(stale))
-	}
 	m.started = time.Now()
 	m.ended = make(chan error, 1)
 	if err := startWithUs(m.process, m.ended); err != nil {
@@ -141,6 +161,10 @@ func (m *Machine) Boot(ctx context.Context) error {
 	}
 	if m.QMP, err = dialQMP(ctx, m.path("qmp.sock")); err == nil {
 		m.Shell, err = dialShell(ctx, m.path("shell.sock"))
+	}
+	if err == nil && m.saved != "" {
+		err = m.goOn(ctx)
+		m.saved = ""
 	}
 	if err != nil {
 		_ = m.CutPower()
@@ -154,14 +178,14 @@ func (m *Machine) Boot(ctx context.Context) error {
 func (m *Machine) arguments() (args []string, files []*os.File) {
 	args = []string{
 		"-machine", "q35", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2",
-		"-m", strconv.Itoa(m.options.Memory), "-display", "none", "-nodefaults", "-device", "VGA",
+		"-m", strconv.Itoa(cmp.Or(m.options.Memory, 2048)), "-display", "none", "-nodefaults", "-device", "VGA",
 		"-drive", "if=pflash,format=raw,readonly=on,file=" + firmwareCode,
-		"-drive", "if=pflash,format=raw,file=" + m.path("vars.fd"),
+		"-drive", "if=pflash,format=raw,file=" + m.path(varsFile),
 		"-drive", "if=none,id=disk,format=raw,cache=writeback,file=" + m.Disk(),
 		"-device", "virtio-blk-pci,drive=disk,bootindex=1",
 		"-device", "virtio-rng-pci", "-device", "qemu-xhci,id=usb",
 		"-device", "i6300esb", "-action", "watchdog=reset",
-		"-chardev", "socket,id=console,path=" + m.path("console.sock") + ",server=on,wait=off,logfile=" + m.path("console.log"),
+		"-chardev", "socket,id=console,path=" + m.path("console.sock") + ",server=on,wait=off,logappend=on,logfile=" + m.path(consoleFile),
 		"-serial", "chardev:console",
 		"-chardev", "socket,id=shell,path=" + m.path("shell.sock") + ",server=on,wait=off",
 		"-device", "isa-serial,chardev=shell,index=1",
@@ -228,22 +252,22 @@ func (m *Machine) Since() time.Duration { return time.Since(m.started) }
 // ClockTick is the unit of /proc's processor times on Linux for x86-64.
 const ClockTick = 10 * time.Millisecond
 
-// CPU returns the processor time that the machine has used since it was switched on
-// (utime and stime of proc(5)); 0 when it is switched off.
+// CPU returns the processor time that the machine has used since it was made
+// (utime and stime of proc(5)).
 func (m *Machine) CPU() time.Duration {
 	if m.process == nil {
-		return 0
+		return m.used
 	}
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", m.process.Process.Pid))
 	if err != nil {
-		return 0
+		return m.used
 	}
 	_, fields, _ := strings.Cut(string(text), ") ") // after the name, which may contain spaces
 	var user, system int64
 	if all := strings.Fields(fields); len(all) > 12 {
 		_, _ = fmt.Sscan(all[11]+" "+all[12], &user, &system)
 	}
-	return time.Duration(user+system) * ClockTick
+	return m.used + time.Duration(user+system)*ClockTick
 }
 
 // CutPower ends the machine at once. Data that it had not yet written to its disk is lost.
@@ -257,6 +281,7 @@ func (m *Machine) CutPower() error {
 	if m.Shell != nil {
 		m.Shell.close()
 	}
+	m.used = m.CPU()
 	err := m.process.Process.Kill()
 	<-m.ended
 	m.process, m.QMP, m.Shell = nil, nil, nil
@@ -265,7 +290,7 @@ func (m *Machine) CutPower() error {
 
 // Console returns what the machine wrote to its first serial port.
 func (m *Machine) Console() string {
-	text, err := os.ReadFile(m.path("console.log"))
+	text, err := os.ReadFile(m.path(consoleFile))
 	if err != nil {
 		return ""
 	}

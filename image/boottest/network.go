@@ -17,6 +17,7 @@ import (
 
 	"github.com/insomniacslk/dhcp/dhcpv4"
 	"github.com/insomniacslk/dhcp/dhcpv4/server4"
+	"github.com/vishvananda/netlink"
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
@@ -53,12 +54,30 @@ func (p *Port) make(address netip.Prefix) (err error) {
 		return err
 	})
 	if err == nil {
+		err = p.ns.Do(p.setMAC)
+	}
+	if err == nil {
 		err = p.ns.Up(tapName)
 	}
 	if err == nil && address.IsValid() {
 		err = p.ns.Address(tapName, address.String())
 	}
 	return err
+}
+
+// setMAC gives this end of the cable an address that follows from the machine's: a machine that was saved
+// finds its neighbour again.
+func (p *Port) setMAC() error {
+	mac, err := net.ParseMAC(p.MAC)
+	if err != nil {
+		return err
+	}
+	mac[len(mac)-2] ^= 1
+	tap, err := netlink.LinkByName(tapName)
+	if err != nil {
+		return err
+	}
+	return netlink.LinkSetHardwareAddr(tap, mac)
 }
 
 // openTAP makes a TAP in the current namespace; it exists for as long as the file is open.

@@ -25,7 +25,7 @@ import (
 // the middle of a trial.
 func TestPlugIn(t *testing.T) {
 	storytest.NeedDevice(t)
-	b := StartBox(t, BoxOptions{})
+	b := HealthyBox(t)
 	plugCables(t, b)
 	roots, leave := startSite(t, b)
 	configure := func(text string) {

@@ -41,7 +41,7 @@ func testStory(t *testing.T, b *Box) {
 	story := storytest.Story{
 		Panel: &storytest.Panel{URL: "https://" + Panel, Token: b.Run(t, "cat /etc/appliance/token"), Client: b.Uplink.Client(0)},
 		Page:  samplesite.Home, Leave: leave,
-		Trials: 1, Still: 6 * time.Second, Limit: 3 * time.Minute, Patience: Patience,
+		Trials: 1, Still: 10 * time.Second, Limit: 5 * time.Minute, Patience: Patience,
 	}
 	began := time.Now()
 	story.Tell(t)
