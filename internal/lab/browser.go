@@ -18,7 +18,7 @@ type Browser struct {
 	Flags      []string `json:"flags,omitempty" maxItems:"50" doc:"Further flags of the command line"`
 	Prefs      []string `json:"prefs,omitempty" maxItems:"100" doc:"Firefox: further preferences, NAME=VALUE" example:"[\"layout.frame_rate=30\"]"`
 	Scale      float64  `json:"scale,omitempty" minimum:"0.5" maximum:"4" doc:"Device pixels of a CSS pixel; without it 1"`
-	Viewport   string   `json:"viewport,omitempty" maxLength:"11" pattern:"^[0-9]+x[0-9]+$" doc:"Size of the screen that the browser fills, WIDTHxHEIGHT; without it 1280x720" example:"412x915"`
+	Viewport   string   `json:"viewport,omitempty" maxLength:"11" pattern:"^[0-9]+x[0-9]+$" patternDescription:"WIDTHxHEIGHT" doc:"Size of the screen that the browser fills, WIDTHxHEIGHT; without it 1280x720" example:"412x915"`
 	Extensions []string `json:"extensions,omitempty" maxItems:"10" doc:"Chromium: folders of unpacked extensions, which are loaded" example:"[\"/srv/extensions/blocker\"]"`
 	Scheme     string   `json:"scheme,omitempty" enum:"light,dark" doc:"Colour scheme that pages are told"`
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 	"sync"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -15,9 +16,7 @@ import (
 // schemas returns the schema of a plan, made of the tags, and those of what it consists of.
 var schemas = sync.OnceValues(func() (*huma.Schema, huma.Registry) {
 	known := huma.NewMapRegistry("#/", huma.DefaultSchemaNamer)
-	schema := known.Schema(reflect.TypeFor[lab.Plan](), true, "")
-	NameBrowsers(known)
-	return schema, known
+	return known.Schema(reflect.TypeFor[lab.Plan](), true, ""), known
 })
 
 // Problems tells which fields are out of their bounds, of another type, or none of a plan's: the bounds are the tags of [lab.Plan].
@@ -33,10 +32,25 @@ func (r Request) Problems() []*lab.FieldError {
 	for _, err := range result.Errors {
 		var detail *huma.ErrorDetail
 		if errors.As(err, &detail) {
-			problems = append(problems, &lab.FieldError{Path: detail.Location, Err: errors.New(detail.Message + shown(detail.Value))})
+			problems = append(problems, &lab.FieldError{Path: detail.Location, Err: errors.New(inWords(detail))})
 		}
 	}
 	return problems
+}
+
+// inWords is the message of a problem, with the value that has it.
+func inWords(problem *huma.ErrorDetail) string {
+	if list, ok := problem.Value.([]any); ok {
+		if most, ok := strings.CutPrefix(problem.Message, "expected array length <= "); ok {
+			name := problem.Location[strings.LastIndexByte(problem.Location, '.')+1:]
+			text := fmt.Sprintf("%d %s; at most %s", len(list), name, most)
+			if name == "pages" || name == "users" {
+				text += " in a run: divide the plan"
+			}
+			return text
+		}
+	}
+	return problem.Message + shown(problem.Value)
 }
 
 // shown is a value that fits into a message.
@@ -52,7 +66,8 @@ func shown(value any) string {
 	return ""
 }
 
-// plain is a value with the numbers that the validator knows.
+// plain is a value with the numbers that the validator knows, and with the name of a browser as the object that it is short for: of two
+// schemas that a value may have, the validator would only say that it has neither.
 func plain(value any) any {
 	switch v := value.(type) {
 	case json.Number:
@@ -62,8 +77,11 @@ func plain(value any) any {
 		}
 		return n
 	case map[string]any:
-		for name := range v {
-			v[name] = plain(v[name])
+		for name, value := range v {
+			if text, ok := value.(string); ok && name == "browser" {
+				value = map[string]any{"name": text}
+			}
+			v[name] = plain(value)
 		}
 	case []any:
 		for i := range v {

@@ -172,7 +172,7 @@ func TestCheckCells(t *testing.T) {
 		"trials":    {func(p *lab.Plan) { p.Trials = 1000 }, "trials: 1000 for each of 2 arms, 2 pages and 2 users; at most 5000"},
 		"overflow":  {func(p *lab.Plan) { p.Trials = 1 << 61 }, "trials: expected number <= 5000"},
 		"measure":   {func(p *lab.Plan) { p.Measure = &lab.Measure{Steps: []string{"none"}} }, "measure.steps[0]: "},
-		"too many":  {func(p *lab.Plan) { p.Pages = make([]lab.PlanPage, 10_000) }, "pages: expected array length <= 50"},
+		"too many":  {func(p *lab.Plan) { p.Pages = make([]lab.PlanPage, 10_000) }, "pages: 10000 pages; at most 50 in a run: divide the plan"},
 		"viewports": {func(p *lab.Plan) { p.Browser = &lab.Browser{Command: "/b", Name: "chromium"} }, "browser: give it a name or a command"},
 	} {
 		p := cells()

@@ -34,8 +34,8 @@ func TestCheckMany(t *testing.T) {
 		change func(*lab.Plan)
 		says   string
 	}{
-		"10,000 pages": {func(p *lab.Plan) { p.Pages = make([]lab.PlanPage, 10_000) }, "pages: expected array length <= 50"},
-		"1,000 users":  {func(p *lab.Plan) { p.Users = make([]lab.PlanUser, 1000) }, "users: expected array length <= 20"},
+		"10,000 pages": {func(p *lab.Plan) { p.Pages = make([]lab.PlanPage, 10_000) }, "pages: 10000 pages; at most 50 in a run"},
+		"1,000 users":  {func(p *lab.Plan) { p.Users = make([]lab.PlanUser, 1000) }, "users: 1000 users; at most 20 in a run: divide the plan"},
 		"too many of both": {func(p *lab.Plan) {
 			p.Pages, p.Users = make([]lab.PlanPage, 40), make([]lab.PlanUser, 10)
 			for i := range p.Users {
@@ -65,7 +65,7 @@ func TestCheckMany(t *testing.T) {
 		"suffix only":      {cookie(lab.PlanCookie{Name: "a", Domain: "hop.example"}), "users[1].cookies[0].domain: no page"},
 		"same site":        {cookie(lab.PlanCookie{Name: "a", SameSite: "none"}), "users[1].cookies[0].same_site"},
 		"host prefix":      {cookie(lab.PlanCookie{Name: "__Host-a", Secure: true, Path: "/x"}), "users[1].cookies[0].name"},
-		"many cookies":     {func(p *lab.Plan) { p.Users[0].Cookies = make([]lab.PlanCookie, 51) }, "users[0].cookies: expected array length <= 50"},
+		"many cookies":     {func(p *lab.Plan) { p.Users[0].Cookies = make([]lab.PlanCookie, 51) }, "users[0].cookies: 51 cookies; at most 50"},
 		"large storage": {func(p *lab.Plan) { p.Users[0].Storage = map[string]string{"a": strings.Repeat("x", 20_000)} },
 			"users[0].storage: 20001 bytes in all; at most 16 KiB"},
 		"large altogether": {func(p *lab.Plan) {

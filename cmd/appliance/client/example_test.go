@@ -117,7 +117,7 @@ func ExampleRefusedError() {
 	c := client.New(client.Config{Base: box.URL, Token: box.Token, Trust: client.Trust{Fingerprint: box.Fingerprint}})
 	defer c.Close()
 
-	_, err := c.StartPlan(ctx, client.Plan{Trials: 5000, Arm: client.Arm{Page: "https://www.shop.example/"}})
+	_, err := c.StartPlan(ctx, client.Plan{Trials: 6000, Arm: client.Arm{Page: "https://www.shop.example/"}})
 	if refused, ok := errors.AsType[*client.RefusedError](err); ok {
 		fmt.Println(refused.Status, refused.Field)
 	}
