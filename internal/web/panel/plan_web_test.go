@@ -54,7 +54,7 @@ func planPage() pageTest {
 	await until(() => $("did").textContent.includes("version 2"));
 	await send("DELETE", "/api/v1/schedules/journey");
 	await send("DELETE", "/api/v1/workflows/journey");`, []string{
-		"wrong: expected number >= 1; trials: expected number >= 1",
+		"wrong: expected number >= 1 (it is 0); trials: expected number >= 1 (it is 0)",
 		`target: target "50%,": write pixels (640,360), a share of the content area (50%,40%), picture FILE, or css SELECTOR`,
 		"text: name: checkout | page: https://a.test/ | trials: 4 | steps: | - open: https://a.test/ | - name: buy |   click: 50%,40% | treatment: |   link: lte",
 		`unknown: line 10: unknown field "colour"`,
