@@ -11,11 +11,13 @@ import (
 	"eidetic/analysis/bisect"
 	"eidetic/analysis/bisect/virtual"
 	"eidetic/analysis/stats"
+	"eidetic/internal/rigs/testlab"
 )
 
 // TestFinds25ms: a regression of 25 ms at a random place among 64 revisions, in virtual time, with the noise of
 // docs/benchmarks.md: found in nine bisects of nine.
 func TestFinds25ms(t *testing.T) {
+	testlab.Long(t, "hundreds of simulated bisects")
 	trials := 0
 	for seed := range uint64(9) {
 		r := rand.New(rand.NewPCG(2, seed))

@@ -9,6 +9,7 @@ import (
 	"eidetic/analysis/filmtest"
 	"eidetic/analysis/settle"
 	"eidetic/analysis/visual"
+	"eidetic/internal/rigs/testlab"
 )
 
 const width, height = 224, 128
@@ -62,6 +63,7 @@ func camera(seed uint64, hertz, amount, drift, sigma float64) func([]byte, int) 
 // TestCameras: of recordings by cameras, how often each rule finds the stable frame to
 // within one. The counts are those that docs/metrics.md tells.
 func TestCameras(t *testing.T) {
+	testlab.Long(t, "a hundred rendered films")
 	const films = 4
 	for _, tt := range []struct {
 		name                        string

@@ -8,6 +8,7 @@ import (
 
 	"eidetic/analysis/stats"
 	"eidetic/analysis/stats/simulate"
+	"eidetic/internal/rigs/testlab"
 )
 
 // TestIntervalsHold: of simulated experiments with log-normal noise, 5 % outliers and
@@ -16,6 +17,7 @@ import (
 // shift find one; and each interval excludes 0 if and only if p is at most 5 %. Both
 // shares are within 3.3 standard deviations. analysis/stats/bench has the exact table.
 func TestIntervalsHold(t *testing.T) {
+	testlab.Long(t, "thousands of simulated runs")
 	for _, c := range []struct {
 		pairs, experiments int
 		invalid            float64

@@ -131,7 +131,7 @@ func bag(t *testing.T, dir string, trial *lab.Trial) (requests []string) {
 // origins are gone are one and the same load, pixel for pixel.
 func TestDemoReplaysTheSameEveryTime(t *testing.T) {
 	needLab(t)
-	const trials = 10
+	trials := testlab.Repeat(4, 10)
 	out := t.TempDir()
 	got := finishCmd(t, appliance(t, "demo", "--trials", fmt.Sprint(trials), "--no-serve", "--out", out))
 	t.Log(got.out)
@@ -221,6 +221,7 @@ func checkReportJSON(t *testing.T, path string) {
 // TestDemoOverConnections: the link that packets are compared with replays the
 // same page. Whether the trial counts is the machine's affair.
 func TestDemoOverConnections(t *testing.T) {
+	testlab.Long(t, "another back end of the link, which netlab/link/conn tries")
 	needLab(t)
 	out := t.TempDir()
 	got := finishCmd(t, appliance(t, "demo", "--backend", "conn", "--trials", "1", "--no-serve", "--out", out))

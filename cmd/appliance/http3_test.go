@@ -19,6 +19,7 @@ import (
 	"github.com/quic-go/quic-go/http3"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/rigs/testlab"
 	"eidetic/netlab/archive"
 	"eidetic/netlab/ca"
 	"eidetic/netlab/nstest"
@@ -91,6 +92,7 @@ func quicSite(t *testing.T, host, addr string, authority *ca.Authority) (stop fu
 // TestPagesAreRecordedAndReplayedOverHTTP3: the browser itself says which
 // protocol it spoke, live and when the origin is gone.
 func TestPagesAreRecordedAndReplayedOverHTTP3(t *testing.T) {
+	testlab.Long(t, "conformance cases speak HTTP/3")
 	needLab(t)
 	if !nstest.Inside(t) {
 		return

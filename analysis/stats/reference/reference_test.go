@@ -37,6 +37,7 @@ type answer struct {
 
 // TestAgainstSciPy holds every statistic against SciPy or NumPy.
 func TestAgainstSciPy(t *testing.T) {
+	testlab.Long(t, "another implementation of what analysis/stats tries by hand")
 	// Debian's own Python has Debian's SciPy; another one on the PATH may have none.
 	programs := []string{"/usr/bin/python3", "python3"}
 	at := slices.IndexFunc(programs, func(p string) bool { return exec.Command(p, "-c", "import scipy.stats").Run() == nil })

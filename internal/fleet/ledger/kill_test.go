@@ -187,6 +187,7 @@ func assembled(t testing.TB, l *Ledger) []Run {
 // TestFleetKilledPostgres kills the server (SIGKILL of its first process) while two heads work with it, and starts it again: what
 // was accepted is there, and the heads go on without being opened again.
 func TestFleetKilledPostgres(t *testing.T) {
+	testlab.Long(t, "another database")
 	server := startPostgres(t)
 	c := newClock()
 	b := &bench{clock: c, database: emptyDatabase(t, server)}

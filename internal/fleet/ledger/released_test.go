@@ -13,6 +13,7 @@ import (
 	"eidetic/internal/fleet"
 	"eidetic/internal/fleet/ledger/pgtest"
 	"eidetic/internal/keep/store"
+	"eidetic/internal/rigs/testlab"
 )
 
 // update writes the databases of the present version to testdata: do so before a release, under the version's name.
@@ -87,6 +88,7 @@ func TestFleetReleasedSQLite(t *testing.T) {
 
 // TestFleetReleasedPostgres does so with PostgreSQL.
 func TestFleetReleasedPostgres(t *testing.T) {
+	testlab.Long(t, "another database")
 	server := startPostgres(t)
 	fixture := filepath.Join("testdata", "v1.sql")
 	if *update {

@@ -120,6 +120,7 @@ func TestFleetLedger(t *testing.T) {
 	}
 	t.Run("sqlite", func(t *testing.T) { all(t, func() string { return sqliteFile(t) }) })
 	t.Run("postgres", func(t *testing.T) {
+		testlab.Long(t, "another database")
 		server := startPostgres(t)
 		all(t, func() string { return emptyDatabase(t, server) })
 	})

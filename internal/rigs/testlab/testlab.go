@@ -126,6 +126,14 @@ func Long(t testing.TB, why string) {
 	}
 }
 
+// Repeat returns how often a test does something: few times in make test, all times in make test-all.
+func Repeat(few, all int) int {
+	if testing.Short() {
+		return few
+	}
+	return all
+}
+
 // WeakerReason begins a line that a test logs where the machine lets it prove less than it should.
 const WeakerReason = "proves less: "
 

@@ -99,7 +99,7 @@ func (s *sources) inspect(name string, text []byte) error {
 		for name := range uses {
 			s.machine = s.machine || strings.HasPrefix(name, "Need")
 		}
-		long := uses["Long"] || uses["EachBrowser"]
+		long := uses["Long"] || uses["EachBrowser"] || uses["Repeat"]
 		switch {
 		case f.Recv == nil && isTest(f.Name.Name):
 			s.tests = append(s.tests, f.Name.Name)

@@ -98,6 +98,7 @@ func await(ctx context.Context, t *testing.T, from chan string, want string) {
 // a text in its page's field and in its address bar, which arrives as it was meant, whichever
 // keyboard layout the device has.
 func TestTextInFiveLayouts(t *testing.T) {
+	testlab.Long(t, "four layouts besides that of control/x11's")
 	ctx, cancel := context.WithTimeout(t.Context(), testlab.Hang)
 	defer cancel()
 	r, err := recipe.Find("linux-chrome")

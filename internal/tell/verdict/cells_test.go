@@ -9,6 +9,7 @@ import (
 	"eidetic/analysis/stats"
 	"eidetic/analysis/stats/simulate"
 	"eidetic/internal/lab"
+	"eidetic/internal/rigs/testlab"
 )
 
 // simulatedMany makes a run of so many pages, whose loads and noise differ, and of which the treatment takes
@@ -129,6 +130,7 @@ func TestManyWithACellThatFailed(t *testing.T) {
 // TestManyKeepsItsLevel: of simulated runs whose arms are equal on all of four pages, at most 5 % find a difference anywhere, looking
 // once or three times; of those with one page that is 6 % slower, most find that page and no other.
 func TestManyKeepsItsLevel(t *testing.T) {
+	testlab.Long(t, "thousands of simulated runs")
 	const runs = 30
 	r := rand.New(rand.NewPCG(7, 7))
 	alarms, looking, found, wrong := 0, 0, 0, 0
