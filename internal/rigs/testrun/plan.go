@@ -52,10 +52,18 @@ func fileTools() []string {
 }
 
 // companions use namespaces and browsers but assert nothing about times: they run one
-// after another behind the booted image, beside the unit tests.
+// after another behind the booted image, beside the unit tests and what follows those.
 func companions() []string {
 	return []string{
 		"netlab/replay/conformance", "internal/rigs/samplesite", "internal/keep/store", "netlab/archive/fulldisk", "netlab/ra",
+	}
+}
+
+// followers are such tests, too: they run one after another behind the unit tests.
+func followers() []string {
+	return []string{
+		"internal/web/panel", "internal/fleet/head", "internal/box/service", "internal/run/drive", "internal/run/seat", "internal/base/rfb",
+		"internal/base/rfb/rfbtest", "netlab/dhcp", "image/build", "internal/rigs/storytest",
 	}
 }
 
@@ -109,7 +117,7 @@ func plan(ctx context.Context, c config) ([]stage, error) {
 	case groupRace:
 		return []stage{{"race", [][]job{p.raced(0)}}}, nil
 	case groupNet:
-		return []stage{{"machine", [][]job{slices.Concat(p.companions(0), p.quiet())}}}, nil
+		return []stage{{"machine", [][]job{slices.Concat(p.companions(0), p.followers(0), p.quiet())}}}, nil
 	case groupBox:
 		return []stage{{"box", [][]job{p.box()}}}, nil
 	case groupTest, groupAll:
@@ -122,9 +130,10 @@ func plan(ctx context.Context, c config) ([]stage, error) {
 // asserts a time, so other tests run beside it. Tests that film or shape run last, by themselves.
 func (p planner) whole() []stage {
 	const yielding = 5
-	beside := slices.Concat([]job{vet(yielding)}, p.unit(yielding))
+	beside := slices.Concat([]job{vet(yielding)}, p.unit(yielding), p.followers(yielding))
 	if !p.short() {
-		beside = slices.Concat([]job{vet(yielding), staticcheck(yielding)}, p.unit(yielding), p.raced(yielding), p.container(yielding))
+		beside = slices.Concat([]job{vet(yielding), staticcheck(yielding)}, p.unit(yielding), p.raced(yielding), p.container(yielding),
+			p.followers(yielding))
 	}
 	return []stage{
 		{"box, and what minds no company", [][]job{slices.Concat(p.box(), p.companions(0)), beside}},
@@ -215,10 +224,14 @@ func (p planner) companions(nice int) []job {
 	return p.oneByOne(nice, commandCompanions, func(s sources) bool { return contains(companions(), s.path) || s.path == commandPackage })
 }
 
+func (p planner) followers(nice int) []job {
+	return p.oneByOne(nice, "", func(s sources) bool { return contains(followers(), s.path) })
+}
+
 // quiet returns the tests that other programs would disturb.
 func (p planner) quiet() []job {
 	return p.oneByOne(0, commandMachineTests, func(s sources) bool {
-		return s.path != boxPackage && !s.isUnit() && !contains(companions(), s.path)
+		return s.path != boxPackage && !s.isUnit() && !contains(companions(), s.path) && !contains(followers(), s.path)
 	})
 }
 
