@@ -142,6 +142,19 @@ func TestDescriptorsDeclareReports(t *testing.T) {
 	}
 }
 
+// The bytes of reports are in the order of their descriptors, the lower byte of a number first.
+func TestReportsAreBytes(t *testing.T) {
+	for name, tt := range map[string]struct{ got, want []byte }{
+		"keyboard": {hid.Keyboard{Modifiers: 2, Keys: [6]hid.Usage{4, 5}}.Append(nil), []byte{2, 0, 4, 5, 0, 0, 0, 0}},
+		"pointer":  {hid.Pointer{Buttons: 1, X: 0x1234, Y: 0x0506, Wheel: -1, Pan: 2}.Append(nil), []byte{1, 0x34, 0x12, 6, 5, 0xff, 2}},
+		"motion":   {hid.Motion{Buttons: 4, DX: -2, DY: 3, Wheel: 1, Pan: -1}.Append(nil), []byte{4, 0xfe, 3, 1, 0xff}},
+	} {
+		if !bytes.Equal(tt.got, tt.want) {
+			t.Errorf("%s report % x; want % x", name, tt.got, tt.want)
+		}
+	}
+}
+
 // inputBits sums what the Input items of a descriptor take (HID 1.11, section 6.2.2).
 func inputBits(b []byte) (bits int) {
 	size, count := 0, 0

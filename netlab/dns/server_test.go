@@ -372,13 +372,6 @@ func TestNXDOMAINForOneType(t *testing.T) {
 	}
 }
 
-func texts(in []netip.Addr) (out []string) {
-	for _, a := range in {
-		out = append(out, a.String())
-	}
-	return out
-}
-
 // fakeResolver answers for www.live.test with a CNAME, and fails for broken.test.
 func fakeResolver(t *testing.T) netip.AddrPort {
 	t.Helper()

@@ -39,6 +39,27 @@ func TestSimilarity(t *testing.T) {
 	})
 }
 
+// A body that asks mostly for something else is another question, however alike the address is.
+func TestAnotherQuestion(t *testing.T) {
+	post := func(body string) *Request {
+		s, err := NewRequest("POST", "https://a.example/graphql", http.Header{"Content-Type": {"application/json"}}, []byte(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	recorded := post(`{"query":"cart","user":"anna","page":"first","size":"twenty"}`)
+	for body, alike := range map[string]bool{
+		`{"query":"cart","user":"anna","page":"first","size":"thirty"}`:     true,
+		`{"query":"zzzz","user":"0000","page":"99999","size":"twenty"}`:     false,
+		`{"mutation":"pay","amount":"12","size":"twenty","token":"q8w7e6"}`: false,
+	} {
+		if got := similarity(recorded, post(body)); (got > 0) != alike {
+			t.Errorf("similarity of %s = %v; want more than 0: %v", body, got, alike)
+		}
+	}
+}
+
 func FuzzNewRequest(f *testing.F) {
 	f.Add("https://a.example/x?a=1&b", "application/json", []byte(`{"a":1}`))
 	f.Add("https://a.example/%zz?%zz", "multipart/form-data; boundary=x", []byte("--x\r\n\r\n--x--"))
