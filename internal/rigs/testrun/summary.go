@@ -40,6 +40,9 @@ func readTimes(dir string) (t times) {
 	return t
 }
 
+// leftOutTitle heads the list of parts for which there was no time.
+const leftOutTitle = "Left out, as the time was over"
+
 // summary prints the results, and returns the exit status.
 func (s *session) summary(ctx context.Context) int {
 	s.tell(func(p *progress) { p.hide() })
@@ -84,7 +87,7 @@ func (s *session) summary(ctx context.Context) int {
 		{"Left behind by tests, and ended", s.left},
 		{"Proved less than elsewhere", s.said(weakerReason)},
 		{"Left out, for want of a package in this release of Debian", s.said(lackingReason)},
-		{"Left out, as the time was over", s.leftOut},
+		{leftOutTitle, s.leftOut},
 	} {
 		if len(l.lines) > 0 {
 			s.list(l.title, l.lines)
