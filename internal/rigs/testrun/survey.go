@@ -97,7 +97,7 @@ func (s *sources) inspect(name string, text []byte) error {
 			return true
 		})
 		for name := range uses {
-			s.machine = s.machine || strings.HasPrefix(name, "Need")
+			s.machine = s.machine || strings.HasPrefix(name, "Need") || name == "EachBrowser"
 		}
 		long := uses["Long"] || uses["EachBrowser"] || uses["Repeat"]
 		switch {
