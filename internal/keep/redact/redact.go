@@ -15,7 +15,7 @@ import (
 	"slices"
 	"strings"
 
-	"eidetic/internal/base/yamlguard"
+	"eidetic/internal/base/bounded"
 	"github.com/goccy/go-yaml"
 )
 
@@ -101,42 +101,39 @@ func (r *Redactor) value(name string, v any) any {
 	return v
 }
 
-// maxNesting bounds how deep a configuration may be nested.
-const maxNesting = 50
-
 // YAML returns a configuration without the values of secret fields, which are empty instead,
 // and says which they were. Comments are gone, since anything may be in them.
 func YAML(text []byte) (clean []byte, removed []string, err error) {
 	var all yaml.MapSlice
-	if err := yamlguard.Try(func() error { return yaml.UnmarshalWithOptions(text, &all, yaml.UseOrderedMap()) }); err != nil {
+	if err := bounded.YAML(text, func() error { return yaml.UnmarshalWithOptions(text, &all, yaml.UseOrderedMap()) }); err != nil {
 		return nil, nil, errors.New("it is not YAML with fields") // the error would quote it
 	}
 	if len(all) == 0 {
 		return nil, nil, nil
 	}
-	var empty func(path string, v any, depth int) any
-	empty = func(path string, v any, depth int) any {
+	var empty func(path string, v any) any
+	empty = func(path string, v any) any {
 		switch v := v.(type) {
 		case yaml.MapSlice:
 			for i, item := range v {
 				name := fmt.Sprint(item.Key)
 				at := strings.TrimPrefix(path+"."+name, ".")
 				switch s, isText := item.Value.(string); {
-				case depth > maxNesting, IsSecret(name) && s != "", IsSecret(name) && !isText && item.Value != nil:
+				case IsSecret(name) && s != "", IsSecret(name) && !isText && item.Value != nil:
 					v[i].Value = ""
 					removed = append(removed, at)
 				default:
-					v[i].Value = empty(at, item.Value, depth+1)
+					v[i].Value = empty(at, item.Value)
 				}
 			}
 		case []any:
 			for i := range v {
-				v[i] = empty(fmt.Sprintf("%s[%d]", path, i), v[i], depth+1)
+				v[i] = empty(fmt.Sprintf("%s[%d]", path, i), v[i])
 			}
 		}
 		return v
 	}
-	empty("", all, 0)
+	empty("", all)
 	clean, err = yaml.Marshal(all)
 	return clean, removed, err
 }

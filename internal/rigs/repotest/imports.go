@@ -71,7 +71,7 @@ func directions() []direction {
 		},
 		{
 			"internal/plan",
-			append([]string{"analysis", "capture", "control", "netlab", "internal/base/yamlguard"}, lab...),
+			append([]string{"analysis", "capture", "control", "netlab", "internal/base/bounded"}, lab...),
 			"a plan is read by the readers of the instruments that its fields are for; who asks for it and who carries it out, it does not know",
 		},
 		{
@@ -153,7 +153,7 @@ func directions() []direction {
 					"internal/keep/retention",
 					"internal/keep/support",
 					"internal/plan",
-					"internal/base/yamlguard",
+					"internal/base/bounded",
 					"internal/run/device",
 					"internal/box/doctor",
 					"internal/run/seat",
@@ -185,9 +185,9 @@ func directions() []direction {
 			"the client knows of a box what comes over REST: the panel's types, and what a run folder holds; its tests put a box together",
 		},
 		{"internal/keep/backup", []string{"internal/base/atomicfile"}, "one file with all that a box keeps is a format of names and bytes; what they mean, the service knows"},
-		{"internal/keep/redact", []string{"internal/base/yamlguard"}, "what a secret looks like does not depend on who has it"},
+		{"internal/keep/redact", []string{"internal/base/bounded"}, "what a secret looks like does not depend on who has it"},
 		{"internal/keep/support", []string{"internal/keep/redact"}, "a support bundle is texts without secrets; where they come from, it does not know"},
-		{"internal/base/yamlguard", nil, "how a reader fails does not depend on what is read"},
+		{"internal/base/bounded", nil, "what a text may cost does not depend on what is read"},
 		{"internal/keep/retention", nil, "what is deleted is decided of sizes, times and reasons alone, so that it can be said before"},
 		{"internal/keep/pin", []string{"internal/base/atomicfile"}, "how a certificate is known again is the same for the box and for its clients"},
 		{"internal/box/credentials", []string{"internal/base/atomicfile"}, "who may do what is decided without knowing what there is to do"},
@@ -269,7 +269,7 @@ func directions() []direction {
 		},
 		{
 			"internal/fleet/member",
-			append([]string{"internal/fleet", "internal/fleet/blob", "internal/base/atomicfile", "internal/keep/pin", "internal/keep/runqueue", "internal/keep/store"}, lab...),
+			append([]string{"internal/fleet", "internal/fleet/blob", "internal/base/atomicfile", "internal/base/bounded", "internal/keep/pin", "internal/keep/runqueue", "internal/keep/store"}, lab...),
 			"a box's side of the fleet asks the box's own queue for runs and hands in what the store has; it knows no instrument",
 		},
 		{
@@ -279,7 +279,7 @@ func directions() []direction {
 		{
 			"internal/fleet/head",
 			append([]string{
-				"internal/fleet", "internal/base/atomicfile", "internal/box/automation", "internal/tell/compare", "internal/box/credentials", "internal/run/execute", "internal/tell/history", "internal/web/panel",
+				"internal/fleet", "internal/base/atomicfile", "internal/base/bounded", "internal/box/automation", "internal/tell/compare", "internal/box/credentials", "internal/run/execute", "internal/tell/history", "internal/web/panel",
 				"image/update",
 				"internal/keep/pin", "internal/tell/report", "internal/keep/runqueue", "internal/keep/store", "internal/tell/verdict",
 			}, lab...),
@@ -310,6 +310,7 @@ func directions() []direction {
 			"internal/web/panel",
 			[]string{
 				"internal/lab",
+				"internal/base/bounded",
 				"internal/plan",
 				"internal/keep/store",
 				"internal/tell/report",

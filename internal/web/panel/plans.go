@@ -62,9 +62,15 @@ func (p *Panel) plans(api huma.API) {
 	}, p.checkPlan)
 }
 
-func (p *Panel) checkPlan(_ context.Context, in *planTextInput) (*checkedPlanBody, error) {
+func (p *Panel) checkPlan(ctx context.Context, in *planTextInput) (*checkedPlanBody, error) {
 	if in.Body.YAML != "" && in.Body.Plan != nil {
 		return nil, huma.Error422UnprocessableEntity("give yaml or plan, not both")
+	}
+	select { // one at a time: reading takes up to a second and 200 MB
+	case p.checking <- struct{}{}:
+		defer func() { <-p.checking }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
 	checked := CheckedPlan{YAML: in.Body.YAML, Plan: in.Body.Plan, Problems: []PlanProblem{}}
 	if in.Body.Plan != nil {

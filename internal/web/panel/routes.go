@@ -13,6 +13,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humaecho"
 	"github.com/labstack/echo/v4"
 
+	"eidetic/internal/base/bounded"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
 )
@@ -90,6 +91,8 @@ func (p *Panel) routes(e *echo.Echo) huma.API {
 	// huma's documentation page would load scripts from another site, and its schema links
 	// would add a field to run.json that the file does not have.
 	config.DocsPath, config.SchemasPath, config.CreateHooks = "", "", nil
+	format := huma.Format{Marshal: huma.DefaultJSONFormat.Marshal, Unmarshal: bounded.JSON}
+	config.Formats = map[string]huma.Format{"application/json": format, "json": format}
 	config.Components.Schemas = huma.NewMapRegistry("#/components/schemas/", schemaName)
 	config.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
 		"token": {Type: "http", Scheme: "bearer", Description: "A token of the panel: the box's own, which may do everything, or one made by POST /api/v1/tokens, whose scope is read, run or admin. The role of an operation is the least scope that it needs. A loopback panel without a token needs none."},
