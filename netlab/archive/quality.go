@@ -3,6 +3,7 @@ package archive
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"eidetic/internal/lab"
 )
@@ -179,6 +180,12 @@ func judge(e *lab.Exchange, page, hasComplete bool, limit *DecodeLimit) (Problem
 	case e.Truncated != "" && !hasComplete:
 		p.Kind, p.Grave = "truncated", main
 		p.What = fmt.Sprintf("the body was cut off after %d bytes (%s)", len(e.Response.Body), e.Truncated)
+		if len(e.Socket) > 0 {
+			p.What = fmt.Sprintf("the WebSocket was cut off after %v (%s)", e.Socket[len(e.Socket)-1].At.Round(time.Millisecond), e.Truncated)
+		}
+		if e.Truncated == "length" {
+			p.What += ": it, or all of the recording together, had more than may be recorded"
+		}
 	case e.Truncated != "":
 		p.Kind, p.What = "truncated", attempt
 	case e.Status >= 400 && main:

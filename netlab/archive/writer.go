@@ -144,6 +144,9 @@ func (w *Writer) append(m *members, line *indexLine) error {
 		return fmt.Errorf("the archive has %d bytes, and %d more than a reader takes (%d): record the rest to another one",
 			w.blocks, m.blocks, w.limits.Decoded)
 	}
+	if line != nil && w.count >= w.limits.Exchanges {
+		return fmt.Errorf("the archive has %d exchanges, which is as many as a reader takes: record the rest to another one", w.count)
+	}
 	b := m.Bytes()
 	if _, err := w.file.WriteAt(b, w.size); err != nil {
 		_ = w.file.Truncate(w.size)
