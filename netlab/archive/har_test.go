@@ -25,6 +25,27 @@ func openText(t testing.TB, text string) (*Archive, error) {
 	return OpenReader(strings.NewReader(text), int64(len(text)), Limits{Exchanges: 100})
 }
 
+// TestHARLongBodies: a body that is written piece by piece is written as one that is marshalled.
+func TestHARLongBodies(t *testing.T) {
+	a := everything(t)
+	text := strings.Repeat("größer \"als\" <64> & \u2028 Ki\x7fB\n", 10_000)
+	for i, kind := range []string{"text/plain", "text/html; charset=utf-16", "application/json"} {
+		a.exchanges = append(a.exchanges, &lab.Exchange{ID: fmt.Sprint("urn:x:long", i), Method: "POST", URL: "https://a.test/long", Status: 200, Wall: wall,
+			Request:  lab.Message{Header: []lab.HeaderField{{Name: "Content-Type", Value: kind}}, Body: []byte(text[i:])},
+			Response: lab.Message{Header: []lab.HeaderField{{Name: "Content-Type", Value: kind}}, Body: []byte(text)}})
+	}
+	var whole, pieces bytes.Buffer
+	if err := writeHAR(&whole, a, harBody, 1<<40, new([]string)); err != nil {
+		t.Fatal(err)
+	}
+	if err := writeHAR(&pieces, a, harBody, 0, new([]string)); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(strings.Split(whole.String(), "\n"), strings.Split(pieces.String(), "\n")); diff != "" {
+		t.Errorf("written piece by piece, the HAR differs (-whole +pieces):\n%.3000s", diff)
+	}
+}
+
 func TestHARDialects(t *testing.T) {
 	entry := func(request, response string) string {
 		return harHead + `{"startedDateTime":"2026-01-02T03:04:05.678Z","time":12.5,"request":{"method":"GET","url":"https://a.example/x#frag","httpVersion":"h2",` + request +
@@ -292,7 +313,7 @@ func TestHARBounds(t *testing.T) {
 		get("http://a/long", "identity", make([]byte, 2000)),
 	}
 	var out countedWrites
-	if err := writeHAR(&out, New(list, nil, []Page{{URL: "http://a/", Title: `"entries": []`}}, CreateOptions{}), 1000, new([]string)); err != nil {
+	if err := writeHAR(&out, New(list, nil, []Page{{URL: "http://a/", Title: `"entries": []`}}, CreateOptions{}), 1000, harLong, new([]string)); err != nil {
 		t.Fatal(err)
 	}
 	var indented bytes.Buffer

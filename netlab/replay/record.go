@@ -46,7 +46,7 @@ type Recorder struct {
 	// added, which may be nil, is called with each exchange that is in the archive.
 	added  func(*lab.Exchange)
 	budget *budget
-	// large is held while a large exchange is archived, which takes several times its size.
+	// large is held while a long socket is archived, whose pieces become one text.
 	large sync.Mutex
 
 	mu      sync.Mutex
@@ -172,7 +172,7 @@ func (c *Recorder) end(f *fetch, at lab.Time) {
 
 // archive writes an exchange and its page.
 func (c *Recorder) archive(e *lab.Exchange) error {
-	if len(e.Response.Body)+len(e.Request.Body) > 4<<20 || len(e.Socket) > 10_000 {
+	if len(e.Socket) > 10_000 {
 		c.large.Lock()
 		defer c.large.Unlock()
 	}
