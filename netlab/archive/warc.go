@@ -9,6 +9,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"eidetic/internal/lab"
@@ -43,6 +44,20 @@ type members struct {
 	n      int64    // bytes written
 	limits Limits
 	blocks int64 // bytes of their blocks, which a reader counts
+	// packers are the compressors that were used before, by their level: making one takes longer than a small record.
+	packers *sync.Map
+}
+
+// packer returns a compressor, and what keeps it for the next record.
+func (m *members) packer(level int) (z *gzip.Writer, done func(), err error) {
+	made, _ := m.packers.LoadOrStore(level, &sync.Pool{})
+	pool := made.(*sync.Pool)
+	if z, ok := pool.Get().(*gzip.Writer); ok {
+		z.Reset(m)
+		return z, func() { z.Reset(io.Discard); pool.Put(z) }, nil
+	}
+	z, err = gzip.NewWriterLevel(m, level)
+	return z, func() { z.Reset(io.Discard); pool.Put(z) }, err
 }
 
 // Write implements io.Writer.
@@ -82,14 +97,14 @@ func (m *members) add(level int, header []lab.HeaderField, block ...[]byte) erro
 	}
 	m.blocks += size
 	from := m.n
-	if err := appendMember(m, level, header, block...); err != nil {
+	if err := m.member(level, header, block...); err != nil {
 		return err
 	}
 	if packed := m.n - from; size > mayShrink && size > packed*storedRatio && level != gzip.NoCompression {
 		if err := m.cut(from); err != nil {
 			return err
 		}
-		return appendMember(m, gzip.NoCompression, header, block...)
+		return m.member(gzip.NoCompression, header, block...)
 	}
 	return nil
 }
@@ -101,13 +116,14 @@ const (
 	mayShrink   = 16 << 10
 )
 
-// appendMember appends the record to dst as one gzip member (WARC 1.1, annex D). level is the
+// member appends the record as one gzip member (WARC 1.1, annex D). level is the
 // compressor's: bodies that are compressed already are only stored.
-func appendMember(dst io.Writer, level int, header []lab.HeaderField, block ...[]byte) error {
-	z, err := gzip.NewWriterLevel(dst, level)
+func (m *members) member(level int, header []lab.HeaderField, block ...[]byte) error {
+	z, done, err := m.packer(level)
 	if err != nil {
 		return err
 	}
+	defer done()
 	size := 0
 	for _, b := range block {
 		size += len(b)

@@ -26,6 +26,8 @@ type Writer struct {
 	// complete file.
 	limits Limits
 
+	packers sync.Map // by level, *sync.Pool
+
 	mu     sync.Mutex
 	file   *os.File // nil once closed
 	size   int64    // of the complete records in file
@@ -99,7 +101,7 @@ func (w *Writer) writeInfo() error {
 	for _, line := range w.o.Imported {
 		infoField(&b, "eidetic-imported", line)
 	}
-	out := members{limits: w.limits}
+	out := members{limits: w.limits, packers: &w.packers}
 	err := out.add(gzip.BestSpeed, []lab.HeaderField{
 		{Name: "WARC-Type", Value: "warcinfo"},
 		{Name: "WARC-Record-ID", Value: "<" + w.newID("warcinfo") + ">"},
@@ -249,7 +251,7 @@ const large = 1 << 20
 
 // write appends the records that add makes.
 func (w *Writer) write(add func(*members) (*indexLine, error), isLarge bool) error {
-	out := members{limits: w.limits}
+	out := members{limits: w.limits, packers: &w.packers}
 	if !isLarge {
 		line, err := add(&out)
 		if err != nil {
@@ -305,7 +307,7 @@ func (w *Writer) AddDNS(d DNS) error {
 		{Name: "WARC-Target-URI", Value: "dns:" + d.Name},
 		{Name: "WARC-Date", Value: warcDate(d.Wall)},
 	}
-	out := members{limits: w.limits}
+	out := members{limits: w.limits, packers: &w.packers}
 	err := out.add(gzip.BestSpeed, append([]lab.HeaderField{
 		{Name: "WARC-Type", Value: "response"},
 		{Name: "WARC-Record-ID", Value: "<" + id + ">"},
@@ -330,7 +332,7 @@ func (w *Writer) AddDNS(d DNS) error {
 
 // AddPage notes a visited document.
 func (w *Writer) AddPage(p Page) error {
-	out := members{limits: w.limits}
+	out := members{limits: w.limits, packers: &w.packers}
 	err := out.add(gzip.BestSpeed, []lab.HeaderField{
 		{Name: "WARC-Type", Value: "metadata"},
 		{Name: "WARC-Record-ID", Value: "<" + w.newID("page") + ">"},

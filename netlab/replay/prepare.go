@@ -159,7 +159,7 @@ func injectBody(plan *inject.Plan, from *body) (to *body, decoded int64, err err
 // through runs a recorded body through s chunk by chunk, so that each piece of
 // the result keeps the time of the piece that it comes from.
 func through(from *body, s *inject.Stream) (*body, error) {
-	to := &body{}
+	to := &body{bytes: make([]byte, 0, len(from.bytes)+len(from.bytes)/64+4<<10)} // a large body that grows is there twice
 	rest := from.bytes
 	add := func(at time.Duration, out []byte) {
 		if len(out) > 0 {

@@ -14,6 +14,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"eidetic/internal/base/bounded"
 	"github.com/goccy/go-yaml"
@@ -24,7 +25,9 @@ const Removed = "[removed]"
 
 // Redactor removes secrets. It may be used from any goroutine.
 type Redactor struct {
-	known []string
+	known   []string
+	mu      sync.Mutex
+	queries map[string]int // those that were removed, numbered
 }
 
 // shortest is the length from which on a known secret is looked for: a shorter one is in every text.
@@ -34,7 +37,7 @@ const shortest = 6
 func New(known ...string) *Redactor {
 	known = slices.DeleteFunc(slices.Clone(known), func(s string) bool { return len(s) < shortest })
 	slices.SortFunc(known, func(a, b string) int { return len(b) - len(a) }) // one may be a part of another
-	return &Redactor{known: slices.Compact(known)}
+	return &Redactor{known: slices.Compact(known), queries: map[string]int{}}
 }
 
 // secretName matches names of fields whose values are secrets; type is what a journey types.
@@ -52,9 +55,9 @@ var shapes = []*regexp.Regexp{ // constant
 	regexp.MustCompile(`(?i)([A-Za-z0-9_-]*(?:password|passphrase|passwd|secret|token|api[_-]?key|psk)"?\s*[:=]\s*"?)[^\s",;&}]+`),
 	regexp.MustCompile(`(\beid_)[a-z2-7]{8,}`),
 	regexp.MustCompile(`(WIFI:[^\s"]*?\bP:)[^;\s"]*`),
-	regexp.MustCompile(`(?i)(\b[a-z][a-z0-9+.-]*://)[^/\s"'<>@]*@`),
-	regexp.MustCompile(`(?i)(\b[a-z][a-z0-9+.-]*://[^\s"'<>?#]*\?)[^\s"'<>]+`),
-	regexp.MustCompile(`(?i)(\b[a-z][a-z0-9+.-]*://[^\s"'<>?#]*#)[^\s"'<>]+`),
+	regexp.MustCompile(`(?i)(\b[a-z][a-z0-9+.-]*://)[^/?#\s"<>]*@`), // a password may have an @ and an apostrophe
+	regexp.MustCompile(`(?i)(\b[a-z][a-z0-9+.-]*://[^\s"<>?#]*\?)[^\s"<>]+`),
+	regexp.MustCompile(`(?i)(\b[a-z][a-z0-9+.-]*://[^\s"<>?#]*#)[^\s"<>]+`),
 }
 
 // Text removes secrets from a text.

@@ -185,7 +185,7 @@ func directions() []direction {
 			"the client knows of a box what comes over REST: the panel's types, and what a run folder holds; its tests put a box together",
 		},
 		{"internal/keep/backup", []string{"internal/base/atomicfile"}, "one file with all that a box keeps is a format of names and bytes; what they mean, the service knows"},
-		{"internal/keep/redact", []string{"internal/base/bounded"}, "what a secret looks like does not depend on who has it"},
+		{"internal/keep/redact", []string{"internal/base/bounded", "internal/lab"}, "what a secret looks like does not depend on who has it; which fields of a run hold some, the run's types say"},
 		{"internal/keep/support", []string{"internal/keep/redact"}, "a support bundle is texts without secrets; where they come from, it does not know"},
 		{"internal/base/bounded", nil, "what a text may cost does not depend on what is read"},
 		{"internal/keep/retention", nil, "what is deleted is decided of sizes, times and reasons alone, so that it can be said before"},
@@ -221,12 +221,12 @@ func directions() []direction {
 		{"internal/tell/streamline", lab, "a format of bytes, and two ways in which they come; who keeps the annotations, it does not know"},
 		{
 			"internal/tell/report",
-			[]string{"internal/lab", "internal/metric", "internal/keep/store", "internal/base/atomicfile", "internal/tell/timeline", "analysis/trace"},
+			[]string{"internal/lab", "internal/metric", "internal/keep/redact", "internal/keep/store", "internal/base/atomicfile", "internal/tell/timeline", "analysis/trace"},
 			"a report is made from what is stored, so that it can be made again",
 		},
 		{
 			"internal/tell/export",
-			[]string{"internal/lab", "internal/metric", "internal/keep/store", "internal/tell/report", "internal/tell/timeline", "analysis/trace"},
+			[]string{"internal/lab", "internal/metric", "internal/keep/redact", "internal/keep/store", "internal/tell/report", "internal/tell/timeline", "analysis/trace"},
 			"an export is made of what is stored, as a report is, so that it can be made again",
 		},
 		{"internal/tell/report/reporttest", []string{"internal/lab", "internal/metric", "internal/tell/verdict"}, "a run for tests is compared as a real one is"},

@@ -12,6 +12,7 @@ import (
 	"os"
 	"strings"
 
+	"eidetic/internal/keep/redact"
 	"eidetic/internal/lab"
 )
 
@@ -23,6 +24,9 @@ type Source struct {
 	// Report is the address of the run's report, and Picture that of the picture of both arms,
 	// for documents with links; "" leaves the link out.
 	Report, Picture string
+	// Addresses keeps users, queries and fragments of addresses, and other secrets of the plan, which are removed without it: a document
+	// may be shown to anybody.
+	Addresses bool
 	// Trial is the one that a document of timelines is about; 0 for all.
 	Trial int
 }
@@ -78,6 +82,11 @@ func Names() (names []string) {
 func (f Format) WriteTo(w io.Writer, s *Source) error {
 	if f.Folder && s.Files == nil {
 		return fmt.Errorf("the format %s is made of the run's folder, and this is only one of its files", f.Name)
+	}
+	if !s.Addresses {
+		public := *s
+		public.Run = redact.OfRun(s.Run).Run(s.Run)
+		s = &public
 	}
 	return f.Write(w, s)
 }
