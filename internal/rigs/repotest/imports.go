@@ -210,7 +210,7 @@ func directions() []direction {
 		{"internal/run/isolate", append([]string{"internal/base/unshare"}, lab...), "isolation is a matter of the kernel alone"},
 		{
 			"internal/keep/store",
-			append([]string{"internal/base/atomicfile"}, lab...),
+			append([]string{"internal/base/atomicfile", "internal/keep/redact"}, lab...),
 			"the store keeps what it is given and knows nobody who gives it",
 		},
 		{
@@ -322,6 +322,7 @@ func directions() []direction {
 				"internal/tell/history",
 				"internal/tell/compare",
 				"internal/run/experiment",
+				"internal/keep/redact",
 				"internal/keep/retention",
 				"internal/keep/runqueue",
 				"internal/metric",

@@ -14,6 +14,8 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"eidetic/internal/base/bounded"
+	"eidetic/internal/box/credentials"
+	"eidetic/internal/keep/redact"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
 )
@@ -206,8 +208,17 @@ func (p *Panel) get(ctx context.Context, in *idInput) (*runBody, error) {
 	return nil, huma.Error422UnprocessableEntity("the run cannot be read: " + err.Error())
 }
 
+// forReader is the run for who may not start one with its plan: without users' cookies and storage, typed texts and users of addresses.
+func forReader(ctx context.Context, run *lab.Run) *lab.Run {
+	if identityOf(ctx).Scope.Allows(credentials.Run) {
+		return run
+	}
+	return redact.Copy(run, redact.Users)
+}
+
 // withWaits says of a run in the queue what it waits for.
 func (p *Panel) withWaits(ctx context.Context, run *lab.Run) (*runBody, error) {
+	run = forReader(ctx, run)
 	waits, err := p.waits(ctx, run.State, run.ID)
 	if err != nil {
 		return nil, p.internalError(err)
