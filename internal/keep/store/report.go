@@ -74,7 +74,8 @@ func NewReport(run *lab.Run) *Report {
 		Schema: ReportSchema,
 		Run: ReportRun{
 			ID: run.ID, Name: run.Name, Wall: run.Wall, Elapsed: run.Elapsed, State: run.State, Error: run.Error,
-			Page: redact.Users(run.Page), Plan: redact.Copy(run.Plan, redact.Users), Archive: run.Archive, Link: run.Link, Environment: run.Environment,
+			Page: redact.Users(run.Page), Plan: redact.Copy(run.Plan, redact.Users),
+			Archive: run.Archive, Link: run.Link, Environment: run.Environment,
 			Warnings: list(run.Warnings),
 		},
 		Trials:  make([]ReportTrial, 0, len(run.Trials)),
