@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/rigs/testlab"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -375,11 +376,16 @@ func FuzzHAR(f *testing.F) {
 	)
 	f.Add("\x78\x9c\x03\x00\x00\x00\x00\x01")
 	f.Fuzz(func(t *testing.T, text string) {
-		a, err := openText(t, text)
+		var a *Archive
+		var err error
+		testlab.Bounded(t, 512<<20, func() {
+			if a, err = openText(t, text); err == nil {
+				Assess(a)
+			}
+		})
 		if err != nil {
 			return
 		}
-		Assess(a)
 		first := exported(t, a)
 		again, err := openText(t, first)
 		if err != nil {
