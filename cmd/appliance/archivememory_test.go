@@ -5,7 +5,9 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -70,6 +72,8 @@ func TestArchiveMemory(t *testing.T) {
 func peakOf(t *testing.T, args []string) (kB int64, said string) {
 	t.Helper()
 	cmd := appliance(t, args...)
+	account := filepath.Join(testlab.TempDir(t), "status")
+	cmd.Env = append(cmd.Env, peakFile+"="+account)
 	cmd.Stdout = io.Discard
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
@@ -85,9 +89,17 @@ func peakOf(t *testing.T, args []string) (kB int64, said string) {
 		}
 	}
 	_ = cmd.Wait() // whether the archive is refused does not matter
-	usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage)
-	if !ok {
-		t.Fatal("the kernel says nothing of the process")
+	text, err := os.ReadFile(account)
+	if err != nil {
+		t.Fatalf("%q left no account of its memory: %v: %s", args, err, said)
 	}
-	return usage.Maxrss, said
+	found := regexp.MustCompile(`VmHWM:\s+(\d+) kB`).FindSubmatch(text)
+	if found == nil {
+		t.Fatalf("no peak in %s", text)
+	}
+	kB, err = strconv.ParseInt(string(found[1]), 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kB, said
 }

@@ -10,10 +10,10 @@ import (
 
 // What of an exchange takes in memory until it is in the archive, measured with margins: it is kept, made into records and compressed.
 const (
-	byteCost  = 3   // of a byte of a body
+	byteCost  = 2   // of a byte of a body, which grows as it comes
 	chunkCost = 200 // of a chunk: its time and length, also as JSON
 	pieceCost = 400 // of a piece of a socket
-	dataCost  = 6   // of a byte of a socket, which is Base64 in JSON
+	dataCost  = 12  // of a byte of a socket, which is Base64 in JSON, and which takes as long to be written
 )
 
 // budget is the memory that one recording may take for all its exchanges together.
@@ -36,7 +36,7 @@ func (b *bound) take(n int64) bool {
 // newBudget is the budget of a recording that may take so much memory: half of it for exchanges that are not in the archive yet, all of
 // it for the archive's reader.
 func newBudget(memory int64) *budget {
-	const enough = 4 << 30
+	const enough = 2 << 30
 	b := &budget{}
 	b.held.most, b.kept.most = min(memory/2, enough), memory
 	return b
