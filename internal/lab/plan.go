@@ -75,6 +75,7 @@ type Arm struct {
 	// Browser is nil for Chromium, and where a device at a port has its own.
 	Browser *Browser `json:"browser,omitempty" doc:"Of the virtual device: a name (chromium, firefox, firefox-esr), or an object with command, profile, flags. Without it chromium"`
 	State   string   `json:"state,omitempty" enum:"cold,warm,app-cold,app-warm" doc:"cold, and without it: the browser has an empty profile in each trial. warm: it has loaded the page before, in the same profile, and was started again. app-cold and app-warm are for plans whose first step is launch: no browser runs when the trial begins; app-cold: its profile is empty, and its program is not in memory; app-warm: it has run and loaded the page before"`
+	Process string   `json:"process,omitempty" enum:"same,new" default:"same" doc:"same: the load begins on a page of the page's own site, and stays in that page's process of the browser. new: it begins on another site, so that a process is born within the load, which takes a tenth of a second or two and differs from load to load" example:"new"`
 	Inject  string   `json:"inject,omitempty" maxLength:"255" doc:"A script that is put into every document before the page's own: the name of a file beside the plan" example:"polyfill.js"`
 	// User is set in the plan of a Cell.
 	User *PlanUser `json:"-" yaml:"-"`

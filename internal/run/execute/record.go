@@ -13,6 +13,7 @@ import (
 	"eidetic/internal/plan"
 	"eidetic/internal/run/device"
 	"eidetic/internal/run/experiment"
+	"eidetic/netlab"
 	"eidetic/netlab/archive"
 	"eidetic/netlab/link"
 	"eidetic/netlab/replay"
@@ -146,10 +147,18 @@ func (x *Execution) note(text string) {
 	}
 }
 
+// syncOf is the address of the green page that an arm's loads begin on.
+func syncOf(a plan.Arm) string {
+	if a.Process == "new" {
+		return netlab.ForeignSyncURL(a.Page)
+	}
+	return netlab.SyncURL(a.Page)
+}
+
 // arm converts an arm for package experiment.
 func (x *Execution) arm(ctx context.Context, c plan.Cell, a plan.Arm, network experiment.Network) experiment.Arm {
 	return experiment.Arm{
-		Name: a.Name, Cell: c.Name, Steps: maskCodes(c.Plan), Page: a.Page, Sync: SyncURL(a.Page), Network: network,
+		Name: a.Name, Cell: c.Name, Steps: maskCodes(c.Plan), Page: a.Page, Sync: syncOf(a), Network: network,
 		Ready: func() error {
 			if r, ok := network.(*replaying); ok {
 				x.setLocale(r.archive.Locale())
@@ -219,7 +228,7 @@ func (x *Execution) provide(ctx context.Context, runner *experiment.Runner, one 
 	filming.Network = network
 	p := x.plan()
 	p.Steps = maskCodes(one.of.Plan)
-	p.Arm, p.Page, p.Sync, p.Trials = a.Name, a.Page, SyncURL(a.Page), 1
+	p.Arm, p.Page, p.Sync, p.Trials = a.Name, a.Page, syncOf(a), 1
 	trial, err := filming.Trial(ctx, p, 0, dir)
 	if err != nil {
 		return fmt.Errorf("recording: %w", err)
