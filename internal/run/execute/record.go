@@ -45,6 +45,9 @@ func (x *Execution) recordings(ctx context.Context, runner *experiment.Runner) (
 	if err := x.openAll(ctx, all); err != nil {
 		return nil, err
 	}
+	if x.Plan.SharedTimes {
+		x.share(all)
+	}
 	var arms []experiment.Arm
 	for _, one := range all {
 		a := one.arm
