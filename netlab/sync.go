@@ -10,11 +10,11 @@ import (
 	"eidetic/netlab/inject"
 )
 
-// A browser has a process for each site: scheme and registrable domain, whatever the port. A load that
-// begins on a page of another site begins with the birth of a process, which takes a tenth of a second or two and
-// differs by as much from load to load. So the green page that a load begins on is a page of the measured page's own site, at an address that no
-// recording has: a name below the page's own, so that the browser knows neither the page's address nor a connection
-// to it, or, where there can be no such name, a port of the page's own host.
+// A browser has a process for each site: scheme and registrable domain, whatever the port. A load that begins on a
+// page of another site begins with the birth of a process, which takes a tenth of a second or two and differs by as
+// much from load to load. So the green page that a load begins on is a page of the measured page's own site, at an
+// address that no recording has: a name below the page's own, so that the browser knows neither the page's address
+// nor a connection to it, or, where there can be no such name, a port of the page's own host.
 const (
 	syncLabel = "eidetic-sync"
 	syncPath  = inject.BoxPath + "sync"

@@ -150,8 +150,8 @@ func (x *Execution) note(text string) {
 	}
 }
 
-// syncOf is the address of the green page that an arm's loads begin on.
-func syncOf(a plan.Arm) string {
+// SyncURL is the address of the green page that an arm's loads begin on.
+func SyncURL(a lab.Arm) string {
 	if a.Process == "new" {
 		return netlab.ForeignSyncURL(a.Page)
 	}
@@ -161,7 +161,7 @@ func syncOf(a plan.Arm) string {
 // arm converts an arm for package experiment.
 func (x *Execution) arm(ctx context.Context, c plan.Cell, a plan.Arm, network experiment.Network) experiment.Arm {
 	return experiment.Arm{
-		Name: a.Name, Cell: c.Name, Steps: maskCodes(c.Plan), Page: a.Page, Sync: syncOf(a), Network: network,
+		Name: a.Name, Cell: c.Name, Steps: maskCodes(c.Plan), Page: a.Page, Sync: SyncURL(a.Arm), Network: network,
 		Ready: func() error {
 			if r, ok := network.(*replaying); ok {
 				x.setLocale(r.archive.Locale())
@@ -231,7 +231,7 @@ func (x *Execution) provide(ctx context.Context, runner *experiment.Runner, one 
 	filming.Network = network
 	p := x.plan()
 	p.Steps = maskCodes(one.of.Plan)
-	p.Arm, p.Page, p.Sync, p.Trials = a.Name, a.Page, syncOf(a), 1
+	p.Arm, p.Page, p.Sync, p.Trials = a.Name, a.Page, SyncURL(a.Arm), 1
 	trial, err := filming.Trial(ctx, p, 0, dir)
 	if err != nil {
 		return fmt.Errorf("recording: %w", err)
