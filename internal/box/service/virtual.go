@@ -78,7 +78,7 @@ func (v *virtualDevice) carryOut(ctx context.Context, id string, p plan.Checked,
 	} else if kind == sandbox.OriginsSample {
 		t.Origins = kind
 	}
-	if len(p.Contents) > 0 { // the task is a command line, which is too short for them
+	if len(p.Contents) > 0 {
 		folder, err := os.MkdirTemp("", "eidetic-plan-")
 		if err != nil {
 			return err

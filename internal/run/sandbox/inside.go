@@ -10,7 +10,6 @@ package sandbox
 import (
 	"context"
 	"crypto/x509"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -75,12 +74,12 @@ const (
 
 // The descriptors that the outer half passes to an inner half that tells it events.
 const (
-	eventsFile = 3 + iota
+	eventsFile = taskFile + 1 + iota
 	dialFile
 )
 
 // dialFileAlone is the descriptor of the outer half's connections when there are no events.
-const dialFileAlone = 3
+const dialFileAlone = taskFile + 1
 
 // tempSize bounds what browsers and sockets may take of RAM.
 const tempSize = 4 << 30
@@ -106,15 +105,15 @@ type Inner struct {
 	Log      *slog.Logger
 }
 
-// Inside carries out a task, given as JSON, in the namespaces that this process is
+// Inside carries out the task that the outer half has handed over, in the namespaces that this process is
 // the first of.
-func Inside(ctx context.Context, task string, in Inner) error {
+func Inside(ctx context.Context, in Inner) error {
 	if os.Getpid() != 1 {
 		return ErrNotInside
 	}
 	var t Task
-	if err := json.Unmarshal([]byte(task), &t); err != nil {
-		return fmt.Errorf("the task of the inner half: %w", err)
+	if err := takeOver(&t); err != nil {
+		return err
 	}
 	if !t.Events {
 		return t.carryOut(ctx, execute.News{Say: in.Say, Step: in.Step}, in)
