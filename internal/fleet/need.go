@@ -281,5 +281,12 @@ func CheckFiles(files []File) error {
 		}
 		seen[f.Path] = true
 	}
+	for i, f := range files {
+		for dir := path.Dir(f.Path); dir != "."; dir = path.Dir(dir) {
+			if seen[dir] {
+				return fmt.Errorf("files[%d].path: %.100q lies in %.100q, which is a file", i, f.Path, dir)
+			}
+		}
+	}
 	return nil
 }
