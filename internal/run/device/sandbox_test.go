@@ -30,6 +30,11 @@ func authority(t *testing.T, dir string) (pem string) {
 	return pem
 }
 
+// workshop is where a test prepares browsers that it starts with the options.
+func workshop(o Options, dir, authority string) Workshop {
+	return Workshop{Dir: dir, Authority: authority, Namespace: o.Namespace, Sandbox: o.Sandbox}
+}
+
 // needSandbox requires that browsers can have their sandbox here.
 func needSandbox(t *testing.T, ns *Namespace) {
 	t.Helper()
@@ -170,7 +175,7 @@ func TestPagesAreSandboxed(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			testlab.NeedProgram(t, c.program)
-			program, err := OpenBrowser(t.Context(), dir, pem, &lab.Browser{Name: c.name})
+			program, err := OpenBrowser(t.Context(), workshop(o, dir, pem), &lab.Browser{Name: c.name})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -220,7 +225,7 @@ func TestFilesThatPagesShow(t *testing.T) {
 		t.Fatal(err)
 	}
 	testlab.NeedProgram(t, "chromium")
-	c, err := NewChromium(t.Context(), dir, authority(t, dir))
+	c, err := NewChromium(t.Context(), workshop(o, dir, authority(t, dir)))
 	if err != nil {
 		t.Fatal(err)
 	}

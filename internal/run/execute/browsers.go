@@ -132,7 +132,7 @@ func (b *browsers) choose(ctx context.Context, which *lab.Browser) error {
 	program := b.open[which.String()]
 	if program == nil {
 		var err error
-		if program, err = device.OpenBrowser(ctx, b.dir, b.authority, which); err != nil {
+		if program, err = device.OpenBrowser(ctx, b.workshop(), which); err != nil {
 			return err
 		}
 		b.open[which.String()] = program
@@ -140,6 +140,11 @@ func (b *browsers) choose(ctx context.Context, which *lab.Browser) error {
 	}
 	b.virtual.Browser = program
 	return nil
+}
+
+// workshop is where the browsers are prepared.
+func (b *browsers) workshop() device.Workshop {
+	return device.Workshop{Dir: b.dir, Authority: b.authority, Namespace: b.virtual.Namespace, Sandbox: b.virtual.Sandbox}
 }
 
 // evict takes the browser's program out of memory, if it is not to be there.

@@ -4,10 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"math"
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"eidetic/internal/run/isolate"
 )
 
 // taskFile is the descriptor of the task in the inner half. A task is no argument of the process: every user of the machine may read
@@ -38,8 +39,8 @@ func handOver(task any) (*os.File, error) {
 // takeOver reads the task in the inner half. No process that is started from now on gets a descriptor that the inner half was started
 // with: they lead to the outer half.
 func takeOver(task any) error {
-	if err := unix.CloseRange(taskFile, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
-		return fmt.Errorf("keeping descriptors from browsers, which needs Linux 5.11: %w", err)
+	if err := isolate.KeepDescriptors(); err != nil {
+		return err
 	}
 	f := os.NewFile(taskFile, "task")
 	defer f.Close()
