@@ -250,8 +250,10 @@ var (
 	outerFields = regexp.MustCompile(`^(pages\[\]\.)?(steps\[\]\.)+`) // constant
 )
 
-// ruleFor is the name in the table of a field at a path: steps have the same rules wherever they are, and the arms.
+// ruleFor is the name in the table of a field at a path: steps have the same rules wherever they are, and the arms; JSON's names of fields
+// are read whatever their case.
 func ruleFor(path string) string {
+	path = strings.ToLower(path)
 	path = anyIndex.ReplaceAllString(path, "[]")
 	if inner := outerFields.FindString(path); strings.HasSuffix(inner, "steps[].") {
 		path = "steps[]." + path[len(inner):]

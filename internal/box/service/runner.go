@@ -75,12 +75,12 @@ func (r *runner) Run(ctx context.Context, id string, p lab.Plan, progress func(r
 	if err := r.disk.problem(); err != nil { // it has changed since the run was accepted
 		return fmt.Errorf("the run did not begin: %w", err)
 	}
-	progress(runqueue.Progress{Doing: "waiting for the device"})
-	d, err := r.await(ctx, p.Device)
+	asked, err := r.resolve(p)
 	if err != nil {
 		return err
 	}
-	asked, err := r.resolve(p)
+	progress(runqueue.Progress{Doing: "waiting for the device"})
+	d, err := r.await(ctx, p.Device)
 	if err != nil {
 		return err
 	}
