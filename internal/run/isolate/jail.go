@@ -105,6 +105,9 @@ func (j Jail) Enter(cmd *exec.Cmd, home string, readable ...string) error {
 	if err := Confine(View{Home: home, Readable: readable, TempSize: jailTemp}); err != nil {
 		return err
 	}
+	if err := filter(); err != nil {
+		return err
+	}
 	ids := []syscall.SysProcIDMap{{ContainerID: insideUser, HostID: j.user, Size: 1}}
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Setsid:     true, // away from a person's terminal

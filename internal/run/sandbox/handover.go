@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -36,10 +37,10 @@ func handOver(task any) (*os.File, error) {
 	return f, nil
 }
 
-// takeOver reads the task in the inner half. No process that is started from now on gets a descriptor that the inner half was started
+// takeOver reads the task in the inner half, and takes over its limits. No process that is started from now on gets a descriptor that the inner half was started
 // with: they lead to the outer half.
 func takeOver(task any) error {
-	if err := isolate.KeepDescriptors(); err != nil {
+	if err := errors.Join(isolate.KeepDescriptors(), isolate.Limit()); err != nil {
 		return err
 	}
 	f := os.NewFile(taskFile, "task")

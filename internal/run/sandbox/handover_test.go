@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 
 	"eidetic/internal/lab"
 	"eidetic/internal/rigs/testlab"
@@ -35,6 +37,8 @@ func TestMain(m *testing.M) {
 type started struct {
 	Arguments, Environment string
 	Task                   Task
+	Processes, Files, Core uint64   // the limits of both
+	Memory                 int      // how likely the kernel ends it
 	Open                   []string // descriptors that a program which the inner half starts would get
 }
 
@@ -50,6 +54,20 @@ func report(file string) error {
 	}
 	s.Arguments, s.Environment = string(arguments), string(environment)
 	if err := takeOver(&s.Task); err != nil {
+		return err
+	}
+	for resource, most := range map[int]*uint64{unix.RLIMIT_NPROC: &s.Processes, unix.RLIMIT_NOFILE: &s.Files, unix.RLIMIT_CORE: &s.Core} {
+		var is unix.Rlimit
+		if err := unix.Getrlimit(resource, &is); err != nil {
+			return err
+		}
+		*most = is.Max
+	}
+	memory, err := os.ReadFile("/proc/self/oom_score_adj")
+	if err != nil {
+		return err
+	}
+	if s.Memory, err = strconv.Atoi(strings.TrimSpace(string(memory))); err != nil {
 		return err
 	}
 	for fd := 3; fd < 64; fd++ {
@@ -100,6 +118,10 @@ func TestTaskIsNoArgument(t *testing.T) {
 	}
 	if diff := cmp.Diff(plan, got.Task.Plan); diff != "" {
 		t.Errorf("the inner half got another plan (-want +got):\n%.2000s", diff)
+	}
+	if got.Processes > 8192 || got.Files > 65536 || got.Core != 0 || got.Memory < 500 {
+		t.Errorf("the run may have %d processes, %d files each, %d bytes of a core, and ends at %d; want at most 8192, 65536, 0, and first",
+			got.Processes, got.Files, got.Core, got.Memory)
 	}
 	if len(got.Open) > 0 {
 		t.Errorf("programs of the inner half inherit the descriptors %v; want none", got.Open)
