@@ -113,7 +113,7 @@ func checkFlags(p lab.Plan, trials int, still, limit time.Duration) error {
 	q := plan.Request{Plan: p}
 	err := errors.Join(q.Set("trials", trials), q.Set("still_s", still.Seconds()), q.Set("limit_s", limit.Seconds()))
 	if err == nil {
-		_, err = plan.Check(q, plan.Options{Traces: link.OpenFile})
+		_, err = plan.Check(q, plan.Options{Scope: plan.ScopePerson, Traces: link.OpenFile})
 	}
 	return err
 }

@@ -88,7 +88,7 @@ func (c *RunCmd) task(ctx context.Context, q plan.Request) (task sandbox.Task, a
 	if err != nil {
 		return wrong(err)
 	}
-	if asked, err = plan.Check(q, plan.Options{Traces: link.OpenFile, From: &plan.Folder{Path: beside}}); err != nil {
+	if asked, err = plan.Check(q, plan.Options{Scope: plan.ScopePerson, Traces: link.OpenFile, From: &plan.Folder{Path: beside}}); err != nil {
 		return wrong(err)
 	}
 	for _, a := range asked.Every() {

@@ -13,7 +13,7 @@ import (
 
 // check is the error of a plan's check, without files.
 func check(p lab.Plan) error {
-	_, err := Check(Request{Plan: p}, Options{})
+	_, err := Check(Request{Plan: p}, Options{Scope: ScopeAdmin})
 	return err
 }
 

@@ -103,7 +103,7 @@ func (b *boxService) findDevices(context.Context) (stop func() error, err error)
 	if !box.Is(root) { // a box has no browser
 		b.devices.add("virtual", &virtualDevice{
 			data: b.Data, reach: b.Config.Network.reach(b.Roots), commands: b.Commands, check: doctor.CheckVirtualDevice,
-			noSandbox: b.Config.Virtual.NoSandbox, seat: seat.Seat{Live: liveFolder(b.Data, "virtual")},
+			noSandbox: b.Config.Virtual.NoSandbox, browsers: b.Config.Browsers, seat: seat.Seat{Live: liveFolder(b.Data, "virtual")},
 		})
 	}
 	return nil, nil
@@ -115,7 +115,7 @@ func (b *boxService) watchNetwork(ctx context.Context) error {
 }
 
 func (b *boxService) openRunner(context.Context) (stop func() error, err error) {
-	b.carrier = &runner{data: b.Data, runs: b.runs, devices: b.devices, notifier: b.Notifier, disk: b.disk}
+	b.carrier = &runner{data: b.Data, runs: b.runs, devices: b.devices, notifier: b.Notifier, disk: b.disk, browsers: b.Config.Browsers}
 	b.runQueue = runqueue.New(runqueue.Config{Jobs: b.waiting, Store: b.runs, Runner: b.carrier, Log: b.Log})
 	b.queue = b.runQueue
 	return nil, nil
@@ -150,6 +150,7 @@ func (b *boxService) openRetention(context.Context) (stop func() error, err erro
 func (b *boxService) panelConfig() panel.Config {
 	c := b.shared.panelConfig()
 	c.Parts, c.Alerts = b.turns, func() []string { return b.alerts(b.disk, b.network) }
+	c.Browsers = b.Config.Browsers
 	c.Devices, c.PluggedIn, c.Seats = b.devices.describe, b.inPlace.list, seats{b.devices}
 	c.Certificate, c.Hosts = b.authority.PEM(), b.Config.hostNames()
 	if b.membership != nil {

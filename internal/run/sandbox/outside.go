@@ -2,12 +2,10 @@ package sandbox
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"net"
 	"os"
 	"os/exec"
-	"slices"
 
 	"eidetic/internal/run/execute"
 	"eidetic/internal/run/isolate"
@@ -46,10 +44,12 @@ func (t Task) run(ctx context.Context, c Commands, files ...*os.File) error {
 	if err := t.check(ctx); err != nil {
 		return err
 	}
-	text, err := json.Marshal(t)
+	task, err := handOver(t)
 	if err != nil {
 		return err
 	}
+	defer task.Close()
+	files = append([]*os.File{task}, files...)
 	if t.Origins == OriginsOutside {
 		outside, inside, err := isolate.DialSockets()
 		if err != nil {
@@ -59,7 +59,7 @@ func (t Task) run(ctx context.Context, c Commands, files ...*os.File) error {
 		go isolate.ServeDials(ctx, outside, new(net.Dialer).DialContext)
 		files = append(files, inside)
 	}
-	return isolate.Run(ctx, append(slices.Clone(c.Inside), string(text)), files...)
+	return isolate.Run(ctx, c.Inside, files...)
 }
 
 // check returns an error if a page that is to be recorded cannot be reached.
