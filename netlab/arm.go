@@ -13,6 +13,7 @@ import (
 	"eidetic/netlab/archive"
 	"eidetic/netlab/dns"
 	"eidetic/netlab/proxy"
+	"eidetic/netlab/reach"
 	"eidetic/netlab/replay"
 )
 
@@ -80,22 +81,20 @@ func (n *Network) openUpstream(wall func() time.Time, keep func(archive.DNS) err
 // withoutItself makes an upstream that dials from this namespace refuse the listeners of
 // this network.
 func (n *Network) withoutItself(uc proxy.UpstreamConfig) proxy.UpstreamConfig {
-	if uc.DialContext != nil {
-		return uc
-	}
-	refuse := uc.Refuse
-	uc.Refuse = func(to netip.AddrPort) error {
-		if err := n.addrs.NotItself(to); err != nil || refuse == nil {
-			return err
-		}
-		return refuse(to)
+	if uc.DialContext == nil {
+		uc.Reach = n.addrs.Closed(uc.Reach)
 	}
 	return uc
 }
 
-// NotItself returns an error for an address at which one of the listeners is.
-func (a Addrs) NotItself(to netip.AddrPort) error {
-	return proxy.NotItself(to, []netip.AddrPort{a.HTTP, a.HTTPS, a.Proxy, a.Other})
+// Closed returns a rule that the listeners are closed to, too. Without one all else is open.
+func (a Addrs) Closed(r *reach.Rule) *reach.Rule {
+	closed := reach.Rule{Private: true}
+	if r != nil {
+		closed = *r
+	}
+	closed.Own = append(slices.Clone(closed.Own), a.HTTP, a.HTTPS, a.Proxy, a.Other)
+	return &closed
 }
 
 // resolverOf returns the resolver that is configured, or the system's. Without either,

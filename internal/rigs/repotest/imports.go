@@ -81,7 +81,7 @@ func directions() []direction {
 		},
 		{
 			"internal/box/bisects",
-			append([]string{"analysis", "capture/reel", "internal/base/atomicfile", "internal/box/bisection", "internal/plan", "internal/run/experiment", "internal/keep/runqueue", "internal/keep/store", "internal/box/webhook"}, lab...),
+			append([]string{"analysis", "capture/reel", "internal/base/atomicfile", "internal/box/bisection", "internal/plan", "internal/run/experiment", "internal/keep/runqueue", "internal/keep/store", "internal/box/webhook", "netlab/reach"}, lab...),
 			"a box's own bisects ask the queue for runs and a hook for revisions, and read films of runs; the search is that of internal/box/bisection",
 		},
 		{
@@ -290,7 +290,7 @@ func directions() []direction {
 			append([]string{"internal/tell/report", "internal/tell/verdict", "analysis/stats", "internal/tell/report/reporttest"}, lab...),
 			"the page of a run shows what its report and its verdict say; it computes nothing anew; its tests read runs that are made for tests",
 		},
-		{"internal/box/webhook", []string{"netlab/proxy"}, "which addresses are public is known where recordings are kept from the others"},
+		{"internal/box/webhook", []string{"netlab/reach"}, "one rule says which addresses are public"},
 		{
 			"internal/box/automation",
 			append([]string{"internal/tell/history", "internal/keep/runqueue", "internal/keep/store", "internal/box/webhook", "internal/tell/report/reporttest"}, lab...),

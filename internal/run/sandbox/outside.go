@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"net"
 	"os"
 	"os/exec"
 	"slices"
@@ -43,6 +42,7 @@ func (t Task) RunWithEvents(ctx context.Context, c Commands, news execute.News) 
 
 // run starts the inner half with these files and that of its connections.
 func (t Task) run(ctx context.Context, c Commands, files ...*os.File) error {
+	t.Reach.ownHosts() // both halves use the same name server
 	if err := t.check(ctx); err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func (t Task) run(ctx context.Context, c Commands, files ...*os.File) error {
 			return err
 		}
 		defer inside.Close()
-		go isolate.ServeDials(ctx, outside, new(net.Dialer).DialContext)
+		go isolate.ServeDials(ctx, outside, t.Reach.forInside)
 		files = append(files, inside)
 	}
 	return isolate.Run(ctx, append(slices.Clone(c.Inside), string(text)), files...)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"io"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -45,6 +44,7 @@ const (
 // Run visits the pages in namespaces that end with the visit. The error is an
 // *exec.ExitError when the inner half has told the person why it failed.
 func (v Visit) Run(ctx context.Context, c Commands) error {
+	v.Reach.ownHosts() // both halves use the same name server
 	if v.Record {
 		for _, page := range v.Pages {
 			if err := v.Reach.Check(ctx, page); err != nil {
@@ -71,7 +71,7 @@ func (v Visit) Run(ctx context.Context, c Commands) error {
 	}
 	defer inside.Close()
 	if v.asksOrigins() {
-		go isolate.ServeDials(ctx, outside, new(net.Dialer).DialContext)
+		go isolate.ServeDials(ctx, outside, v.Reach.forInside)
 	} else {
 		_ = outside.Close() // such a replay reaches nobody
 	}
