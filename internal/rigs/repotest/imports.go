@@ -26,7 +26,7 @@ func directions() []direction {
 	return []direction{
 		{"internal/lab", nil, "the shared words are imported by all, so they import none"},
 		{"internal/metric", []string{"internal/lab"}, "the registry of metrics is read by whoever measures, tells or judges, so it imports none of them"},
-		{"netlab", append([]string{"internal/base/priority", "internal/base/atomicfile", "internal/base/unshare"}, lab...), instrument},
+		{"netlab", append([]string{"internal/base/priority", "internal/base/atomicfile", "internal/base/slots", "internal/base/unshare"}, lab...), instrument},
 		{"netlab/hop", lab, "listeners, core and transport all import what they tell each other of a request, so it imports none of them"},
 		{
 			"netlab/replay",
@@ -206,6 +206,7 @@ func directions() []direction {
 		},
 		{"internal/base/priority", nil, "whose thread goes first is a matter of the kernel, and of the one order that instruments have"},
 		{"internal/base/unshare", nil, "namespaces are a matter of the kernel alone, and tests of every package may need them"},
+		{"internal/base/slots", nil, "how many may connect does not depend on what they ask"},
 		{"internal/base/atomicfile", nil, "whoever keeps a file may import it, so it imports nobody"},
 		{"internal/run/isolate", append([]string{"internal/base/unshare"}, lab...), "isolation is a matter of the kernel alone"},
 		{

@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"eidetic/internal/web/panel/slots"
+	"eidetic/internal/base/slots"
 )
 
 // grace is how long requests may take to end after the panel was told to stop.
