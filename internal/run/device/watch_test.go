@@ -23,21 +23,24 @@ func TestParseStat(t *testing.T) {
 	}
 }
 
-// Descendants count as ours, and ancestors are left out. A process with the PID of an earlier
+// Descendants count as ours; of the ancestors the service counts, and the others are left out. A process with the PID of an earlier
 // one is counted from its own start.
 func TestBetween(t *testing.T) {
-	before := usage{at: 0, stolen: 10, total: 1000, waiting: time.Second, tellsWaiting: true, holds: 3, held: time.Second,
+	before := usage{at: 0, connections: 10, stolen: 10, total: 1000, waiting: time.Second, tellsWaiting: true, holds: 3, held: time.Second,
 		processes: map[int]procStat{
-			1: {"init", 0, "1", 10}, 10: {"make", 1, "2", 100}, 20: {"appliance", 10, "3", 100}, 21: {"chromium", 20, "4", 100},
-			30: {"stress-ng", 1, "5", 1000}, 31: {"stress-ng", 1, "5", 1000}, 40: {"old", 1, "6", 5000},
+			1: {"init", 0, "1", 10}, 10: {"make", 1, "2", 100}, 20: {"appliance", 15, "3", 100}, 21: {"chromium", 20, "4", 100},
+			15: {"appliance", 10, "2", 50}, 30: {"stress-ng", 1, "5", 1000}, 31: {"stress-ng", 1, "5", 1000}, 40: {"old", 1, "6", 5000},
 		}}
-	after := usage{at: lab.Time(2 * time.Second), stolen: 14, total: 1400, waiting: 2 * time.Second, tellsWaiting: true, holds: 5,
+	after := usage{at: lab.Time(2 * time.Second), connections: 2010, stolen: 14, total: 1400, waiting: 2 * time.Second, tellsWaiting: true, holds: 5,
 		held: 1500 * time.Millisecond, processes: map[int]procStat{
-			1: {"init", 0, "1", 10}, 10: {"make", 1, "2", 140}, 20: {"appliance", 10, "3", 150}, 21: {"chromium", 20, "4", 200},
-			22: {"vpxenc", 21, "9", 10},
+			1: {"init", 0, "1", 10}, 10: {"make", 1, "2", 140}, 20: {"appliance", 15, "3", 150}, 21: {"chromium", 20, "4", 200},
+			22: {"vpxenc", 21, "9", 10}, 15: {"appliance", 10, "2", 110},
 			30: {"stress-ng", 1, "5", 1190}, 31: {"stress-ng", 1, "5", 1020}, 40: {"new", 1, "8", 50},
 		}}
 	m := between(before, after, 20)
+	if m.Service != 0.3 || m.Connections != 1000 {
+		t.Errorf("the service took %v cores, and %v connections a second came; want 0.3 and 1000", m.Service, m.Connections)
+	}
 	if m.Own != 0.8 || m.Stolen != 0.01 || *m.Waiting != 0.5 || m.Holds != 2 || m.Held != 500 {
 		t.Errorf("%+v, waiting %v", m, *m.Waiting)
 	}
@@ -103,4 +106,14 @@ func processTime(t *testing.T) time.Duration {
 		t.Fatal(err)
 	}
 	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
+}
+
+func TestPassiveOpens(t *testing.T) {
+	snmp := []string{"Ip: Forwarding DefaultTTL", "Ip: 1 64", "Tcp: RtoAlgorithm ActiveOpens PassiveOpens InSegs", "Tcp: 1 20 4711 99"}
+	if got := passiveOpens(snmp); got != 4711 {
+		t.Errorf("passiveOpens() = %d; want 4711", got)
+	}
+	if got := passiveOpens(snmp[:3]); got != 0 {
+		t.Errorf("passiveOpens() of a file that is cut off = %d; want 0", got)
+	}
 }
