@@ -2,6 +2,7 @@ package netlab
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/http"
@@ -147,6 +148,9 @@ func (n *Network) Replay(ctx context.Context, a *archive.Archive, o replay.Optio
 		}
 	}
 	n.quicFor.Store(&quicFor)
+	_, probed := boxNames(n.c.Gateway, n.c.Gateway6)
+	knows := func(host string) bool { return probed[dns.Canonical(host)] != nil || session.Knows(host) }
+	n.knows.Store(&knows)
 	n.setHosts(hosts)
 	if n.dns != nil {
 		n.dns.Use(names)
@@ -179,6 +183,7 @@ func (n *Network) disarm(ctx context.Context) error {
 		n.dns.Use(nil)
 	}
 	n.quicFor.Store(nil)
+	n.knows.Store(nil)
 	n.quicHosts = nil
 	n.link.Abort()
 	err := errors.Join(n.usePorts(Ports{}), n.proxy.SetCore(ctx, n.core(nil, nil, nil)))
@@ -265,6 +270,19 @@ func (n *Network) http3(host string) bool {
 // HTTP3 implements proxy.Core.
 func (c *core) HTTP3(host string) bool {
 	return c.http3 != nil && !c.n.isBox(host) && c.http3(host)
+}
+
+// certificates are those of the box's authority; during a replay only for the box and for names of the recording. An
+// address has one always: a device that connects to an address sends no name.
+type certificates struct{ n *Network }
+
+// Leaf implements proxy.Certificates.
+func (c certificates) Leaf(host string) (*tls.Certificate, error) {
+	_, err := netip.ParseAddr(host)
+	if knows := c.n.knows.Load(); knows != nil && err != nil && !c.n.isBox(host) && !(*knows)(host) {
+		return nil, fmt.Errorf("no certificate for %.100q: the recording has nothing of it", host)
+	}
+	return c.n.c.CA.Leaf(host)
 }
 
 // usePorts passes on which other TCP ports the device can use.

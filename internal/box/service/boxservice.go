@@ -150,7 +150,13 @@ func (b *boxService) openRetention(context.Context) (stop func() error, err erro
 // panelConfig is the panel of a box.
 func (b *boxService) panelConfig() panel.Config {
 	c := b.shared.panelConfig()
-	c.Parts, c.Alerts = b.turns, func() []string { return b.alerts(b.disk, b.network) }
+	c.Parts, c.Alerts = b.turns, func() []string {
+		all := b.alerts(b.disk, b.network)
+		if notice := b.authority.Notice(); notice != "" {
+			all = append(all, notice)
+		}
+		return all
+	}
 	c.Devices, c.PluggedIn, c.Seats = b.devices.describe, b.inPlace.list, seats{b.devices}
 	c.Certificate, c.Hosts = b.authority.PEM(), b.Config.hostNames()
 	if b.membership != nil {
