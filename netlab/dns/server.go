@@ -35,8 +35,13 @@ const (
 
 // tcpLimits bound the connections over TCP, which a device makes for an answer that UDP has no room for.
 var tcpLimits = slots.Limits{ // constant
-	Strangers: 128, PerAddress: 32, Local: 128, PerSecond: 200, AddressPerSecond: 50,
+	Strangers: tcpConnections, PerAddress: tcpOfAddress, Local: tcpConnections, PerSecond: tcpPerSecond, AddressPerSecond: tcpAddressPerSecond,
 }
+
+const (
+	tcpConnections, tcpOfAddress      = 128, 32
+	tcpPerSecond, tcpAddressPerSecond = 200, 50
+)
 
 // Config of a Server. Addr, Pool and Clock are required.
 type Config struct {

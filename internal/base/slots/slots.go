@@ -46,10 +46,18 @@ func DefaultLimits() Limits {
 	}
 	part := func(n, least, most int) int { return max(least, min(n, most)) }
 	return Limits{
-		Strangers: part(n/8, 16, 256), PerAddress: part(n/16, 8, 64), Local: part(n/16, 16, 128), Admitted: part(n/4, 32, 512),
-		PerSecond: 32, AddressPerSecond: 4,
+		Strangers: part(n/8, 16, mostStrangers), PerAddress: part(n/16, 8, mostOfAddress),
+		Local: part(n/16, 16, mostLocal), Admitted: part(n/4, 32, mostAdmitted),
+		PerSecond: strangersPerSecond, AddressPerSecond: addressPerSecond,
 	}
 }
+
+// The default limits where the process may have enough descriptors. A new connection costs a handshake of TLS, about a
+// millisecond.
+const (
+	mostStrangers, mostOfAddress, mostLocal, mostAdmitted = 256, 64, 128, 512
+	strangersPerSecond, addressPerSecond                  = 32, 4
+)
 
 const (
 	// A write that the other side does not read for so long ends the connection. A stream

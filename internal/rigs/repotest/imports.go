@@ -143,6 +143,7 @@ func directions() []direction {
 					"systemd",
 					"control/adb",
 					"internal/base/atomicfile",
+					"internal/base/slots",
 					"internal/box/automation",
 					"internal/keep/backup",
 					"internal/box/bisects",
@@ -310,6 +311,7 @@ func directions() []direction {
 		{
 			"internal/web/panel",
 			[]string{
+				"internal/base/slots",
 				"internal/lab",
 				"internal/plan",
 				"internal/keep/store",

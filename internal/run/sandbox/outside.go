@@ -59,7 +59,7 @@ func (t Task) run(ctx context.Context, c Commands, files ...*os.File) error {
 		go isolate.ServeDials(ctx, outside, t.Reach.forInside)
 		files = append(files, inside)
 	}
-	return isolate.Run(ctx, append(slices.Clone(c.Inside), string(text)), files...)
+	return c.run(ctx, append(slices.Clone(c.Inside), string(text)), files...)
 }
 
 // check returns an error if a page that is to be recorded cannot be reached.

@@ -82,7 +82,7 @@ func (v Visit) Run(ctx context.Context, c Commands) error {
 	defer read.Close()
 	ended := make(chan struct{})
 	go func() { v.readServed(read); close(ended) }()
-	err = isolate.Run(ctx, append(slices.Clone(c.Visit), string(text)), write, inside)
+	err = c.run(ctx, append(slices.Clone(c.Visit), string(text)), write, inside)
 	_ = write.Close() // the inner half's copy was closed with the inner half
 	<-ended
 	return err
