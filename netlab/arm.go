@@ -13,6 +13,7 @@ import (
 
 	"eidetic/netlab/archive"
 	"eidetic/netlab/dns"
+	"eidetic/netlab/inject"
 	"eidetic/netlab/proxy"
 	"eidetic/netlab/reach"
 	"eidetic/netlab/replay"
@@ -129,7 +130,7 @@ func (n *Network) Replay(ctx context.Context, a *archive.Archive, o replay.Optio
 		return nil, fmt.Errorf("replay: %w", err)
 	}
 	var names dns.Source = n.prepared.table
-	ports, hosts := Ports{List: n.prepared.ports}, n.prepared.table
+	ports, hosts := Ports{List: append([]uint16{SyncPort}, n.prepared.ports...)}, n.prepared.table
 	if (o.Miss == replay.MissFill || o.Miss == replay.MissLive) && o.Live == nil {
 		if n.c.Upstream == nil {
 			return nil, errors.New("replay: to fetch what the recording lacks, the network needs Config.Upstream")
@@ -217,6 +218,8 @@ func (n *Network) core(h http.Handler, protocols func(string) []string, http3 fu
 // ServeHTTP implements proxy.Core.
 func (c *core) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch host := r.URL.Hostname(); {
+	case isSync(r.URL):
+		http.StripPrefix(strings.TrimSuffix(inject.BoxPath, "/"), c.n.c.Box).ServeHTTP(w, r)
 	case c.n.isBox(host):
 		c.n.c.Box.ServeHTTP(w, r)
 	case answerProbe(w, r):
@@ -295,7 +298,7 @@ func (n *Network) usePorts(p Ports) error {
 
 // isBox reports whether a host is the box itself.
 func (n *Network) isBox(host string) bool {
-	if host == BoxHost || host == n.c.Gateway.String() {
+	if host == BoxHost || host == n.c.Gateway.String() || strings.HasPrefix(host, syncLabel+".") {
 		return true
 	}
 	return n.c.Gateway6.IsValid() && host == n.c.Gateway6.String()

@@ -244,7 +244,7 @@ func (n *Network) start(ctx context.Context) error {
 	if n.c.DNSAddr != "" {
 		box, fallback := boxNames(n.c.Gateway, n.c.Gateway6)
 		n.dns, err = dns.Listen(dns.Config{
-			Addr: n.c.DNSAddr, Pool: n.pool, Box: box, Fallback: fallback, Clock: n.c.Clock, Log: n.c.Log,
+			Addr: n.c.DNSAddr, Pool: n.pool, Box: box, Fallback: fallback, BoxLabel: syncLabel, BoxName: BoxHost, Clock: n.c.Clock, Log: n.c.Log,
 			Delay: n.link.Delay, OnQuery: n.onQuery, HTTP3: n.http3, Control: n.c.Control,
 		})
 		if err != nil {

@@ -37,7 +37,7 @@ type requestFlags struct {
 	Browser *string  `placeholder:"B" help:"Browser of the virtual device: chromium, firefox, firefox-esr, or a program's path."`
 	Link    *string  `placeholder:"LINK" help:"Access network: a name (see appliance link names) or parameters."`
 	Trials  *int     `placeholder:"N" help:"How many trials, of each arm."`
-	Timing  *string  `placeholder:"T" help:"When a replay answers: recorded, none, or fixed:20ms."`
+	Timing  *string  `placeholder:"T" help:"When a replay answers: recorded, shared (the same in both arms), none, or fixed:20ms."`
 	Match   *string  `placeholder:"P" help:"How far a request may differ from the recorded one: strict, normal or loose."`
 	Miss    *string  `placeholder:"M" help:"What is done with a request that the recording lacks: 404, or fill, which fetches it from its origin once, for all trials of both arms."`
 	Still   *float64 `placeholder:"SECONDS" help:"A page has loaded when all was still for so long."`

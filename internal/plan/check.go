@@ -27,9 +27,11 @@ const maxLoading = maxTrials * time.Minute
 type Checked struct {
 	lab.Plan // with everything filled in that has a default
 	// Cells are the pages, each for every user, with all that their arms leave out.
-	Cells   []Cell
-	Timing  replay.Timing
-	Measure measure.Request
+	Cells  []Cell
+	Timing replay.Timing
+	// SharedTimes: what both arms ask for takes the same time in both.
+	SharedTimes bool
+	Measure     measure.Request
 	// Files are those that the plan names, if they were to be read.
 	Files
 }
@@ -65,6 +67,9 @@ func Check(r Request, o Options) (Checked, error) {
 		return c, err
 	}
 	c.fill()
+	if r.Timing == "" && c.recordsTwo() {
+		c.Plan.Timing = lab.TimingShared
+	}
 	for _, check := range []func() error{
 		c.checkTimes, c.checkReplay, c.checkJudging, c.checkTraces, c.checkSteps, c.checkArms(o.Traces), c.checkJourneys, c.readMeasure,
 	} {
@@ -146,10 +151,24 @@ func (c *Checked) checkReplay() (err error) {
 	if c.Live && c.Miss == lab.MissFill {
 		return fieldError("miss", "fill is for replays, and a live run replays nothing")
 	}
-	if c.Timing, err = replay.ParseTiming(c.Plan.Timing); err != nil {
+	timing := c.Plan.Timing
+	if c.SharedTimes = timing == lab.TimingShared; c.SharedTimes {
+		if c.Treatment == nil && len(c.Pages) == 0 {
+			return fieldError("timing", "shared is for two arms: give the plan a treatment, or write recorded")
+		}
+		timing = ""
+	}
+	if c.Timing, err = replay.ParseTiming(timing); err != nil {
 		return &lab.FieldError{Path: "timing", Err: err}
 	}
 	return nil
+}
+
+// recordsTwo says whether the run records a page for one arm and another for the other.
+func (c *Checked) recordsTwo() bool {
+	return slices.ContainsFunc(c.Cells, func(one Cell) bool {
+		return len(one.Arms) > 1 && one.Arms[0].Archive == "" && one.Arms[1].Archive == "" && one.Arms[0].Page != one.Arms[1].Page
+	})
 }
 
 // pairsPerLook are the fewest pairs from one look to the next: with fewer, looks at the beginning

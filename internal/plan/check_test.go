@@ -182,3 +182,40 @@ func TestCheckCells(t *testing.T) {
 		}
 	}
 }
+
+// TestCheckTiming: two addresses that the run records itself share the times of what both ask for.
+func TestCheckTiming(t *testing.T) {
+	for _, c := range []struct {
+		name, timing string
+		change       func(*lab.Plan)
+		want, says   string
+		shared       bool
+	}{
+		{"one arm", "", nil, "recorded", "", false},
+		{"the same page on another link", "", func(p *lab.Plan) { p.Treatment = &lab.Arm{Link: "3g"} }, "recorded", "", false},
+		{"another page", "", func(p *lab.Plan) { p.Treatment = &lab.Arm{Page: "https://y.test/"} }, "shared", "", true},
+		{"another page, as recorded", "recorded", func(p *lab.Plan) { p.Treatment = &lab.Arm{Page: "https://y.test/"} }, "recorded", "", false},
+		{"two archives", "", func(p *lab.Plan) {
+			p.Archive, p.Treatment = "a.wacz", &lab.Arm{Page: "https://y.test/", Archive: "b.wacz"}
+		}, "recorded", "", false},
+		{"two archives, shared", "shared", func(p *lab.Plan) {
+			p.Archive, p.Treatment = "a.wacz", &lab.Arm{Page: "https://y.test/", Archive: "b.wacz"}
+		}, "shared", "", true},
+		{"shared with nobody", "shared", nil, "", "timing: shared is for two arms", false},
+	} {
+		p := good()
+		p.Timing = c.timing
+		if c.change != nil {
+			c.change(&p)
+		}
+		got, err := Check(Request{Plan: p}, Options{})
+		switch {
+		case c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)):
+			t.Errorf("%s: error %v, want %q", c.name, err, c.says)
+		case c.says == "" && err != nil:
+			t.Errorf("%s: %v", c.name, err)
+		case c.says == "" && (got.Plan.Timing != c.want || got.SharedTimes != c.shared || got.Timing.String() != "recorded"):
+			t.Errorf("%s: timing %q, shared %t, replayed as %s; want %q and %t", c.name, got.Plan.Timing, got.SharedTimes, got.Timing, c.want, c.shared)
+		}
+	}
+}

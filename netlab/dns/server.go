@@ -53,6 +53,8 @@ type Config struct {
 	// Box maps names that the box answers itself to its addresses. They take
 	// precedence over every Source; the Source takes precedence over Fallback.
 	Box, Fallback map[string][]netip.Addr
+	// BoxLabel is a first label of names that are the box's own, too: they have the addresses of BoxName.
+	BoxLabel, BoxName string
 	// HTTP3 reports whether a host is served over HTTP/3, so that its HTTPS
 	// records may say so; nil means that no host is.
 	HTTP3 func(host string) bool
@@ -279,7 +281,7 @@ func (s *Server) answer(m *dns.Msg, q *Query) {
 		negative(dns.RcodeNameError, "policy")
 		return
 	}
-	if addrs, ok := s.c.Box[q.Name]; ok {
+	if addrs, ok := s.own(q.Name); ok {
 		s.box(m, q, addrs, negative)
 		return
 	}
@@ -341,6 +343,15 @@ func (s *Server) answer(m *dns.Msg, q *Query) {
 	if len(m.Answer) == len(found.Chain) {
 		negative(found.RCode, found.Source)
 	}
+}
+
+// own returns the addresses of a name of the box.
+func (s *Server) own(name string) ([]netip.Addr, bool) {
+	if label, _, more := strings.Cut(name, "."); more && s.c.BoxLabel != "" && label == s.c.BoxLabel {
+		name = s.c.BoxName
+	}
+	addrs, ok := s.c.Box[name]
+	return addrs, ok
 }
 
 // lookup asks the source, for the types that sources know.
