@@ -28,7 +28,8 @@ type Prepared struct {
 	filled    int                     // exchanges of a View that were added
 	protocols map[string][]string     // by host as in the URL
 	hosts     []string
-	recoded   sync.Map // recodeKey → *body, for devices that lack a content coding
+	names     map[string]bool // of hosts, and those that were looked up
+	recoded   sync.Map        // recodeKey → *body, for devices that lack a content coding
 }
 
 // entry is one exchange, ready to be matched and served.
@@ -218,8 +219,13 @@ func (p *Prepared) learnHosts() {
 			p.protocols[bare] = list
 		}
 	}
+	p.names = map[string]bool{}
 	for name := range names {
 		p.hosts = append(p.hosts, name)
+		p.names[strings.ToLower(name)] = true
+	}
+	for _, d := range p.archive.DNS() {
+		p.names[d.Name] = true
 	}
 	slices.Sort(p.hosts)
 }

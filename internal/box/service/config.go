@@ -85,9 +85,13 @@ type virtualConfig struct {
 	Labels map[string]string `yaml:"labels"`
 }
 
-// reach says how origins are reached; roots are those of Roots.
-func (c networkConfig) reach(roots string) sandbox.Reach {
-	return sandbox.Reach{Resolver: c.resolver(), Roots: roots, Private: c.AllowPrivate, AnyCertificate: c.InsecureOrigin}
+// reach says how origins are reached; roots are those of Roots, own is where the panel listens.
+func (c networkConfig) reach(roots string, own net.Addr) sandbox.Reach {
+	r := sandbox.Reach{Resolver: c.resolver(), Roots: roots, Private: c.AllowPrivate, AnyCertificate: c.InsecureOrigin}
+	if at, err := netip.ParseAddrPort(own.String()); err == nil { // a Unix socket has none
+		r.Own = append(r.Own, at)
+	}
+	return r
 }
 
 // recordingsConfig bounds what the reading of a recording takes.
