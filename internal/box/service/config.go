@@ -18,7 +18,7 @@ import (
 	"eidetic/internal/run/sandbox"
 	"eidetic/netlab/archive"
 
-	"eidetic/internal/base/yamlguard"
+	"eidetic/internal/base/bounded"
 	"github.com/goccy/go-yaml"
 )
 
@@ -226,11 +226,14 @@ func LoadBoxConfig(file string) (cfg Config, instead string, problem error) {
 
 // ParseConfig decodes text over cfg; file is its name, for errors.
 func ParseConfig(file string, text []byte, cfg *Config) error {
-	var anything any
-	if err := yamlguard.Try(func() error { return yaml.Unmarshal(text, &anything) }); err == nil && anything == nil {
-		return nil // there are only comments, and decoding them would zero cfg
-	}
-	if err := yamlguard.Try(func() error { return yaml.UnmarshalWithOptions(text, cfg, yaml.Strict()) }); err != nil {
+	err := bounded.YAML(text, func() error {
+		var anything any
+		if err := yaml.Unmarshal(text, &anything); err == nil && anything == nil {
+			return nil // there are only comments, and decoding them would zero cfg
+		}
+		return yaml.UnmarshalWithOptions(text, cfg, yaml.Strict())
+	})
+	if err != nil {
 		return fmt.Errorf("%s: %s", file, yaml.FormatError(err, false, true))
 	}
 	if _, err := cfg.Level(); err != nil {
