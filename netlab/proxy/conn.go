@@ -22,7 +22,7 @@ type conn struct {
 	once   sync.Once
 	forget func(*conn)
 	slow   bool // see Slow
-	// host and dest are the target of a CONNECT; zero on transparent connections.
+	// host and dest are the target of a CONNECT; a transparent connection has a dest if it may be to any port.
 	host     string
 	dest     netip.AddrPort
 	explicit bool

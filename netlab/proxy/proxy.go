@@ -32,8 +32,8 @@ import "net/http"
 type Core interface {
 	// ServeHTTP answers a request whose URL is absolute and has no user info.
 	http.Handler
-	// Protocols returns the ALPN protocols to offer for a host name, best
-	// first; empty means http/1.1 alone.
+	// Protocols returns the ALPN protocols to offer for a host name, or
+	// host:port beyond port 443, best first; empty means http/1.1 alone.
 	Protocols(host string) []string
 	// HTTP3 tells whether to take a QUIC connection for a host name. It may
 	// find out by asking the origin, which TCP handshakes must not wait for.
