@@ -25,7 +25,8 @@ type conn struct {
 	// host and dest are the target of a CONNECT; a transparent connection has a dest if it may be to any port.
 	host     string
 	dest     netip.AddrPort
-	explicit bool
+	explicit bool // in a tunnel
+	proxied  bool // to the explicit proxy, without a tunnel
 
 	holding sync.Mutex // guards what follows
 	corked  bool

@@ -97,8 +97,12 @@ func (s *Server) serverOf(nc net.Conn) string {
 // serve hands a request of a transparent connection or a tunnel to the core.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	d := r.Context().Value(connKey{}).(*device)
+	if d.inner != nil && d.inner.proxied && r.Method != http.MethodConnect {
+		s.plain(w, r, d)
+		return
+	}
 	if r.Method == http.MethodConnect {
-		http.Error(w, "this is not a proxy: CONNECT goes to the explicit proxy's port", http.StatusMethodNotAllowed)
+		http.Error(w, "CONNECT goes to the explicit proxy's port, and comes first on its connection", http.StatusMethodNotAllowed)
 		return
 	}
 	scheme := "http"
