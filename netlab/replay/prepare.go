@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -107,10 +108,7 @@ func (p *Prepared) add(en *entry) {
 
 func newEntry(a *archive.Archive, script *inject.Script, e *lab.Exchange, limit *archive.DecodeLimit) (*entry, error) {
 	sum := a.BodySHA256(e.Response.Body)
-	compared, err := match.NewEntry(e, sum)
-	if err != nil {
-		return nil, err
-	}
+	compared := match.NewEntry(e, sum)
 	en := &entry{Entry: compared}
 	en.body = &body{bytes: e.Response.Body, chunks: e.Chunks, header: trueLength(e), sum: sum}
 	en.body.prepare(en)
@@ -216,7 +214,8 @@ func (p *Prepared) learnHosts() {
 			spoken[host][en.Protocol] = true
 		}
 	}
-	for host, set := range spoken {
+	for _, host := range slices.Sorted(maps.Keys(spoken)) {
+		set := spoken[host]
 		var list []string
 		for _, proto := range []string{"h3", "h2", "http/1.1"} {
 			// An origin that speaks a newer protocol also speaks the older ones.
