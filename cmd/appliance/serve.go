@@ -10,11 +10,13 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"runtime"
 	"syscall"
 
 	"golang.org/x/term"
 
 	"eidetic/image/box"
+	"eidetic/internal/base/priority"
 	"eidetic/internal/box/service"
 	"eidetic/internal/keep/pin"
 	"eidetic/internal/keep/support"
@@ -130,6 +132,12 @@ func (c ServeCmd) serve(ctx context.Context, std *streams) error {
 	if instead != "" {
 		o.Warnings = []string{instead}
 	}
+	// A run on the virtual device has processes of its own. One at a port is in part this process's work.
+	if len(cfg.Devices) == 0 {
+		if o.Commands.Ahead, err = priority.Behind(); err != nil {
+			log.Info("runs do not go ahead of the panel", "reason", err)
+		}
+	}
 	err = service.New(o).Serve(ctx, listener)
 	if !errors.Is(err, service.ErrRestart) || os.Getenv("NOTIFY_SOCKET") != "" { // systemd starts it again
 		if errors.Is(err, service.ErrRestart) {
@@ -138,6 +146,10 @@ func (c ServeCmd) serve(ctx context.Context, std *streams) error {
 		return err
 	}
 	_ = listener.Close() // the next one takes the same address
+	if o.Commands.Ahead != nil {
+		runtime.LockOSThread()
+		o.Commands.Ahead() // and the same priority
+	}
 	return cannot(syscall.Exec("/proc/self/exe", os.Args, os.Environ()))
 }
 

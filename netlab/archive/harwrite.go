@@ -143,12 +143,9 @@ func harEntryOf(e *lab.Exchange, most int64, late *lateTexts) harEntry {
 // queryPairs lists the parameters of a URL in their order.
 func queryPairs(raw string) []harPair {
 	out := []harPair{}
-	u, err := url.Parse(raw)
-	if err != nil {
-		return out
-	}
-	for part := range strings.SplitSeq(u.RawQuery, "&") {
+	for part := range strings.SplitSeq(lab.ParseURL(raw).Query, "&") {
 		name, value, _ := strings.Cut(part, "=")
+		var err error
 		if name, err = url.QueryUnescape(name); err != nil || part == "" {
 			continue
 		}

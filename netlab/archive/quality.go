@@ -54,6 +54,15 @@ func Assess(a *Archive) Quality {
 	for _, p := range a.pages {
 		pages[p.URL] = true
 	}
+	isDocument := func(e *lab.Exchange) bool {
+		return Navigates(e) && (pages[e.URL] || e.Request.Get("Sec-Fetch-Dest") == "document")
+	}
+	shown := map[string]bool{} // documents that a navigation got, after a sign-in for instance
+	for _, e := range a.exchanges {
+		if e.Status > 0 && e.Status < 400 && isDocument(e) {
+			shown[e.URL] = true
+		}
+	}
 	named := map[*lab.Exchange][]reference{}
 	limit, room := NewDecodeLimit(a), referenceRoom{mostReferences, mostReferenceBytes}
 	for _, e := range a.exchanges {
@@ -63,8 +72,12 @@ func Assess(a *Archive) Quality {
 		}
 	}
 	for _, e := range a.exchanges {
-		problem, isGood := judge(e, pages[e.URL], complete[e.Method+" "+e.URL], limit)
-		which := x.useOf(e, pages[e.URL])
+		isPage := isDocument(e)
+		if isPage && shown[e.URL] && (e.Status == 401 || e.Status == 407) {
+			continue // the browser signed in, and asked again
+		}
+		problem, isGood := judge(e, isPage, complete[e.Method+" "+e.URL], limit)
+		which := x.useOf(e, isPage)
 		if problem.isAttempt() {
 			x.Problems = append(x.Problems, problem)
 			continue
@@ -175,9 +188,26 @@ func (x *assessment) score() {
 	}
 }
 
-func judge(e *lab.Exchange, page, hasComplete bool, limit *DecodeLimit) (Problem, bool) {
+// Navigates tells the request of a navigation: not all that is asked for at a page's address is the page. Browsers
+// say so to origins that they trust (Sec-Fetch-Dest); else a request that asks for HTML is one, and a GET of a tool that
+// keeps no header.
+func Navigates(e *lab.Exchange) bool {
+	get := e.Request.Get
+	if dest := get("Sec-Fetch-Dest"); dest != "" {
+		return dest == "document" && !isPrefetch(get("Sec-Purpose"))
+	}
+	asksHTML := strings.Contains(strings.ToLower(get("Accept")), "text/html")
+	switch {
+	case get("X-Requested-With") != "" || isPrefetch(get("Sec-Purpose")) || isPrefetch(get("Purpose")):
+		return false
+	case e.Method == "GET":
+		return asksHTML || get("Accept") == ""
+	}
+	return e.Method == "POST" && asksHTML
+}
+
+func judge(e *lab.Exchange, main, hasComplete bool, limit *DecodeLimit) (Problem, bool) {
 	p := Problem{Exchange: e.ID, URL: e.URL}
-	main := page || e.Request.Get("Sec-Fetch-Dest") == "document"
 	switch {
 	case e.IsPending() && main:
 		p.Kind, p.What, p.Grave = "main-document", "the document had not been answered when the recording ended", true

@@ -20,6 +20,7 @@ import (
 
 	"eidetic/internal/lab"
 	"eidetic/netlab/hop"
+	"eidetic/netlab/message"
 	"eidetic/netlab/replay/match"
 )
 
@@ -242,10 +243,11 @@ func (f *fetch) request(r *http.Request, body []byte) (*http.Request, error) {
 		reader = bytes.NewReader(body)
 	}
 	ctx := hop.WithHeaders(httptrace.WithClientTrace(f.lifetime(r.Context()), f.trace()), &f.headers)
-	out, err := http.NewRequestWithContext(ctx, r.Method, e.URL, reader)
+	out, err := http.NewRequestWithContext(ctx, r.Method, r.URL.Scheme+"://"+r.URL.Host, reader)
 	if err != nil {
 		return nil, err
 	}
+	out.URL = lab.ParseURL(e.URL).Net()
 	out.Host = cmp.Or(r.Host, r.URL.Host)
 	for _, field := range requestFields(r, f.headers.Request, out.Host) {
 		if isHopByHop(field.Name) || isConditional(r, http.CanonicalHeaderKey(field.Name)) {
@@ -253,7 +255,7 @@ func (f *fetch) request(r *http.Request, body []byte) (*http.Request, error) {
 		}
 		e.Request.Header = append(e.Request.Header, field)
 		if !strings.EqualFold(field.Name, "Host") {
-			out.Header.Add(field.Name, field.Value)
+			out.Header.Add(field.Name, message.WithoutControls(field.Value))
 		}
 	}
 	if isSocket(r) { // these are hop-by-hop, but the origin needs them

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,7 +29,8 @@ type Prepared struct {
 	filled    int                     // exchanges of a View that were added
 	protocols map[string][]string     // by host as in the URL
 	hosts     []string
-	recoded   sync.Map // recodeKey → *body, for devices that lack a content coding
+	names     map[string]bool // of hosts, and those that were looked up
+	recoded   sync.Map        // recodeKey → *body, for devices that lack a content coding
 }
 
 // entry is one exchange, ready to be matched and served.
@@ -106,10 +108,7 @@ func (p *Prepared) add(en *entry) {
 
 func newEntry(a *archive.Archive, script *inject.Script, e *lab.Exchange, limit *archive.DecodeLimit) (*entry, error) {
 	sum := a.BodySHA256(e.Response.Body)
-	compared, err := match.NewEntry(e, sum)
-	if err != nil {
-		return nil, err
-	}
+	compared := match.NewEntry(e, sum)
 	en := &entry{Entry: compared}
 	en.body = &body{bytes: e.Response.Body, chunks: e.Chunks, header: trueLength(e), sum: sum}
 	en.body.prepare(en)
@@ -215,7 +214,8 @@ func (p *Prepared) learnHosts() {
 			spoken[host][en.Protocol] = true
 		}
 	}
-	for host, set := range spoken {
+	for _, host := range slices.Sorted(maps.Keys(spoken)) {
+		set := spoken[host]
 		var list []string
 		for _, proto := range []string{"h3", "h2", "http/1.1"} {
 			// An origin that speaks a newer protocol also speaks the older ones.
@@ -228,8 +228,13 @@ func (p *Prepared) learnHosts() {
 			p.protocols[bare] = list
 		}
 	}
+	p.names = map[string]bool{}
 	for name := range names {
 		p.hosts = append(p.hosts, name)
+		p.names[strings.ToLower(name)] = true
+	}
+	for _, d := range p.archive.DNS() {
+		p.names[d.Name] = true
 	}
 	slices.Sort(p.hosts)
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"hash"
 	"io"
 	"net/http"
@@ -196,7 +197,7 @@ func (d *delivery) sendChanged(out []byte) bool {
 func (d *delivery) sendUnchanged(err error) {
 	_, _ = d.stream.Finish()
 	d.stream = nil
-	d.out.line.Error = err.Error()
+	d.out.line.Error = fmt.Sprintf("the body is not what its Content-Encoding says: %v", err)
 	if d.begun {
 		d.gone, d.out.incomplete = true, true
 		return

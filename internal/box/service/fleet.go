@@ -108,15 +108,12 @@ func (o *offerer) offer(ctx context.Context) fleet.Offer {
 		}
 		one := fleet.OfferedDevice{
 			Name: d.Name, Kind: d.Kind, Ready: d.Ready, Problem: limited(d.Problem, maxProblem), Screen: limited(d.Screen, maxProblem),
-			Labels: o.labels[d.Name],
+			Labels: o.labels[d.Name], Browsers: d.Browsers,
 		}
 		for _, p := range d.Parts {
 			if p.Part == "controls" {
 				one.Controls = limited(p.Use, maxProblem)
 			}
-		}
-		if d.Kind == "virtual" {
-			one.Browsers = browsers()
 		}
 		offer.Devices = append(offer.Devices, one)
 	}
@@ -155,8 +152,8 @@ func limited(text string, most int) string {
 	return text
 }
 
-// browsers lists the browsers of a virtual device by the names that plans have for them.
-func browsers() []string {
+// installed lists the browsers of this machine by the names that plans have for them everywhere.
+func installed() []string {
 	all := []string{}
 	if _, err := programs.Chromium().Find(); err == nil {
 		all = append(all, lab.Chromium)

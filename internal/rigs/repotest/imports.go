@@ -26,7 +26,7 @@ func directions() []direction {
 	return []direction{
 		{"internal/lab", nil, "the shared words are imported by all, so they import none"},
 		{"internal/metric", []string{"internal/lab"}, "the registry of metrics is read by whoever measures, tells or judges, so it imports none of them"},
-		{"netlab", append([]string{"internal/base/priority", "internal/base/atomicfile", "internal/base/unshare"}, lab...), instrument},
+		{"netlab", append([]string{"internal/base/priority", "internal/base/atomicfile", "internal/base/slots", "internal/base/unshare"}, lab...), instrument},
 		{"netlab/hop", lab, "listeners, core and transport all import what they tell each other of a request, so it imports none of them"},
 		{
 			"netlab/replay",
@@ -81,7 +81,7 @@ func directions() []direction {
 		},
 		{
 			"internal/box/bisects",
-			append([]string{"analysis", "capture/reel", "internal/base/atomicfile", "internal/box/bisection", "internal/plan", "internal/run/experiment", "internal/keep/runqueue", "internal/keep/store", "internal/box/webhook"}, lab...),
+			append([]string{"analysis", "capture/reel", "internal/base/atomicfile", "internal/box/bisection", "internal/plan", "internal/run/experiment", "internal/keep/runqueue", "internal/keep/store", "internal/box/webhook", "netlab/reach"}, lab...),
 			"a box's own bisects ask the queue for runs and a hook for revisions, and read films of runs; the search is that of internal/box/bisection",
 		},
 		{
@@ -143,6 +143,7 @@ func directions() []direction {
 					"systemd",
 					"control/adb",
 					"internal/base/atomicfile",
+					"internal/base/slots",
 					"internal/box/automation",
 					"internal/keep/backup",
 					"internal/box/bisects",
@@ -206,6 +207,7 @@ func directions() []direction {
 		},
 		{"internal/base/priority", nil, "whose thread goes first is a matter of the kernel, and of the one order that instruments have"},
 		{"internal/base/unshare", nil, "namespaces are a matter of the kernel alone, and tests of every package may need them"},
+		{"internal/base/slots", nil, "how many may connect does not depend on what they ask"},
 		{"internal/base/atomicfile", nil, "whoever keeps a file may import it, so it imports nobody"},
 		{"internal/run/isolate", append([]string{"internal/base/unshare"}, lab...), "isolation is a matter of the kernel alone"},
 		{
@@ -290,7 +292,7 @@ func directions() []direction {
 			append([]string{"internal/tell/report", "internal/tell/verdict", "analysis/stats", "internal/tell/report/reporttest"}, lab...),
 			"the page of a run shows what its report and its verdict say; it computes nothing anew; its tests read runs that are made for tests",
 		},
-		{"internal/box/webhook", []string{"netlab/proxy"}, "which addresses are public is known where recordings are kept from the others"},
+		{"internal/box/webhook", []string{"netlab/reach"}, "one rule says which addresses are public"},
 		{
 			"internal/box/automation",
 			append([]string{"internal/tell/history", "internal/keep/runqueue", "internal/keep/store", "internal/box/webhook", "internal/tell/report/reporttest"}, lab...),
@@ -309,6 +311,7 @@ func directions() []direction {
 		{
 			"internal/web/panel",
 			[]string{
+				"internal/base/slots",
 				"internal/lab",
 				"internal/base/bounded",
 				"internal/plan",

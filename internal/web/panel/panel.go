@@ -31,6 +31,7 @@ import (
 	"eidetic/internal/keep/runqueue"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
+	"eidetic/internal/plan"
 	"eidetic/internal/tell/history"
 )
 
@@ -62,6 +63,8 @@ type Config struct {
 	Queue Queue
 	// Answers keeps what was answered to requests with a key; nil is the database of Queue, if that is a box's.
 	Answers Answers
+	// Browsers are those of the configuration, which plans may name.
+	Browsers plan.Browsers
 	// Boxes are those of a fleet, whose head this is; nil has no such routes.
 	Boxes Boxes
 	// Automation keeps workflows, schedules, webhooks and alerts; nil has no such routes.
