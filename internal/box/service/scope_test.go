@@ -145,6 +145,7 @@ func TestRunTokenNamesNothingOfTheBox(t *testing.T) {
 		{"a bisect", "POST", "/api/v1/bisects", `{"plan":{` + page + `,"browser":` + spy + `},` + revisions + `}`, "body.plan.browser.command"},
 		{"a bisect's revision", "POST", "/api/v1/bisects", `{"plan":{` + page + `,"browser":{"name":"chromium","profile":"/{revision}"}},` + revisions + `}`,
 			"body.plan.browser.profile"},
+		{"a bisect's hook", "POST", "/api/v1/bisects", `{"plan":{` + page + `},` + revisions + `}`, "body.hook.url"},
 	} {
 		var said refusal
 		status := a.do(t, a.run, c.method, c.path, c.body, &said)
@@ -165,6 +166,9 @@ func TestRunTokenNamesNothingOfTheBox(t *testing.T) {
 	}
 	if text, err := os.ReadFile(mark); err == nil {
 		t.Errorf("the attacker's program was started, and wrote %q", text)
+	}
+	if status := a.do(t, a.own, "POST", "/api/v1/bisects", `{"plan":{`+page+`},`+revisions+`}`, nil); status != http.StatusAccepted {
+		t.Errorf("an admin's bisect with a hook of their choice: status %d; want 202", status)
 	}
 	// What an admin has named, and what an admin sends, is not refused for what it names: only for a machine that has no such device.
 	for _, c := range []struct{ who, token, body string }{

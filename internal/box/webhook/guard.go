@@ -64,6 +64,12 @@ func (g Guard) allows(host string) bool {
 	return false
 }
 
+// Names says whether the configuration names the host of an address.
+func (g Guard) Names(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && g.allows(u.Hostname())
+}
+
 // Check returns an error unless a host that has the address may be called there. A host that
 // the configuration names may be in a private network. It may be this machine, a link-local
 // address or a device only if the configuration names that address, or localhost: a name's
