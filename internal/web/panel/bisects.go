@@ -139,7 +139,8 @@ func (p *Panel) bisectRoutes(api huma.API) {
 
 func (p *Panel) makeBisect(ctx context.Context, in *newBisectInput) (*newBisectBody, error) {
 	q := bisects.Request{
-		Name: in.Body.Name, Plan: in.Body.Plan.request.AskedBy(scopeOf(ctx)), Revisions: in.Body.Revisions, URL: in.Body.Hook.URL, Secret: in.Body.Hook.Secret,
+		Name: in.Body.Name, Plan: in.Body.Plan.request.AskedBy(scopeOf(ctx)), Revisions: in.Body.Revisions,
+		URL: in.Body.Hook.URL, Secret: in.Body.Hook.Secret,
 		Limit: time.Duration(in.Body.Hook.Limit * float64(time.Second)), Metric: in.Body.Metric, Confidence: in.Body.Confidence,
 		Least: in.Body.Least, Pairs: in.Body.Pairs, Seed: in.Body.Seed, Spread: in.Body.Spread, By: identityOf(ctx).Name,
 		AnyHook: scopeOf(ctx) >= plan.ScopeAdmin,
@@ -180,7 +181,8 @@ func (p *Panel) bisectError(err error, id string) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, bisects.ErrHook):
-		return huma.Error403Forbidden("hook.url: "+bisects.ErrHook.Error(), &huma.ErrorDetail{Message: bisects.ErrHook.Error(), Location: "body.hook.url"})
+		return huma.Error403Forbidden("hook.url: "+bisects.ErrHook.Error(),
+			&huma.ErrorDetail{Message: bisects.ErrHook.Error(), Location: "body.hook.url"})
 	case errors.As(err, &wrong):
 		return huma.Error422UnprocessableEntity(strings.ToValidUTF8(err.Error(), ""))
 	case errors.Is(err, store.ErrNotFound):

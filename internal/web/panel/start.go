@@ -54,7 +54,8 @@ func (p *Panel) starts(api huma.API) {
 		Description:   "The run waits in the queue of its device, which survives a restart of the appliance.",
 		DefaultStatus: http.StatusAccepted, Security: needsToken(), MaxBodyBytes: maxPlanBody,
 		Errors: []int{
-			http.StatusUnauthorized, http.StatusForbidden, http.StatusUnprocessableEntity, http.StatusServiceUnavailable, http.StatusInsufficientStorage,
+			http.StatusUnauthorized, http.StatusForbidden, http.StatusUnprocessableEntity, http.StatusServiceUnavailable,
+			http.StatusInsufficientStorage,
 		},
 	}, p.start)
 	plan.NameBrowsers(api.OpenAPI().Components.Schemas)
