@@ -95,7 +95,7 @@ type Request struct {
 	Plan       plan.Request
 	Revisions  []bisection.Revision // the oldest, which is good, first; the last is bad
 	URL        string               // of the hook
-	AnyHook    bool                 // it may be at a host that the configuration does not name; no bisect that is kept needs to know
+	AnyHook    bool                 // it may be at a host that the configuration does not name
 	Secret     string               // empty lets the box draw one
 	Limit      time.Duration        // of a deployment; 0 is 15 minutes
 	Metric     string               // empty is the plan's
@@ -143,7 +143,7 @@ func (b Bisect) Going() bool { return b.State == StateWaiting || b.State == Stat
 // Errors that callers tell apart.
 var (
 	ErrMany       = errors.New("there are too many bisects: delete some that have ended, or wait for those that go on")              // constant
-	ErrHook       = errors.New("only an admin has the box call a host of its choice: its admin names the host under webhooks.allow") // constant
+	ErrHook       = errors.New("its host is none of those that the box's admin has named (webhooks.allow)")                          // constant
 	ErrGoing      = errors.New("the bisect goes on: cancel it first, without files=true")                                            // constant
 	ErrOver       = errors.New("the bisect has ended: files=true deletes it")                                                        // constant
 	ErrNotFailed  = errors.New("the bisect has not failed: it goes on by itself, or has ended")                                      // constant

@@ -82,7 +82,9 @@ func (p *Panel) bisectRoutes(api huma.API) {
 			"202 that PUT …/deployment will say so; 422 that this revision cannot be tried. Another answer of 4xx or 3xx ends the bisect, others are asked again. " +
 			"The trials are runs of the queue. One bisect goes on at a time, and goes on after a restart.",
 		DefaultStatus: http.StatusAccepted, Security: needsToken(), MaxBodyBytes: maxPlanBody,
-		Errors: []int{http.StatusForbidden, http.StatusConflict, http.StatusUnprocessableEntity, http.StatusInsufficientStorage},
+		Errors: []int{
+			http.StatusForbidden, http.StatusConflict, http.StatusUnprocessableEntity, http.StatusInsufficientStorage,
+		},
 	}, p.makeBisect)
 	huma.Register(api, huma.Operation{
 		OperationID: "list-bisects", Method: http.MethodGet, Path: "/api/v1/bisects", Summary: "List the bisects", Tags: []string{tagAutomation}, Security: needsToken(),
