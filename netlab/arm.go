@@ -2,6 +2,7 @@ package netlab
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/http"
@@ -14,6 +15,7 @@ import (
 	"eidetic/netlab/dns"
 	"eidetic/netlab/inject"
 	"eidetic/netlab/proxy"
+	"eidetic/netlab/reach"
 	"eidetic/netlab/replay"
 )
 
@@ -81,22 +83,20 @@ func (n *Network) openUpstream(wall func() time.Time, keep func(archive.DNS) err
 // withoutItself makes an upstream that dials from this namespace refuse the listeners of
 // this network.
 func (n *Network) withoutItself(uc proxy.UpstreamConfig) proxy.UpstreamConfig {
-	if uc.DialContext != nil {
-		return uc
-	}
-	refuse := uc.Refuse
-	uc.Refuse = func(to netip.AddrPort) error {
-		if err := n.addrs.NotItself(to); err != nil || refuse == nil {
-			return err
-		}
-		return refuse(to)
+	if uc.DialContext == nil {
+		uc.Reach = n.addrs.Closed(uc.Reach)
 	}
 	return uc
 }
 
-// NotItself returns an error for an address at which one of the listeners is.
-func (a Addrs) NotItself(to netip.AddrPort) error {
-	return proxy.NotItself(to, []netip.AddrPort{a.HTTP, a.HTTPS, a.Proxy, a.Other})
+// Closed returns a rule that the listeners are closed to, too. Without one all else is open.
+func (a Addrs) Closed(r *reach.Rule) *reach.Rule {
+	closed := reach.Rule{Private: true}
+	if r != nil {
+		closed = *r
+	}
+	closed.Own = append(slices.Clone(closed.Own), a.HTTP, a.HTTPS, a.Proxy, a.Other)
+	return &closed
 }
 
 // resolverOf returns the resolver that is configured, or the system's. Without either,
@@ -149,6 +149,9 @@ func (n *Network) Replay(ctx context.Context, a *archive.Archive, o replay.Optio
 		}
 	}
 	n.quicFor.Store(&quicFor)
+	_, probed := boxNames(n.c.Gateway, n.c.Gateway6)
+	knows := func(host string) bool { return probed[dns.Canonical(host)] != nil || session.Knows(host) }
+	n.knows.Store(&knows)
 	n.setHosts(hosts)
 	if n.dns != nil {
 		n.dns.Use(names)
@@ -181,6 +184,7 @@ func (n *Network) disarm(ctx context.Context) error {
 		n.dns.Use(nil)
 	}
 	n.quicFor.Store(nil)
+	n.knows.Store(nil)
 	n.quicHosts = nil
 	n.link.Abort()
 	err := errors.Join(n.usePorts(Ports{}), n.proxy.SetCore(ctx, n.core(nil, nil, nil)))
@@ -269,6 +273,19 @@ func (n *Network) http3(host string) bool {
 // HTTP3 implements proxy.Core.
 func (c *core) HTTP3(host string) bool {
 	return c.http3 != nil && !c.n.isBox(host) && c.http3(host)
+}
+
+// certificates are those of the box's authority; during a replay only for the box and for names of the recording. An
+// address has one always: a device that connects to an address sends no name.
+type certificates struct{ n *Network }
+
+// Leaf implements proxy.Certificates.
+func (c certificates) Leaf(host string) (*tls.Certificate, error) {
+	_, err := netip.ParseAddr(host)
+	if knows := c.n.knows.Load(); knows != nil && err != nil && !c.n.isBox(host) && !(*knows)(host) {
+		return nil, fmt.Errorf("no certificate for %.100q: the recording has nothing of it", host)
+	}
+	return c.n.c.CA.Leaf(host)
 }
 
 // usePorts passes on which other TCP ports the device can use.

@@ -135,6 +135,8 @@ type Network struct {
 	congestion string // as read back from a listener
 	undo       []func() error
 
+	// knows reports for which names there are certificates now; nil means for all.
+	knows atomic.Pointer[func(host string) bool]
 	// quicFor reports which hosts are served over HTTP/3 now; nil means none.
 	quicFor atomic.Pointer[func(host string) bool]
 
@@ -210,7 +212,7 @@ func (n *Network) start(ctx context.Context) error {
 	if err := n.startLink(); err != nil {
 		return err
 	}
-	pc := proxy.Config{Certificates: n.c.CA, Core: n.core(nil, nil, nil), Loopback: n.c.Loopback, Log: n.c.Log}
+	pc := proxy.Config{Certificates: certificates{n}, Core: n.core(nil, nil, nil), Loopback: n.c.Loopback, Log: n.c.Log}
 	for _, l := range []struct {
 		addr string
 		to   *net.Listener

@@ -51,12 +51,10 @@ func (c *RunCmd) here(ctx context.Context, std *streams, q plan.Request) error {
 	if readErr != nil { // it did not get as far as a folder
 		return cmp.Or(err, cannot(readErr))
 	}
-	out := std.out
 	if c.JSON {
-		out = std.err
 		err = cmp.Or(err, printJSON(std.out, run), gate(run, l.Compare))
+		printFound(std.err, run)
 	}
-	printFound(out, run)
 	return cmp.Or(err, c.copyResults(l.folder(task.ID)))
 }
 

@@ -62,6 +62,10 @@ type Machine struct {
 	// other processes that used most.
 	Own    float64    `json:"own_cores"`
 	Others []Consumer `json:"others,omitempty"`
+	// Service is the processor time, in cores, of the service that started the trial in a process of its own: of the
+	// panel, and of strangers at its port. Connections are those that came to that process's network each second.
+	Service     float64 `json:"service_cores,omitempty"`
+	Connections float64 `json:"connections_per_second,omitempty"`
 	// Busy is the processor time of everything else on the machine, in cores, also of processes that have ended
 	// since, of the kernel, and what the hypervisor took.
 	Busy float64 `json:"busy_cores"`
@@ -150,6 +154,9 @@ func (m *Machine) Causes() string {
 			all = append(all, fmt.Sprintf("process %s (pid %d%s) took %.0f %% of a core", c.Name, c.PID, more, 100*c.Cores))
 		}
 	}
+	if m.Service >= busy {
+		all = append(all, m.Beside())
+	}
 	if m.Stolen >= 0.001 {
 		all = append(all, fmt.Sprintf("%.1f %% of the time was stolen by the hypervisor", 100*m.Stolen))
 	}
@@ -161,6 +168,15 @@ func (m *Machine) Causes() string {
 		own += fmt.Sprintf(", and something waited for a processor %.0f %% of the time", 100**m.Waiting)
 	}
 	return strings.Join(append(all, own), "; ")
+}
+
+// Beside says what the service did that started the trial.
+func (m *Machine) Beside() string {
+	text := fmt.Sprintf("the service took %.0f %% of a core beside the trial", 100*m.Service)
+	if m.Connections >= 1 {
+		text += fmt.Sprintf(", while %.0f connections a second came to this machine", m.Connections)
+	}
+	return text
 }
 
 // Millis formats a time in milliseconds for people.

@@ -1,12 +1,16 @@
 package plan
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"image"
 	"io"
+	"net"
+	"net/netip"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -347,7 +351,31 @@ func CheckPage(page string) error {
 	}
 	u, err := url.Parse(page)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
-		return fmt.Errorf("%q: it must be an absolute http or https URL", page)
+		return fmt.Errorf("%q: it must be an absolute http or https URL%s", page, meant(page))
 	}
 	return nil
+}
+
+// meant asks whether a page without a scheme is one with it, as address bars allow to write it.
+func meant(page string) string {
+	const longest = 200
+	host, _, _ := strings.Cut(page, "/")
+	name, port, err := net.SplitHostPort(host)
+	if err != nil {
+		name, port = host, ""
+	}
+	_, notIP := netip.ParseAddr(name)
+	_, notNumber := strconv.ParseUint(cmp.Or(port, "80"), 10, 16)
+	isHost := notIP == nil || name == "localhost" || strings.Contains(strings.Trim(name, "."), ".") || port != ""
+	if name == "" || !isHost || notNumber != nil || len(page) > longest || strings.ContainsAny(page, " \\\t\n") {
+		return ""
+	}
+	scheme := "https"
+	if notIP == nil || name == "localhost" || port != "" && port != "443" {
+		scheme = "http"
+	}
+	if !strings.Contains(page, "/") {
+		page += "/"
+	}
+	return fmt.Sprintf("; did you mean %s://%s?", scheme, page)
 }

@@ -183,6 +183,20 @@ func TestCheckCells(t *testing.T) {
 	}
 }
 
+func TestCheckPageGuesses(t *testing.T) {
+	for page, want := range map[string]string{
+		"localhost:4400": "did you mean http://localhost:4400/?", "shop.example": "did you mean https://shop.example/?",
+		"192.168.1.9/a": "did you mean http://192.168.1.9/a?", "box:443/x?y": "did you mean https://box:443/x?y?", "localhost": "http://localhost/?",
+		"ftp://x.test/": "absolute http or https URL", "foo": "absolute http or https URL", "a b.test": "absolute http or https URL",
+		"javascript:alert(1)": "absolute http or https URL", "/index.html": "absolute http or https URL", "localhost:port": "https URL",
+	} {
+		err := CheckPage(page)
+		if err == nil || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("CheckPage(%q) = %v; want an error that ends with %q", page, err, want)
+		}
+	}
+}
+
 // TestCheckTiming: two addresses that the run records itself share the times of what both ask for.
 func TestCheckTiming(t *testing.T) {
 	for _, c := range []struct {

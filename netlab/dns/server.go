@@ -17,6 +17,7 @@ import (
 	"github.com/miekg/dns"
 	"golang.org/x/sys/unix"
 
+	"eidetic/internal/base/slots"
 	"eidetic/internal/lab"
 )
 
@@ -30,6 +31,16 @@ const (
 	maxInFlight = 1024
 	// ednsSize is the packet size of DNS flag day 2020.
 	ednsSize = 1232
+)
+
+// tcpLimits bound the connections over TCP, which a device makes for an answer that UDP has no room for.
+var tcpLimits = slots.Limits{ // constant
+	Strangers: tcpConnections, PerAddress: tcpOfAddress, Local: tcpConnections, PerSecond: tcpPerSecond, AddressPerSecond: tcpAddressPerSecond,
+}
+
+const (
+	tcpConnections, tcpOfAddress      = 128, 32
+	tcpPerSecond, tcpAddressPerSecond = 200, 50
 )
 
 // Config of a Server. Addr, Pool and Clock are required.
@@ -87,7 +98,7 @@ func Listen(c Config) (*Server, error) {
 		return nil, errors.Join(fmt.Errorf("start the name server: %w", err), udp.Close(), tcp.Close())
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	for _, d := range []*dns.Server{{PacketConn: udp}, {Listener: tcp}} {
+	for _, d := range []*dns.Server{{PacketConn: udp}, {Listener: slots.New(tcp, tcpLimits)}} {
 		d.Handler = s
 		d.UDPSize = ednsSize
 		d.ReadTimeout, d.WriteTimeout = 5*time.Second, 5*time.Second

@@ -25,6 +25,7 @@ const (
 	headerTimeout  = 30 * time.Second
 	idleTimeout    = 2 * time.Minute
 	maxConnections = 4096
+	maxOfClient    = 1024 // of them, so that one station of a Wi-Fi leaves some to the device
 	endTimeout     = 5 * time.Second
 	acceptPause    = 50 * time.Millisecond // when descriptors or memory have run out
 )
@@ -68,7 +69,8 @@ type Server struct {
 
 	mu    sync.Mutex
 	epoch *epoch
-	conns map[*conn]struct{}
+	conns map[*conn]netip.Addr // with the address of each, as it was counted
+	of    map[netip.Addr]int   // how many each address has
 	ended bool
 }
 
@@ -102,7 +104,7 @@ func Serve(c Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{c: c, epoch: e, conns: map[*conn]struct{}{}, tunnels: newTunnels()}
+	s := &Server{c: c, epoch: e, conns: map[*conn]netip.Addr{}, of: map[netip.Addr]int{}, tunnels: newTunnels()}
 	base := &tls.Config{
 		MinVersion:         tls.VersionTLS12,
 		GetConfigForClient: s.configFor,
@@ -131,7 +133,7 @@ func Serve(c Config) (*Server, error) {
 		s.run(s.tunnels.secure, base)
 	}
 	if c.Explicit != nil {
-		s.runProxy(s.track(c.Explicit))
+		s.serveProxy(s.track(c.Explicit))
 	}
 	if c.Other != nil {
 		s.done.Go(func() { s.sniff(c.Other) })
@@ -147,6 +149,16 @@ func isShortage(err error) bool {
 
 // run serves what a listener accepts, over TLS when there are settings for it.
 func (s *Server) run(l net.Listener, t *tls.Config) {
+	s.accept(l, func(nc net.Conn) {
+		if t != nil {
+			nc = tls.Server(nc, t)
+		}
+		s.wire.Serve(nc)
+	})
+}
+
+// accept calls serve with each connection of a listener, in a goroutine of its own.
+func (s *Server) accept(l net.Listener, serve func(net.Conn)) {
 	s.listens = append(s.listens, l)
 	s.done.Go(func() {
 		for {
@@ -164,28 +176,20 @@ func (s *Server) run(l net.Listener, t *tls.Config) {
 				}
 				return
 			}
-			s.done.Go(func() {
-				if t != nil {
-					nc = tls.Server(nc, t)
-				}
-				s.wire.Serve(nc)
-			})
+			s.done.Go(func() { serve(nc) })
 		}
 	})
 }
 
-// runProxy serves the explicit proxy with net/http's server, which goproxy needs.
-func (s *Server) runProxy(l net.Listener) {
+// runConnects serves connections that begin with CONNECT with net/http's server, which goproxy needs.
+func (s *Server) runConnects(l net.Listener) {
 	s.listens = append(s.listens, l)
 	s.proxy = &http.Server{
-		Handler:           s.explicit(),
+		Handler:           s.connect(),
 		ReadHeaderTimeout: headerTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeader,
-		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
-			return context.WithValue(ctx, connKey{}, s.facts(c))
-		},
-		ErrorLog: slog.NewLogLogger(s.c.Log.Handler(), slog.LevelDebug),
+		ErrorLog:          slog.NewLogLogger(s.c.Log.Handler(), slog.LevelDebug),
 	}
 	s.done.Go(func() {
 		if err := s.proxy.Serve(l); err != nil && !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
@@ -217,6 +221,7 @@ func (s *Server) take() []*conn {
 		open = append(open, c)
 	}
 	clear(s.conns)
+	clear(s.of)
 	return open
 }
 

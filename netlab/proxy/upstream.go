@@ -17,6 +17,7 @@ import (
 
 	"eidetic/netlab/hop"
 	"eidetic/netlab/proxy/wire"
+	"eidetic/netlab/reach"
 )
 
 // UpstreamConfig says how origins are reached.
@@ -38,8 +39,9 @@ type UpstreamConfig struct {
 	Lookup func(ctx context.Context, host string) ([]netip.Addr, error)
 	// Hosts are names for which no name server is asked, with their addresses.
 	Hosts map[string][]netip.Addr
-	// Refuse, when set, returns an error for an address that must not be connected to.
-	Refuse func(netip.AddrPort) error
+	// Reach judges each address. Nil judges none: then DialContext leads to a process that does, or to a namespace
+	// with nothing else in it.
+	Reach *reach.Rule
 	// Send are fields that are added to requests, and kept out of recordings.
 	Send Session
 	// AnyCertificate leaves the origins' certificates unverified.
@@ -54,12 +56,13 @@ type UpstreamConfig struct {
 // address that was connected to, Response.TLS and Proto the protocols.
 type Upstream struct {
 	c        UpstreamConfig
+	dialer   reach.Dialer    // makes all connections, or says where one of UDP may go
 	any, old *http.Transport // old offers HTTP/1.1 alone
 	quic     *upstreamQUIC   // nil without a socket for it
 
 	mu    sync.Mutex
-	alpn  map[string]string // the choices of origins, by host:port
-	spare map[string]spare  // probed connections, not used yet
+	alpn  map[string]*choice // by host:port
+	spare map[string]spare   // probed connections, not used yet
 }
 
 // spare is an unused connection, which the origin may close at any time.
@@ -78,13 +81,16 @@ func NewUpstream(c UpstreamConfig) *Upstream {
 			return new(net.ListenConfig).ListenPacket(ctx, "udp", ":0")
 		}
 	}
-	if c.DialContext == nil {
-		c.DialContext = new(net.Dialer).DialContext
-	}
 	if c.Timeout == 0 {
 		c.Timeout = 30 * time.Second
 	}
-	u := &Upstream{c: c, alpn: map[string]string{}, spare: map[string]spare{}}
+	lookup := c.Lookup
+	if lookup == nil {
+		lookup = reach.AskServer(c.Resolver, c.DialContext)
+	}
+	u := &Upstream{
+		c: c, dialer: reach.Dialer{Rule: c.Reach, Lookup: lookup, Dial: c.DialContext}, alpn: map[string]*choice{}, spare: map[string]spare{},
+	}
 	u.any = u.transport("h2", "http/1.1")
 	u.old = u.transport("http/1.1")
 	if c.ListenPacket != nil || c.DialPacket != nil {
@@ -156,7 +162,7 @@ func (u *Upstream) roundTrip1(r *http.Request) (*http.Response, error) {
 	e := hop.HeadersOf(r.Context())
 	trace := &httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) {
 		if conn, _ = i.Conn.(*wire.Conn); conn != nil {
-			conn.Begin()
+			conn.Begin(r.Method)
 			if e != nil {
 				conn.Arrange(e.Request)
 			}
@@ -170,8 +176,8 @@ func (u *Upstream) roundTrip1(r *http.Request) (*http.Response, error) {
 		state := c.ConnectionState()
 		resp.TLS = &state
 	}
-	if _, fields, ok := conn.Head(); ok && e != nil && hop.SameFields(fields, resp.Header) {
-		e.Response = fields
+	if reason, fields, ok := conn.Head(); ok && e != nil {
+		e.Response, resp.Status = fields, fmt.Sprintf("%03d %s", resp.StatusCode, reason)
 	}
 	return resp, nil
 }
@@ -206,30 +212,57 @@ func (u *Upstream) Protocols(host string) []string {
 	return []string{"http/1.1"} // if the origin did not answer, the request reports the error
 }
 
-// chosen returns the protocol that an origin (host:port) chooses by ALPN.
+// maxChoices bounds the origins whose choice is remembered.
+const maxChoices = 4096
+
+// choice is what an origin chooses by ALPN, once known is closed.
+type choice struct {
+	known    chan struct{}
+	protocol string
+	ok       bool
+}
+
+// chosen returns the protocol that an origin (host:port) chooses by ALPN. It is asked once, and asked again only if it
+// did not answer.
 func (u *Upstream) chosen(addr string) (protocol string, known bool) {
 	u.mu.Lock()
-	protocol, known = u.alpn[addr]
-	u.mu.Unlock()
-	if known {
-		return protocol, true
+	c := u.alpn[addr]
+	isFirst := c == nil
+	if isFirst {
+		if len(u.alpn) >= maxChoices {
+			clear(u.alpn)
+		}
+		c = &choice{known: make(chan struct{})}
+		u.alpn[addr] = c
 	}
+	u.mu.Unlock()
+	if isFirst {
+		u.ask(addr, c)
+	}
+	<-c.known
+	return c.protocol, c.ok
+}
+
+// ask connects to an origin to see what it chooses.
+func (u *Upstream) ask(addr string, c *choice) {
 	ctx, cancel := context.WithTimeout(context.Background(), u.c.Timeout)
 	defer cancel()
-	c, err := u.dialTLS(ctx, addr, []string{"h2", "http/1.1"})
-	if err != nil {
-		return "", false
-	}
-	protocol = c.ConnectionState().NegotiatedProtocol
+	probe, err := u.dialTLS(ctx, addr, []string{"h2", "http/1.1"})
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.alpn[addr] = protocol
-	if _, have := u.spare[addr]; !have && len(u.spare) < 256 {
-		u.spare[addr] = spare{c, time.Now()}
-	} else {
-		_ = c.Close() // nothing was sent on it
+	defer close(c.known)
+	if err != nil {
+		if u.alpn[addr] == c {
+			delete(u.alpn, addr)
+		}
+		return
 	}
-	return protocol, true
+	c.protocol, c.ok = probe.ConnectionState().NegotiatedProtocol, true
+	if _, have := u.spare[addr]; !have && len(u.spare) < 256 {
+		u.spare[addr] = spare{probe, time.Now()}
+	} else {
+		_ = probe.Close() // nothing was sent on it
+	}
 }
 
 // takeSpare returns a probed connection, or nil: of HTTP/1.1 if old is set, else of h2.
@@ -272,45 +305,7 @@ func (u *Upstream) dialTLS(ctx context.Context, addr string, protocols []string)
 
 // dial resolves and connects, one address after the other.
 func (u *Upstream) dial(ctx context.Context, network, addr string) (net.Conn, error) {
-	addrs, err := u.addresses(ctx, addr)
-	if err != nil {
-		return nil, err
-	}
 	ctx, cancel := context.WithTimeout(ctx, u.c.Timeout)
 	defer cancel()
-	var errs []error
-	for _, a := range addrs {
-		c, err := u.c.DialContext(ctx, network, a.String())
-		if err == nil {
-			return c, nil
-		}
-		errs = append(errs, err)
-	}
-	return nil, fmt.Errorf("connect to %s: %w", addr, errors.Join(errs...))
-}
-
-func (u *Upstream) lookup(ctx context.Context, host string) ([]netip.Addr, error) {
-	if a, err := netip.ParseAddr(host); err == nil {
-		return []netip.Addr{a}, nil
-	}
-	if u.c.Lookup != nil {
-		return u.c.Lookup(ctx, host)
-	}
-	r := net.DefaultResolver
-	if u.c.Resolver.IsValid() {
-		r = &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
-			return u.c.DialContext(ctx, network, u.c.Resolver.String())
-		}}
-	}
-	addrs, err := r.LookupNetIP(ctx, "ip", host)
-	if err != nil {
-		return nil, fmt.Errorf("resolve %s: %w", host, err)
-	}
-	if len(addrs) == 0 {
-		return nil, fmt.Errorf("resolve %s: no address", host)
-	}
-	for i := range addrs {
-		addrs[i] = addrs[i].Unmap()
-	}
-	return addrs, nil
+	return u.dialer.DialContext(ctx, network, addr)
 }

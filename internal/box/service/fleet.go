@@ -107,12 +107,12 @@ func (o *offerer) offer(ctx context.Context) fleet.Offer {
 			continue
 		}
 		one := fleet.OfferedDevice{
-			Name: d.Name, Kind: d.Kind, Ready: d.Ready, Problem: bounded(d.Problem, maxProblem), Screen: bounded(d.Screen, maxProblem),
+			Name: d.Name, Kind: d.Kind, Ready: d.Ready, Problem: limited(d.Problem, maxProblem), Screen: limited(d.Screen, maxProblem),
 			Labels: o.labels[d.Name], Browsers: d.Browsers,
 		}
 		for _, p := range d.Parts {
 			if p.Part == "controls" {
-				one.Controls = bounded(p.Use, maxProblem)
+				one.Controls = limited(p.Use, maxProblem)
 			}
 		}
 		offer.Devices = append(offer.Devices, one)
@@ -145,7 +145,7 @@ func busyDevices(ctx context.Context, queue *runqueue.Queue) map[string]bool {
 	return busy
 }
 
-func bounded(text string, most int) string {
+func limited(text string, most int) string {
 	if len(text) > most {
 		text = strings.ToValidUTF8(text[:most], "")
 	}

@@ -30,6 +30,7 @@ type usage struct {
 	held          time.Duration
 	hot           int64
 	processes     map[int]procStat
+	connections   int64 // that came to the network of the process that started this one
 }
 
 // procStat is a line of /proc/PID/stat.
@@ -95,7 +96,33 @@ func (h Host) usage() usage {
 	}
 	u.holds, u.held = quota("/sys/fs/cgroup", lines("/proc/self/cgroup"))
 	u.processes = processes(h.proc())
+	u.connections = h.connections(u.processes[h.self()].parent)
 	return u
+}
+
+// connections counts those that came to the network of the process that started this one (Tcp PassiveOpens of RFC 4022).
+// It is 0 in one process with the service: there the device's own are among them.
+func (h Host) connections(parent int) int64 {
+	if h.Processes == "" {
+		return 0
+	}
+	return passiveOpens(lines(filepath.Join(h.proc(), strconv.Itoa(parent), "net/snmp")))
+}
+
+// passiveOpens finds the number in the lines of /proc/net/snmp, each of which has its names in the line before.
+func passiveOpens(lines []string) int64 {
+	for i, line := range lines {
+		names := strings.Fields(line)
+		at := slices.Index(names, "PassiveOpens")
+		if at < 0 || i+1 == len(lines) {
+			continue
+		}
+		if numbers := strings.Fields(lines[i+1]); at < len(numbers) {
+			n, _ := strconv.ParseInt(numbers[at], 10, 64)
+			return n
+		}
+	}
+	return 0
 }
 
 // heat is how often processors were throttled for their temperature (Intel's counters).
@@ -190,8 +217,8 @@ func parseStat(text []byte) (p procStat, ok bool) {
 	return procStat{string(text[open+1 : end]), parent, fields[19], user + system, childUser + childSystem}, err == nil
 }
 
-// between returns the difference of two readings. Descendants of self count as ours, and
-// ancestors of self are left out, since they only wait.
+// between returns the difference of two readings. Descendants of self count as ours. Its parent is
+// the service that started it; ancestors of that are left out, since they only wait.
 func (h Host) between(before, after usage, self int) *lab.Machine {
 	wall := after.at.Sub(before.at)
 	if wall <= 0 {
@@ -218,6 +245,8 @@ func (h Host) between(before, after usage, self int) *lab.Machine {
 		switch {
 		case descends(after.processes, pid, self):
 			m.Own += cores
+		case pid == after.processes[self].parent:
+			m.Service += cores
 		case p.ticks <= 0:
 		case ancestors[pid]:
 		default:
@@ -236,7 +265,8 @@ func (h Host) between(before, after usage, self int) *lab.Machine {
 	m.Own += float64(ended(before.processes, after.processes, self)) * tick.Seconds() / wall.Seconds()
 	m.Busy = float64(after.total-after.idle-before.total+before.idle)*tick.Seconds()/wall.Seconds() - m.Own
 	m.Busy = round(max(0, m.Busy))
-	m.Own = round(m.Own)
+	m.Own, m.Service = round(m.Own), round(m.Service)
+	m.Connections = round(float64(after.connections-before.connections) / wall.Seconds())
 	m.Born = h.born(before.processes, after.processes, self, wall)
 	for _, c := range others {
 		if c.Cores = round(c.Cores); c.Cores >= 0.01 {

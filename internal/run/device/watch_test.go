@@ -23,22 +23,25 @@ func TestParseStat(t *testing.T) {
 	}
 }
 
-// Descendants count as ours, and ancestors are left out. A process with the PID of an earlier
+// Descendants count as ours; of the ancestors the service counts, and the others are left out. A process with the PID of an earlier
 // one is counted from its own start.
 func TestBetween(t *testing.T) {
-	before := usage{at: 0, stolen: 10, total: 1000, idle: 500, waiting: time.Second, tellsWaiting: true, holds: 3, held: time.Second,
+	before := usage{at: 0, connections: 10, stolen: 10, total: 1000, idle: 500, waiting: time.Second, tellsWaiting: true, holds: 3, held: time.Second,
 		processes: map[int]procStat{
-			1: {name: "init", parent: 0, begun: "1", ticks: 10}, 10: {name: "make", parent: 1, begun: "2", ticks: 100}, 20: {name: "appliance", parent: 10, begun: "3", ticks: 100}, 21: {name: "chromium", parent: 20, begun: "4", ticks: 100}, 23: {name: "chromium", parent: 21, begun: "4", ticks: 30},
+			1: {name: "init", parent: 0, begun: "1", ticks: 10}, 10: {name: "make", parent: 1, begun: "2", ticks: 100}, 15: {name: "appliance", parent: 10, begun: "2", ticks: 50}, 20: {name: "appliance", parent: 15, begun: "3", ticks: 100}, 21: {name: "chromium", parent: 20, begun: "4", ticks: 100}, 23: {name: "chromium", parent: 21, begun: "4", ticks: 30},
 			30: {name: "stress-ng", parent: 1, begun: "5", ticks: 1000}, 31: {name: "stress-ng", parent: 1, begun: "5", ticks: 1000}, 40: {name: "old", parent: 1, begun: "6", ticks: 5000},
 		}}
-	after := usage{at: lab.Time(2 * time.Second), stolen: 14, total: 1400, idle: 500, waiting: 2 * time.Second, tellsWaiting: true, holds: 5,
+	after := usage{at: lab.Time(2 * time.Second), connections: 2010, stolen: 14, total: 1400, idle: 500, waiting: 2 * time.Second, tellsWaiting: true, holds: 5,
 		held: 1500 * time.Millisecond, processes: map[int]procStat{
-			1: {name: "init", parent: 0, begun: "1", ticks: 10}, 10: {name: "make", parent: 1, begun: "2", ticks: 140}, 20: {name: "appliance", parent: 10, begun: "3", ticks: 150}, 21: {name: "chromium", parent: 20, begun: "4", ticks: 200, reaped: 40},
+			1: {name: "init", parent: 0, begun: "1", ticks: 10}, 10: {name: "make", parent: 1, begun: "2", ticks: 140}, 15: {name: "appliance", parent: 10, begun: "2", ticks: 110}, 20: {name: "appliance", parent: 15, begun: "3", ticks: 150}, 21: {name: "chromium", parent: 20, begun: "4", ticks: 200, reaped: 40},
 			24: {name: "chromium", parent: 21, begun: "9", ticks: 20},
 			22: {name: "vpxenc", parent: 21, begun: "9", ticks: 10},
 			30: {name: "stress-ng", parent: 1, begun: "5", ticks: 1190}, 31: {name: "stress-ng", parent: 1, begun: "5", ticks: 1020}, 40: {name: "new", parent: 1, begun: "8", ticks: 50},
 		}}
 	m := Host{Processes: t.TempDir()}.between(before, after, 20)
+	if m.Service != 0.3 || m.Connections != 1000 {
+		t.Errorf("the service took %v cores, and %v connections a second came; want 0.3 and 1000", m.Service, m.Connections)
+	}
 	if m.Own != 0.95 || m.Busy != 1.05 || m.Stolen != 0.01 || *m.Waiting != 0.5 || m.Holds != 2 || m.Held != 500 {
 		t.Errorf("%+v, waiting %v", m, *m.Waiting)
 	}
@@ -107,4 +110,14 @@ func processTime(t *testing.T) time.Duration {
 		t.Fatal(err)
 	}
 	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
+}
+
+func TestPassiveOpens(t *testing.T) {
+	snmp := []string{"Ip: Forwarding DefaultTTL", "Ip: 1 64", "Tcp: RtoAlgorithm ActiveOpens PassiveOpens InSegs", "Tcp: 1 20 4711 99"}
+	if got := passiveOpens(snmp); got != 4711 {
+		t.Errorf("passiveOpens() = %d; want 4711", got)
+	}
+	if got := passiveOpens(snmp[:3]); got != 0 {
+		t.Errorf("passiveOpens() of a file that is cut off = %d; want 0", got)
+	}
 }

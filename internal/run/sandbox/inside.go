@@ -16,6 +16,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -41,6 +42,19 @@ type Commands struct {
 	Inspect []string
 	// Site is the whole command line of the sample site, to which flags are added.
 	Site []string
+	// Ahead lets what is started on this thread go before the service's other work, until back is called; see
+	// priority.Behind. Nil where the service is not behind.
+	Ahead func() (back func())
+}
+
+// run runs the inner half with arguments and files, ahead of the outer one.
+func (c Commands) run(ctx context.Context, args []string, files ...*os.File) error {
+	if c.Ahead != nil {
+		runtime.LockOSThread() // which isolate.Run forks on
+		defer runtime.UnlockOSThread()
+		defer c.Ahead()()
+	}
+	return isolate.Run(ctx, args, files...)
 }
 
 // Task is what the outer half asks of the inner one: a plan, and what it needs.

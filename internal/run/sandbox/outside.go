@@ -3,7 +3,6 @@ package sandbox
 import (
 	"context"
 	"errors"
-	"net"
 	"os"
 	"os/exec"
 
@@ -41,6 +40,7 @@ func (t Task) RunWithEvents(ctx context.Context, c Commands, news execute.News) 
 
 // run starts the inner half with these files and that of its connections.
 func (t Task) run(ctx context.Context, c Commands, files ...*os.File) error {
+	t.Reach.ownHosts() // both halves use the same name server
 	if err := t.check(ctx); err != nil {
 		return err
 	}
@@ -56,10 +56,10 @@ func (t Task) run(ctx context.Context, c Commands, files ...*os.File) error {
 			return err
 		}
 		defer inside.Close()
-		go isolate.ServeDials(ctx, outside, new(net.Dialer).DialContext)
+		go isolate.ServeDials(ctx, outside, t.Reach.forInside)
 		files = append(files, inside)
 	}
-	return isolate.Run(ctx, c.Inside, files...)
+	return c.run(ctx, c.Inside, files...)
 }
 
 // check returns an error if a page that is to be recorded cannot be reached.

@@ -60,7 +60,7 @@ func (v *Visit) carryOut(ctx context.Context, in Inner) error {
 			return err
 		}
 		defer dialer.Close()
-		v.Reach.dial = dialer.DialContext
+		v.Reach.dial = outsideDial(dialer)
 		config.Upstream = func(context.Context) (*proxy.UpstreamConfig, error) { return v.Reach.through(dialer) }
 	}
 	rig, err := execute.NewVirtual(ctx, config)

@@ -136,6 +136,7 @@ type Panel struct {
 	api       huma.API
 	events    *runqueue.Events
 	finder    *history.Finder
+	checking  chan struct{} // holds one for the plan's text that is being read
 	counted   counting
 	boxCounts fleetCounts
 }
@@ -154,7 +155,7 @@ func New(c Config) (*Panel, error) {
 	if c.Credentials == nil {
 		c.Credentials = credentials.Open(credentials.Options{Own: c.Token, Log: c.Log})
 	}
-	p := &Panel{Config: c, events: runqueue.NewEvents(), finder: history.NewFinder()}
+	p := &Panel{Config: c, events: runqueue.NewEvents(), finder: history.NewFinder(), checking: make(chan struct{}, 1)}
 	if own, ok := c.Queue.(*runqueue.Queue); ok && c.Answers == nil {
 		p.Answers = own.Jobs
 	}

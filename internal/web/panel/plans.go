@@ -66,6 +66,12 @@ func (p *Panel) checkPlan(ctx context.Context, in *planTextInput) (*checkedPlanB
 	if in.Body.YAML != "" && in.Body.Plan != nil {
 		return nil, huma.Error422UnprocessableEntity("give yaml or plan, not both")
 	}
+	select { // one at a time: reading takes up to a second and 200 MB
+	case p.checking <- struct{}{}:
+		defer func() { <-p.checking }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 	checked := CheckedPlan{YAML: in.Body.YAML, Plan: in.Body.Plan, Problems: []PlanProblem{}}
 	if in.Body.Plan != nil {
 		text, err := in.Body.Plan.request.YAML()
