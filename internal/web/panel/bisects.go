@@ -183,7 +183,7 @@ func (p *Panel) bisectError(err error, id string) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, bisects.ErrHook):
-		return huma.Error403Forbidden("hook.url: "+bisects.ErrHook.Error(),
+		return huma.Error403Forbidden(adminsAlone,
 			&huma.ErrorDetail{Message: bisects.ErrHook.Error(), Location: "body.hook.url"})
 	case errors.As(err, &wrong):
 		return huma.Error422UnprocessableEntity(strings.ToValidUTF8(err.Error(), ""))
