@@ -10,6 +10,7 @@ import (
 	"eidetic/cmd/appliance/client"
 	"eidetic/internal/lab"
 	"eidetic/internal/plan"
+	"eidetic/internal/run/experiment"
 )
 
 // RunCmd asks a box for a run, waits for it, and ends with the status that stands for what it found.
@@ -208,6 +209,9 @@ func inMS(d *time.Duration) *float64 {
 // conclude prints what was found, and fetches it.
 func (c *RunCmd) conclude(ctx context.Context, std *streams, w *waiting, run *lab.Run, compared bool) error {
 	w.bar.close()
+	if text := experiment.Explain(run.Tolerance, run.Trials); text != "" {
+		fmt.Fprintln(w.out, client.Plain(text))
+	}
 	printFound(w.out, run)
 	if run.Environment.Appliance != "" { // it got as far as a folder
 		fmt.Fprintf(w.out, "The report is at %s\n", w.box.ReportURL(run.ID))

@@ -5,12 +5,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"net"
 	"os"
 	"runtime"
 	"syscall"
+
+	"golang.org/x/term"
 
 	"eidetic/image/box"
 	"eidetic/internal/base/priority"
@@ -26,7 +29,7 @@ type ServeCmd struct {
 	Config    string `help:"Configuration file (YAML). Without the flag the defaults are used." placeholder:"FILE" type:"path"`
 	Listen    string `placeholder:"HOST:PORT" help:"Where the panel listens, in place of panel.listen in the configuration (127.0.0.1:8080). Where systemd passes a socket, that one is taken."`
 	Data      string `default:"out/box" type:"path" help:"Folder for runs, recordings, the queue and what the box must remember (${default})."`
-	TokenFile string `placeholder:"FILE" type:"path" help:"File with the panel's token. Without the flag one is made in the data folder, and printed."`
+	TokenFile string `placeholder:"FILE" type:"path" help:"File with the panel's token. Without the flag one is made in the data folder, and shown on a terminal."`
 }
 
 // Help is shown by appliance serve --help.
@@ -112,7 +115,7 @@ func (c ServeCmd) serve(ctx context.Context, std *streams) error {
 	}
 	cert := service.Certificate(cfg, data, log)
 	if c.TokenFile == "" {
-		fmt.Fprintf(std.out, "The panel is at %s/ and asks for the token %s (kept in %s).\n", service.Address(listener.Addr(), cert), token, file)
+		tellToken(std.out, service.Address(listener.Addr(), cert), token, file)
 	}
 	if cert != nil && !panel.Loopback(listener.Addr()) {
 		first, second := pin.Text(pin.Of(cert.Leaf))
@@ -161,4 +164,14 @@ func (c ServeCmd) config(root string) (cfg service.Config, instead string, probl
 		err = fmt.Errorf("%w; leave out --config to serve with the defaults", err)
 	}
 	return cfg, "", err
+}
+
+// tellToken says where the panel is, and shows its token to a person. What else standard output is, a journal or a container's log, more
+// people read than may have the token.
+func tellToken(out io.Writer, address, token, file string) {
+	if f, ok := out.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		fmt.Fprintf(out, "The panel is at %s/ and asks for the token %s (kept in %s).\n", address, token, file)
+		return
+	}
+	fmt.Fprintf(out, "The panel is at %s/ and asks for the token that is kept in %s.\n", address, file)
 }

@@ -54,6 +54,8 @@ type Plan struct {
 	On *On `json:"on,omitempty" doc:"For the head of a fleet: which boxes may carry the plan out, and how urgently"`
 	// From is set only by the box.
 	From *Origin `json:"from,omitempty" hidden:"true" doc:"The workflow of the box that the run came from"`
+	// Scope is set only by the box, which lets a plan that is kept name what it could name when it was asked for.
+	Scope string `json:"scope,omitempty" hidden:"true" doc:"admin: the plan names programs or files of the box, and was asked for by a token of that scope"`
 	// Live is set only by the demo; the service refuses it.
 	Live bool `json:"live,omitempty" hidden:"true" doc:"The page is loaded from its origins in every trial; nothing is replayed"`
 }

@@ -1,12 +1,16 @@
 package plan
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"image"
 	"io"
+	"net"
+	"net/netip"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -55,12 +59,21 @@ type Options struct {
 	Traces func(name string) (io.ReadCloser, error)
 	// From is where the files are that the plan names; nil leaves them for later.
 	From *Folder
+	// Scope is whose the plan is.
+	Scope Scope
+	// Browsers are those that the box's admin has configured, by the names that plans call them.
+	Browsers Browsers
+	// Elsewhere says that boxes carry the plan out, which know browsers of other names.
+	Elsewhere bool
 }
 
-// Check reads a plan. Its error is a *lab.FieldError.
+// Check reads a plan. Its error is a *lab.FieldError, and a *ScopeError if the scope may not say the field.
 func Check(r Request, o Options) (Checked, error) {
 	if problems := r.Problems(); len(problems) > 0 {
 		return Checked{}, problems[0]
+	}
+	if err := r.Allowed(o.Scope); err != nil {
+		return Checked{}, err
 	}
 	c := Checked{Plan: r.Plan.WithDefaults()}
 	if err := checkMany(c.Plan); err != nil { // first, as it bounds what the rest goes through
@@ -71,7 +84,7 @@ func Check(r Request, o Options) (Checked, error) {
 		c.Plan.Timing = lab.TimingShared
 	}
 	for _, check := range []func() error{
-		c.checkTimes, c.checkReplay, c.checkJudging, c.checkTraces, c.checkSteps, c.checkArms(o.Traces), c.checkJourneys, c.readMeasure,
+		c.checkTimes, c.checkReplay, c.checkJudging, c.checkTraces, c.checkSteps, c.checkArms(o), c.checkJourneys, c.readMeasure,
 	} {
 		if err := check(); err != nil {
 			return c, err
@@ -107,7 +120,8 @@ func (c Checked) WithArchives(to func(field, name string) (string, error)) (Chec
 	c.fill()
 	for i, cell := range c.Cells {
 		for k := range cell.Arms {
-			cell.Arms[k].Link, cell.Arms[k].Screen = read[i].Arms[k].Link, read[i].Arms[k].Screen
+			was := read[i].Arms[k]
+			cell.Arms[k].Link, cell.Arms[k].Screen, cell.Arms[k].Browser = was.Link, was.Screen, was.Browser
 		}
 	}
 	return c, nil
@@ -221,19 +235,20 @@ func (a Arm) Field(name string) string {
 }
 
 // checkArms returns what reads the arms. No page has a link, a browser or a state of its own, and no user more than a viewport.
-func (c *Checked) checkArms(traces func(string) (io.ReadCloser, error)) func() error {
+func (c *Checked) checkArms(o Options) func() error {
 	return func() (err error) {
 		for i, cell := range c.Cells {
 			for k := range cell.Arms {
 				a := &c.Cells[i].Arms[k]
 				if i > 0 {
 					a.Link = c.Cells[0].Arms[k].Link
-				} else if a.Link, err = (link.Reader{Open: traces}).Parse(a.NamedArm.Link); err != nil {
+				} else if a.Link, err = (link.Reader{Open: o.Traces}).Parse(a.NamedArm.Link); err != nil {
 					return &lab.FieldError{Path: a.Field("link"), Err: err}
 				}
-				if a.Screen, err = checkBrowser(a.Field("browser"), a.Browser); err != nil {
+				if a.Screen, err = checkBrowser(a.Field("browser"), a.Browser, o); err != nil {
 					return err
 				}
+				a.Browser = o.Browsers.resolve(a.Browser, o.Elsewhere)
 				if c.Live && a.Archive != "" {
 					return fieldError("live", "such a run replays nothing; leave out the archive")
 				}
@@ -280,7 +295,7 @@ func (c *Checked) checkJourney(cell Cell) error {
 		if err := CheckPage(a.Page); err != nil {
 			return &lab.FieldError{Path: a.Field("page"), Err: err}
 		}
-		if err := checkNeeds(steps, "steps", a.Browser); err != nil {
+		if err := checkNeeds(steps, "steps", a.Browser); err != nil && !isForeign(a.Browser) {
 			return err
 		}
 		if err := checkState(steps, a.Arm); err != nil {
@@ -336,7 +351,31 @@ func CheckPage(page string) error {
 	}
 	u, err := url.Parse(page)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
-		return fmt.Errorf("%q: it must be an absolute http or https URL", page)
+		return fmt.Errorf("%q: it must be an absolute http or https URL%s", page, meant(page))
 	}
 	return nil
+}
+
+// meant asks whether a page without a scheme is one with it, as address bars allow to write it.
+func meant(page string) string {
+	const longest = 200
+	host, _, _ := strings.Cut(page, "/")
+	name, port, err := net.SplitHostPort(host)
+	if err != nil {
+		name, port = host, ""
+	}
+	_, notIP := netip.ParseAddr(name)
+	_, notNumber := strconv.ParseUint(cmp.Or(port, "80"), 10, 16)
+	isHost := notIP == nil || name == "localhost" || strings.Contains(strings.Trim(name, "."), ".") || port != ""
+	if name == "" || !isHost || notNumber != nil || len(page) > longest || strings.ContainsAny(page, " \\\t\n") {
+		return ""
+	}
+	scheme := "https"
+	if notIP == nil || name == "localhost" || port != "" && port != "443" {
+		scheme = "http"
+	}
+	if !strings.Contains(page, "/") {
+		page += "/"
+	}
+	return fmt.Sprintf("; did you mean %s://%s?", scheme, page)
 }

@@ -13,7 +13,7 @@ import (
 
 // check is the error of a plan's check, without files.
 func check(p lab.Plan) error {
-	_, err := Check(Request{Plan: p}, Options{})
+	_, err := Check(Request{Plan: p}, Options{Scope: ScopeAdmin})
 	return err
 }
 
@@ -179,6 +179,20 @@ func TestCheckCells(t *testing.T) {
 		c.change(&p)
 		if err := check(p); err == nil || !strings.HasPrefix(err.Error(), c.says) {
 			t.Errorf("%s: Check() = %v; want an error that begins with %q", name, err, c.says)
+		}
+	}
+}
+
+func TestCheckPageGuesses(t *testing.T) {
+	for page, want := range map[string]string{
+		"localhost:4400": "did you mean http://localhost:4400/?", "shop.example": "did you mean https://shop.example/?",
+		"192.168.1.9/a": "did you mean http://192.168.1.9/a?", "box:443/x?y": "did you mean https://box:443/x?y?", "localhost": "http://localhost/?",
+		"ftp://x.test/": "absolute http or https URL", "foo": "absolute http or https URL", "a b.test": "absolute http or https URL",
+		"javascript:alert(1)": "absolute http or https URL", "/index.html": "absolute http or https URL", "localhost:port": "https URL",
+	} {
+		err := CheckPage(page)
+		if err == nil || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("CheckPage(%q) = %v; want an error that ends with %q", page, err, want)
 		}
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 
 	"eidetic/internal/lab"
 	"eidetic/netlab/inject"
@@ -13,11 +12,10 @@ import (
 
 // codingOf is the content coding of a body that has one, else "".
 func codingOf(m *lab.Message) string {
-	coding := strings.ToLower(strings.TrimSpace(m.Get("Content-Encoding")))
-	if coding == "identity" || len(m.Body) == 0 {
+	if len(m.Body) == 0 {
 		return ""
 	}
-	return coding
+	return inject.ContentCoding(m.Header)
 }
 
 // Decoded returns a body without its content coding.

@@ -2,7 +2,6 @@ package archive
 
 import (
 	"bytes"
-	"net/url"
 	"slices"
 	"strings"
 
@@ -39,10 +38,7 @@ func (a *Archive) addIcons(notes *harNotes) {
 
 // icons returns the icons that a document names, or else the one that browsers look for.
 func icons(doc *lab.Exchange) (out []string) {
-	base, err := url.Parse(doc.URL)
-	if err != nil {
-		return nil
-	}
+	base := lab.NetURL(doc.URL)
 	origin := hostOf(doc.URL)
 	add := func(href string) {
 		u, err := base.Parse(strings.TrimSpace(href))

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net/http/httputil"
-	"net/url"
 	"strconv"
 	"strings"
 
@@ -16,10 +15,8 @@ import (
 // true when the message had no Host field (h2, h3) and one was put in, which
 // readers of WARC expect.
 func requestHead(e *lab.Exchange) (head []byte, hostAdded bool) {
-	target, host := "/", ""
-	if u, err := url.Parse(e.URL); err == nil {
-		target, host = u.RequestURI(), u.Host
-	}
+	u := lab.ParseURL(e.URL)
+	target, host := u.Target(), u.Host
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%s %s HTTP/1.1\r\n", oneLine(e.Method), oneLine(target))
 	if e.Request.Get("Host") == "" {

@@ -88,9 +88,9 @@ func bodyQuery(e *lab.Exchange) string {
 // surt renders the sort-friendly key of a URL as pywb does: host reversed,
 // without www, lower case, query sorted.
 func surt(raw string) string {
-	u, err := url.Parse(raw)
-	if err != nil || u.Host == "" {
-		return strings.ToLower(raw)
+	u := lab.ParseURL(string(lab.AppendURLKey(nil, raw)))
+	if u.Host == "" {
+		return oneLine(strings.ToLower(raw))
 	}
 	host := strings.ToLower(u.Hostname())
 	if rest, ok := strings.CutPrefix(host, "www"); ok {
@@ -106,10 +106,10 @@ func surt(raw string) string {
 	if strings.Trim(host, "0123456789.") == "" {
 		key = host
 	}
-	if p := u.Port(); p != "" && !(u.Scheme == "http" && p == "80") && !(u.Scheme == "https" && p == "443") {
+	if p := u.Port(); p != "" {
 		key += ":" + p
 	}
-	path := strings.ToLower(u.EscapedPath())
+	path := strings.ToLower(u.Path)
 	if len(path) > 1 {
 		path = strings.TrimSuffix(path, "/")
 	}
@@ -117,8 +117,8 @@ func surt(raw string) string {
 		path = "/"
 	}
 	key += ")" + path
-	if u.RawQuery != "" {
-		params := strings.Split(strings.ToLower(u.RawQuery), "&")
+	if u.Query != "" {
+		params := strings.Split(strings.ToLower(u.Query), "&")
 		slices.Sort(params)
 		key += "?" + strings.Join(params, "&")
 	}

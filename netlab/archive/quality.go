@@ -3,6 +3,7 @@ package archive
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"eidetic/internal/lab"
 )
@@ -53,18 +54,30 @@ func Assess(a *Archive) Quality {
 	for _, p := range a.pages {
 		pages[p.URL] = true
 	}
-	named := map[*lab.Exchange][]reference{}
-	limit, told := NewDecodeLimit(a), 0
+	isDocument := func(e *lab.Exchange) bool {
+		return Navigates(e) && (pages[e.URL] || e.Request.Get("Sec-Fetch-Dest") == "document")
+	}
+	shown := map[string]bool{} // documents that a navigation got, after a sign-in for instance
 	for _, e := range a.exchanges {
-		named[e] = references(e, limit, mostReferences-told)
-		told += len(named[e])
+		if e.Status > 0 && e.Status < 400 && isDocument(e) {
+			shown[e.URL] = true
+		}
+	}
+	named := map[*lab.Exchange][]reference{}
+	limit, room := NewDecodeLimit(a), referenceRoom{mostReferences, mostReferenceBytes}
+	for _, e := range a.exchanges {
+		named[e] = references(e, limit, &room)
 		for _, r := range named[e] {
 			x.name(r)
 		}
 	}
 	for _, e := range a.exchanges {
-		problem, isGood := judge(e, pages[e.URL], complete[e.Method+" "+e.URL], limit)
-		which := x.useOf(e, pages[e.URL])
+		isPage := isDocument(e)
+		if isPage && shown[e.URL] && (e.Status == 401 || e.Status == 407) {
+			continue // the browser signed in, and asked again
+		}
+		problem, isGood := judge(e, isPage, complete[e.Method+" "+e.URL], limit)
+		which := x.useOf(e, isPage)
 		if problem.isAttempt() {
 			x.Problems = append(x.Problems, problem)
 			continue
@@ -86,8 +99,15 @@ func Assess(a *Archive) Quality {
 	return x.Quality
 }
 
-// mostReferences bounds the resources that the documents of a recording name together.
-const mostReferences = 200_000
+// What bounds the resources that the documents of a recording name together: a long base makes every short name a long URL.
+const (
+	mostReferences     = 200_000
+	mostReferenceBytes = 16 << 20
+	mostReferenceURL   = 16 << 10
+)
+
+// referenceRoom is what is left of these bounds.
+type referenceRoom struct{ count, bytes int }
 
 // lose lowers the score by what could not be read, now or when the archive was made: of that nobody
 // knows what it was used for.
@@ -168,9 +188,26 @@ func (x *assessment) score() {
 	}
 }
 
-func judge(e *lab.Exchange, page, hasComplete bool, limit *DecodeLimit) (Problem, bool) {
+// Navigates tells the request of a navigation: not all that is asked for at a page's address is the page. Browsers
+// say so to origins that they trust (Sec-Fetch-Dest); else a request that asks for HTML is one, and a GET of a tool that
+// keeps no header.
+func Navigates(e *lab.Exchange) bool {
+	get := e.Request.Get
+	if dest := get("Sec-Fetch-Dest"); dest != "" {
+		return dest == "document" && !isPrefetch(get("Sec-Purpose"))
+	}
+	asksHTML := strings.Contains(strings.ToLower(get("Accept")), "text/html")
+	switch {
+	case get("X-Requested-With") != "" || isPrefetch(get("Sec-Purpose")) || isPrefetch(get("Purpose")):
+		return false
+	case e.Method == "GET":
+		return asksHTML || get("Accept") == ""
+	}
+	return e.Method == "POST" && asksHTML
+}
+
+func judge(e *lab.Exchange, main, hasComplete bool, limit *DecodeLimit) (Problem, bool) {
 	p := Problem{Exchange: e.ID, URL: e.URL}
-	main := page || e.Request.Get("Sec-Fetch-Dest") == "document"
 	switch {
 	case e.IsPending() && main:
 		p.Kind, p.What, p.Grave = "main-document", "the document had not been answered when the recording ended", true
@@ -179,6 +216,12 @@ func judge(e *lab.Exchange, page, hasComplete bool, limit *DecodeLimit) (Problem
 	case e.Truncated != "" && !hasComplete:
 		p.Kind, p.Grave = "truncated", main
 		p.What = fmt.Sprintf("the body was cut off after %d bytes (%s)", len(e.Response.Body), e.Truncated)
+		if len(e.Socket) > 0 {
+			p.What = fmt.Sprintf("the WebSocket was cut off after %v (%s)", e.Socket[len(e.Socket)-1].At.Round(time.Millisecond), e.Truncated)
+		}
+		if e.Truncated == "length" {
+			p.What += ": it, or all of the recording together, had more than may be recorded"
+		}
 	case e.Truncated != "":
 		p.Kind, p.What = "truncated", attempt
 	case e.Status >= 400 && main:

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"image/gif"
 	"image/png"
-	"net/url"
 	"path"
 	"slices"
 	"strings"
@@ -75,12 +74,14 @@ func (x *assessment) useOf(e *lab.Exchange, isPage bool) use {
 	switch {
 	case isPage:
 		return useDocument
+	case e.Method == "OPTIONS": // asks what a server would take
+		return useBackground
 	case isBackground(e), isNamed && named == useBackground, !isNamed && isIcon(e.URL):
 		return useBackground
 	}
 	switch dest := e.Request.Get("Sec-Fetch-Dest"); dest {
-	case "document":
-		return useDocument
+	case "document": // a prefetch
+		return useBackground
 	case "style", "xslt":
 		return useStyle
 	case "script", "worker", "sharedworker", "serviceworker", "audioworklet", "paintworklet":
@@ -107,14 +108,10 @@ func (x *assessment) useOf(e *lab.Exchange, isPage bool) use {
 // useOfType guesses from the media type, or for errors, whose type is that of the message, from the
 // extension.
 func useOfType(e *lab.Exchange) use {
-	u, err := url.Parse(e.URL)
-	if err != nil {
-		return useData
-	}
 	kind, _, _ := strings.Cut(strings.ToLower(e.Response.Get("Content-Type")), ";")
 	kind = strings.TrimSpace(kind)
 	if e.Status >= 400 || kind == "" || kind == "application/octet-stream" || kind == "text/plain" {
-		if byName := extensions(strings.ToLower(path.Ext(u.Path))); byName != uses {
+		if byName := extensions(strings.ToLower(path.Ext(lab.ParseURL(e.URL).Path))); byName != uses {
 			return byName
 		}
 	}
@@ -174,11 +171,7 @@ func isBackground(e *lab.Exchange) bool {
 
 // isIcon tells the names of the browser's own icons, which it looks for by itself.
 func isIcon(raw string) bool {
-	u, err := url.Parse(raw)
-	if err != nil {
-		return false
-	}
-	name := strings.ToLower(path.Base(u.Path))
+	name := strings.ToLower(path.Base(lab.ParseURL(raw).Path))
 	return strings.HasPrefix(name, "favicon") || strings.HasPrefix(name, "apple-touch-icon")
 }
 
@@ -212,12 +205,12 @@ type reference struct {
 }
 
 // references lists the resources that a document names.
-func references(e *lab.Exchange, limit *DecodeLimit, room int) []reference {
+func references(e *lab.Exchange, limit *DecodeLimit, room *referenceRoom) (out []reference) {
 	if !strings.HasPrefix(strings.ToLower(e.Response.Get("Content-Type")), "text/html") || e.Status != 200 || e.Method != "GET" {
 		return nil
 	}
-	base, err := url.Parse(e.URL)
-	if err != nil || limit.check(&e.Response) != nil {
+	base := lab.NetURL(e.URL)
+	if limit.check(&e.Response) != nil {
 		return nil
 	}
 	body, err := decoder(&e.Response, 1<<30)
@@ -225,34 +218,51 @@ func references(e *lab.Exchange, limit *DecodeLimit, room int) []reference {
 		return nil
 	}
 	defer body.Close()
-	most := min(10_000, room)
-	var out []reference
+	most := min(10_000, room.count)
+	defer func() { room.count -= len(out) }()
 	z := html.NewTokenizer(body)
 	z.SetMaxBuf(1 << 20)
-	for len(out) < most {
+	for len(out) < most && room.bytes > 0 {
 		switch z.Next() {
 		case html.ErrorToken:
 			return out
 		case html.StartTagToken, html.SelfClosingTagToken:
-			t := z.Token()
-			at := map[string]string{}
-			for _, a := range t.Attr {
-				at[a.Key] = a.Val
-			}
-			if t.Data == "base" && at["href"] != "" {
+			name, more := z.TagName()
+			element := string(name)
+			at := attributes(z, more)
+			if element == "base" && at["href"] != "" && len(at["href"]) <= mostReferenceURL {
 				if b, err := base.Parse(at["href"]); err == nil {
 					base = b
 				}
 			}
-			r := referenceOf(t.Data, at)
-			if u, err := base.Parse(strings.TrimSpace(r.url)); r.url != "" && err == nil && (u.Scheme == "http" || u.Scheme == "https") {
-				u.Fragment = ""
-				r.url = u.String()
+			r := referenceOf(element, at)
+			if r.url = strings.TrimSpace(r.url); r.url == "" || len(r.url) > mostReferenceURL {
+				continue
+			}
+			if u, err := base.Parse(r.url); err == nil && (u.Scheme == "http" || u.Scheme == "https") {
+				r.url = lab.ParseURL(u.String()).Sent()
+				room.bytes -= len(r.url)
 				out = append(out, r)
 			}
 		}
 	}
 	return out
+}
+
+// attributes are those of a tag that say what it refers to. A tag may have any number of others.
+func attributes(z *html.Tokenizer, more bool) map[string]string {
+	at := map[string]string{}
+	for more {
+		var key, value []byte
+		key, value, more = z.TagAttr()
+		switch name := string(key); name {
+		case "src", "href", "rel", "media", "loading", "nomodule", "disabled":
+			if !hasKey(at, name) { // the first one counts
+				at[name] = string(value)
+			}
+		}
+	}
+	return at
 }
 
 // referenceOf is what an element names, as written; its URL is empty for nothing.

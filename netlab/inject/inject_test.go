@@ -338,7 +338,7 @@ func TestWorker(t *testing.T) {
 func TestDamagedCoding(t *testing.T) {
 	for _, coding := range []string{"gzip", "br", "zstd", "deflate"} {
 		p := testScript.Plan("GET", "https://a.example/", document(), 200, htmlHeader("Content-Encoding", coding))
-		for _, body := range []string{"no " + coding + " at all, in no way", "", string(encode(t, coding, []byte("<p>cut off"))[:5])} {
+		for _, body := range []string{"no " + coding + " at all, in no way", ""} {
 			s, err := p.NewStream()
 			if err != nil {
 				t.Fatal(err)

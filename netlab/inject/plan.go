@@ -83,7 +83,7 @@ func (s *Script) Plan(method, rawURL string, request *lab.Message, status int, h
 		return nil // the browser takes it for text, and runs none of it
 	}
 	if p.encoding = ContentCoding(header); p.encoding != "" && !Recodes(p.encoding) {
-		return nil // no browser accepts this coding
+		return nil // no browser undoes so many
 	}
 	p.charset = charsetParam(params)
 	if t, err := http.ParseTime(response.Get("Last-Modified")); err == nil {

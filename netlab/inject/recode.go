@@ -1,18 +1,22 @@
 package inject
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Recodes tells whether a body with content codings can be given others.
 func Recodes(coding string) bool {
 	list := codings(coding)
-	for _, one := range list {
-		switch one {
-		case "gzip", "br", "zstd", "deflate":
-		default:
-			return false
-		}
+	return len(list) > 0 && len(list) <= maxCodings && !slices.ContainsFunc(list, func(one string) bool { return !isKnown(one) })
+}
+
+func isKnown(coding string) bool {
+	switch coding {
+	case "gzip", "br", "zstd", "deflate":
+		return true
 	}
-	return len(list) > 0 && len(list) <= maxCodings
+	return false
 }
 
 // NewRecoder returns a Stream that changes only the content coding, to "gzip" or "" (identity), for

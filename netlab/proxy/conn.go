@@ -22,10 +22,11 @@ type conn struct {
 	once   sync.Once
 	forget func(*conn)
 	slow   bool // see Slow
-	// host and dest are the target of a CONNECT; zero on transparent connections.
+	// host and dest are the target of a CONNECT; a transparent connection has a dest if it may be to any port.
 	host     string
 	dest     netip.AddrPort
-	explicit bool
+	explicit bool // in a tunnel
+	proxied  bool // to the explicit proxy, without a tunnel
 
 	holding sync.Mutex // guards what follows
 	corked  bool

@@ -2,43 +2,59 @@ package proxy
 
 import (
 	"bufio"
-	"context"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/elazarl/goproxy"
+
+	"eidetic/internal/lab"
 )
 
 // sniffTimeout bounds the wait for a tunnel's first byte. In the protocols that browsers
 // use through a proxy the client speaks first.
 const sniffTimeout = 30 * time.Second
 
-// explicit returns the handler of the explicit proxy, which goproxy is: it accepts
-// CONNECT, tells requests to a proxy from those to a web server, removes the fields that
-// are meant for a proxy (RFC 9110, 7.6.1), writes answers with their trailers, and relays
-// upgrades. The core answers in place of the origins. See the package comment for what
-// goproxy is not used for.
-func (s *Server) explicit() http.Handler {
+// serveProxy serves what the explicit proxy's listener accepts: a connection that begins with CONNECT by goproxy, any
+// other, whose requests the core answers, as the transparent ones.
+func (s *Server) serveProxy(l net.Listener) {
+	connects := newFeed()
+	s.runConnects(connects)
+	s.accept(l, func(nc net.Conn) {
+		c, _ := nc.(*conn) // track made it
+		buffered := bufio.NewReader(c.Conn)
+		c.Conn = &sniffed{Conn: c.Conn, r: buffered}
+		_ = c.SetDeadline(time.Now().Add(headerTimeout)) // a closed connection fails below
+		const connect = "CONNECT "
+		begin, err := buffered.Peek(len(connect))
+		switch {
+		case c.SetDeadline(time.Time{}) != nil || err != nil && len(begin) == 0:
+			_ = c.Close() // the client went away
+		case string(begin) == connect:
+			if !connects.give(c) {
+				_ = c.Close()
+			}
+		default:
+			c.proxied = true
+			s.wire.Serve(c)
+		}
+	})
+}
+
+// connect returns the handler for CONNECT, which goproxy is. See the package comment for what it is not used for.
+func (s *Server) connect() http.Handler {
 	p := goproxy.NewProxyHttpServer()
-	p.KeepAcceptEncoding = true
 	p.Tr, p.ConnectDial = nil, nil // it never connects to anyone
 	p.Logger = slog.NewLogLogger(s.c.Log.Handler(), slog.LevelDebug)
-	// A request in origin form took the proxy for a web server: its Host says what it
-	// wants, which is how a person reaches the certificate page by the proxy's own address.
-	p.NonproxyHandler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.plain(w, r, r.Host, true) })
-	p.OnRequest().DoFunc(func(r *http.Request, ctx *goproxy.ProxyCtx) (*http.Request, *http.Response) {
-		if r.URL.Scheme != "http" {
-			text := "the proxy takes http:// URLs and CONNECT, not " + r.URL.Scheme + "://\n"
-			return r, goproxy.NewResponse(r, goproxy.ContentTypeText, http.StatusBadRequest, text)
-		}
-		ctx.RoundTripper = goproxy.RoundTripperFunc(s.roundTrip)
-		return r, nil
-	})
+	refuse := func(w http.ResponseWriter) {
+		http.Error(w, "a connection that began with CONNECT takes no other requests", http.StatusBadRequest)
+	}
+	p.NonproxyHandler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { refuse(w) })
 	p.OnRequest().HandleConnect(goproxy.FuncHttpsHandler(func(host string, ctx *goproxy.ProxyCtx) (*goproxy.ConnectAction, string) {
 		name, dest, ok := target(host)
 		if !ok {
@@ -51,36 +67,32 @@ func (s *Server) explicit() http.Handler {
 		}, host
 	}))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		p.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), clientKey{}, w)))
+		if r.Method != http.MethodConnect {
+			refuse(w)
+			return
+		}
+		p.ServeHTTP(w, r)
 	})
 }
 
-// clientKey is the context key of the http.ResponseWriter that goproxy writes to.
-type clientKey struct{}
-
-// roundTrip answers a request in absolute form from the core.
-func (s *Server) roundTrip(r *http.Request, _ *goproxy.ProxyCtx) (*http.Response, error) {
-	client := r.Context().Value(clientKey{}).(http.ResponseWriter)
-	return answerFrom(func(w http.ResponseWriter) { s.plain(w, r, r.URL.Host, false) }, r, client)
-}
-
-// plain hands a request that was not sent through a tunnel to the core. isDirect says that
-// the client knew no proxy, so that the connection's destination is the request's too.
-func (s *Server) plain(w http.ResponseWriter, r *http.Request, host string, isDirect bool) {
-	c := r.Context().Value(connKey{}).(*device).Conn
-	c.Explicit, c.Protocol = true, "http/1.1"
-	if !isDirect {
-		c.Dest = netip.AddrPort{}
+// plain hands a request that was not sent through a tunnel to the core. One in origin form took the proxy for a web
+// server: its Host says what it wants, which is how a person reaches the certificate page by the proxy's own address.
+func (s *Server) plain(w http.ResponseWriter, r *http.Request, d *device) {
+	c, host := d.Conn, r.Host
+	c.Explicit = true
+	if r.URL.Host != "" { // in absolute form
+		if r.URL.Scheme != "http" {
+			http.Error(w, "the proxy takes http:// URLs and CONNECT, not "+r.URL.Scheme+"://", http.StatusBadRequest)
+			return
+		}
+		c.Dest, r.RequestURI = netip.AddrPort{}, lab.ParseURL(r.RequestURI).Target()
+	}
+	for name := range r.Header {
+		if strings.HasPrefix(name, "Proxy-") { // for the proxy (RFC 9110, 7.6.1)
+			delete(r.Header, name)
+		}
 	}
 	s.hand(w, r, c, "http", host)
-}
-
-// deviceOf returns the connection of a request to the explicit proxy, or nil.
-func deviceOf(r *http.Request) *conn {
-	if d, ok := r.Context().Value(connKey{}).(*device); ok {
-		return d.inner
-	}
-	return nil
 }
 
 // target splits a CONNECT's host:port.

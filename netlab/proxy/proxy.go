@@ -5,8 +5,7 @@
 // HTTP/3 (RFC 9114) are offered by ALPN as the core says for each host; explicit
 // proxying follows RFC 9110, section 9.3.6.
 //
-// goproxy is the explicit proxy, with the core in place of the origins. It is not
-// used for these:
+// goproxy takes CONNECT for the explicit proxy. It is not used for these:
 //
 //   - The inside of a CONNECT tunnel goes to the listeners that serve transparent
 //     connections. goproxy's own interception signs for the CONNECT's host instead of
@@ -15,11 +14,10 @@
 //     tunnel that goproxy relays to us (ConnectAccept) would hide the socket, whose
 //     unsent bytes package wire watches to order streams. One server for both kinds of
 //     connections also means that runs through the proxy differ in the network alone.
-//   - The core writes bodies to the client itself (see coreAnswer): goproxy copies
-//     them without flushing, which would lose the recorded times. It also writes
-//     informational responses, which goproxy has no place for.
-//   - The order and case of fields of plain http:// requests, which net/http's
-//     server, below goproxy, does not keep.
+//   - Plain http:// requests: net/http's server, below goproxy, refuses URLs that browsers
+//     send, and keeps neither order nor case of fields; goproxy copies bodies without
+//     flushing, which would lose the recorded times, and has no place for informational
+//     responses.
 //   - Proxy authentication: there is none, since only the device under test can reach
 //     the proxy's port.
 //
@@ -32,8 +30,8 @@ import "net/http"
 type Core interface {
 	// ServeHTTP answers a request whose URL is absolute and has no user info.
 	http.Handler
-	// Protocols returns the ALPN protocols to offer for a host name, best
-	// first; empty means http/1.1 alone.
+	// Protocols returns the ALPN protocols to offer for a host name, or
+	// host:port beyond port 443, best first; empty means http/1.1 alone.
 	Protocols(host string) []string
 	// HTTP3 tells whether to take a QUIC connection for a host name. It may
 	// find out by asking the origin, which TCP handshakes must not wait for.

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 
 	"eidetic/netlab/hop"
@@ -23,7 +24,7 @@ func (s *Server) configFor(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 	s.mu.Lock()
 	e := s.epoch
 	s.mu.Unlock()
-	protos := offer(e.core.Protocols(host))
+	protos := offer(e.core.Protocols(withPort(host, portOfConn(hello.Conn))))
 	return s.config(e, protos, tls.VersionTLS12), nil
 }
 
@@ -47,6 +48,22 @@ func (s *Server) config(e *epoch, protos []string, oldest uint16) *tls.Config {
 	config.SetSessionTicketKeys([][32]byte{e.ticket})
 	c, _ := e.configs.LoadOrStore(key, config)
 	return c.(*tls.Config)
+}
+
+// portOfConn returns the port that a device connects to. The listener for HTTPS may have another than 443.
+func portOfConn(nc net.Conn) uint16 {
+	if c, ok := nc.(*conn); ok && c.dest.Port() != 0 {
+		return c.dest.Port()
+	}
+	return 443
+}
+
+// withPort names an origin of https, as its URLs do.
+func withPort(host string, port uint16) string {
+	if port == 443 {
+		return host
+	}
+	return net.JoinHostPort(host, strconv.Itoa(int(port)))
 }
 
 // offer returns the protocols of a list that the listeners speak over TCP. HTTP/1.1
@@ -80,8 +97,12 @@ func (s *Server) serverOf(nc net.Conn) string {
 // serve hands a request of a transparent connection or a tunnel to the core.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	d := r.Context().Value(connKey{}).(*device)
+	if d.inner != nil && d.inner.proxied && r.Method != http.MethodConnect {
+		s.plain(w, r, d)
+		return
+	}
 	if r.Method == http.MethodConnect {
-		http.Error(w, "this is not a proxy: CONNECT goes to the explicit proxy's port", http.StatusMethodNotAllowed)
+		http.Error(w, "CONNECT goes to the explicit proxy's port, and comes first on its connection", http.StatusMethodNotAllowed)
 		return
 	}
 	scheme := "http"

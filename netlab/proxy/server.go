@@ -134,7 +134,7 @@ func Serve(c Config) (*Server, error) {
 		s.run(s.tunnels.secure, base)
 	}
 	if c.Explicit != nil {
-		s.runProxy(s.track(c.Explicit))
+		s.serveProxy(s.track(c.Explicit))
 	}
 	if c.Other != nil {
 		s.done.Go(func() { s.sniff(c.Other) })
@@ -150,6 +150,16 @@ func isShortage(err error) bool {
 
 // run serves what a listener accepts, over TLS when there are settings for it.
 func (s *Server) run(l net.Listener, t *tls.Config) {
+	s.accept(l, func(nc net.Conn) {
+		if t != nil {
+			nc = tls.Server(nc, t)
+		}
+		s.wire.Serve(nc)
+	})
+}
+
+// accept calls serve with each connection of a listener, in a goroutine of its own.
+func (s *Server) accept(l net.Listener, serve func(net.Conn)) {
 	s.listens = append(s.listens, l)
 	s.done.Go(func() {
 		for {
@@ -167,28 +177,20 @@ func (s *Server) run(l net.Listener, t *tls.Config) {
 				}
 				return
 			}
-			s.done.Go(func() {
-				if t != nil {
-					nc = tls.Server(nc, t)
-				}
-				s.wire.Serve(nc)
-			})
+			s.done.Go(func() { serve(nc) })
 		}
 	})
 }
 
-// runProxy serves the explicit proxy with net/http's server, which goproxy needs.
-func (s *Server) runProxy(l net.Listener) {
+// runConnects serves connections that begin with CONNECT with net/http's server, which goproxy needs.
+func (s *Server) runConnects(l net.Listener) {
 	s.listens = append(s.listens, l)
 	s.proxy = &http.Server{
-		Handler:           s.explicit(),
+		Handler:           s.connect(),
 		ReadHeaderTimeout: headerTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeader,
-		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
-			return context.WithValue(ctx, connKey{}, s.facts(c))
-		},
-		ErrorLog: slog.NewLogLogger(s.c.Log.Handler(), slog.LevelDebug),
+		ErrorLog:          slog.NewLogLogger(s.c.Log.Handler(), slog.LevelDebug),
 	}
 	s.done.Go(func() {
 		if err := s.proxy.Serve(l); err != nil && !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {

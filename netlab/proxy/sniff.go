@@ -33,7 +33,7 @@ func (s *Server) sniff(l net.Listener) {
 		}
 		pause = 0
 		buffered := bufio.NewReader(raw)
-		c := &conn{Conn: &sniffed{Conn: raw, r: buffered}, forget: s.forget}
+		c := &conn{Conn: &sniffed{Conn: raw, r: buffered}, forget: s.forget, dest: addrPort(raw.LocalAddr())}
 		if !s.remember(c) {
 			_ = raw.Close() // too many, or closing
 			continue

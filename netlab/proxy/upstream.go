@@ -61,8 +61,8 @@ type Upstream struct {
 	quic     *upstreamQUIC   // nil without a socket for it
 
 	mu    sync.Mutex
-	alpn  map[string]string // the choices of origins, by host:port
-	spare map[string]spare  // probed connections, not used yet
+	alpn  map[string]*choice // by host:port
+	spare map[string]spare   // probed connections, not used yet
 }
 
 // spare is an unused connection, which the origin may close at any time.
@@ -89,7 +89,7 @@ func NewUpstream(c UpstreamConfig) *Upstream {
 		lookup = reach.AskServer(c.Resolver, c.DialContext)
 	}
 	u := &Upstream{
-		c: c, dialer: reach.Dialer{Rule: c.Reach, Lookup: lookup, Dial: c.DialContext}, alpn: map[string]string{}, spare: map[string]spare{},
+		c: c, dialer: reach.Dialer{Rule: c.Reach, Lookup: lookup, Dial: c.DialContext}, alpn: map[string]*choice{}, spare: map[string]spare{},
 	}
 	u.any = u.transport("h2", "http/1.1")
 	u.old = u.transport("http/1.1")
@@ -162,7 +162,7 @@ func (u *Upstream) roundTrip1(r *http.Request) (*http.Response, error) {
 	e := hop.HeadersOf(r.Context())
 	trace := &httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) {
 		if conn, _ = i.Conn.(*wire.Conn); conn != nil {
-			conn.Begin()
+			conn.Begin(r.Method)
 			if e != nil {
 				conn.Arrange(e.Request)
 			}
@@ -176,8 +176,8 @@ func (u *Upstream) roundTrip1(r *http.Request) (*http.Response, error) {
 		state := c.ConnectionState()
 		resp.TLS = &state
 	}
-	if _, fields, ok := conn.Head(); ok && e != nil && hop.SameFields(fields, resp.Header) {
-		e.Response = fields
+	if reason, fields, ok := conn.Head(); ok && e != nil {
+		e.Response, resp.Status = fields, fmt.Sprintf("%03d %s", resp.StatusCode, reason)
 	}
 	return resp, nil
 }
@@ -212,30 +212,57 @@ func (u *Upstream) Protocols(host string) []string {
 	return []string{"http/1.1"} // if the origin did not answer, the request reports the error
 }
 
-// chosen returns the protocol that an origin (host:port) chooses by ALPN.
+// maxChoices bounds the origins whose choice is remembered.
+const maxChoices = 4096
+
+// choice is what an origin chooses by ALPN, once known is closed.
+type choice struct {
+	known    chan struct{}
+	protocol string
+	ok       bool
+}
+
+// chosen returns the protocol that an origin (host:port) chooses by ALPN. It is asked once, and asked again only if it
+// did not answer.
 func (u *Upstream) chosen(addr string) (protocol string, known bool) {
 	u.mu.Lock()
-	protocol, known = u.alpn[addr]
-	u.mu.Unlock()
-	if known {
-		return protocol, true
+	c := u.alpn[addr]
+	isFirst := c == nil
+	if isFirst {
+		if len(u.alpn) >= maxChoices {
+			clear(u.alpn)
+		}
+		c = &choice{known: make(chan struct{})}
+		u.alpn[addr] = c
 	}
+	u.mu.Unlock()
+	if isFirst {
+		u.ask(addr, c)
+	}
+	<-c.known
+	return c.protocol, c.ok
+}
+
+// ask connects to an origin to see what it chooses.
+func (u *Upstream) ask(addr string, c *choice) {
 	ctx, cancel := context.WithTimeout(context.Background(), u.c.Timeout)
 	defer cancel()
-	c, err := u.dialTLS(ctx, addr, []string{"h2", "http/1.1"})
-	if err != nil {
-		return "", false
-	}
-	protocol = c.ConnectionState().NegotiatedProtocol
+	probe, err := u.dialTLS(ctx, addr, []string{"h2", "http/1.1"})
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.alpn[addr] = protocol
-	if _, have := u.spare[addr]; !have && len(u.spare) < 256 {
-		u.spare[addr] = spare{c, time.Now()}
-	} else {
-		_ = c.Close() // nothing was sent on it
+	defer close(c.known)
+	if err != nil {
+		if u.alpn[addr] == c {
+			delete(u.alpn, addr)
+		}
+		return
 	}
-	return protocol, true
+	c.protocol, c.ok = probe.ConnectionState().NegotiatedProtocol, true
+	if _, have := u.spare[addr]; !have && len(u.spare) < 256 {
+		u.spare[addr] = spare{probe, time.Now()}
+	} else {
+		_ = probe.Close() // nothing was sent on it
+	}
 }
 
 // takeSpare returns a probed connection, or nil: of HTTP/1.1 if old is set, else of h2.

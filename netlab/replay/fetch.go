@@ -20,6 +20,7 @@ import (
 
 	"eidetic/internal/lab"
 	"eidetic/netlab/hop"
+	"eidetic/netlab/message"
 	"eidetic/netlab/replay/match"
 )
 
@@ -45,6 +46,9 @@ type fetch struct {
 
 	complete bool // e may be archived
 	archived bool
+
+	held     atomic.Int64 // of the recorder's budget
+	exceeded atomic.Bool  // a part was not recorded, for want of budget
 }
 
 // outcome sends a request to the origin and leaves the rest of the answer to a stream.
@@ -55,6 +59,9 @@ func (f *fetch) outcome() outcome {
 	}
 	if fields, ok := hop.Fields(r.Context()); ok && hop.SameFields(fields, r.Header) {
 		f.headers.Request = fields
+	}
+	if r.Body != nil && r.Body != http.NoBody {
+		r.Body = budgeted{r.Body, f}
 	}
 	body, err := f.out.readBody()
 	if err != nil {
@@ -109,6 +116,7 @@ func (f *fetch) done() {
 	go func() {
 		defer c.pending.Done()
 		f.archive()
+		f.give()
 		c.o.Log(*line)
 	}()
 	if f.out.incomplete {
@@ -124,6 +132,9 @@ func (f *fetch) archive() {
 	f.archived = true
 	if err := f.c.archive(f.e); err != nil {
 		f.out.line.Error = err.Error()
+	}
+	if f.exceeded.Load() {
+		f.out.line.Error = cmp.Or(f.out.line.Error, errBudget.Error())
 	}
 	f.out.line.Exchange = f.e.ID
 }
@@ -232,10 +243,11 @@ func (f *fetch) request(r *http.Request, body []byte) (*http.Request, error) {
 		reader = bytes.NewReader(body)
 	}
 	ctx := hop.WithHeaders(httptrace.WithClientTrace(f.lifetime(r.Context()), f.trace()), &f.headers)
-	out, err := http.NewRequestWithContext(ctx, r.Method, e.URL, reader)
+	out, err := http.NewRequestWithContext(ctx, r.Method, r.URL.Scheme+"://"+r.URL.Host, reader)
 	if err != nil {
 		return nil, err
 	}
+	out.URL = lab.ParseURL(e.URL).Net()
 	out.Host = cmp.Or(r.Host, r.URL.Host)
 	for _, field := range requestFields(r, f.headers.Request, out.Host) {
 		if isHopByHop(field.Name) || isConditional(r, http.CanonicalHeaderKey(field.Name)) {
@@ -243,7 +255,7 @@ func (f *fetch) request(r *http.Request, body []byte) (*http.Request, error) {
 		}
 		e.Request.Header = append(e.Request.Header, field)
 		if !strings.EqualFold(field.Name, "Host") {
-			out.Header.Add(field.Name, field.Value)
+			out.Header.Add(field.Name, message.WithoutControls(field.Value))
 		}
 	}
 	if isSocket(r) { // these are hop-by-hop, but the origin needs them

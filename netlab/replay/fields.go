@@ -94,27 +94,11 @@ func hasContentLength(fields []lab.HeaderField) bool {
 	return false
 }
 
-// urlOf returns r.URL without a fragment as url.URL.String would. Of most requests
-// the text is in the request line already.
+// urlOf returns the address of a request with the bytes of its request line.
 func urlOf(r *http.Request) string {
-	if u := r.URL; strings.HasPrefix(r.RequestURI, "/") && u.Opaque == "" && u.User == nil && staysAsIs(r.RequestURI) && staysAsIs(u.Host) {
-		return u.Scheme + "://" + u.Host + r.RequestURI
+	if target := r.RequestURI; strings.HasPrefix(target, "/") {
+		target, _, _ = strings.Cut(target, "#")
+		return r.URL.Scheme + "://" + r.URL.Host + target
 	}
-	u := *r.URL
-	u.Fragment, u.RawFragment = "", ""
-	return u.String()
-}
-
-// staysAsIs tells whether a text has only characters that url.URL.String does not
-// escape, in a path and in a query.
-func staysAsIs(s string) bool {
-	for i := range len(s) {
-		switch c := s[i]; {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
-		case strings.IndexByte("/-_.~?&=%+,:;@$", c) >= 0:
-		default:
-			return false
-		}
-	}
-	return true
+	return lab.ParseURL(r.URL.String()).Sent()
 }

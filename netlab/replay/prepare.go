@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -107,10 +108,7 @@ func (p *Prepared) add(en *entry) {
 
 func newEntry(a *archive.Archive, script *inject.Script, e *lab.Exchange, limit *archive.DecodeLimit) (*entry, error) {
 	sum := a.BodySHA256(e.Response.Body)
-	compared, err := match.NewEntry(e, sum)
-	if err != nil {
-		return nil, err
-	}
+	compared := match.NewEntry(e, sum)
 	en := &entry{Entry: compared}
 	en.body = &body{bytes: e.Response.Body, chunks: e.Chunks, header: trueLength(e), sum: sum}
 	en.body.prepare(en)
@@ -160,23 +158,33 @@ func injectBody(plan *inject.Plan, from *body) (to *body, decoded int64, err err
 // through runs a recorded body through s chunk by chunk, so that each piece of
 // the result keeps the time of the piece that it comes from.
 func through(from *body, s *inject.Stream) (*body, error) {
-	to := &body{}
+	to := &body{bytes: make([]byte, 0, len(from.bytes)+len(from.bytes)/64+4<<10)} // a large body that grows is there twice
 	rest := from.bytes
 	add := func(at time.Duration, out []byte) {
-		if len(out) > 0 {
-			to.bytes = append(to.bytes, out...)
-			to.chunks = append(to.chunks, lab.Chunk{At: at, Bytes: len(out)})
+		if len(out) == 0 {
+			return
 		}
+		to.bytes = append(to.bytes, out...)
+		if n := len(to.chunks); n > 0 && to.chunks[n-1].At == at {
+			to.chunks[n-1].Bytes += len(out)
+			return
+		}
+		to.chunks = append(to.chunks, lab.Chunk{At: at, Bytes: len(out)})
 	}
+	const part = 256 << 10 // a stream takes several times what it is fed at once
 	var last time.Duration
 	for _, c := range from.chunks {
-		out, err := s.Feed(rest[:c.Bytes])
-		if err != nil {
-			_, _ = s.Finish()
-			return nil, err
+		for left := c.Bytes; left > 0; {
+			n := min(left, part)
+			out, err := s.Feed(rest[:n])
+			if err != nil {
+				_, _ = s.Finish()
+				return nil, err
+			}
+			add(c.At, out)
+			rest, left = rest[n:], left-n
 		}
-		add(c.At, out)
-		rest, last = rest[c.Bytes:], c.At
+		last = c.At
 	}
 	out, err := s.Finish()
 	if err != nil {
@@ -206,7 +214,8 @@ func (p *Prepared) learnHosts() {
 			spoken[host][en.Protocol] = true
 		}
 	}
-	for host, set := range spoken {
+	for _, host := range slices.Sorted(maps.Keys(spoken)) {
+		set := spoken[host]
 		var list []string
 		for _, proto := range []string{"h3", "h2", "http/1.1"} {
 			// An origin that speaks a newer protocol also speaks the older ones.

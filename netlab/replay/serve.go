@@ -40,11 +40,9 @@ func (s *Session) outcome(o *output) outcome {
 	if err != nil {
 		return refusal(err, "The request's body could not be read.\n")
 	}
-	en, found, err := s.find(o, body)
+	en, found := s.find(o, body)
 	isSure := en != nil && found.Stage != lab.StageFuzzy
 	switch {
-	case err != nil:
-		return refusal(err, "The URL could not be read.\n")
 	case !isSure && isPreflight(o.r):
 		return preflight(o.r.Header)
 	case en == nil && s.o.Miss == MissFill:
@@ -78,35 +76,32 @@ func (s *Session) answered(o *output, en *entry, found match.Result) (out outcom
 
 // find matches under the state of the device that asks. Most requests are recorded
 // exactly, so that a request is taken apart only if it is not.
-func (s *Session) find(o *output, body []byte) (*entry, match.Result, error) {
+func (s *Session) find(o *output, body []byte) (*entry, match.Result) {
 	line, h := &o.line, o.r.Header
 	s.mu.Lock()
 	found := s.p.index.Exact(s.client(o.conn.Client), line.Method, line.URL, line.RequestSHA256, h)
 	s.mu.Unlock()
 	if found.Entry != nil {
-		return s.p.entries[found.Entry], found, nil
+		return s.p.entries[found.Entry], found
 	}
-	request, err := match.NewRequest(line.Method, line.URL, h, body)
-	if err != nil {
-		return nil, found, err
-	}
+	request := match.NewRequest(line.Method, line.URL, h, body)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := s.client(o.conn.Client)
 	if s.live == nil {
 		found = s.p.index.FindInexact(s.o.Match, c, request, h)
-		return s.p.entries[found.Entry], found, nil
+		return s.p.entries[found.Entry], found
 	}
 	policy := s.o.Match
 	if policy == match.Loose { // nothing is guessed where the origin can be asked
 		policy = match.Normal
 	}
 	if found = s.p.index.FindInexact(policy, c, request, h); found.Entry != nil || s.filled == nil {
-		return s.p.entries[found.Entry], found, nil
+		return s.p.entries[found.Entry], found
 	}
 	s.o.Fill.prepareInto(s.filled)
 	found = s.filled.index.Find(policy, c, request, h)
-	return s.filled.entries[found.Entry], found, nil
+	return s.filled.entries[found.Entry], found
 }
 
 // fill fetches a request for which there is nothing, once: a request that is made again before
@@ -125,7 +120,7 @@ func (s *Session) fill(o *output, body []byte) outcome {
 		case <-timeout.C:
 		case <-o.r.Context().Done():
 		}
-		if en, found, err := s.find(o, body); err == nil && en != nil {
+		if en, found := s.find(o, body); en != nil {
 			return s.answered(o, en, found)
 		}
 	}

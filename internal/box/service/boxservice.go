@@ -104,7 +104,7 @@ func (b *boxService) findDevices(context.Context) (stop func() error, err error)
 	if !box.Is(root) { // a box has no browser
 		b.devices.add("virtual", &virtualDevice{
 			data: b.Data, reach: reach, commands: b.Commands, check: doctor.CheckVirtualDevice,
-			noSandbox: b.Config.Virtual.NoSandbox, seat: seat.Seat{Live: liveFolder(b.Data, "virtual")},
+			noSandbox: b.Config.Virtual.NoSandbox, browsers: b.Config.Browsers, seat: seat.Seat{Live: liveFolder(b.Data, "virtual")},
 		})
 	}
 	return nil, nil
@@ -116,7 +116,7 @@ func (b *boxService) watchNetwork(ctx context.Context) error {
 }
 
 func (b *boxService) openRunner(context.Context) (stop func() error, err error) {
-	b.carrier = &runner{data: b.Data, runs: b.runs, devices: b.devices, notifier: b.Notifier, disk: b.disk}
+	b.carrier = &runner{data: b.Data, runs: b.runs, devices: b.devices, notifier: b.Notifier, disk: b.disk, browsers: b.Config.Browsers}
 	b.runQueue = runqueue.New(runqueue.Config{Jobs: b.waiting, Store: b.runs, Runner: b.carrier, Log: b.Log})
 	b.queue = b.runQueue
 	return nil, nil
@@ -150,6 +150,7 @@ func (b *boxService) openRetention(context.Context) (stop func() error, err erro
 // panelConfig is the panel of a box.
 func (b *boxService) panelConfig() panel.Config {
 	c := b.shared.panelConfig()
+	c.Browsers = b.Config.Browsers
 	c.Parts, c.Alerts = b.turns, func() []string {
 		all := b.alerts(b.disk, b.network)
 		if notice := b.authority.Notice(); notice != "" {

@@ -71,7 +71,7 @@ func directions() []direction {
 		},
 		{
 			"internal/plan",
-			append([]string{"analysis", "capture", "control", "netlab", "internal/base/yamlguard"}, lab...),
+			append([]string{"analysis", "capture", "control", "netlab", "internal/base/bounded"}, lab...),
 			"a plan is read by the readers of the instruments that its fields are for; who asks for it and who carries it out, it does not know",
 		},
 		{
@@ -154,7 +154,7 @@ func directions() []direction {
 					"internal/keep/retention",
 					"internal/keep/support",
 					"internal/plan",
-					"internal/base/yamlguard",
+					"internal/base/bounded",
 					"internal/run/device",
 					"internal/box/doctor",
 					"internal/run/seat",
@@ -186,9 +186,9 @@ func directions() []direction {
 			"the client knows of a box what comes over REST: the panel's types, and what a run folder holds; its tests put a box together",
 		},
 		{"internal/keep/backup", []string{"internal/base/atomicfile"}, "one file with all that a box keeps is a format of names and bytes; what they mean, the service knows"},
-		{"internal/keep/redact", []string{"internal/base/yamlguard"}, "what a secret looks like does not depend on who has it"},
+		{"internal/keep/redact", []string{"internal/base/bounded", "internal/lab"}, "what a secret looks like does not depend on who has it; which fields of a run hold some, the run's types say"},
 		{"internal/keep/support", []string{"internal/keep/redact"}, "a support bundle is texts without secrets; where they come from, it does not know"},
-		{"internal/base/yamlguard", nil, "how a reader fails does not depend on what is read"},
+		{"internal/base/bounded", nil, "what a text may cost does not depend on what is read"},
 		{"internal/keep/retention", nil, "what is deleted is decided of sizes, times and reasons alone, so that it can be said before"},
 		{"internal/keep/pin", []string{"internal/base/atomicfile"}, "how a certificate is known again is the same for the box and for its clients"},
 		{"internal/box/credentials", []string{"internal/base/atomicfile"}, "who may do what is decided without knowing what there is to do"},
@@ -212,7 +212,7 @@ func directions() []direction {
 		{"internal/run/isolate", append([]string{"internal/base/unshare"}, lab...), "isolation is a matter of the kernel alone"},
 		{
 			"internal/keep/store",
-			append([]string{"internal/base/atomicfile"}, lab...),
+			append([]string{"internal/base/atomicfile", "internal/keep/redact"}, lab...),
 			"the store keeps what it is given and knows nobody who gives it",
 		},
 		{
@@ -223,12 +223,12 @@ func directions() []direction {
 		{"internal/tell/streamline", lab, "a format of bytes, and two ways in which they come; who keeps the annotations, it does not know"},
 		{
 			"internal/tell/report",
-			[]string{"internal/lab", "internal/metric", "internal/keep/store", "internal/base/atomicfile", "internal/tell/timeline", "analysis/trace"},
+			[]string{"internal/lab", "internal/metric", "internal/keep/redact", "internal/keep/store", "internal/base/atomicfile", "internal/tell/timeline", "analysis/trace"},
 			"a report is made from what is stored, so that it can be made again",
 		},
 		{
 			"internal/tell/export",
-			[]string{"internal/lab", "internal/metric", "internal/keep/store", "internal/tell/report", "internal/tell/timeline", "analysis/trace"},
+			[]string{"internal/lab", "internal/metric", "internal/keep/redact", "internal/keep/store", "internal/tell/report", "internal/tell/timeline", "analysis/trace"},
 			"an export is made of what is stored, as a report is, so that it can be made again",
 		},
 		{"internal/tell/report/reporttest", []string{"internal/lab", "internal/metric", "internal/tell/verdict"}, "a run for tests is compared as a real one is"},
@@ -271,7 +271,7 @@ func directions() []direction {
 		},
 		{
 			"internal/fleet/member",
-			append([]string{"internal/fleet", "internal/fleet/blob", "internal/base/atomicfile", "internal/keep/pin", "internal/keep/runqueue", "internal/keep/store"}, lab...),
+			append([]string{"internal/fleet", "internal/fleet/blob", "internal/base/atomicfile", "internal/base/bounded", "internal/keep/pin", "internal/keep/runqueue", "internal/keep/store"}, lab...),
 			"a box's side of the fleet asks the box's own queue for runs and hands in what the store has; it knows no instrument",
 		},
 		{
@@ -281,7 +281,7 @@ func directions() []direction {
 		{
 			"internal/fleet/head",
 			append([]string{
-				"internal/fleet", "internal/base/atomicfile", "internal/box/automation", "internal/tell/compare", "internal/box/credentials", "internal/run/execute", "internal/tell/history", "internal/web/panel",
+				"internal/fleet", "internal/base/atomicfile", "internal/base/bounded", "internal/box/automation", "internal/tell/compare", "internal/box/credentials", "internal/run/execute", "internal/tell/history", "internal/web/panel",
 				"image/update",
 				"internal/keep/pin", "internal/tell/report", "internal/keep/runqueue", "internal/keep/store", "internal/tell/verdict",
 			}, lab...),
@@ -313,6 +313,7 @@ func directions() []direction {
 			[]string{
 				"internal/base/slots",
 				"internal/lab",
+				"internal/base/bounded",
 				"internal/plan",
 				"internal/keep/store",
 				"internal/tell/report",
@@ -324,6 +325,7 @@ func directions() []direction {
 				"internal/tell/history",
 				"internal/tell/compare",
 				"internal/run/experiment",
+				"internal/keep/redact",
 				"internal/keep/retention",
 				"internal/keep/runqueue",
 				"internal/metric",

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"net/http"
-	"net/url"
 	"regexp"
 
 	"eidetic/internal/lab"
@@ -19,8 +18,8 @@ const maxRedirects = 20
 func Document(a *archive.Archive, page string) (note string, problem error) {
 	byURL := map[string]*lab.Exchange{}
 	for _, e := range a.Exchanges() {
-		if e.Method == http.MethodGet && byURL[e.URL] == nil {
-			byURL[e.URL] = e
+		if at := document(e.URL); archive.Navigates(e) && (byURL[at] == nil || byURL[at].Status == http.StatusUnauthorized) {
+			byURL[at] = e
 		}
 	}
 	at := document(page)
@@ -29,11 +28,7 @@ func Document(a *archive.Archive, page string) (note string, problem error) {
 		if e == nil || e.Status/100 != 3 || e.Response.Get("Location") == "" {
 			break
 		}
-		base, err := url.Parse(at)
-		if err != nil {
-			break
-		}
-		next, err := base.Parse(e.Response.Get("Location"))
+		next, err := lab.NetURL(at).Parse(e.Response.Get("Location"))
 		if err != nil {
 			break
 		}

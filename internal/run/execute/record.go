@@ -58,14 +58,20 @@ func (x *Execution) recordings(ctx context.Context, runner *experiment.Runner) (
 		x.noteLocale(one.recorded)
 	}
 	if !x.Plan.IsMany() {
-		var named []lab.NamedArm
-		for _, one := range all {
-			named = append(named, one.arm.NamedArm)
-		}
-		x.run.Plan = x.run.Plan.WithArms(named)
+		x.run.Plan = withMatch(x.run.Plan, all)
 	}
 	x.sayReplaying()
 	return arms, nil
+}
+
+// withMatch is the plan of a run of one page with how its recordings are matched. All else is as the plan says it: a browser of the
+// configuration by its name.
+func withMatch(p lab.Plan, arms []*cellArm) lab.Plan {
+	said := p.Arms()
+	for i, one := range arms {
+		said[i].Match = one.arm.Match
+	}
+	return p.WithArms(said)
 }
 
 // of says whose an error is, in a run of many.

@@ -2,11 +2,9 @@ package sandbox
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"os"
 	"os/exec"
-	"slices"
 
 	"eidetic/internal/run/execute"
 	"eidetic/internal/run/isolate"
@@ -46,10 +44,12 @@ func (t Task) run(ctx context.Context, c Commands, files ...*os.File) error {
 	if err := t.check(ctx); err != nil {
 		return err
 	}
-	text, err := json.Marshal(t)
+	task, err := handOver(t)
 	if err != nil {
 		return err
 	}
+	defer task.Close()
+	files = append([]*os.File{task}, files...)
 	if t.Origins == OriginsOutside {
 		outside, inside, err := isolate.DialSockets()
 		if err != nil {
@@ -59,7 +59,7 @@ func (t Task) run(ctx context.Context, c Commands, files ...*os.File) error {
 		go isolate.ServeDials(ctx, outside, t.Reach.forInside)
 		files = append(files, inside)
 	}
-	return c.run(ctx, append(slices.Clone(c.Inside), string(text)), files...)
+	return c.run(ctx, c.Inside, files...)
 }
 
 // check returns an error if a page that is to be recorded cannot be reached.

@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"eidetic/internal/lab"
@@ -37,7 +36,7 @@ type Visit struct {
 
 // The descriptors of the inner half of a visit.
 const (
-	visitServed = 3 + iota // takes lab.Served as JSON
+	visitServed = taskFile + 1 + iota // takes lab.Served as JSON
 	visitDials
 )
 
@@ -61,10 +60,11 @@ func (v Visit) Run(ctx context.Context, c Commands) error {
 			return err
 		}
 	}
-	text, err := json.Marshal(v)
+	task, err := handOver(v)
 	if err != nil {
 		return err
 	}
+	defer task.Close()
 	outside, inside, err := isolate.DialSockets()
 	if err != nil {
 		return err
@@ -82,7 +82,7 @@ func (v Visit) Run(ctx context.Context, c Commands) error {
 	defer read.Close()
 	ended := make(chan struct{})
 	go func() { v.readServed(read); close(ended) }()
-	err = c.run(ctx, append(slices.Clone(c.Visit), string(text)), write, inside)
+	err = c.run(ctx, c.Visit, task, write, inside)
 	_ = write.Close() // the inner half's copy was closed with the inner half
 	<-ended
 	return err

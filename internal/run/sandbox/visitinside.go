@@ -30,15 +30,15 @@ import (
 	"github.com/miekg/dns"
 )
 
-// VisitInside visits pages, as a task in JSON says, in the namespaces that this
+// VisitInside visits pages, as the outer half has handed over, in the namespaces that this
 // process is the first of.
-func VisitInside(ctx context.Context, task string, in Inner) error {
+func VisitInside(ctx context.Context, in Inner) error {
 	if os.Getpid() != 1 {
 		return ErrNotInside
 	}
 	var v Visit
-	if err := json.Unmarshal([]byte(task), &v); err != nil {
-		return fmt.Errorf("the task of the inner half: %w", err)
+	if err := takeOver(&v); err != nil {
+		return err
 	}
 	return v.carryOut(ctx, in)
 }

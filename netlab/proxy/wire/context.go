@@ -4,25 +4,34 @@ import (
 	"context"
 	"sync"
 
+	"eidetic/internal/lab"
 	"eidetic/netlab/hop"
 )
 
 // requestContext ends when its request does or the device goes away. Most handlers
 // never wait for that, so the connection is only watched once a handler does.
 type requestContext struct {
-	context.Context        // of the connection, for values
-	watch           func() // starts the disconnect watcher; nil when none is needed
-	heard           *heard // nil on HTTP/2
+	context.Context          // of the connection, for values
+	watch           func()   // starts the disconnect watcher; nil when none is needed
+	received        received // nil on HTTP/2
 
 	mu   sync.Mutex
 	done chan struct{}
 	err  error
 }
 
+// received are the fields of an HTTP/1.1 request's header in the order and case in which they came.
+type received []lab.HeaderField
+
+var _ hop.FieldSource = received(nil) // package hop finds it by its context key alone
+
+// Fields implements hop.FieldSource.
+func (r received) Fields() (fields []lab.HeaderField, ok bool) { return r, r != nil }
+
 // Value implements context.Context.
 func (c *requestContext) Value(key any) any {
 	if key == (hop.FieldsKey{}) {
-		return c.heard
+		return c.received
 	}
 	return c.Context.Value(key)
 }

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/net/http2/hpack"
 
 	"eidetic/internal/lab"
+	"eidetic/netlab/message"
 )
 
 // The methods of this file append to the buffer or send it; their callers
@@ -72,7 +73,7 @@ func (c *conn2) appendHeaders(id uint32, status int, fields []lab.HeaderField) {
 				break
 			}
 		}
-		if token(name) && !ofConnection(name) {
+		if message.IsToken(name) && !ofConnection(name) {
 			c.encode(name, f.Value)
 		}
 	}

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"encoding/xml"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -13,6 +14,8 @@ import (
 
 	"github.com/summerwind/h2spec"
 	"github.com/summerwind/h2spec/config"
+
+	"eidetic/netlab/message"
 )
 
 // obsolete is the section of RFC 7540 whose priorities RFC 9113 took out
@@ -85,6 +88,10 @@ func quiet(t *testing.T, f func()) {
 // echo answers with what it was sent.
 func echo(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
+	if errors.Is(err, message.ErrFraming) {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
 	if err != nil {
 		panic(http.ErrAbortHandler)
 	}

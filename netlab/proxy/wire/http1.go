@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"math"
 	"net"
 	"net/http"
 	"os"
@@ -14,13 +13,12 @@ import (
 	"time"
 
 	"eidetic/internal/lab"
+	"eidetic/netlab/message"
 )
 
 // conn1 is a connection of HTTP/1.1: one request after another.
 type conn1 struct {
 	connection
-	heard   heard
-	limit   limitedReader
 	r       *bufio.Reader
 	out     []byte
 	until   time.Time // the read deadline; zero for none
@@ -29,74 +27,37 @@ type conn1 struct {
 	taken   bool // a handler has hijacked the connection
 }
 
-var errHeaderSize = errors.New("the header is too large")
-
-// limitedReader fails instead of reading more than n bytes.
-type limitedReader struct {
-	r io.Reader
-	n int
-}
-
-func (l *limitedReader) Read(p []byte) (int, error) {
-	if l.n <= 0 {
-		return 0, errHeaderSize
-	}
-	n, err := l.r.Read(p[:min(len(p), l.n)])
-	l.n -= n
-	return n, err
-}
-
 func newConn1(c connection) *conn1 {
-	c1 := &conn1{connection: c}
-	c1.heard.r = c.nc
-	c1.limit.r = &c1.heard
-	c1.r = bufio.NewReaderSize(&c1.limit, 4<<10)
-	return c1
+	return &conn1{connection: c, r: bufio.NewReaderSize(c.nc, 4<<10)}
 }
 
 func (c *conn1) serve() {
-	c.limit.n = c.s.MaxHeader
 	for wait := c.s.HeaderTimeout; ; wait = c.s.IdleTimeout {
-		r, err := c.next(wait)
+		r, fields, err := c.next(wait)
 		if err != nil {
 			c.refuse(err)
 			return
 		}
-		if !c.handle(r) {
+		if !c.handle(r, fields) {
 			return
 		}
 	}
 }
 
 // next reads the next request's header.
-func (c *conn1) next(wait time.Duration) (*http.Request, error) {
-	c.limit.n = c.s.MaxHeader
-	ahead, _ := c.r.Peek(c.r.Buffered())
-	c.heard.forget(ahead)
+func (c *conn1) next(wait time.Duration) (*http.Request, []lab.HeaderField, error) {
 	if err := c.begun(wait); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if head, _ := c.r.Peek(c.r.Buffered()); !bytes.Contains(head, []byte("\r\n\r\n")) {
 		c.deadline(c.s.HeaderTimeout)
 	}
-	r, err := http.ReadRequest(c.r)
+	r, fields, err := readRequest(c.r, c.s.MaxHeader)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	if r.ProtoMajor != 1 {
-		return nil, errors.New("unknown version")
-	}
-	if r.Host == "" && r.ProtoAtLeast(1, 1) {
-		return nil, errors.New("missing Host")
-	}
-	for name := range r.Header { // a space before the colon is accepted above
-		if !token(name) {
-			return nil, errors.New("a field's name is none")
-		}
-	}
-	c.limit.n = math.MaxInt
 	r.RemoteAddr, r.TLS = c.remote, c.tls
-	return r, nil
+	return r, fields, nil
 }
 
 // begun waits for the first byte of a request. Empty lines before it are skipped: some
@@ -136,9 +97,9 @@ func (c *conn1) noDeadline() {
 
 // refuse answers a request that could not be read.
 func (c *conn1) refuse(err error) {
-	status := "400 Bad Request"
+	status, why := "400 Bad Request", err.Error()
 	switch {
-	case errors.Is(err, errHeaderSize):
+	case errors.Is(err, message.ErrTooLarge):
 		status = "431 Request Header Fields Too Large"
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed), errors.Is(err, os.ErrDeadlineExceeded):
 		return
@@ -149,13 +110,14 @@ func (c *conn1) refuse(err error) {
 	}
 	_ = c.nc.SetWriteDeadline(time.Now().Add(time.Second))
 	const fields = "\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n"
-	_, _ = io.WriteString(c.nc, "HTTP/1.1 "+status+fields+status) // the connection is closed in any case
+	_, _ = io.WriteString(c.nc, "HTTP/1.1 "+status+fields+status+": "+why+"\n") // the connection is closed in any case
+	c.s.Log.Warn("a request was refused", "from", c.remote, "reason", why)
 	c.linger()
 }
 
 // handle answers a request and tells whether another may follow on the connection.
-func (c *conn1) handle(r *http.Request) bool {
-	ctx := &requestContext{Context: c.base, heard: &c.heard}
+func (c *conn1) handle(r *http.Request, fields []lab.HeaderField) bool {
+	ctx := &requestContext{Context: c.base, received: fields}
 	a := &answer1{c: c, r: r, ctx: ctx, keep: !r.Close}
 	a.w = response{p: a, head: r.Method == http.MethodHead}
 	if r.Body != http.NoBody {
@@ -262,7 +224,7 @@ func (a *answer1) head(status int, reason string, fields []lab.HeaderField, leng
 	b = append(b, "\r\n"...)
 	said := false // that the connection closes
 	for _, f := range fields {
-		if !token(f.Name) || length < 0 && strings.EqualFold(f.Name, "Content-Length") {
+		if !message.IsToken(f.Name) || length < 0 && strings.EqualFold(f.Name, "Content-Length") {
 			continue
 		}
 		if len(f.Name) == len("Connection") && strings.EqualFold(f.Name, "Connection") && strings.EqualFold(f.Value, "close") {
@@ -325,7 +287,7 @@ func (a *answer1) finish(trailer []lab.HeaderField) error {
 	}
 	b := append(a.c.out, "0\r\n"...)
 	for _, f := range trailer {
-		if token(f.Name) {
+		if message.IsToken(f.Name) {
 			b = append(append(b, f.Name...), ": "...)
 			b = append(appendValue(b, f.Value), "\r\n"...)
 		}

@@ -1,53 +1,166 @@
 package wire
 
 import (
+	"bufio"
 	"bytes"
+	"fmt"
+	"io"
 	"net"
+	"net/http"
 	"strings"
 	"sync"
 
 	"eidetic/internal/lab"
+	"eidetic/netlab/message"
 )
 
-// maxHead bounds what is remembered of a message; a longer head is left to the transport,
-// which refuses it.
+// maxHead bounds the head of a message; the transport refuses a longer one.
 const maxHead = 1 << 20
 
 // Conn is the connection to an origin that speaks HTTP/1.1. It lies below an
-// http.Transport, which keeps neither order nor case of fields: a Conn remembers the head
-// that is received, and puts the head that is sent into a given order. What is sent is still
-// the transport's: lines are moved and the case of names is changed, nothing else, so a
-// mistake here cannot make a message that means something else.
+// http.Transport, which keeps neither order nor case of fields, and refuses messages that browsers read. A Conn
+// remembers the head that is received and gives the transport the same message in its strict form, and puts the head
+// that is sent into a given order. What is sent is still the transport's: lines are moved, and names, values and the
+// target are put back as the device wrote them, so a mistake here cannot make a message that means something else.
 type Conn struct {
 	net.Conn
 
-	mu   sync.Mutex
-	in   []byte // what came since Begin
-	deaf bool   // nothing more of the current message is remembered
+	r *bufio.Reader // of one reading goroutine, as what follows
+	// out is the strict form of what was read, and next makes more of it.
+	out  []byte
+	next func() error
+	err  error
+
+	mu     sync.Mutex
+	method string        // of the request that is answered next
+	head   *message.Head // of the last final answer
 
 	order []lab.HeaderField // of the next head that is sent
 	held  []byte            // of a head that is not complete yet
 }
 
 // NewConn wraps a connection.
-func NewConn(c net.Conn) *Conn { return &Conn{Conn: c} }
+func NewConn(c net.Conn) *Conn {
+	wrapped := &Conn{Conn: c, r: bufio.NewReaderSize(c, 4<<10)}
+	wrapped.next = wrapped.readHead
+	return wrapped
+}
 
 // NetConn returns what is wrapped.
 func (c *Conn) NetConn() net.Conn { return c.Conn }
 
 // Read implements net.Conn.
 func (c *Conn) Read(p []byte) (int, error) {
-	n, err := c.Conn.Read(p)
-	if n > 0 {
-		c.mu.Lock()
-		if !c.deaf {
-			c.in = append(c.in, p[:n]...)
-			_, _, whole := finalHead(c.in)
-			c.deaf = whole || len(c.in) > maxHead
+	for len(c.out) == 0 && c.err == nil {
+		if c.next == nil {
+			return c.r.Read(p)
 		}
-		c.mu.Unlock()
+		c.err = c.next()
 	}
-	return n, err
+	n := copy(p, c.out)
+	if c.out = c.out[n:]; n > 0 {
+		return n, nil
+	}
+	return 0, c.err
+}
+
+// readHead reads the next head, and makes next what its body needs.
+func (c *Conn) readHead() error {
+	if b, err := c.r.Peek(1); err != nil {
+		return err
+	} else if b[0]|0x20 != 'h' && b[0] != '\r' && b[0] != '\n' {
+		c.next = nil // no HTTP: the transport says so
+		return nil
+	}
+	h, err := message.ReadHead(c.r, maxHead)
+	if err != nil {
+		return err
+	}
+	minor, status, _, ok := message.Status(h.Start)
+	if !ok {
+		c.out, c.next = []byte(h.Start+"\r\n\r\n"), nil // the transport names it
+		return nil
+	}
+	c.mu.Lock()
+	isHead := c.method == http.MethodHead
+	if status/100 != 1 || status == http.StatusSwitchingProtocols {
+		c.head = h
+	}
+	c.mu.Unlock()
+	f, err := h.ResponseFraming(minor)
+	c.out = strict(h, minor, status, f, err != nil)
+	switch {
+	case status == http.StatusSwitchingProtocols || err != nil:
+		c.next = nil
+	case status/100 == 1 || isHead || status == http.StatusNoContent || status == http.StatusNotModified || f.Length == 0:
+	case f.Chunked:
+		c.next = c.readChunks(message.NewChunks(c.r))
+	case f.Length > 0:
+		c.next = c.readSized(f.Length)
+	default:
+		c.next = nil // until the connection ends
+	}
+	return nil
+}
+
+// strict is a head as net/http reads it, with one framing, and with the lengths as received if two of them differ, which
+// is refused.
+func strict(h *message.Head, minor, status int, f message.Framing, differ bool) []byte {
+	b := fmt.Appendf(nil, "HTTP/1.%d %03d \r\n", minor, status)
+	for _, field := range h.Fields {
+		isLength := strings.EqualFold(field.Name, "Content-Length")
+		if isLength && differ {
+			for one := range strings.SplitSeq(field.Value, ",") {
+				b = fmt.Appendf(b, "Content-Length: %s\r\n", strings.Trim(one, " \t"))
+			}
+		}
+		if !isLength && !strings.EqualFold(field.Name, "Transfer-Encoding") {
+			b = fmt.Appendf(b, "%s: %s\r\n", field.Name, message.WithoutControls(field.Value))
+		}
+	}
+	switch {
+	case f.Chunked:
+		b = append(b, "Transfer-Encoding: chunked\r\n"...)
+	case f.Length >= 0:
+		b = fmt.Appendf(b, "Content-Length: %d\r\n", f.Length)
+	}
+	return append(b, "\r\n"...)
+}
+
+// pieceOf is how much of a body is read at a time.
+const pieceOf = 32 << 10
+
+func (c *Conn) readSized(left int64) func() error {
+	buf := make([]byte, min(left, pieceOf))
+	return func() error {
+		n, err := c.r.Read(buf[:min(int64(len(buf)), left)])
+		c.out = buf[:n]
+		if left -= int64(n); left == 0 {
+			c.next = c.readHead
+			return nil
+		}
+		return err
+	}
+}
+
+func (c *Conn) readChunks(chunks *message.Chunks) func() error {
+	buf := make([]byte, pieceOf)
+	return func() error {
+		n, err := chunks.Read(buf)
+		if n > 0 {
+			c.out = append(fmt.Appendf(nil, "%x\r\n", n), buf[:n]...)
+			c.out = append(c.out, "\r\n"...)
+		}
+		if err != io.EOF {
+			return err
+		}
+		c.out = append(c.out, "0\r\n"...)
+		for _, t := range chunks.Trailer {
+			c.out = fmt.Appendf(c.out, "%s: %s\r\n", t.Name, message.WithoutControls(t.Value))
+		}
+		c.out, c.next = append(c.out, "\r\n"...), c.readHead
+		return nil
+	}
 }
 
 // Write implements net.Conn.
@@ -77,10 +190,10 @@ func (c *Conn) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Begin forgets the message that was received last. It is called between messages.
-func (c *Conn) Begin() {
+// Begin says that the next answer is that to a request with a method. It is called between messages.
+func (c *Conn) Begin(method string) {
 	c.mu.Lock()
-	c.in, c.deaf = c.in[:0], false
+	c.method, c.head = method, nil
 	c.mu.Unlock()
 }
 
@@ -95,34 +208,16 @@ func (c *Conn) Arrange(fields []lab.HeaderField) {
 	}
 }
 
-// Head returns the start line and fields of the message that was received since Begin;
+// Head returns the reason and the fields of the answer that was received since Begin;
 // interim responses are skipped. ok is false if the head was not seen completely.
-func (c *Conn) Head() (start string, fields []lab.HeaderField, ok bool) {
+func (c *Conn) Head() (reason string, fields []lab.HeaderField, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	from, to, whole := finalHead(c.in)
-	if !whole {
+	if c.head == nil {
 		return "", nil, false
 	}
-	return parseHead(c.in[from:to])
-}
-
-// parseHead splits a head into lines. ok is false for syntax that net/http reads in its own
-// way, such as folded lines.
-func parseHead(head []byte) (start string, fields []lab.HeaderField, ok bool) {
-	for i, line := range strings.Split(strings.TrimRight(string(head), "\r\n"), "\n") {
-		line = strings.TrimSuffix(line, "\r")
-		if i == 0 {
-			start = line
-			continue
-		}
-		name, value, found := strings.Cut(line, ":")
-		if !found || !token(name) {
-			return "", nil, false
-		}
-		fields = append(fields, lab.HeaderField{Name: name, Value: strings.Trim(value, " \t")})
-	}
-	return start, fields, true
+	_, _, reason, _ = message.Status(c.head.Start)
+	return reason, c.head.Fields, true
 }
 
 // finalHead finds the first head of b that is not an interim response: it is
@@ -151,15 +246,20 @@ func interim(head []byte) bool {
 		head[len(version)] == '1' && string(head[len(version):len(version)+3]) != "101"
 }
 
-// arrange appends head to out with its lines in order.
+// arrange appends head to out with its lines in order, and its target and values as they were.
 func arrange(out, head []byte, order []lab.HeaderField) []byte {
 	lines := bytes.Split(bytes.TrimSuffix(head, []byte("\r\n\r\n")), []byte("\r\n"))
-	out = append(append(out, lines[0]...), "\r\n"...)
+	out = append(append(out, originForm(lines[0])...), "\r\n"...)
 	lines = lines[1:]
 	for _, f := range order {
 		for i, line := range lines {
 			if len(line) > len(f.Name) && line[len(f.Name)] == ':' && strings.EqualFold(string(line[:len(f.Name)]), f.Name) {
-				out = append(append(append(out, f.Name...), line[len(f.Name):]...), "\r\n"...)
+				out = append(out, f.Name...)
+				if value := message.WithoutControls(f.Value); value != f.Value && string(line[len(f.Name):]) == ": "+value {
+					out = append(appendValue(append(out, ": "...), f.Value), "\r\n"...)
+				} else {
+					out = append(append(out, line[len(f.Name):]...), "\r\n"...)
+				}
 				lines[i] = nil
 				break
 			}
@@ -171,4 +271,17 @@ func arrange(out, head []byte, order []lab.HeaderField) []byte {
 		}
 	}
 	return append(out, "\r\n"...)
+}
+
+// originForm returns a request line with its target in origin form: net/http writes a path that begins with two slashes
+// and is no valid one in absolute form.
+func originForm(line []byte) []byte {
+	method, target, _ := strings.Cut(string(line), " ")
+	if strings.HasPrefix(method, "HTTP/") {
+		return line // an answer's
+	}
+	if _, rest, ok := strings.Cut(target, "://"); ok && !strings.HasPrefix(target, "/") && strings.Contains(rest, "/") {
+		return []byte(method + " " + rest[strings.IndexByte(rest, '/'):])
+	}
+	return line
 }

@@ -6,12 +6,12 @@ import (
 	"net"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"eidetic/internal/lab"
 	"eidetic/netlab/hop"
+	"eidetic/netlab/message"
 )
 
 // response is the http.ResponseWriter of a request.
@@ -91,9 +91,7 @@ func (w *response) send(reason string, fields []lab.HeaderField) {
 	w.sent, w.length, w.fields = true, -1, nil
 	for _, f := range fields {
 		if len(f.Name) == len("Content-Length") && strings.EqualFold(f.Name, "Content-Length") {
-			if n, err := strconv.ParseInt(f.Value, 10, 64); err == nil && n >= 0 {
-				w.length = n
-			}
+			w.length, _ = message.Length([]string{f.Value}) // of two lengths, neither
 		}
 		if len(f.Name) == len("Trailer") && strings.EqualFold(f.Name, "Trailer") {
 			for name := range strings.SplitSeq(f.Value, ",") {

@@ -63,9 +63,8 @@ func request(f *http2.MetaHeadersFrame) (*http.Request, error) {
 		if r.Method == "" || r.RequestURI == "" || scheme != "https" && scheme != "http" {
 			return nil, errors.New("method, path and scheme are required")
 		}
-		var err error
-		if r.URL, err = url.ParseRequestURI(r.RequestURI); err != nil {
-			return nil, err
+		if r.URL = targetURL(r.Method, r.RequestURI); r.URL == nil {
+			return nil, errors.New("the path is none")
 		}
 	}
 	regular := f.RegularFields()

@@ -14,7 +14,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"strings"
 	"time"
 
 	"eidetic/internal/lab"
@@ -151,16 +150,6 @@ type protocol interface {
 	flush() error
 	finish(trailer []lab.HeaderField) error
 	hijack() (net.Conn, *bufio.ReadWriter, error)
-}
-
-// token tells whether a name is a valid field name (RFC 9110, 5.6.2).
-func token(name string) bool {
-	for i := range len(name) {
-		if c := name[i]; c <= ' ' || c >= 0x7f || strings.IndexByte(`"(),/:;<=>?@[\]{}`, c) >= 0 {
-			return false
-		}
-	}
-	return name != ""
 }
 
 // appendValue appends a field's value, with blanks in place of characters that would end it.

@@ -15,10 +15,7 @@ import (
 // newTestEntry makes the entry of a recorded GET.
 func newTestEntry(t testing.TB, id, url string) *Entry {
 	t.Helper()
-	en, err := NewEntry(&lab.Exchange{ID: id, Method: "GET", URL: url, Status: 200}, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	en := NewEntry(&lab.Exchange{ID: id, Method: "GET", URL: url, Status: 200}, "")
 	return en
 }
 
@@ -33,10 +30,7 @@ func newTestIndex(t testing.TB, urls ...string) *Index {
 
 func newTestRequest(t testing.TB, url string) *Request {
 	t.Helper()
-	r, err := NewRequest("GET", url, http.Header{}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := NewRequest("GET", url, http.Header{}, nil)
 	return r
 }
 
@@ -135,16 +129,10 @@ func BenchmarkNearest(b *testing.B) {
 				e := &lab.Exchange{Method: method, URL: "https://h.test" + fmt.Sprintf(c.recorded, i, i%97), Status: 200}
 				e.Request.Header = []lab.HeaderField{{Name: "Content-Type", Value: form.Get("Content-Type")}}
 				e.Request.Body = body(c.form, i, i%97)
-				en, err := NewEntry(e, "")
-				if err != nil {
-					b.Fatal(err)
-				}
+				en := NewEntry(e, "")
 				x.Add(en)
 			}
-			r, err := NewRequest(method, "https://h.test"+c.asked, form, []byte(c.askedForm))
-			if err != nil {
-				b.Fatal(err)
-			}
+			r := NewRequest(method, "https://h.test"+c.asked, form, []byte(c.askedForm))
 			if n := len(x.buckets[r.bucketKey()]); n != exchanges {
 				b.Fatalf("the request is compared with %d exchanges, want %d", n, exchanges)
 			}
@@ -177,16 +165,10 @@ func FuzzNearest(f *testing.F) {
 	f.Add("/é/", "/è/", "/e/", "/\xc3/")
 	f.Fuzz(func(t *testing.T, a, b, c, asked string) {
 		x := NewIndex(&Ignored{})
-		r, err := NewRequest("GET", "https://h.test"+asked, http.Header{}, nil)
-		if err != nil {
-			return
-		}
+		r := NewRequest("GET", "https://h.test"+asked, http.Header{}, nil)
 		best := 0.0
 		for _, path := range []string{a, b, c} {
-			en, err := NewEntry(&lab.Exchange{Method: "GET", URL: "https://h.test" + path, Status: 200}, "")
-			if err != nil {
-				return
-			}
+			en := NewEntry(&lab.Exchange{Method: "GET", URL: "https://h.test" + path, Status: 200}, "")
 			x.Add(en)
 			if en.Origin() == r.origin {
 				best = max(best, similarity(en.request, r))

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"eidetic/internal/lab"
 )
 
 // Header is the header of a request: http.Header and *lab.Message have it.
@@ -35,70 +37,30 @@ type Request struct {
 // pair is one named value of a query or a body.
 type pair struct{ name, value string }
 
-// NewRequest takes a request apart. rawURL is absolute and has no fragment; of the
-// header only what describes the body is used.
-func NewRequest(method, rawURL string, header Header, body []byte) (*Request, error) {
-	origin, path, query, ok := splitPlain(rawURL)
-	if !ok {
-		u, err := url.Parse(rawURL)
-		if err != nil {
-			return nil, fmt.Errorf("read the request's URL: %w", err)
-		}
-		origin, path, query = originOf(u), u.EscapedPath(), u.RawQuery
-	}
-	r := &Request{method: method, url: rawURL, origin: origin, path: segments(path)}
-	r.query = withoutClock(splitQuery(query))
+// NewRequest takes a request apart. rawURL is absolute; of the header only what describes the body is used.
+func NewRequest(method, rawURL string, header Header, body []byte) *Request {
+	u := lab.ParseURL(rawURL)
+	r := &Request{method: method, url: rawURL, origin: u.Origin(), path: segments(u.Path)}
+	r.query = withoutClock(splitQuery(u.Query))
 	if len(body) > 0 {
 		r.sum = BodySum(body)
 		r.kind, r.body = bodyFields(header, body, r.sum)
 	}
 	r.queryByName, r.bodyByName = sortedByName(r.query), sortedByName(r.body)
-	return r, nil
+	return r
 }
 
-// splitPlain takes apart a URL of the plain form that most have, as url.Parse would; ok is false for others.
-func splitPlain(raw string) (origin, path, query string, ok bool) {
-	scheme, rest, ok := strings.Cut(raw, "://")
-	if !ok || scheme != "http" && scheme != "https" {
-		return "", "", "", false
-	}
-	end := strings.IndexByte(rest, '/')
-	if end <= 0 {
-		return "", "", "", false
-	}
-	for i := range end {
-		if c := rest[i]; !('a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == '.' || c == '-') { // no port either
-			return "", "", "", false
-		}
-	}
-	origin = raw[:len(scheme)+len("://")+end]
-	path, query, _ = strings.Cut(rest[end:], "?")
-	for i := range len(path) {
-		if c := path[i]; !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("/-_.~", c) >= 0) {
-			return "", "", "", false
-		}
-	}
-	for i := range len(query) {
-		if c := query[i]; c <= ' ' || c >= 0x7f || c == '#' {
-			return "", "", "", false
-		}
-	}
-	return origin, path, query, true
-}
-
-func originOf(u *url.URL) string {
-	host := strings.ToLower(u.Host)
-	switch {
-	case u.Scheme == "http":
-		host = strings.TrimSuffix(host, ":80")
-	case u.Scheme == "https":
-		host = strings.TrimSuffix(host, ":443")
-	}
-	return u.Scheme + "://" + host
-}
-
+// segments splits a path. Clients differ in what they escape, so a segment is compared as the text that it stands for.
 func segments(path string) []string {
-	return strings.Split(strings.TrimPrefix(path, "/"), "/")
+	list := strings.Split(strings.TrimPrefix(path, "/"), "/")
+	if strings.Contains(path, "%") {
+		for i, s := range list {
+			if plain, err := url.PathUnescape(s); err == nil && !strings.Contains(plain, "/") {
+				list[i] = plain
+			}
+		}
+	}
+	return list
 }
 
 // splitQuery keeps order and repetition, and what url.ParseQuery refuses.
@@ -159,7 +121,7 @@ func BodySum(body []byte) string {
 // appendExactKey appends what is equal for requests that are the same in method,
 // URL and body bytes.
 func appendExactKey(b []byte, method, url, bodySum string) []byte {
-	b = append(append(append(b, method...), ' '), url...)
+	b = lab.AppendURLKey(append(append(b, method...), ' '), url)
 	if bodySum != "" {
 		b = append(append(b, ' '), bodySum...)
 	}

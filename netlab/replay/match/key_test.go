@@ -1,26 +1,32 @@
 package match
 
 import (
-	"net/url"
+	"net/http"
 	"testing"
+
+	"eidetic/internal/lab"
 )
 
-// FuzzSplitPlain: what is taken apart quickly is taken apart as by url.Parse.
-func FuzzSplitPlain(f *testing.F) {
-	for _, raw := range []string{
-		"https://www.shop.example/a/b.css?x=1&y=2", "http://a.test/", "https://a.test/?", "https://A.test/", "https://a.test:443/x", "https://a.test",
-		"https://a.test/%41?b=%zz", "https://a.test/ä", "https://a.test/a?b#c", "https://u@a.test/", "https://[::1]/", "//a/b", "https://a.test//b?/?",
+// TestAddressesThatNoStandardAllows: each is recorded and asked for as browsers and other clients write it.
+func TestAddressesThatNoStandardAllows(t *testing.T) {
+	for _, c := range []struct {
+		recorded, asked string
+		want            lab.Stage
+	}{
+		{"https://h.test/70%", "https://h.test/70%", lab.StageExact},
+		{"https://h.test/a%zz/b?c=%", "https://h.test/a%zz/b?c=%", lab.StageExact},
+		{"https://h.test/Stra\u00dfe 1?q=\u00e9", "https://h.test/Stra%C3%9Fe%201?q=%C3%A9", lab.StageExact},
+		{"https://h.test/a|b", "https://h.test/a%7Cb", lab.StageNormalised},
+		{"https://H.test:443/x", "https://h.test/x", lab.StageNormalised},
+		{"https://h.test/a%2Fb", "https://h.test/a/b", lab.StageMiss},
+		{"https://h.test/50%25", "https://h.test/5", lab.StageMiss},
+		{"//", "https://h.test/", lab.StageMiss},
 	} {
-		f.Add(raw)
+		x := NewIndex(&Ignored{})
+		x.Add(NewEntry(&lab.Exchange{Method: "GET", URL: c.recorded, Status: 200}, ""))
+		got := x.Find(Normal, NewClient(), NewRequest("GET", c.asked, http.Header{}, nil), http.Header{})
+		if got.Stage != c.want {
+			t.Errorf("%s, recorded as %s: stage %s, want %s (%v)", c.asked, c.recorded, got.Stage, c.want, got.Differs)
+		}
 	}
-	f.Fuzz(func(t *testing.T, raw string) {
-		origin, path, query, ok := splitPlain(raw)
-		if !ok {
-			return
-		}
-		u, err := url.Parse(raw)
-		if err != nil || originOf(u) != origin || u.EscapedPath() != path || u.RawQuery != query || u.Fragment != "" {
-			t.Errorf("splitPlain(%q) = %q, %q, %q; url.Parse: %+v, %v", raw, origin, path, query, u, err)
-		}
-	})
 }

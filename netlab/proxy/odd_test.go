@@ -1,0 +1,206 @@
+package proxy
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/net/http2"
+
+	"eidetic/internal/lab"
+	"eidetic/internal/rigs/testlab"
+	"eidetic/netlab/hop"
+	"eidetic/netlab/message"
+)
+
+// oddTargets are request targets that RFC 3986 does not allow, or that net/url writes in another way.
+var oddTargets = []string{"/9%", "/a%zz/b?c=%&d=5%25%", "/x|y^z", "/caf\xc3\xa9/\xe9", "//two//slashes", "//two/%q", "/%7e%2f?", "/{a}?'b'"}
+
+// rawOrigin answers each request with its request line and Cookie, and odd fields.
+func rawOrigin(t *testing.T) net.Listener {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer c.Close()
+				r := bufio.NewReader(c)
+				for {
+					h, err := message.ReadHead(r, 1<<20)
+					if err != nil {
+						return
+					}
+					text := h.Start + "|" + strings.Join(h.Values("Cookie"), ",")
+					fmt.Fprintf(c, "HTTP/1.1 200\n: nameless\nno colon\nX-Odd: \x01\nContent-Length: %d, %d\n\n%s", len(text), len(text), text)
+				}
+			}()
+		}
+	}()
+	return l
+}
+
+// forward answers requests from an origin, with the bytes that the device sent.
+func forward(t *testing.T, origin net.Listener) (*fakeCore, *Upstream) {
+	u := NewUpstream(UpstreamConfig{Hosts: map[string][]netip.Addr{"odd.test": {netip.MustParseAddr("127.0.0.1")}}})
+	t.Cleanup(u.Close)
+	core := &fakeCore{protocols: map[string][]string{"odd.test": {"h2", "http/1.1"}}}
+	core.serve = func(w http.ResponseWriter, r *http.Request) {
+		headers := hop.Headers{}
+		headers.Request, _ = hop.Fields(r.Context())
+		out := r.Clone(hop.WithHeaders(r.Context(), &headers))
+		out.URL, out.RequestURI = lab.ParseURL("http://"+origin.Addr().String()+r.RequestURI).Net(), ""
+		for _, values := range out.Header {
+			for i := range values {
+				values[i] = message.WithoutControls(values[i])
+			}
+		}
+		resp, err := u.RoundTrip(out)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadGateway)
+			return
+		}
+		defer resp.Body.Close()
+		if slices.Contains(headers.Response, lab.HeaderField{Name: "X-Odd", Value: "\x01"}) {
+			w.Header().Set("X-Kept", "yes")
+		}
+		_, _ = io.Copy(w, resp.Body)
+	}
+	return core, u
+}
+
+// TestWhatIsForwardedIsWhatWasReceived: targets and fields reach the origin with the bytes of the device, by each way.
+func TestWhatIsForwardedIsWhatWasReceived(t *testing.T) {
+	origin := rawOrigin(t)
+	core, _ := forward(t, origin)
+	b := serve(t, core)
+	for name, dial := range map[string]func() (net.Conn, string){
+		"transparent": func() (net.Conn, string) { return dialTCP(t, b.http), "" },
+		"proxy":       func() (net.Conn, string) { return dialTCP(t, b.explicit), "http://odd.test" },
+		"tunnel": func() (net.Conn, string) {
+			c := dialTCP(t, b.explicit)
+			fmt.Fprint(c, "CONNECT odd.test:80 HTTP/1.1\r\nHost: odd.test:80\r\n\r\n")
+			if h, err := message.ReadHead(bufio.NewReaderSize(c, 16), 4096); err != nil || !strings.Contains(h.Start, " 200 ") {
+				t.Fatalf("CONNECT: %+v, %v", h, err)
+			}
+			return c, ""
+		},
+		"TLS": func() (net.Conn, string) {
+			return tls.Client(dialTCP(t, b.https), &tls.Config{ServerName: "odd.test", RootCAs: b.ca.Pool()}), ""
+		},
+	} {
+		c, prefix := dial()
+		r := bufio.NewReader(c)
+		for _, target := range append(slices.Clone(oddTargets), "/with blank/x") {
+			fmt.Fprintf(c, "GET %s%s HTTP/1.1\r\nHost: odd.test\r\ncookie: a=\x02b; c=\xe9\r\n\r\n", prefix, target)
+			resp, err := http.ReadResponse(r, nil)
+			if err != nil {
+				t.Fatalf("%s, %s: %v", name, target, err)
+			}
+			got, err := io.ReadAll(resp.Body)
+			if want := "GET " + target + " HTTP/1.1|a=\x02b; c=\xe9"; string(got) != want || err != nil {
+				t.Errorf("%s: the origin got %q, %v; want %q", name, got, err, want)
+			}
+			if resp.Header.Get("X-Kept") == "" {
+				t.Errorf("%s, %s: the answer's odd field was not given as received", name, target)
+			}
+		}
+	}
+}
+
+func dialTCP(t *testing.T, addr string) net.Conn {
+	t.Helper()
+	c, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	_ = c.SetDeadline(time.Now().Add(testlab.Hang))
+	return c
+}
+
+// TestTargetsOverHTTP2 is the same for a path in a frame.
+func TestTargetsOverHTTP2(t *testing.T) {
+	origin := rawOrigin(t)
+	core, _ := forward(t, origin)
+	b := serve(t, core)
+	tr := &http2.Transport{
+		TLSClientConfig: &tls.Config{RootCAs: b.ca.Pool()},
+		DialTLSContext: func(ctx context.Context, network, _ string, c *tls.Config) (net.Conn, error) {
+			return (&tls.Dialer{Config: c}).DialContext(ctx, network, b.https)
+		},
+	}
+	defer tr.CloseIdleConnections()
+	for _, target := range oddTargets {
+		resp, err := tr.RoundTrip(&http.Request{Method: "GET", URL: lab.ParseURL("https://odd.test" + target).Net(), Header: http.Header{}})
+		if err != nil {
+			t.Errorf("%s: %v", target, err)
+			continue
+		}
+		got, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if want := "GET " + target + " HTTP/1.1|"; string(got) != want || err != nil {
+			t.Errorf("the origin got %q, %v; want %q", got, err, want)
+		}
+	}
+}
+
+// TestProtocolsAreAskedByPort: origins on several ports of one host choose for themselves, once.
+func TestProtocolsAreAskedByPort(t *testing.T) {
+	core := &fakeCore{protocols: map[string][]string{"dev.test:3000": {"h2"}, "dev.test": {}}}
+	b := serve(t, core)
+	for target, want := range map[string]string{"dev.test:3000": "h2", "dev.test:443": "http/1.1", "dev.test:4000": "http/1.1"} {
+		c := dialTCP(t, b.explicit)
+		fmt.Fprintf(c, "CONNECT %s HTTP/1.1\r\nHost: %[1]s\r\n\r\n", target)
+		if _, err := message.ReadHead(bufio.NewReaderSize(c, 16), 4096); err != nil {
+			t.Fatal(err)
+		}
+		secure := tls.Client(c, &tls.Config{ServerName: "dev.test", RootCAs: b.ca.Pool(), NextProtos: []string{"h2", "http/1.1"}})
+		if err := secure.Handshake(); err != nil {
+			t.Fatalf("%s: %v", target, err)
+		}
+		if got := secure.ConnectionState().NegotiatedProtocol; got != want {
+			t.Errorf("%s: the device is offered %q, want %q", target, got, want)
+		}
+	}
+}
+
+// TestRefusedRequestsReachTheCore: the core, which keeps the log, learns why.
+func TestRefusedRequestsReachTheCore(t *testing.T) {
+	reasons := make(chan string, 1)
+	b := serve(t, &fakeCore{serve: func(w http.ResponseWriter, r *http.Request) {
+		_, err := io.ReadAll(r.Body)
+		reasons <- fmt.Sprint(err)
+		http.Error(w, "refused", http.StatusBadRequest)
+	}})
+	for fields, want := range map[string]string{
+		"Content-Length: 1\r\nContent-Length: 2":               "two lengths that differ, 1 and 2",
+		"Content-Length: 1\r\nTransfer-Encoding: chunked":      "both a Content-Length and a Transfer-Encoding",
+		"Transfer-Encoding: chunked, identity\r\nX-Other: yes": "chunked, identity",
+	} {
+		c := dialTCP(t, b.http)
+		fmt.Fprintf(c, "POST / HTTP/1.1\r\nHost: a.test\r\n%s\r\n\r\nGET /second HTTP/1.1\r\nHost: a.test\r\n\r\n", fields)
+		answer, _ := io.ReadAll(c)
+		if got := <-reasons; !strings.Contains(got, want) {
+			t.Errorf("%q is refused for %q, want one that says %q", fields, got, want)
+		}
+		if n := strings.Count(string(answer), "HTTP/1.1 "); n != 1 {
+			t.Errorf("%q got %d answers, want one: %q", fields, n, answer)
+		}
+	}
+}
