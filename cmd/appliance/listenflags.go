@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -135,10 +134,7 @@ func (f *pageFlags) reach(ctx context.Context, pages ...string) (sandbox.Reach, 
 
 // originOf returns scheme, host and port of a page, the default port left out.
 func originOf(page string) (string, error) {
-	u, err := url.Parse(page)
-	if err != nil {
-		return "", err
-	}
+	u := lab.ParseURL(page)
 	host := strings.ToLower(u.Host)
 	if u.Scheme == "http" && u.Port() == "80" || u.Scheme == "https" && u.Port() == "443" {
 		host = strings.TrimSuffix(host, ":"+u.Port())

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"image"
 	"io"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"eidetic/analysis/measure"
 	"eidetic/internal/lab"
@@ -310,13 +310,14 @@ func (c *Checked) journeys() (all [][]lab.Step) {
 	return all
 }
 
+func hasControl(s string) bool { return strings.ContainsFunc(s, unicode.IsControl) }
+
 // CheckPage returns an error for a page whose URL cannot be loaded.
 func CheckPage(page string) error {
 	if page == "" {
 		return errors.New("a plan opens a page: give its URL, or steps whose first opens one")
 	}
-	u, err := url.Parse(page)
-	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
+	if u := lab.ParseURL(page); !u.IsWeb() || strings.ContainsAny(u.Host, " %\"<>\\^`{|}") || hasControl(page) {
 		return fmt.Errorf("%q: it must be an absolute http or https URL", page)
 	}
 	return nil

@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"eidetic/internal/lab"
 	"eidetic/internal/run/isolate"
 	"eidetic/netlab/dns"
 	"eidetic/netlab/proxy"
@@ -98,10 +99,7 @@ func (r *Reach) refuse(to netip.AddrPort) error {
 // connection or the certificate is wrong, and the error says what to do. Nothing is asked
 // of the origin.
 func (r Reach) Check(ctx context.Context, page string) error {
-	u, err := url.Parse(page)
-	if err != nil {
-		return err
-	}
+	u := lab.NetURL(page)
 	r.ownHosts()
 	if err := r.check(ctx, u); err != nil {
 		return fmt.Errorf("%s cannot be recorded: %w", page, err)
@@ -247,8 +245,8 @@ func explain(e *tls.CertificateVerificationError) string {
 
 // hint adds to the error of a page of http:// what to do if its port speaks TLS.
 func (r Reach) hint(ctx context.Context, page string, problem error) error {
-	u, err := url.Parse(page)
-	if err != nil || problem == nil || u.Scheme != "http" {
+	u := lab.NetURL(page)
+	if problem == nil || u.Scheme != "http" {
 		return problem
 	}
 	u.Scheme = "https"
@@ -267,10 +265,7 @@ func (r Reach) hint(ctx context.Context, page string, problem error) error {
 func NamesPrivate(ctx context.Context, r Reach, pages []string) bool {
 	r.ownHosts()
 	for _, page := range pages {
-		u, err := url.Parse(page)
-		if err != nil {
-			continue
-		}
+		u := lab.NetURL(page)
 		addrs, _ := r.resolve(ctx, u.Hostname()) // an error is Check's to tell
 		for _, a := range addrs {
 			if proxy.Public(netip.AddrPortFrom(a, 0)) != nil {
