@@ -317,6 +317,10 @@ func CheckPage(page string) error {
 	if page == "" {
 		return errors.New("a plan opens a page: give its URL, or steps whose first opens one")
 	}
+	if u := lab.ParseURL(page); u.User != "" {
+		return fmt.Errorf("%s: an address in a plan holds no user and no password: 'appliance measure https://USER:PASSWORD@…' sends them "+
+			"to the page's origin, and so does --header 'Authorization: Basic …'", u.Sent())
+	}
 	if u := lab.ParseURL(page); !u.IsWeb() || strings.ContainsAny(u.Host, " %\"<>\\^`{|}") || hasControl(page) {
 		return fmt.Errorf("%q: it must be an absolute http or https URL", page)
 	}
