@@ -19,6 +19,16 @@ demo: deps-demo build ## Install missing packages, build, measure the sample pag
 build: deps-build ## Build bin/appliance, one static binary
 	CGO_ENABLED=0 go build -trimpath -buildvcs=$(BUILDVCS) -ldflags '-s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)' -o $(BINARY) ./cmd/appliance
 
+PREFIX ?= /usr/local
+
+.PHONY: install
+install: build ## Build, and put appliance into PREFIX/bin (/usr/local/bin); make uninstall takes it away
+	install -D -m 755 $(BINARY) $(DESTDIR)$(PREFIX)/bin/appliance
+
+.PHONY: uninstall
+uninstall: ## Take appliance away from PREFIX/bin
+	rm -f $(DESTDIR)$(PREFIX)/bin/appliance
+
 .PHONY: deps
 deps: ## Install every Debian package that any target uses
 	@scripts/deps.sh build demo test image bench docs roots

@@ -2,6 +2,7 @@ package netlab
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/http"
@@ -12,7 +13,9 @@ import (
 
 	"eidetic/netlab/archive"
 	"eidetic/netlab/dns"
+	"eidetic/netlab/inject"
 	"eidetic/netlab/proxy"
+	"eidetic/netlab/reach"
 	"eidetic/netlab/replay"
 )
 
@@ -80,22 +83,20 @@ func (n *Network) openUpstream(wall func() time.Time, keep func(archive.DNS) err
 // withoutItself makes an upstream that dials from this namespace refuse the listeners of
 // this network.
 func (n *Network) withoutItself(uc proxy.UpstreamConfig) proxy.UpstreamConfig {
-	if uc.DialContext != nil {
-		return uc
-	}
-	refuse := uc.Refuse
-	uc.Refuse = func(to netip.AddrPort) error {
-		if err := n.addrs.NotItself(to); err != nil || refuse == nil {
-			return err
-		}
-		return refuse(to)
+	if uc.DialContext == nil {
+		uc.Reach = n.addrs.Closed(uc.Reach)
 	}
 	return uc
 }
 
-// NotItself returns an error for an address at which one of the listeners is.
-func (a Addrs) NotItself(to netip.AddrPort) error {
-	return proxy.NotItself(to, []netip.AddrPort{a.HTTP, a.HTTPS, a.Proxy, a.Other})
+// Closed returns a rule that the listeners are closed to, too. Without one all else is open.
+func (a Addrs) Closed(r *reach.Rule) *reach.Rule {
+	closed := reach.Rule{Private: true}
+	if r != nil {
+		closed = *r
+	}
+	closed.Own = append(slices.Clone(closed.Own), a.HTTP, a.HTTPS, a.Proxy, a.Other)
+	return &closed
 }
 
 // resolverOf returns the resolver that is configured, or the system's. Without either,
@@ -129,7 +130,7 @@ func (n *Network) Replay(ctx context.Context, a *archive.Archive, o replay.Optio
 		return nil, fmt.Errorf("replay: %w", err)
 	}
 	var names dns.Source = n.prepared.table
-	ports, hosts := Ports{List: n.prepared.ports}, n.prepared.table
+	ports, hosts := Ports{List: append([]uint16{SyncPort}, n.prepared.ports...)}, n.prepared.table
 	if (o.Miss == replay.MissFill || o.Miss == replay.MissLive) && o.Live == nil {
 		if n.c.Upstream == nil {
 			return nil, errors.New("replay: to fetch what the recording lacks, the network needs Config.Upstream")
@@ -148,6 +149,9 @@ func (n *Network) Replay(ctx context.Context, a *archive.Archive, o replay.Optio
 		}
 	}
 	n.quicFor.Store(&quicFor)
+	_, probed := boxNames(n.c.Gateway, n.c.Gateway6)
+	knows := func(host string) bool { return probed[dns.Canonical(host)] != nil || session.Knows(host) }
+	n.knows.Store(&knows)
 	n.setHosts(hosts)
 	if n.dns != nil {
 		n.dns.Use(names)
@@ -180,6 +184,7 @@ func (n *Network) disarm(ctx context.Context) error {
 		n.dns.Use(nil)
 	}
 	n.quicFor.Store(nil)
+	n.knows.Store(nil)
 	n.quicHosts = nil
 	n.link.Abort()
 	err := errors.Join(n.usePorts(Ports{}), n.proxy.SetCore(ctx, n.core(nil, nil, nil)))
@@ -213,6 +218,8 @@ func (n *Network) core(h http.Handler, protocols func(string) []string, http3 fu
 // ServeHTTP implements proxy.Core.
 func (c *core) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch host := r.URL.Hostname(); {
+	case isSync(r.URL):
+		http.StripPrefix(strings.TrimSuffix(inject.BoxPath, "/"), c.n.c.Box).ServeHTTP(w, r)
 	case c.n.isBox(host):
 		c.n.c.Box.ServeHTTP(w, r)
 	case answerProbe(w, r):
@@ -268,6 +275,19 @@ func (c *core) HTTP3(host string) bool {
 	return c.http3 != nil && !c.n.isBox(host) && c.http3(host)
 }
 
+// certificates are those of the box's authority; during a replay only for the box and for names of the recording. An
+// address has one always: a device that connects to an address sends no name.
+type certificates struct{ n *Network }
+
+// Leaf implements proxy.Certificates.
+func (c certificates) Leaf(host string) (*tls.Certificate, error) {
+	_, err := netip.ParseAddr(host)
+	if knows := c.n.knows.Load(); knows != nil && err != nil && !c.n.isBox(host) && !(*knows)(host) {
+		return nil, fmt.Errorf("no certificate for %.100q: the recording has nothing of it", host)
+	}
+	return c.n.c.CA.Leaf(host)
+}
+
 // usePorts passes on which other TCP ports the device can use.
 func (n *Network) usePorts(p Ports) error {
 	if n.c.OnPorts == nil {
@@ -278,7 +298,7 @@ func (n *Network) usePorts(p Ports) error {
 
 // isBox reports whether a host is the box itself.
 func (n *Network) isBox(host string) bool {
-	if host == BoxHost || host == n.c.Gateway.String() {
+	if host == BoxHost || host == n.c.Gateway.String() || strings.HasPrefix(host, syncLabel+".") {
 		return true
 	}
 	return n.c.Gateway6.IsValid() && host == n.c.Gateway6.String()

@@ -7,6 +7,7 @@ import (
 	"html/template"
 	"net/http"
 	"net/url"
+	"time"
 
 	"rsc.io/qr"
 
@@ -45,9 +46,12 @@ func NewBox(authority *ca.Authority) http.Handler {
 	mux.HandleFunc("GET /favicon.ico", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) {
 		page(w, certificatePage, struct {
-			Name, Fingerprint string
-			Code              template.URL
-		}{authority.Certificate().Subject.CommonName, spaced(authority.Fingerprint()), pictureOf("http://" + BoxHost + "/")})
+			Name, Fingerprint, End string
+			Code                   template.URL
+		}{
+			authority.Certificate().Subject.CommonName, spaced(authority.Fingerprint()),
+			authority.Certificate().NotAfter.Format(time.DateOnly), pictureOf("http://" + BoxHost + "/"),
+		})
 	})
 	mux.HandleFunc("GET "+TrustedPath, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Scheme != "https" {
@@ -163,7 +167,7 @@ Settings → General → About → Certificate Trust Settings.</li>
 </ul>
 {{with .Code}}<p><img src="{{.}}" width="116" height="116" alt="QR code of http://box.test/"><br>
 The address of this page, for another device in this network.</p>
-{{end}}<p>Its name is <b>{{.Name}}</b>; its SHA-256 fingerprint is<br><code>{{.Fingerprint}}</code></p>
+{{end}}<p>Its name is <b>{{.Name}}</b>; it ends on {{.End}}, and its SHA-256 fingerprint is<br><code>{{.Fingerprint}}</code></p>
 <script>
 const trust = document.getElementById("trust");
 let tries = 0;

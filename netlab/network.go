@@ -135,6 +135,8 @@ type Network struct {
 	congestion string // as read back from a listener
 	undo       []func() error
 
+	// knows reports for which names there are certificates now; nil means for all.
+	knows atomic.Pointer[func(host string) bool]
 	// quicFor reports which hosts are served over HTTP/3 now; nil means none.
 	quicFor atomic.Pointer[func(host string) bool]
 
@@ -210,7 +212,7 @@ func (n *Network) start(ctx context.Context) error {
 	if err := n.startLink(); err != nil {
 		return err
 	}
-	pc := proxy.Config{Certificates: n.c.CA, Core: n.core(nil, nil, nil), Loopback: n.c.Loopback, Log: n.c.Log}
+	pc := proxy.Config{Certificates: certificates{n}, Core: n.core(nil, nil, nil), Loopback: n.c.Loopback, Log: n.c.Log}
 	for _, l := range []struct {
 		addr string
 		to   *net.Listener
@@ -242,7 +244,7 @@ func (n *Network) start(ctx context.Context) error {
 	if n.c.DNSAddr != "" {
 		box, fallback := boxNames(n.c.Gateway, n.c.Gateway6)
 		n.dns, err = dns.Listen(dns.Config{
-			Addr: n.c.DNSAddr, Pool: n.pool, Box: box, Fallback: fallback, Clock: n.c.Clock, Log: n.c.Log,
+			Addr: n.c.DNSAddr, Pool: n.pool, Box: box, Fallback: fallback, BoxLabel: syncLabel, BoxName: BoxHost, Clock: n.c.Clock, Log: n.c.Log,
 			Delay: n.link.Delay, OnQuery: n.onQuery, HTTP3: n.http3, Control: n.c.Control,
 		})
 		if err != nil {

@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -325,6 +326,53 @@ func TestPreparesOnce(t *testing.T) {
 	}
 	if arm(b, 2) == nil || len(n.prepared.ports) != 0 {
 		t.Error("another archive was not prepared")
+	}
+}
+
+// While a recording is replayed there are certificates for its names, for those that it looked up and for the box; whoever
+// asks for another is a miss.
+func TestCertificatesOfARecording(t *testing.T) {
+	n, authority := startNetwork(t, nil)
+	a := archive.New([]*lab.Exchange{{
+		Method: "GET", URL: "https://www.shop.test/", Protocol: "http/1.1", Status: 200,
+	}}, []archive.DNS{{Name: "cdn.shop.test", Type: "A", RCode: "NOERROR", Records: []string{"cdn.shop.test. 60 IN A 203.0.113.9"}}}, nil,
+		archive.CreateOptions{})
+	var mu sync.Mutex
+	var missed []string
+	s, err := n.Replay(t.Context(), a, replay.Options{Wall: time.Now(), Log: func(l lab.Served) {
+		mu.Lock()
+		defer mu.Unlock()
+		missed = append(missed, string(l.Stage)+" "+l.Method+" "+l.URL)
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	handshake := func(name string) error {
+		c, err := tls.Dial("tcp", n.Addrs().HTTPS.String(), &tls.Config{RootCAs: authority.Pool(), ServerName: name})
+		if err == nil {
+			err = c.Close()
+		}
+		return err
+	}
+	for name, known := range map[string]bool{
+		"www.shop.test": true, "WWW.shop.test": true, "cdn.shop.test": true, BoxHost: true, "captive.apple.com": true,
+		"bank.example": false, "shop.test": false, "x.www.shop.test": false,
+	} {
+		if err := handshake(name); (err == nil) != known {
+			t.Errorf("a handshake for %s: %v; want a certificate: %v", name, err, known)
+		}
+	}
+	mu.Lock()
+	slices.Sort(missed)
+	got := strings.Join(missed, ", ")
+	mu.Unlock()
+	want := "miss CONNECT https://bank.example/, miss CONNECT https://shop.test/, miss CONNECT https://x.www.shop.test/"
+	if got != want || s.Stats().Misses != 3 {
+		t.Errorf("the log has %s, and %d misses are counted; want %s", got, s.Stats().Misses, want)
+	}
+	n.Disarm()
+	if err := handshake("bank.example"); err != nil {
+		t.Errorf("a handshake when nothing is replayed: %v; want the page that says so", err)
 	}
 }
 

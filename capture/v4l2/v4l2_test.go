@@ -411,3 +411,17 @@ func TestExactRate(t *testing.T) {
 		}
 	}
 }
+
+// FuzzUnpad: whatever a driver says of its rows, none is read or written beyond its memory.
+func FuzzUnpad(f *testing.F) {
+	f.Add([]byte("abcdef"), 2, 3, 4)
+	f.Add([]byte{}, 1, 0, 100)
+	f.Fuzz(func(t *testing.T, src []byte, tight, stride, size int) {
+		if tight < 1 || tight > 1<<16 || stride < 0 || stride > 1<<20 || size < 0 || size > 1<<16 || size%tight != 0 {
+			return // as formats are checked
+		}
+		if n := unpad(make([]byte, size), src, tight, stride); n < 0 || n > size {
+			t.Errorf("unpad() = %d of %d bytes", n, size)
+		}
+	})
+}

@@ -33,11 +33,11 @@ func (c *AnalyzeCmd) rescore(std *streams) error {
 		return usage(fmt.Errorf("%s is no folder of a run: %w", c.File, err))
 	}
 	// Pictures are looked for beside the plan, and then in the run's own folder.
-	asked, err := plan.Check(q, plan.Options{Traces: link.OpenFile, From: &plan.Folder{Path: filepath.Dir(c.Plan)}})
+	asked, err := plan.Check(q, plan.Options{Scope: plan.ScopePerson, Traces: link.OpenFile, From: &plan.Folder{Path: filepath.Dir(c.Plan)}})
 	if err != nil {
 		var kept error
 		from := &plan.Folder{Path: filepath.Join(c.File, execute.FilesFolder)}
-		if asked, kept = plan.Check(q, plan.Options{Traces: link.OpenFile, From: from}); kept != nil {
+		if asked, kept = plan.Check(q, plan.Options{Scope: plan.ScopePerson, Traces: link.OpenFile, From: from}); kept != nil {
 			return usage(q.Locate(err))
 		}
 	}

@@ -27,6 +27,8 @@ type ExportCmd struct {
 	Report  string `placeholder:"URL" help:"Address of the run's report, for a link to it; of a run on a box the box's own."`
 	Picture string `placeholder:"FILE" help:"With markdown: put the picture of both arms into this PNG, and show it."`
 	Link    string `placeholder:"URL" help:"With --picture: where a reader of the summary finds it; without it FILE, as it was given."`
+
+	Addresses bool `help:"Of a run in files: keep users, queries and fragments of addresses, and what a journey types, which may be secrets and are removed without it."`
 }
 
 // Help lists the formats.
@@ -77,6 +79,9 @@ func (c *ExportCmd) Run(ctx context.Context, std *streams) error {
 		return c.local(std, format)
 	case errors.Is(err, fs.ErrNotExist) && store.ValidID(c.Source):
 		named := c.named()
+		if c.Addresses {
+			return usage(errors.New("--addresses is for a run in files here: appliance run --out, or its run.json, brings one"))
+		}
 		if err := c.check(); err != nil {
 			return usage(err)
 		}
@@ -105,7 +110,7 @@ func (c *ExportCmd) local(std *streams, format export.Format) error {
 	if files != nil {
 		defer files.Close()
 	}
-	source := &export.Source{Run: run, Files: files, Report: c.Report, Picture: c.link(), Trial: c.Trial}
+	source := &export.Source{Run: run, Files: files, Report: c.Report, Picture: c.link(), Trial: c.Trial, Addresses: c.Addresses}
 	var text bytes.Buffer
 	if c.Picture != "" {
 		picture, err := export.Find("picture")

@@ -28,7 +28,7 @@ type HeadCmd struct {
 	KeepDays  int      `placeholder:"N" help:"Delete films, pictures, recordings and logs of runs after so many days; numbers and reports stay, and whatever a pin, a series or a bisect needs."`
 	KeepGB    float64  `name:"keep-gb" placeholder:"N" help:"Delete them, the oldest first, while all runs together take more."`
 	KeepFree  float64  `name:"keep-free-gb" placeholder:"N" help:"Delete them, the oldest first, while less is free on the disk."`
-	TokenFile string   `placeholder:"FILE" type:"path" help:"File with the panel's token. Without the flag one is made in the data folder, and printed."`
+	TokenFile string   `placeholder:"FILE" type:"path" help:"File with the panel's token. Without the flag one is made in the data folder, and shown on a terminal."`
 }
 
 // Help is shown by appliance head --help.
@@ -103,7 +103,7 @@ func (c HeadCmd) serve(ctx context.Context, std *streams) error {
 		return cannot(err)
 	}
 	if c.TokenFile == "" {
-		fmt.Fprintf(std.out, "The panel is at %s/ and asks for the token %s (kept in %s).\n", service.Address(listener.Addr(), cert), token, file)
+		tellToken(std.out, service.Address(listener.Addr(), cert), token, file)
 	}
 	first, second := pin.Text(pin.Of(cert.Leaf))
 	fmt.Fprintf(std.out, "Its certificate has the SHA-256 %s:%s.\n", first, second)

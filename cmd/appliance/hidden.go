@@ -23,27 +23,23 @@ func ownCommands() sandbox.Commands {
 }
 
 // InsideCmd carries out a task on a virtual device, in namespaces of its own.
-type InsideCmd struct {
-	Task string `arg:""`
-}
+type InsideCmd struct{}
 
 // Run carries the task out and shows its progress.
 func (c *InsideCmd) Run(ctx context.Context, std *streams) error {
 	bar := newProgress(std.out)
 	defer bar.close()
-	return insideError(ctx, sandbox.Inside(ctx, c.Task, inner(std, bar)))
+	return insideError(ctx, sandbox.Inside(ctx, inner(std, bar)))
 }
 
 // VisitCmd is the half of record and replay that runs in namespaces.
-type VisitCmd struct {
-	Task string `arg:""`
-}
+type VisitCmd struct{}
 
 // Run opens the pages and shows the progress.
 func (c *VisitCmd) Run(ctx context.Context, std *streams) error {
 	bar := newProgress(std.err)
 	defer bar.close()
-	return insideError(ctx, sandbox.VisitInside(ctx, c.Task, inner(std, bar)))
+	return insideError(ctx, sandbox.VisitInside(ctx, inner(std, bar)))
 }
 
 // inner is what the half in namespaces gets from this program.

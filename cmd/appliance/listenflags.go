@@ -69,7 +69,7 @@ type originFlags struct {
 	Resolver netip.AddrPort `placeholder:"IP:PORT" help:"The name server to ask for origins; this machine's, by default."`
 	Trust    string         `type:"existingfile" placeholder:"FILE" help:"PEM certificates of authorities to trust for origins, besides this machine's."`
 	Insecure bool           `name:"insecure-origin" help:"Take the certificates of origins unverified; the report says so."`
-	Private  bool           `name:"allow-private" help:"Let pages reach this machine and private networks; so they may when the page named is there itself."`
+	Private  bool           `name:"allow-private" help:"Let pages reach this machine and private networks. Without it a page that is there itself reaches its own host."`
 }
 
 // pem reads the certificates of --trust.
@@ -94,7 +94,9 @@ func (f *originFlags) reach(ctx context.Context, pages ...string) (sandbox.Reach
 		return sandbox.Reach{}, err
 	}
 	r := sandbox.Reach{Resolver: f.Resolver, Roots: roots, AnyCertificate: f.Insecure, Private: f.Private}
-	r.Private = r.Private || sandbox.NamesPrivate(ctx, r, pages)
+	if !r.Private {
+		r.Open(ctx, pages)
+	}
 	return r, nil
 }
 

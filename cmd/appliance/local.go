@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"eidetic/internal/box/doctor"
@@ -29,11 +30,19 @@ type localRun struct {
 	Compare bool   // the exit status tells whether the treatment is slower
 }
 
+// usualPanel is where the panel is unless a person says another address; where another program is there, it is elsewhere.
+const usualPanel = "127.0.0.1:8080"
+
 // run carries the task out.
 func (l localRun) run(ctx context.Context, std *streams, t *sandbox.Task) error {
 	var listener net.Listener
 	if l.Listen != "" {
 		at, err := panel.Listen(ctx, l.Listen, "--listen")
+		if errors.Is(err, syscall.EADDRINUSE) && l.Listen == usualPanel {
+			if at, err = panel.Listen(ctx, "127.0.0.1:0", "--listen"); err == nil {
+				fmt.Fprintf(std.err, "Port 8080 is taken by another program: the panel will be at http://%s/\n", at.Addr())
+			}
+		}
 		if err != nil {
 			return cannot(err)
 		}
@@ -55,9 +64,11 @@ func (l localRun) run(ctx context.Context, std *streams, t *sandbox.Task) error 
 		if made {
 			_ = os.Remove(l.Out) // fails if something is in it, which is then kept
 		}
+		l.tellFound(std, t.ID)
 		l.tellReport(std, t.ID) // the report explains why no trial was valid
 		return runError(ctx, err)
 	}
+	l.tellFound(std, t.ID)
 	l.tellReport(std, t.ID)
 	if t.Origins != sandbox.OriginsNone {
 		l.tell(std, t.ID, execute.ArchiveFile, "The recording can be replayed again: appliance demo --archive %s\n")
@@ -77,6 +88,13 @@ func (l localRun) run(ctx context.Context, std *streams, t *sandbox.Task) error 
 // folder is where the run is.
 func (l localRun) folder(id string) string { return filepath.Join(l.Out, "runs", id) }
 
+// tellFound ends with the answer, as far as the run got.
+func (l localRun) tellFound(std *streams, id string) {
+	if run, err := store.ReadRun(l.folder(id)); err == nil {
+		printFound(std.out, run)
+	}
+}
+
 // tellReport names the report, if there is one.
 func (l localRun) tellReport(std *streams, id string) {
 	l.tell(std, id, report.FileName, "The report opens from disk: %s\n")
@@ -95,7 +113,7 @@ func checkFlags(p lab.Plan, trials int, still, limit time.Duration) error {
 	q := plan.Request{Plan: p}
 	err := errors.Join(q.Set("trials", trials), q.Set("still_s", still.Seconds()), q.Set("limit_s", limit.Seconds()))
 	if err == nil {
-		_, err = plan.Check(q, plan.Options{Traces: link.OpenFile})
+		_, err = plan.Check(q, plan.Options{Scope: plan.ScopePerson, Traces: link.OpenFile})
 	}
 	return err
 }

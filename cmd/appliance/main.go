@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -129,10 +130,23 @@ func run(ctx context.Context, args []string, std *streams) int {
 	}
 	if err != nil {
 		fmt.Fprintln(std.err, "appliance:", err)
-		fmt.Fprintln(std.err, "See appliance --help.")
+		fmt.Fprintf(std.err, "See %s --help.\n", commandOf(err))
 		return exitUsage
 	}
 	return printError(command.Run(), std.err)
+}
+
+// commandOf is the command that a wrong use is of, as far as it was named.
+func commandOf(err error) string {
+	words := []string{"appliance"}
+	if wrong := (*kong.ParseError)(nil); errors.As(err, &wrong) && wrong.Context != nil {
+		for _, step := range wrong.Context.Path {
+			if step.Command != nil {
+				words = append(words, step.Command.Name)
+			}
+		}
+	}
+	return strings.Join(words, " ")
 }
 
 // printHelp prints a command's help and, for a group of commands with a default

@@ -91,6 +91,11 @@ func TestMeasureOwnServers(t *testing.T) {
 		if !trial.Valid && !slowed(trial) {
 			t.Errorf("trial %d of the %s is invalid: %q", trial.Number, trial.Arm, trial.Invalid)
 		}
+		for _, born := range trial.Machine.Born {
+			if born.Name == "renderer" {
+				t.Errorf("trial %d: %d of the browser's processes were born within a load that needs none", trial.Number, born.Count)
+			}
+		}
 		lines := bag(t, dir, trial)
 		if len(lines) != 2 || !strings.Contains(strings.Join(lines, "\n"), "secure=true") || trial.Misses != 0 {
 			t.Errorf("trial %d of the %s asked for %q with %d misses; want the page and its API, in a secure context",

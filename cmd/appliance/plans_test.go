@@ -23,7 +23,7 @@ func TestPlansOfTheGuide(t *testing.T) {
 			t.Error(err)
 			continue
 		}
-		if _, err := plan.Check(q, plan.Options{Traces: link.OpenFile, From: &plan.Folder{Path: filepath.Dir(file)}}); err != nil {
+		if _, err := plan.Check(q, plan.Options{Scope: plan.ScopePerson, Traces: link.OpenFile, From: &plan.Folder{Path: filepath.Dir(file)}}); err != nil {
 			t.Error(q.Locate(err))
 		}
 	}

@@ -274,6 +274,7 @@ func TestPagesAreRecordedAndReplayed(t *testing.T) {
 				samplesite.Resolver().String(),
 				"--trust",
 				root,
+				"--allow-private", // all origins are at addresses of this machine
 				samplesite.Home,
 			),
 		)

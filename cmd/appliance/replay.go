@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -175,13 +174,12 @@ func (c *ReplayCmd) listen(ctx context.Context, std *streams, a *archive.Archive
 	if options.Timing, err = replay.ParseTiming(c.Timing); err != nil {
 		return usage(err)
 	}
-	var network *netlab.Network
-	end, err := c.missPolicy(ctx, &options, func(to netip.AddrPort) error { return network.Addrs().NotItself(to) })
+	upstream, end, err := c.missPolicy(ctx, &options)
 	if err != nil {
 		return err
 	}
-	network, err = netlab.Start(ctx, netlab.Config{
-		Gateway: c.Gateway, Routes: c.DNS != "", CA: authority, Clock: lab.Monotonic, Link: profile, HTTP3: c.HTTP3,
+	network, err := netlab.Start(ctx, netlab.Config{
+		Upstream: upstream, Gateway: c.Gateway, Routes: c.DNS != "", CA: authority, Clock: lab.Monotonic, Link: profile, HTTP3: c.HTTP3,
 		ProxyAddr: c.Proxy, HTTPAddr: c.HTTP, HTTPSAddr: c.HTTPS, DNSAddr: c.DNS,
 		Log: slog.New(slog.NewTextHandler(std.err, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
@@ -215,38 +213,31 @@ func (c *ReplayCmd) listen(ctx context.Context, std *streams, a *archive.Archive
 	return nil
 }
 
-// missPolicy sets up the policies for missing requests that ask origins. The
+// missPolicy sets up the policies for missing requests that ask origins, and returns how origins are reached. The
 // function that it returns ends what was set up; its session may be nil.
 func (c *ReplayCmd) missPolicy(
-	ctx context.Context, o *replay.Options, notItself func(netip.AddrPort) error,
-) (end func(*replay.Session) error, err error) {
+	ctx context.Context, o *replay.Options,
+) (upstream *proxy.UpstreamConfig, end func(*replay.Session) error, err error) {
 	if !c.asksOrigins() {
-		return func(*replay.Session) error { return nil }, nil
+		return nil, func(*replay.Session) error { return nil }, nil
 	}
 	reach, err := c.reach(ctx)
 	if err != nil {
-		return nil, usage(err)
+		return nil, nil, usage(err)
 	}
-	config, err := reach.Upstream()
-	if err != nil {
-		return nil, usage(err)
+	if upstream, err = reach.Upstream(); err != nil {
+		return nil, nil, usage(err)
 	}
-	others := config.Refuse
-	config.Refuse = func(to netip.AddrPort) error { return cmp.Or(notItself(to), others(to)) }
-	up := proxy.NewUpstream(*config)
-	o.Live, o.Protocols = up, up.Protocols
 	if c.Miss == "live" {
-		return func(*replay.Session) error { up.Close(); return nil }, nil
+		return upstream, func(*replay.Session) error { return nil }, nil
 	}
 	now := time.Now()
 	w, err := archive.Create(c.Fill, archive.CreateOptions{Software: versionLine(), Wall: now, Seed: c.Seed})
 	if err != nil {
-		up.Close()
-		return nil, usage(fmt.Errorf("--fill: %w", err))
+		return nil, nil, usage(fmt.Errorf("--fill: %w", err))
 	}
 	o.Fill = replay.NewView(w, now)
-	return func(s *replay.Session) error {
-		defer up.Close()
+	return upstream, func(s *replay.Session) error {
 		if s == nil {
 			return w.Discard()
 		}

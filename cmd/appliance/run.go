@@ -10,6 +10,7 @@ import (
 	"eidetic/cmd/appliance/client"
 	"eidetic/internal/lab"
 	"eidetic/internal/plan"
+	"eidetic/internal/run/experiment"
 )
 
 // RunCmd asks a box for a run, waits for it, and ends with the status that stands for what it found.
@@ -37,7 +38,7 @@ type requestFlags struct {
 	Browser *string  `placeholder:"B" help:"Browser of the virtual device: chromium, firefox, firefox-esr, or a program's path."`
 	Link    *string  `placeholder:"LINK" help:"Access network: a name (see appliance link names) or parameters."`
 	Trials  *int     `placeholder:"N" help:"How many trials, of each arm."`
-	Timing  *string  `placeholder:"T" help:"When a replay answers: recorded, none, or fixed:20ms."`
+	Timing  *string  `placeholder:"T" help:"When a replay answers: recorded, shared (the same in both arms), none, or fixed:20ms."`
 	Match   *string  `placeholder:"P" help:"How far a request may differ from the recorded one: strict, normal or loose."`
 	Miss    *string  `placeholder:"M" help:"What is done with a request that the recording lacks: 404, or fill, which fetches it from its origin once, for all trials of both arms."`
 	Still   *float64 `placeholder:"SECONDS" help:"A page has loaded when all was still for so long."`
@@ -208,6 +209,9 @@ func inMS(d *time.Duration) *float64 {
 // conclude prints what was found, and fetches it.
 func (c *RunCmd) conclude(ctx context.Context, std *streams, w *waiting, run *lab.Run, compared bool) error {
 	w.bar.close()
+	if text := experiment.Explain(run.Tolerance, run.Trials); text != "" {
+		fmt.Fprintln(w.out, client.Plain(text))
+	}
 	printFound(w.out, run)
 	if run.Environment.Appliance != "" { // it got as far as a folder
 		fmt.Fprintf(w.out, "The report is at %s\n", w.box.ReportURL(run.ID))

@@ -210,7 +210,7 @@ func TestRunGates(t *testing.T) {
 		status int
 		says   []string
 	}{
-		"one arm": {alone, "", exitGood, []string{"Trial 1 of 6: first change", "Trial 6 of 6: invalid: 14 frames", "5 of 6 trials are valid", "speed_index_ms"}},
+		"one arm": {alone, "", exitGood, []string{"Trial 1 of 6: first change", "Trial 6 of 6: invalid: 14 frames", "5 of 6 trials are valid", "SpeedIndex"}},
 		"slower":  {compared(300), "--treatment-link 3g", exitFailed, []string{"is slower: SpeedIndex", "Trial 12 of 12"}},
 		"faster":  {compared(-300), "--treatment-link 3g", exitGood, []string{"is faster: SpeedIndex"}},
 		"equal":   {compared(0), "--treatment-link 3g", exitGood, []string{"No difference between treatment and control was found"}},

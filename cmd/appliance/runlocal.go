@@ -51,12 +51,10 @@ func (c *RunCmd) here(ctx context.Context, std *streams, q plan.Request) error {
 	if readErr != nil { // it did not get as far as a folder
 		return cmp.Or(err, cannot(readErr))
 	}
-	out := std.out
 	if c.JSON {
-		out = std.err
 		err = cmp.Or(err, printJSON(std.out, run), gate(run, l.Compare))
+		printFound(std.err, run)
 	}
-	printFound(out, run)
 	return cmp.Or(err, c.copyResults(l.folder(task.ID)))
 }
 
@@ -90,7 +88,7 @@ func (c *RunCmd) task(ctx context.Context, q plan.Request) (task sandbox.Task, a
 	if err != nil {
 		return wrong(err)
 	}
-	if asked, err = plan.Check(q, plan.Options{Traces: link.OpenFile, From: &plan.Folder{Path: beside}}); err != nil {
+	if asked, err = plan.Check(q, plan.Options{Scope: plan.ScopePerson, Traces: link.OpenFile, From: &plan.Folder{Path: beside}}); err != nil {
 		return wrong(err)
 	}
 	for _, a := range asked.Every() {

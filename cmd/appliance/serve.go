@@ -5,13 +5,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"net"
 	"os"
+	"runtime"
 	"syscall"
 
+	"golang.org/x/term"
+
 	"eidetic/image/box"
+	"eidetic/internal/base/priority"
 	"eidetic/internal/box/service"
 	"eidetic/internal/keep/pin"
 	"eidetic/internal/keep/support"
@@ -24,7 +29,7 @@ type ServeCmd struct {
 	Config    string `help:"Configuration file (YAML). Without the flag the defaults are used." placeholder:"FILE" type:"path"`
 	Listen    string `placeholder:"HOST:PORT" help:"Where the panel listens, in place of panel.listen in the configuration (127.0.0.1:8080). Where systemd passes a socket, that one is taken."`
 	Data      string `default:"out/box" type:"path" help:"Folder for runs, recordings, the queue and what the box must remember (${default})."`
-	TokenFile string `placeholder:"FILE" type:"path" help:"File with the panel's token. Without the flag one is made in the data folder, and printed."`
+	TokenFile string `placeholder:"FILE" type:"path" help:"File with the panel's token. Without the flag one is made in the data folder, and shown on a terminal."`
 }
 
 // Help is shown by appliance serve --help.
@@ -110,7 +115,7 @@ func (c ServeCmd) serve(ctx context.Context, std *streams) error {
 	}
 	cert := service.Certificate(cfg, data, log)
 	if c.TokenFile == "" {
-		fmt.Fprintf(std.out, "The panel is at %s/ and asks for the token %s (kept in %s).\n", service.Address(listener.Addr(), cert), token, file)
+		tellToken(std.out, service.Address(listener.Addr(), cert), token, file)
 	}
 	if cert != nil && !panel.Loopback(listener.Addr()) {
 		first, second := pin.Text(pin.Of(cert.Leaf))
@@ -127,6 +132,12 @@ func (c ServeCmd) serve(ctx context.Context, std *streams) error {
 	if instead != "" {
 		o.Warnings = []string{instead}
 	}
+	// A run on the virtual device has processes of its own. One at a port is in part this process's work.
+	if len(cfg.Devices) == 0 {
+		if o.Commands.Ahead, err = priority.Behind(); err != nil {
+			log.Info("runs do not go ahead of the panel", "reason", err)
+		}
+	}
 	err = service.New(o).Serve(ctx, listener)
 	if !errors.Is(err, service.ErrRestart) || os.Getenv("NOTIFY_SOCKET") != "" { // systemd starts it again
 		if errors.Is(err, service.ErrRestart) {
@@ -135,6 +146,10 @@ func (c ServeCmd) serve(ctx context.Context, std *streams) error {
 		return err
 	}
 	_ = listener.Close() // the next one takes the same address
+	if o.Commands.Ahead != nil {
+		runtime.LockOSThread()
+		o.Commands.Ahead() // and the same priority
+	}
 	return cannot(syscall.Exec("/proc/self/exe", os.Args, os.Environ()))
 }
 
@@ -149,4 +164,14 @@ func (c ServeCmd) config(root string) (cfg service.Config, instead string, probl
 		err = fmt.Errorf("%w; leave out --config to serve with the defaults", err)
 	}
 	return cfg, "", err
+}
+
+// tellToken says where the panel is, and shows its token to a person. What else standard output is, a journal or a container's log, more
+// people read than may have the token.
+func tellToken(out io.Writer, address, token, file string) {
+	if f, ok := out.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		fmt.Fprintf(out, "The panel is at %s/ and asks for the token %s (kept in %s).\n", address, token, file)
+		return
+	}
+	fmt.Fprintf(out, "The panel is at %s/ and asks for the token that is kept in %s.\n", address, file)
 }

@@ -45,7 +45,10 @@ func newVillage(t *testing.T) *village {
 	v := &village{box: nstest.Here(t), device: nstest.New(t), site: nstest.New(t), data: t.TempDir()}
 	nstest.Veth(t, v.box, "up0", v.site, "eth0")
 	nstest.Veth(t, v.box, "dev0", v.device, "eth0")
-	v.box.Address(t, "up0", boxAddress+"/24")
+	// The site is behind a router: what is in the box's own network is closed to pages.
+	v.box.Address(t, "up0", boxAddress+"/30")
+	v.site.Address(t, "eth0", "203.0.113.1/24")
+	v.box.Default(t, "203.0.113.1")
 	for address := range addresses() {
 		v.site.Address(t, "eth0", address+"/24")
 	}

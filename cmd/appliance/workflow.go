@@ -2,14 +2,11 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
-
-	"github.com/goccy/go-yaml"
 
 	"eidetic/cmd/appliance/client"
 	"eidetic/internal/plan"
@@ -134,16 +131,16 @@ func (c *WorkflowShowCmd) Run(ctx context.Context, std *streams) error {
 		case c.JSON:
 			return printJSON(std.out, w)
 		}
-		text, err := json.Marshal(w.Plan)
-		if err != nil {
-			return cannot(err)
+		var q plan.Request
+		if w.Plan != nil {
+			q.Plan = *w.Plan
 		}
-		plan, err := yaml.JSONToYAML(text)
+		text, err := q.YAML()
 		if err != nil {
 			return cannot(err)
 		}
 		fmt.Fprintf(std.out, "# %s, version %d of %s by %s\n", client.Plain(w.Name), w.Version, clock(w.Changed), client.Plain(w.By))
-		for line := range strings.Lines(string(plan)) {
+		for line := range strings.Lines(text) {
 			fmt.Fprintln(std.out, visible(strings.TrimSuffix(line, "\n")))
 		}
 		return nil

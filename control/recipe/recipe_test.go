@@ -8,6 +8,7 @@ import (
 
 	"eidetic/control/gesture"
 	"eidetic/internal/lab"
+	"eidetic/internal/rigs/testlab"
 )
 
 // Every recipe has all that a person needs, and steps that can be carried out.
@@ -40,4 +41,30 @@ func TestRecipes(t *testing.T) {
 	if _, err := Find("amiga"); err == nil || !strings.Contains(err.Error(), "linux-chrome") {
 		t.Errorf("Find() of an unknown recipe: %v; want an error that lists them", err)
 	}
+}
+
+// FuzzOpening: whatever the address, it is typed as it is, and makes no step of its own.
+func FuzzOpening(f *testing.F) {
+	f.Add("https://a.test/?a=\"b\\\"; key Enter")
+	f.Add("https://a.test/\n{url}")
+	all, err := All()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, url string) {
+		if len(url) > 4096 {
+			return
+		}
+		for _, r := range all {
+			plain, err := r.Opening("https://a.test/")
+			if err != nil {
+				t.Fatal(err)
+			}
+			testlab.Bounded(t, 16<<20, func() {
+				if steps, err := r.Opening(url); err == nil && len(steps) != len(plain) {
+					t.Errorf("%s opens %q in %d steps; want %d", r.Name, url, len(steps), len(plain))
+				}
+			})
+		}
+	})
 }

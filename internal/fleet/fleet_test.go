@@ -81,6 +81,12 @@ func TestCheckFiles(t *testing.T) {
 			t.Errorf("CheckFiles(%q) = nil; want an error", bad)
 		}
 	}
+	for _, both := range [][2]string{{"a", "a/b"}, {"trials/001/reel/x/y", "trials/001/reel"}} {
+		err := CheckFiles([]File{{Path: both[0], SHA256: digest}, {Path: both[1], SHA256: digest}})
+		if err == nil || !strings.Contains(err.Error(), "which is a file") {
+			t.Errorf("CheckFiles(%q) = %v; want an error: no folder has both", both, err)
+		}
+	}
 	if CheckFiles([]File{{Path: "a", SHA256: digest}, {Path: "a", SHA256: digest}}) == nil || CheckFiles([]File{{Path: "a", SHA256: "x"}}) == nil {
 		t.Error("CheckFiles() accepts a path twice or a digest that is none")
 	}

@@ -151,8 +151,9 @@ func (n Need) missing(box string, o Offer, d OfferedDevice) iter.Seq2[string, []
 
 // hasBrowser says whether a program is there; firefox is either of Debian's two.
 func hasBrowser(all []string, name string) bool {
+	debians := []string{lab.Firefox, lab.FirefoxESR}
 	return slices.Contains(all, name) ||
-		strings.HasPrefix(name, "firefox") && slices.ContainsFunc(all, func(b string) bool { return strings.HasPrefix(b, "firefox") })
+		slices.Contains(debians, name) && slices.ContainsFunc(all, func(b string) bool { return slices.Contains(debians, b) })
 }
 
 // matches says whether a value is as a pattern says, in which * stands for any characters.
@@ -280,6 +281,13 @@ func CheckFiles(files []File) error {
 			return fmt.Errorf("files[%d].bytes: %d", i, f.Bytes)
 		}
 		seen[f.Path] = true
+	}
+	for i, f := range files {
+		for dir := path.Dir(f.Path); dir != "."; dir = path.Dir(dir) {
+			if seen[dir] {
+				return fmt.Errorf("files[%d].path: %.100q lies in %.100q, which is a file", i, f.Path, dir)
+			}
+		}
 	}
 	return nil
 }

@@ -62,6 +62,15 @@ type Machine struct {
 	// other processes that used most.
 	Own    float64    `json:"own_cores"`
 	Others []Consumer `json:"others,omitempty"`
+	// Service is the processor time, in cores, of the service that started the trial in a process of its own: of the
+	// panel, and of strangers at its port. Connections are those that came to that process's network each second.
+	Service     float64 `json:"service_cores,omitempty"`
+	Connections float64 `json:"connections_per_second,omitempty"`
+	// Busy is the processor time of everything else on the machine, in cores, also of processes that have ended
+	// since, of the kernel, and what the hypervisor took.
+	Busy float64 `json:"busy_cores"`
+	// Born are the browser's processes that began between the start and the end, by their kind.
+	Born []Consumer `json:"born,omitempty"`
 }
 
 // ClockStepped is how the reason begins that makes a trial invalid whose wall clock stepped.
@@ -89,6 +98,35 @@ type Tolerance struct {
 	Worst  float64 `json:"worst_blur_ms"`
 	N      int     `json:"n"`
 	Over   int     `json:"over_planned"`
+	// Company is what else this machine did; nil where the device has processors of its own.
+	Company *Company `json:"company,omitempty"`
+}
+
+// CompanyOf is what else the machine did, as far as it is known.
+func (t *Tolerance) CompanyOf() *Company {
+	if t == nil {
+		return nil
+	}
+	return t.Company
+}
+
+// Company is how busy everything but the lab kept the processors that the device's browser shares, in cores.
+type Company struct {
+	// Usual is that of a quiet trial of this run: a quarter of the trials had less. A trial beside more than Limit
+	// does not count.
+	Usual float64 `json:"usual_cores"`
+	Limit float64 `json:"limit_cores"`
+	// Planned is the limit unless too many trials exceed it; Over do, of N.
+	Planned float64 `json:"planned_cores"`
+	N       int     `json:"n"`
+	Over    int     `json:"over_planned"`
+	Cores   int     `json:"cores"` // of the machine
+}
+
+// Noisy says whether the machine was never quiet: others had a quarter of it in the quiet trials, too, or so many trials were
+// beside other work that some of them count.
+func (c *Company) Noisy() bool {
+	return c != nil && (c.Limit > c.Planned || c.Usual > float64(c.Cores)/4)
 }
 
 // Relaxed says whether trials were judged by a larger tolerance than planned.
@@ -116,6 +154,9 @@ func (m *Machine) Causes() string {
 			all = append(all, fmt.Sprintf("process %s (pid %d%s) took %.0f %% of a core", c.Name, c.PID, more, 100*c.Cores))
 		}
 	}
+	if m.Service >= busy {
+		all = append(all, m.Beside())
+	}
 	if m.Stolen >= 0.001 {
 		all = append(all, fmt.Sprintf("%.1f %% of the time was stolen by the hypervisor", 100*m.Stolen))
 	}
@@ -127,6 +168,15 @@ func (m *Machine) Causes() string {
 		own += fmt.Sprintf(", and something waited for a processor %.0f %% of the time", 100**m.Waiting)
 	}
 	return strings.Join(append(all, own), "; ")
+}
+
+// Beside says what the service did that started the trial.
+func (m *Machine) Beside() string {
+	text := fmt.Sprintf("the service took %.0f %% of a core beside the trial", 100*m.Service)
+	if m.Connections >= 1 {
+		text += fmt.Sprintf(", while %.0f connections a second came to this machine", m.Connections)
+	}
+	return text
 }
 
 // Millis formats a time in milliseconds for people.

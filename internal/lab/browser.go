@@ -12,7 +12,7 @@ import (
 
 // Browser is the browser of a virtual device. In a plan it is a name, or an object.
 type Browser struct {
-	Name       string   `json:"name,omitempty" maxLength:"40" doc:"chromium, firefox or firefox-esr" example:"firefox-esr"`
+	Name       string   `json:"name,omitempty" maxLength:"40" doc:"chromium, firefox or firefox-esr, or a name under browsers: in the configuration" example:"firefox-esr"`
 	Command    string   `json:"command,omitempty" maxLength:"1000" doc:"Program with its flags, instead of a name. With {url} in it, it is the whole command line, in which {profile}, {width}, {height} and {home} are replaced as well" example:"/opt/firefox-nightly/firefox"`
 	Profile    string   `json:"profile,omitempty" maxLength:"1000" doc:"Folder of a profile, which is copied for each trial; without it the profile is empty"`
 	Flags      []string `json:"flags,omitempty" maxItems:"50" doc:"Further flags of the command line"`
@@ -21,6 +21,8 @@ type Browser struct {
 	Viewport   string   `json:"viewport,omitempty" maxLength:"11" pattern:"^[0-9]+x[0-9]+$" patternDescription:"WIDTHxHEIGHT" doc:"Size of the screen that the browser fills, WIDTHxHEIGHT; without it 1280x720" example:"412x915"`
 	Extensions []string `json:"extensions,omitempty" maxItems:"10" doc:"Chromium: folders of unpacked extensions, which are loaded" example:"[\"/srv/extensions/blocker\"]"`
 	Scheme     string   `json:"scheme,omitempty" enum:"light,dark" doc:"Colour scheme that pages are told"`
+	// Entry is the name under which the box's admin has configured the browser; empty for one that the plan describes.
+	Entry string `json:"-" yaml:"-"`
 }
 
 // The browsers that have a name.
@@ -69,7 +71,10 @@ func (b *Browser) String() string {
 		return Chromium
 	}
 	words := []string{b.Name}
-	if b.Command != "" {
+	switch {
+	case b.Entry != "":
+		words = []string{b.Entry}
+	case b.Command != "":
 		words = []string{b.Command}
 	}
 	if b.Profile != "" {

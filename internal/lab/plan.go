@@ -19,7 +19,7 @@ type Plan struct {
 	Trials int `json:"trials,omitempty" minimum:"1" maximum:"5000" default:"10" doc:"How many trials, of each arm"`
 	// Miss is of the run, not of an arm: both arms are to see the same back end.
 	Miss   string `json:"miss,omitempty" enum:"404,fill" default:"404" doc:"What is done with a request that the recording lacks: 404 answers with that status, and the trial is invalid; fill fetches it from its origin once, and from then on answers the same in all trials of both arms. A trial that fetched is invalid, and repeated" example:"fill"`
-	Timing string `json:"timing,omitempty" maxLength:"40" default:"recorded" doc:"When a replay answers: recorded, none, or fixed:DURATION" example:"fixed:20ms"`
+	Timing string `json:"timing,omitempty" maxLength:"40" default:"recorded" doc:"When a replay answers: recorded, shared, none, or fixed:DURATION. shared: as recorded, but what both arms ask for takes the same time in both, the mean. Without it recorded, and shared where the run itself records another page for the treatment, as a server's speed on one occasion is no property of the page" example:"fixed:20ms"`
 	// Times are in seconds, as people write them.
 	Still     float64 `json:"still_s,omitempty" minimum:"0.2" maximum:"60" default:"1.5" doc:"A page has loaded when screen and network have been still for so many seconds"`
 	Limit     float64 `json:"limit_s,omitempty" minimum:"0.2" maximum:"3600" default:"60" doc:"A load that takes longer is ended, and invalid"`
@@ -54,9 +54,14 @@ type Plan struct {
 	On *On `json:"on,omitempty" doc:"For the head of a fleet: which boxes may carry the plan out, and how urgently"`
 	// From is set only by the box.
 	From *Origin `json:"from,omitempty" hidden:"true" doc:"The workflow of the box that the run came from"`
+	// Scope is set only by the box, which lets a plan that is kept name what it could name when it was asked for.
+	Scope string `json:"scope,omitempty" hidden:"true" doc:"admin: the plan names programs or files of the box, and was asked for by a token of that scope"`
 	// Live is set only by the demo; the service refuses it.
 	Live bool `json:"live,omitempty" hidden:"true" doc:"The page is loaded from its origins in every trial; nothing is replayed"`
 }
+
+// TimingShared gives both arms the same times for what both ask for.
+const TimingShared = "shared"
 
 // Origin is where the plan of a run came from.
 type Origin struct {
@@ -75,6 +80,7 @@ type Arm struct {
 	// Browser is nil for Chromium, and where a device at a port has its own.
 	Browser *Browser `json:"browser,omitempty" doc:"Of the virtual device: a name (chromium, firefox, firefox-esr), or an object with command, profile, flags. Without it chromium"`
 	State   string   `json:"state,omitempty" enum:"cold,warm,app-cold,app-warm" doc:"cold, and without it: the browser has an empty profile in each trial. warm: it has loaded the page before, in the same profile, and was started again. app-cold and app-warm are for plans whose first step is launch: no browser runs when the trial begins; app-cold: its profile is empty, and its program is not in memory; app-warm: it has run and loaded the page before"`
+	Process string   `json:"process,omitempty" enum:"same,new" default:"same" doc:"same: the load begins on a page of the page's own site, and stays in that page's process of the browser. new: it begins on another site, so that a process is born within the load, which takes a tenth of a second or two and differs from load to load" example:"new"`
 	Inject  string   `json:"inject,omitempty" maxLength:"255" doc:"A script that is put into every document before the page's own: the name of a file beside the plan" example:"polyfill.js"`
 	// User is set in the plan of a Cell.
 	User *PlanUser `json:"-" yaml:"-"`

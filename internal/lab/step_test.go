@@ -97,3 +97,14 @@ func FuzzStep(f *testing.F) {
 		_, _, _ = ParseWait(text)
 	})
 }
+
+// TestBehindHash: what YAML takes for a comment is asked for with its quotes.
+func TestBehindHash(t *testing.T) {
+	_, target := ParseTarget("css")
+	_, end := ParseEnd("colour")
+	for _, err := range []error{target, end} {
+		if err == nil || !strings.Contains(err.Error(), "quote it") {
+			t.Errorf("an empty selector or colour: %v; want what YAML does with a #", err)
+		}
+	}
+}

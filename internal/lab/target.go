@@ -80,6 +80,11 @@ type Target struct {
 // decode and scale pictures with small differences.
 const usualTolerance = 24
 
+// behindHash says why what stands in a plan's file as in the example may not have come through.
+func behindHash(example string) string {
+	return fmt.Sprintf("; in YAML a # after a space begins a comment, so quote it: \"%s\"", example)
+}
+
 // ParseTarget reads "640,360", "50%,40%", "picture FILE [tolerance N] [in REGION]" and
 // "css SELECTOR".
 func ParseTarget(text string) (Target, error) {
@@ -90,6 +95,8 @@ func ParseTarget(text string) (Target, error) {
 		return Target{CSS: unquote(rest)}, nil
 	case word == "picture" && rest != "":
 		return parsePicture(rest)
+	case word == "css":
+		return Target{}, fmt.Errorf("target %q has no selector%s", text, behindHash("css #buy"))
 	}
 	v, share, err := parseNumbers(text, 2)
 	if err != nil {
@@ -360,7 +367,7 @@ func parseCondition(words []string) (c Condition, err error) {
 		}
 	case EndColour:
 		if len(words) != 1 {
-			return c, fmt.Errorf("colour: write #RRGGBB")
+			return c, fmt.Errorf("colour: write #RRGGBB%s", behindHash("colour #e7f0e4"))
 		}
 		v, err := strconv.ParseUint(strings.TrimPrefix(words[0], "#"), 16, 24)
 		if err != nil || len(words[0]) != 7 {

@@ -31,7 +31,7 @@ func TestCheckBrowser(t *testing.T) {
 		if err := json.Unmarshal([]byte(`{"page":"https://a.test/","browser":`+text+`}`), &r); err != nil {
 			t.Fatal(err)
 		}
-		c, err := Check(r, Options{})
+		c, err := Check(r, Options{Scope: ScopeAdmin})
 		if (err == nil) != (say == "") || err != nil && !strings.Contains(err.Error(), say) {
 			t.Errorf("browser %s: Check() = %v; want an error with %q", text, err, say)
 		}

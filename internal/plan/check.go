@@ -1,11 +1,15 @@
 package plan
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"image"
 	"io"
+	"net"
+	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -27,9 +31,11 @@ const maxLoading = maxTrials * time.Minute
 type Checked struct {
 	lab.Plan // with everything filled in that has a default
 	// Cells are the pages, each for every user, with all that their arms leave out.
-	Cells   []Cell
-	Timing  replay.Timing
-	Measure measure.Request
+	Cells  []Cell
+	Timing replay.Timing
+	// SharedTimes: what both arms ask for takes the same time in both.
+	SharedTimes bool
+	Measure     measure.Request
 	// Files are those that the plan names, if they were to be read.
 	Files
 }
@@ -53,20 +59,32 @@ type Options struct {
 	Traces func(name string) (io.ReadCloser, error)
 	// From is where the files are that the plan names; nil leaves them for later.
 	From *Folder
+	// Scope is whose the plan is.
+	Scope Scope
+	// Browsers are those that the box's admin has configured, by the names that plans call them.
+	Browsers Browsers
+	// Elsewhere says that boxes carry the plan out, which know browsers of other names.
+	Elsewhere bool
 }
 
-// Check reads a plan. Its error is a *lab.FieldError.
+// Check reads a plan. Its error is a *lab.FieldError, and a *ScopeError if the scope may not say the field.
 func Check(r Request, o Options) (Checked, error) {
 	if problems := r.Problems(); len(problems) > 0 {
 		return Checked{}, problems[0]
+	}
+	if err := r.Allowed(o.Scope); err != nil {
+		return Checked{}, err
 	}
 	c := Checked{Plan: r.Plan.WithDefaults()}
 	if err := checkMany(c.Plan); err != nil { // first, as it bounds what the rest goes through
 		return c, err
 	}
 	c.fill()
+	if r.Timing == "" && c.recordsTwo() {
+		c.Plan.Timing = lab.TimingShared
+	}
 	for _, check := range []func() error{
-		c.checkTimes, c.checkReplay, c.checkJudging, c.checkTraces, c.checkSteps, c.checkArms(o.Traces), c.checkJourneys, c.readMeasure,
+		c.checkTimes, c.checkReplay, c.checkJudging, c.checkTraces, c.checkSteps, c.checkArms(o), c.checkJourneys, c.readMeasure,
 	} {
 		if err := check(); err != nil {
 			return c, err
@@ -102,7 +120,8 @@ func (c Checked) WithArchives(to func(field, name string) (string, error)) (Chec
 	c.fill()
 	for i, cell := range c.Cells {
 		for k := range cell.Arms {
-			cell.Arms[k].Link, cell.Arms[k].Screen = read[i].Arms[k].Link, read[i].Arms[k].Screen
+			was := read[i].Arms[k]
+			cell.Arms[k].Link, cell.Arms[k].Screen, cell.Arms[k].Browser = was.Link, was.Screen, was.Browser
 		}
 	}
 	return c, nil
@@ -146,10 +165,24 @@ func (c *Checked) checkReplay() (err error) {
 	if c.Live && c.Miss == lab.MissFill {
 		return fieldError("miss", "fill is for replays, and a live run replays nothing")
 	}
-	if c.Timing, err = replay.ParseTiming(c.Plan.Timing); err != nil {
+	timing := c.Plan.Timing
+	if c.SharedTimes = timing == lab.TimingShared; c.SharedTimes {
+		if c.Treatment == nil && len(c.Pages) == 0 {
+			return fieldError("timing", "shared is for two arms: give the plan a treatment, or write recorded")
+		}
+		timing = ""
+	}
+	if c.Timing, err = replay.ParseTiming(timing); err != nil {
 		return &lab.FieldError{Path: "timing", Err: err}
 	}
 	return nil
+}
+
+// recordsTwo says whether the run records a page for one arm and another for the other.
+func (c *Checked) recordsTwo() bool {
+	return slices.ContainsFunc(c.Cells, func(one Cell) bool {
+		return len(one.Arms) > 1 && one.Arms[0].Archive == "" && one.Arms[1].Archive == "" && one.Arms[0].Page != one.Arms[1].Page
+	})
 }
 
 // pairsPerLook are the fewest pairs from one look to the next: with fewer, looks at the beginning
@@ -202,19 +235,20 @@ func (a Arm) Field(name string) string {
 }
 
 // checkArms returns what reads the arms. No page has a link, a browser or a state of its own, and no user more than a viewport.
-func (c *Checked) checkArms(traces func(string) (io.ReadCloser, error)) func() error {
+func (c *Checked) checkArms(o Options) func() error {
 	return func() (err error) {
 		for i, cell := range c.Cells {
 			for k := range cell.Arms {
 				a := &c.Cells[i].Arms[k]
 				if i > 0 {
 					a.Link = c.Cells[0].Arms[k].Link
-				} else if a.Link, err = (link.Reader{Open: traces}).Parse(a.NamedArm.Link); err != nil {
+				} else if a.Link, err = (link.Reader{Open: o.Traces}).Parse(a.NamedArm.Link); err != nil {
 					return &lab.FieldError{Path: a.Field("link"), Err: err}
 				}
-				if a.Screen, err = checkBrowser(a.Field("browser"), a.Browser); err != nil {
+				if a.Screen, err = checkBrowser(a.Field("browser"), a.Browser, o); err != nil {
 					return err
 				}
+				a.Browser = o.Browsers.resolve(a.Browser, o.Elsewhere)
 				if c.Live && a.Archive != "" {
 					return fieldError("live", "such a run replays nothing; leave out the archive")
 				}
@@ -261,7 +295,7 @@ func (c *Checked) checkJourney(cell Cell) error {
 		if err := CheckPage(a.Page); err != nil {
 			return &lab.FieldError{Path: a.Field("page"), Err: err}
 		}
-		if err := checkNeeds(steps, "steps", a.Browser); err != nil {
+		if err := checkNeeds(steps, "steps", a.Browser); err != nil && !isForeign(a.Browser) {
 			return err
 		}
 		if err := checkState(steps, a.Arm); err != nil {
@@ -322,7 +356,31 @@ func CheckPage(page string) error {
 			"to the page's origin, and so does --header 'Authorization: Basic …'", u.Sent())
 	}
 	if u := lab.ParseURL(page); !u.IsWeb() || strings.ContainsAny(u.Host, " %\"<>\\^`{|}") || hasControl(page) {
-		return fmt.Errorf("%q: it must be an absolute http or https URL", page)
+		return fmt.Errorf("%q: it must be an absolute http or https URL%s", page, meant(page))
 	}
 	return nil
+}
+
+// meant asks whether a page without a scheme is one with it, as address bars allow to write it.
+func meant(page string) string {
+	const longest = 200
+	host, _, _ := strings.Cut(page, "/")
+	name, port, err := net.SplitHostPort(host)
+	if err != nil {
+		name, port = host, ""
+	}
+	_, notIP := netip.ParseAddr(name)
+	_, notNumber := strconv.ParseUint(cmp.Or(port, "80"), 10, 16)
+	isHost := notIP == nil || name == "localhost" || strings.Contains(strings.Trim(name, "."), ".") || port != ""
+	if name == "" || !isHost || notNumber != nil || len(page) > longest || strings.ContainsAny(page, " \\\t\n") {
+		return ""
+	}
+	scheme := "https"
+	if notIP == nil || name == "localhost" || port != "" && port != "443" {
+		scheme = "http"
+	}
+	if !strings.Contains(page, "/") {
+		page += "/"
+	}
+	return fmt.Sprintf("; did you mean %s://%s?", scheme, page)
 }

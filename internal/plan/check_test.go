@@ -13,7 +13,7 @@ import (
 
 // check is the error of a plan's check, without files.
 func check(p lab.Plan) error {
-	_, err := Check(Request{Plan: p}, Options{})
+	_, err := Check(Request{Plan: p}, Options{Scope: ScopeAdmin})
 	return err
 }
 
@@ -179,6 +179,57 @@ func TestCheckCells(t *testing.T) {
 		c.change(&p)
 		if err := check(p); err == nil || !strings.HasPrefix(err.Error(), c.says) {
 			t.Errorf("%s: Check() = %v; want an error that begins with %q", name, err, c.says)
+		}
+	}
+}
+
+func TestCheckPageGuesses(t *testing.T) {
+	for page, want := range map[string]string{
+		"localhost:4400": "did you mean http://localhost:4400/?", "shop.example": "did you mean https://shop.example/?",
+		"192.168.1.9/a": "did you mean http://192.168.1.9/a?", "box:443/x?y": "did you mean https://box:443/x?y?", "localhost": "http://localhost/?",
+		"ftp://x.test/": "absolute http or https URL", "foo": "absolute http or https URL", "a b.test": "absolute http or https URL",
+		"javascript:alert(1)": "absolute http or https URL", "/index.html": "absolute http or https URL", "localhost:port": "https URL",
+	} {
+		err := CheckPage(page)
+		if err == nil || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("CheckPage(%q) = %v; want an error that ends with %q", page, err, want)
+		}
+	}
+}
+
+// TestCheckTiming: two addresses that the run records itself share the times of what both ask for.
+func TestCheckTiming(t *testing.T) {
+	for _, c := range []struct {
+		name, timing string
+		change       func(*lab.Plan)
+		want, says   string
+		shared       bool
+	}{
+		{"one arm", "", nil, "recorded", "", false},
+		{"the same page on another link", "", func(p *lab.Plan) { p.Treatment = &lab.Arm{Link: "3g"} }, "recorded", "", false},
+		{"another page", "", func(p *lab.Plan) { p.Treatment = &lab.Arm{Page: "https://y.test/"} }, "shared", "", true},
+		{"another page, as recorded", "recorded", func(p *lab.Plan) { p.Treatment = &lab.Arm{Page: "https://y.test/"} }, "recorded", "", false},
+		{"two archives", "", func(p *lab.Plan) {
+			p.Archive, p.Treatment = "a.wacz", &lab.Arm{Page: "https://y.test/", Archive: "b.wacz"}
+		}, "recorded", "", false},
+		{"two archives, shared", "shared", func(p *lab.Plan) {
+			p.Archive, p.Treatment = "a.wacz", &lab.Arm{Page: "https://y.test/", Archive: "b.wacz"}
+		}, "shared", "", true},
+		{"shared with nobody", "shared", nil, "", "timing: shared is for two arms", false},
+	} {
+		p := good()
+		p.Timing = c.timing
+		if c.change != nil {
+			c.change(&p)
+		}
+		got, err := Check(Request{Plan: p}, Options{})
+		switch {
+		case c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)):
+			t.Errorf("%s: error %v, want %q", c.name, err, c.says)
+		case c.says == "" && err != nil:
+			t.Errorf("%s: %v", c.name, err)
+		case c.says == "" && (got.Plan.Timing != c.want || got.SharedTimes != c.shared || got.Timing.String() != "recorded"):
+			t.Errorf("%s: timing %q, shared %t, replayed as %s; want %q and %t", c.name, got.Plan.Timing, got.SharedTimes, got.Timing, c.want, c.shared)
 		}
 	}
 }

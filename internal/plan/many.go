@@ -14,8 +14,7 @@ const (
 	maxCookieBytes  = 4096 // of a name with its value, as browsers have it
 	maxStorage      = 100
 	maxStorageBytes = 16 << 10
-	// A plan is handed to the process that carries it out as one argument, which Linux bounds by 128 KiB.
-	maxManyBytes = 64 << 10
+	maxManyBytes    = 512 << 10
 )
 
 // checkMany returns an error for lists of pages and users that cannot be run, and bounds what the rest goes through.

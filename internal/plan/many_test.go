@@ -3,6 +3,7 @@ package plan
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -70,8 +71,9 @@ func TestCheckMany(t *testing.T) {
 			"users[0].storage: 20001 bytes in all; at most 16 KiB"},
 		"large altogether": {func(p *lab.Plan) {
 			p.Users = nil
-			for i := range 10 {
-				p.Users = append(p.Users, lab.PlanUser{Name: fmt.Sprint(i), Storage: map[string]string{"a": strings.Repeat("x", 10_000)}})
+			cookies := slices.Repeat([]lab.PlanCookie{{Name: "a", Value: strings.Repeat("x", 4000), Domain: "shop.example", Secure: true}}, 10)
+			for i := range 20 {
+				p.Users = append(p.Users, lab.PlanUser{Name: fmt.Sprint(i), Storage: map[string]string{"a": strings.Repeat("x", 16_000)}, Cookies: cookies})
 			}
 		}, "pages: pages and users have"},
 		"one treatment":  {func(p *lab.Plan) { p.Treatment = nil }, "pages[1].treatment: either all pages"},

@@ -14,6 +14,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
+	"eidetic/internal/base/bounded"
 	"eidetic/internal/lab"
 )
 
@@ -61,7 +62,11 @@ func (r Request) YAML() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	written, err := yaml.JSONToYAML(text)
+	var written []byte
+	err = bounded.YAML(text, func() (err error) {
+		written, err = yaml.JSONToYAML(text)
+		return err
+	})
 	return string(bytes.TrimPrefix(written, []byte("{}\n"))), err
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/rigs/testlab"
 )
 
 // A plan stays as it was said: a zero is another thing than a field that was left out, and an unknown one is told.
@@ -100,7 +101,9 @@ func FuzzParse(f *testing.F) {
 		if len(text) > 4096 {
 			return
 		}
-		r, err := ParseForeign(text)
+		var r Request
+		var err error
+		testlab.Bounded(t, 256<<20, func() { r, err = ParseForeign(text) })
 		if err != nil {
 			return
 		}

@@ -15,7 +15,7 @@ import (
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
 
-	"eidetic/internal/base/yamlguard"
+	"eidetic/internal/base/bounded"
 	"eidetic/internal/lab"
 )
 
@@ -23,6 +23,7 @@ import (
 type written struct {
 	file string
 	text []byte
+	tree *ast.File // of text; nil without one
 }
 
 // File is the file that the plan was read from, or "".
@@ -77,22 +78,27 @@ func ParseForeign(text []byte) (Request, error) {
 
 // Parse reads a plan's text, in YAML or JSON. Its error is a *TextError.
 func Parse(text []byte) (r Request, err error) {
-	guarded := yamlguard.Try(func() error {
+	guarded := bounded.YAML(text, func() error {
 		r, err = parse(text)
 		return nil
 	})
-	if guarded != nil {
+	var much *bounded.Error
+	switch {
+	case errors.As(guarded, &much):
+		err = &TextError{much.Line, much.What, much.Error()}
+	case guarded != nil:
 		err = textError(0, guarded.Error())
 	}
 	r.text = text
 	return r, err
 }
 
-func parse(text []byte) (Request, error) {
+func parse(text []byte) (r Request, err error) {
 	file, err := parser.ParseBytes(text, 0)
 	if err != nil {
-		return Request{}, placed(err)
+		return r, placed(err)
 	}
+	defer func() { r.tree = file }()
 	if len(file.Docs) > 1 {
 		return Request{}, textError(0, "more than one document: a plan is one, without --- in between")
 	}
@@ -104,8 +110,7 @@ func parse(text []byte) (Request, error) {
 	if err != nil && !errors.Is(err, io.EOF) { // io.EOF: a text without a value
 		return Request{}, placed(err)
 	}
-	r, err := heldBy(typed, fields)
-	if err != nil {
+	if r, err = heldBy(typed, fields); err != nil {
 		return r, textError(0, err.Error())
 	}
 	return r, nil
@@ -152,11 +157,10 @@ func (w written) Line(path string) int {
 
 // place is the token of a field, or nil; the nearest is that of the field that it is in.
 func (w written) place(path string, nearest bool) (at *token.Token) {
-	file, err := parser.ParseBytes(w.text, 0)
-	if err != nil || len(file.Docs) == 0 {
+	if w.tree == nil || len(w.tree.Docs) == 0 {
 		return nil
 	}
-	var node ast.Node = file.Docs[0].Body
+	var node ast.Node = w.tree.Docs[0].Body
 	for _, part := range elements(path) {
 		var found *token.Token
 		switch in := node.(type) {

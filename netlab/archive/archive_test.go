@@ -441,3 +441,11 @@ func TestSurt(t *testing.T) {
 		}
 	}
 }
+
+// appendMember appends a record to what a test makes.
+func appendMember(dst *bytes.Buffer, level int, header []lab.HeaderField, block ...[]byte) error {
+	m := members{packers: &sync.Map{}}
+	err := m.member(level, header, block...)
+	dst.Write(m.buffer.Bytes())
+	return err
+}

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/rigs/testlab"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -169,7 +170,9 @@ func FuzzOpen(f *testing.F) {
 	f.Add([]byte{0x28, 0xb5, 0x2f, 0xfd, 0, 0})
 	limits := Limits{Decoded: 1 << 20, Record: 1 << 20, Exchanges: 100, Header: 1 << 14, Index: 1 << 16, Entries: 20}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		a, err := bothWays(t, data, limits)
+		var a *Archive
+		var err error
+		testlab.Bounded(t, 512<<20, func() { a, err = bothWays(t, data, limits) })
 		if err != nil {
 			if strings.Contains(err.Error(), "\n") {
 				t.Errorf("error %q, want one line", err)
@@ -215,7 +218,7 @@ func FuzzWACZ(f *testing.F) {
 	f.Add(append(warc.Bytes()[:second:second], "damaged"...), line(second))
 	limits := Limits{Decoded: 1 << 20, Record: 1 << 20, Exchanges: 100, Header: 1 << 14, Index: 1 << 16, Entries: 20}
 	f.Fuzz(func(t *testing.T, warc, index []byte) {
-		_, _ = bothWays(t, zipOf(t, warc, index), limits) // an error is an answer
+		testlab.Bounded(t, 512<<20, func() { _, _ = bothWays(t, zipOf(t, warc, index), limits) }) // an error is an answer
 	})
 }
 

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/rigs/testlab"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -23,6 +24,27 @@ const harHead = `{"log":{"version":"1.2","creator":{"name":"WebInspector","versi
 func openText(t testing.TB, text string) (*Archive, error) {
 	t.Helper()
 	return OpenReader(strings.NewReader(text), int64(len(text)), Limits{Exchanges: 100})
+}
+
+// TestHARLongBodies: a body that is written piece by piece is written as one that is marshalled.
+func TestHARLongBodies(t *testing.T) {
+	a := everything(t)
+	text := strings.Repeat("größer \"als\" <64> & \u2028 Ki\x7fB\n", 10_000)
+	for i, kind := range []string{"text/plain", "text/html; charset=utf-16", "application/json"} {
+		a.exchanges = append(a.exchanges, &lab.Exchange{ID: fmt.Sprint("urn:x:long", i), Method: "POST", URL: "https://a.test/long", Status: 200, Wall: wall,
+			Request:  lab.Message{Header: []lab.HeaderField{{Name: "Content-Type", Value: kind}}, Body: []byte(text[i:])},
+			Response: lab.Message{Header: []lab.HeaderField{{Name: "Content-Type", Value: kind}}, Body: []byte(text)}})
+	}
+	var whole, pieces bytes.Buffer
+	if err := writeHAR(&whole, a, harBody, 1<<40, new([]string)); err != nil {
+		t.Fatal(err)
+	}
+	if err := writeHAR(&pieces, a, harBody, 0, new([]string)); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(strings.Split(whole.String(), "\n"), strings.Split(pieces.String(), "\n")); diff != "" {
+		t.Errorf("written piece by piece, the HAR differs (-whole +pieces):\n%.3000s", diff)
+	}
 }
 
 func TestHARDialects(t *testing.T) {
@@ -292,7 +314,7 @@ func TestHARBounds(t *testing.T) {
 		get("http://a/long", "identity", make([]byte, 2000)),
 	}
 	var out countedWrites
-	if err := writeHAR(&out, New(list, nil, []Page{{URL: "http://a/", Title: `"entries": []`}}, CreateOptions{}), 1000, new([]string)); err != nil {
+	if err := writeHAR(&out, New(list, nil, []Page{{URL: "http://a/", Title: `"entries": []`}}, CreateOptions{}), 1000, harLong, new([]string)); err != nil {
 		t.Fatal(err)
 	}
 	var indented bytes.Buffer
@@ -354,11 +376,16 @@ func FuzzHAR(f *testing.F) {
 	)
 	f.Add("\x78\x9c\x03\x00\x00\x00\x00\x01")
 	f.Fuzz(func(t *testing.T, text string) {
-		a, err := openText(t, text)
+		var a *Archive
+		var err error
+		testlab.Bounded(t, 512<<20, func() {
+			if a, err = openText(t, text); err == nil {
+				Assess(a)
+			}
+		})
 		if err != nil {
 			return
 		}
-		Assess(a)
 		first := exported(t, a)
 		again, err := openText(t, first)
 		if err != nil {

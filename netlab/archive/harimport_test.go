@@ -319,7 +319,7 @@ func TestHARMessages(t *testing.T) {
 			Socket:   []lab.SocketPiece{{Data: []byte("\x81\x01a" + bad)}},
 			Response: lab.Message{Header: []lab.HeaderField{{Name: "Upgrade", Value: "websocket"}}},
 		}
-		if h := harEntryOf(e, harBody); !strings.HasPrefix(string(h.Comment), "messages after these 1 are left out: ") {
+		if h := harEntryOf(e, harBody, &lateTexts{from: harLong}); !strings.HasPrefix(string(h.Comment), "messages after these 1 are left out: ") {
 			t.Errorf("frames %q: comment %q; want it to say what is left out", bad, h.Comment)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -107,9 +108,15 @@ func (a *Archive) takeOwnLog(raw json.RawMessage) (bool, error) {
 }
 
 // newHAROwn is the _eidetic of an exchange whose content c is written.
-func newHAROwn(e *lab.Exchange, c *harContent) harOwn {
+func newHAROwn(e *lab.Exchange, c *harContent, late *lateTexts) harOwn {
 	o := harOwn{sidecar: *newSidecar(e, false), ID: e.ID, Truncated: e.Truncated}
-	if c.Text == nil || !slices.Equal(c.asWritten(), e.Response.Body) {
+	switch isSame := c.Text != nil && codingOf(&e.Response) == ""; {
+	case isSame:
+	case int64(len(e.Response.Body)) >= late.from && len(e.Response.Body) > 0:
+		o.Body, _ = late.add(func(w io.Writer) error {
+			return inBase64(w, func(w io.Writer) error { _, err := w.Write(e.Response.Body); return err })
+		})
+	default:
 		o.Body = e.Response.Body
 	}
 	return o

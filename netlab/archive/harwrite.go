@@ -3,14 +3,12 @@ package archive
 import (
 	"bytes"
 	"cmp"
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/url"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"eidetic/internal/lab"
 )
@@ -30,17 +28,20 @@ func WriteHAR(w io.Writer, a *Archive) error {
 // HAR has no field for is in fields named _eidetic, so that an import gives the same archive. It returns
 // what other readers of the HAR will lack, a line each, up to a bound.
 func ExportHAR(w io.Writer, a *Archive) (lost []string, err error) {
-	if err := writeHAR(w, a, harBody, &lost); err != nil {
+	if err := writeHAR(w, a, harBody, harLong, &lost); err != nil {
 		return nil, fmt.Errorf("export HAR: %w", err)
 	}
 	return lost, nil
 }
 
+// harLong is the size from which on a body is written piece by piece.
+const harLong = 1 << 20
+
 // mostLines bounds the list of what an export lacks.
 const mostLines = 200
 
 // writeHAR writes the entries one by one, since the bodies together may not fit into memory.
-func writeHAR(w io.Writer, a *Archive, most int64, lost *[]string) error {
+func writeHAR(w io.Writer, a *Archive, most, long int64, lost *[]string) error {
 	f := harFile{Log: &harLog{Version: "1.2", Creator: harCreator{Name: "eidetic"}, Entries: []harEntry{}, Own: ownLog(a)}}
 	for i, p := range a.pages {
 		p.Wall = sane(p.Wall)
@@ -59,7 +60,8 @@ func writeHAR(w io.Writer, a *Archive, most int64, lost *[]string) error {
 	}
 	between, limit := "", NewDecodeLimit(a)
 	for _, e := range a.exchanges {
-		h := harEntryOf(e, most)
+		late := &lateTexts{from: long}
+		h := harEntryOf(e, most, late)
 		if n := h.Response.Content.Size; codingOf(&e.Response) != "" && limit.Take(int64(n)) != nil {
 			most = 0 // of all that follow: their comments say that they are left out
 		}
@@ -73,7 +75,10 @@ func writeHAR(w io.Writer, a *Archive, most int64, lost *[]string) error {
 		if err != nil {
 			return err
 		}
-		if _, err := fmt.Fprintf(w, "%s\n      %s", between, text); err != nil {
+		if _, err := io.WriteString(w, between+"\n      "); err != nil {
+			return err
+		}
+		if err := late.writeTo(w, text); err != nil {
 			return err
 		}
 		between = ","
@@ -100,7 +105,7 @@ func pageRef(pages []Page, sent time.Time) (id harLoose) {
 	return id
 }
 
-func harEntryOf(e *lab.Exchange, most int64) harEntry {
+func harEntryOf(e *lab.Exchange, most int64, late *lateTexts) harEntry {
 	const perMs = harFloat(time.Millisecond)
 	end := e.FirstByte
 	if n := len(e.Chunks); n > 0 {
@@ -123,14 +128,15 @@ func harEntryOf(e *lab.Exchange, most int64) harEntry {
 		h.Server = harScalar(e.Server.Addr().String())
 	}
 	if len(e.Request.Body) > 0 {
-		text, encoding := harText(e.Request.Body, "")
+		body := func(w io.Writer) (int64, error) { n, err := w.Write(e.Request.Body); return int64(n), err }
+		text, encoding, _, _ := late.harText(body, "") // a body in memory does not fail
 		h.Request.PostData = &harPost{MIME: e.Request.Get("Content-Type"), Text: harString(text), Encoding: encoding}
 	}
-	h.Response.Content = harContentOf(e, most)
+	h.Response.Content = harContentOf(e, most, late)
 	if isSocketExchange(e) {
 		h.setSocket(e, most)
 	}
-	h.Own = marshal(newHAROwn(e, &h.Response.Content))
+	h.Own = marshal(newHAROwn(e, &h.Response.Content, late))
 	return h
 }
 
@@ -153,19 +159,18 @@ func queryPairs(raw string) []harPair {
 // harCut begins the comment of a body that was cut off; the reason follows in WARC's words.
 const harCut = "the body was cut off: "
 
-func harContentOf(e *lab.Exchange, most int64) harContent {
+func harContentOf(e *lab.Exchange, most int64, late *lateTexts) harContent {
 	c := harContent{Size: harInt(len(e.Response.Body)), MIME: e.Response.Get("Content-Type")}
 	if e.Truncated != "" {
 		c.Comment = harCut + e.Truncated
 		return c
 	}
-	body, err := decodeWithin(&e.Response, most)
+	text, encoding, size, err := late.harText(func(w io.Writer) (int64, error) { return decodeTo(w, &e.Response, most) }, c.MIME)
 	if err != nil {
 		c.Comment = "the body is left out: " + err.Error()
 		return c
 	}
-	text, encoding := harText(body, c.MIME)
-	c.Text, c.Size, c.Encoding = (*harString)(&text), harInt(len(body)), encoding
+	c.Text, c.Size, c.Encoding = (*harString)(&text), harInt(size), encoding
 	return c
 }
 
@@ -177,12 +182,30 @@ func harPairs(fields []lab.HeaderField) []harPair {
 	return out
 }
 
-// harText returns bytes as text if they are UTF-8 and declared as nothing else: in charsets such
-// as ISO-2022-JP all bytes are ASCII. No text has a zero byte, which JSON would write as six.
-func harText(b []byte, contentType string) (text, encoding string) {
-	charset, _ := charsetOf(contentType)
-	if utf8.Valid(b) && bytes.IndexByte(b, 0) < 0 && (charset == "" || charset == "utf-8" || charset == "utf8") {
-		return string(b), ""
+// harText returns a body, which is written twice, as text if it is UTF-8 and declared as nothing else: in charsets such
+// as ISO-2022-JP all bytes are ASCII. No text has a zero byte, which JSON would write as six. Of a long body it returns the mark.
+func (l *lateTexts) harText(body func(io.Writer) (int64, error), contentType string) (text, encoding string, size int64, err error) {
+	var judge textJudge
+	if size, err = body(&judge); err != nil {
+		return "", "", 0, err
 	}
-	return base64.StdEncoding.EncodeToString(b), "base64"
+	write := inBase64
+	charset, _ := charsetOf(contentType)
+	if judge.isText() && (charset == "" || charset == "utf-8" || charset == "utf8") {
+		write = asText
+	} else {
+		encoding = "base64"
+	}
+	again := func(w io.Writer) error { _, err := body(w); return err }
+	if size >= l.from {
+		_, text = l.add(func(w io.Writer) error { return write(w, again) })
+		return text, encoding, size, nil
+	}
+	var short strings.Builder
+	if encoding == "" {
+		err = again(&short)
+	} else {
+		err = inBase64(&short, again)
+	}
+	return short.String(), encoding, size, err
 }

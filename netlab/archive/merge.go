@@ -20,7 +20,7 @@ func Merge(list ...*Archive) *Archive {
 		o = list[0].options
 		o.Rules, o.Imported, o.Lost = nil, nil, 0
 	}
-	m := merger{known: map[string][]*lab.Exchange{}, ids: map[string]bool{}}
+	m := merger{known: map[knownAs][]*lab.Exchange{}, ids: map[string]int{}}
 	var dns []DNS
 	var pages []Page
 	for _, a := range list {
@@ -43,10 +43,17 @@ func Merge(list ...*Archive) *Archive {
 // merger joins the exchanges of recordings.
 type merger struct {
 	exchanges []*lab.Exchange
-	known     map[string][]*lab.Exchange // by the ID in their recording
-	ids       map[string]bool            // in use
-	order     int                        // of the next recording's first
+	known     map[knownAs][]*lab.Exchange
+	ids       map[string]int // those in use, and how many others have got one made of them
+	order     int            // of the next recording's first
 	start     time.Duration
+}
+
+// knownAs is what two recordings of one exchange have in common besides their bodies; the ID is that in its recording.
+type knownAs struct {
+	id, method, url string
+	wall            int64
+	body            int
 }
 
 // add takes the exchanges of one recording.
@@ -56,14 +63,16 @@ func (m *merger) add(list []*lab.Exchange) {
 		moved := *e
 		moved.Order, moved.Start = order+e.Order, start+e.Start
 		m.order, m.start = max(m.order, moved.Order+1), max(m.start, end(&moved))
-		if slices.ContainsFunc(m.known[e.ID], func(o *lab.Exchange) bool { return sameExchange(o, e) }) {
+		as := knownAs{e.ID, e.Method, e.URL, e.Wall.UnixNano(), len(e.Response.Body)}
+		if slices.ContainsFunc(m.known[as], func(o *lab.Exchange) bool { return sameExchange(o, e) }) {
 			continue
 		}
-		m.known[e.ID] = append(m.known[e.ID], e)
-		for n := 0; m.ids[moved.ID]; n++ { // another exchange of that name
-			moved.ID = uuid(fmt.Appendf(nil, "%s\n%d", e.ID, n))
+		m.known[as] = append(m.known[as], e)
+		for m.ids[moved.ID] > 0 { // another exchange of that name
+			moved.ID = uuid(fmt.Appendf(nil, "%s\n%d", e.ID, m.ids[e.ID]-1))
+			m.ids[e.ID]++
 		}
-		m.ids[moved.ID] = true
+		m.ids[moved.ID] = 1
 		m.exchanges = append(m.exchanges, &moved)
 	}
 }

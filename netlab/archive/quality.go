@@ -3,6 +3,7 @@ package archive
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"eidetic/internal/lab"
 )
@@ -63,10 +64,9 @@ func Assess(a *Archive) Quality {
 		}
 	}
 	named := map[*lab.Exchange][]reference{}
-	limit, told := NewDecodeLimit(a), 0
+	limit, room := NewDecodeLimit(a), referenceRoom{mostReferences, mostReferenceBytes}
 	for _, e := range a.exchanges {
-		named[e] = references(e, limit, mostReferences-told)
-		told += len(named[e])
+		named[e] = references(e, limit, &room)
 		for _, r := range named[e] {
 			x.name(r)
 		}
@@ -99,8 +99,15 @@ func Assess(a *Archive) Quality {
 	return x.Quality
 }
 
-// mostReferences bounds the resources that the documents of a recording name together.
-const mostReferences = 200_000
+// What bounds the resources that the documents of a recording name together: a long base makes every short name a long URL.
+const (
+	mostReferences     = 200_000
+	mostReferenceBytes = 16 << 20
+	mostReferenceURL   = 16 << 10
+)
+
+// referenceRoom is what is left of these bounds.
+type referenceRoom struct{ count, bytes int }
 
 // lose lowers the score by what could not be read, now or when the archive was made: of that nobody
 // knows what it was used for.
@@ -209,6 +216,12 @@ func judge(e *lab.Exchange, main, hasComplete bool, limit *DecodeLimit) (Problem
 	case e.Truncated != "" && !hasComplete:
 		p.Kind, p.Grave = "truncated", main
 		p.What = fmt.Sprintf("the body was cut off after %d bytes (%s)", len(e.Response.Body), e.Truncated)
+		if len(e.Socket) > 0 {
+			p.What = fmt.Sprintf("the WebSocket was cut off after %v (%s)", e.Socket[len(e.Socket)-1].At.Round(time.Millisecond), e.Truncated)
+		}
+		if e.Truncated == "length" {
+			p.What += ": it, or all of the recording together, had more than may be recorded"
+		}
 	case e.Truncated != "":
 		p.Kind, p.What = "truncated", attempt
 	case e.Status >= 400 && main:

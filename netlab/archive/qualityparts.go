@@ -205,7 +205,7 @@ type reference struct {
 }
 
 // references lists the resources that a document names.
-func references(e *lab.Exchange, limit *DecodeLimit, room int) []reference {
+func references(e *lab.Exchange, limit *DecodeLimit, room *referenceRoom) (out []reference) {
 	if !strings.HasPrefix(strings.ToLower(e.Response.Get("Content-Type")), "text/html") || e.Status != 200 || e.Method != "GET" {
 		return nil
 	}
@@ -218,33 +218,51 @@ func references(e *lab.Exchange, limit *DecodeLimit, room int) []reference {
 		return nil
 	}
 	defer body.Close()
-	most := min(10_000, room)
-	var out []reference
+	most := min(10_000, room.count)
+	defer func() { room.count -= len(out) }()
 	z := html.NewTokenizer(body)
 	z.SetMaxBuf(1 << 20)
-	for len(out) < most {
+	for len(out) < most && room.bytes > 0 {
 		switch z.Next() {
 		case html.ErrorToken:
 			return out
 		case html.StartTagToken, html.SelfClosingTagToken:
-			t := z.Token()
-			at := map[string]string{}
-			for _, a := range t.Attr {
-				at[a.Key] = a.Val
-			}
-			if t.Data == "base" && at["href"] != "" {
+			name, more := z.TagName()
+			element := string(name)
+			at := attributes(z, more)
+			if element == "base" && at["href"] != "" && len(at["href"]) <= mostReferenceURL {
 				if b, err := base.Parse(at["href"]); err == nil {
 					base = b
 				}
 			}
-			r := referenceOf(t.Data, at)
-			if u, err := base.Parse(strings.TrimSpace(r.url)); r.url != "" && err == nil && (u.Scheme == "http" || u.Scheme == "https") {
+			r := referenceOf(element, at)
+			if r.url = strings.TrimSpace(r.url); r.url == "" || len(r.url) > mostReferenceURL {
+				continue
+			}
+			if u, err := base.Parse(r.url); err == nil && (u.Scheme == "http" || u.Scheme == "https") {
 				r.url = lab.ParseURL(u.String()).Sent()
+				room.bytes -= len(r.url)
 				out = append(out, r)
 			}
 		}
 	}
 	return out
+}
+
+// attributes are those of a tag that say what it refers to. A tag may have any number of others.
+func attributes(z *html.Tokenizer, more bool) map[string]string {
+	at := map[string]string{}
+	for more {
+		var key, value []byte
+		key, value, more = z.TagAttr()
+		switch name := string(key); name {
+		case "src", "href", "rel", "media", "loading", "nomodule", "disabled":
+			if !hasKey(at, name) { // the first one counts
+				at[name] = string(value)
+			}
+		}
+	}
+	return at
 }
 
 // referenceOf is what an element names, as written; its URL is empty for nothing.

@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"eidetic/internal/lab"
@@ -37,11 +39,50 @@ func (r *record) id() string { return unbracket(r.get("WARC-Record-ID")) }
 
 func unbracket(s string) string { return strings.TrimSuffix(strings.TrimPrefix(s, "<"), ">") }
 
-// members are records that are written together, each as a gzip member.
+// members are records that are written together, each as a gzip member: into memory, or large ones to the file behind its complete
+// records.
 type members struct {
-	bytes.Buffer
+	buffer bytes.Buffer
+	file   *os.File // nil for memory
+	at     int64    // where in the file
+	n      int64    // bytes written
 	limits Limits
 	blocks int64 // bytes of their blocks, which a reader counts
+	// packers are the compressors that were used before, by their level: making one takes longer than a small record.
+	packers *sync.Map
+}
+
+// packer returns a compressor, and what keeps it for the next record.
+func (m *members) packer(level int) (z *gzip.Writer, done func(), err error) {
+	made, _ := m.packers.LoadOrStore(level, &sync.Pool{})
+	pool := made.(*sync.Pool)
+	if z, ok := pool.Get().(*gzip.Writer); ok {
+		z.Reset(m)
+		return z, func() { z.Reset(io.Discard); pool.Put(z) }, nil
+	}
+	z, err = gzip.NewWriterLevel(m, level)
+	return z, func() { z.Reset(io.Discard); pool.Put(z) }, err
+}
+
+// Write implements io.Writer.
+func (m *members) Write(p []byte) (n int, err error) {
+	if m.file != nil {
+		n, err = m.file.WriteAt(p, m.at+m.n)
+	} else {
+		n, err = m.buffer.Write(p)
+	}
+	m.n += int64(n)
+	return n, err
+}
+
+// cut drops what was written after the first n bytes.
+func (m *members) cut(n int64) error {
+	m.n = n
+	if m.file != nil {
+		return m.file.Truncate(m.at + n)
+	}
+	m.buffer.Truncate(int(n))
+	return nil
 }
 
 // add appends a record, unless it is so large that every reader would refuse the file.
@@ -59,13 +100,15 @@ func (m *members) add(level int, header []lab.HeaderField, block ...[]byte) erro
 			size, fields, m.limits.block(), m.limits.Header)
 	}
 	m.blocks += size
-	from := m.Len()
-	if err := appendMember(&m.Buffer, level, header, block...); err != nil {
+	from := m.n
+	if err := m.member(level, header, block...); err != nil {
 		return err
 	}
-	if packed := int64(m.Len() - from); size > mayShrink && size > packed*storedRatio && level != gzip.NoCompression {
-		m.Truncate(from)
-		return appendMember(&m.Buffer, gzip.NoCompression, header, block...)
+	if packed := m.n - from; size > mayShrink && size > packed*storedRatio && level != gzip.NoCompression {
+		if err := m.cut(from); err != nil {
+			return err
+		}
+		return m.member(gzip.NoCompression, header, block...)
 	}
 	return nil
 }
@@ -77,13 +120,14 @@ const (
 	mayShrink   = 16 << 10
 )
 
-// appendMember appends the record to dst as one gzip member (WARC 1.1, annex D). level is the
+// member appends the record as one gzip member (WARC 1.1, annex D). level is the
 // compressor's: bodies that are compressed already are only stored.
-func appendMember(dst *bytes.Buffer, level int, header []lab.HeaderField, block ...[]byte) error {
-	z, err := gzip.NewWriterLevel(dst, level)
+func (m *members) member(level int, header []lab.HeaderField, block ...[]byte) error {
+	z, done, err := m.packer(level)
 	if err != nil {
 		return err
 	}
+	defer done()
 	size := 0
 	for _, b := range block {
 		size += len(b)

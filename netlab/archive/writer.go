@@ -26,6 +26,8 @@ type Writer struct {
 	// complete file.
 	limits Limits
 
+	packers sync.Map // by level, *sync.Pool
+
 	mu     sync.Mutex
 	file   *os.File // nil once closed
 	size   int64    // of the complete records in file
@@ -99,7 +101,7 @@ func (w *Writer) writeInfo() error {
 	for _, line := range w.o.Imported {
 		infoField(&b, "eidetic-imported", line)
 	}
-	out := members{limits: w.limits}
+	out := members{limits: w.limits, packers: &w.packers}
 	err := out.add(gzip.BestSpeed, []lab.HeaderField{
 		{Name: "WARC-Type", Value: "warcinfo"},
 		{Name: "WARC-Record-ID", Value: "<" + w.newID("warcinfo") + ">"},
@@ -137,6 +139,10 @@ func digest(b []byte) string {
 func (w *Writer) append(m *members, line *indexLine) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	return w.appendLocked(m, line)
+}
+
+func (w *Writer) appendLocked(m *members, line *indexLine) error {
 	if w.file == nil {
 		return fmt.Errorf("the archive is closed: %w", os.ErrClosed)
 	}
@@ -144,17 +150,21 @@ func (w *Writer) append(m *members, line *indexLine) error {
 		return fmt.Errorf("the archive has %d bytes, and %d more than a reader takes (%d): record the rest to another one",
 			w.blocks, m.blocks, w.limits.Decoded)
 	}
-	b := m.Bytes()
-	if _, err := w.file.WriteAt(b, w.size); err != nil {
-		_ = w.file.Truncate(w.size)
-		return err
+	if line != nil && w.count >= w.limits.Exchanges {
+		return fmt.Errorf("the archive has %d exchanges, which is as many as a reader takes: record the rest to another one", w.count)
+	}
+	if m.file == nil {
+		if _, err := w.file.WriteAt(m.buffer.Bytes(), w.size); err != nil {
+			_ = w.file.Truncate(w.size)
+			return err
+		}
 	}
 	if line != nil {
 		line.Offset = w.size
 		w.index = append(w.index, *line)
 		w.count++
 	}
-	w.size += int64(len(b))
+	w.size += m.n
 	w.blocks += m.blocks
 	return nil
 }
@@ -206,24 +216,23 @@ func (w *Writer) Add(e *lab.Exchange) error {
 		{Name: "Content-Type", Value: typeExchange},
 	}
 
-	out := members{limits: w.limits}
-	if !e.IsPending() {
-		if err := out.add(level(e), response, respHead, e.Response.Body); err != nil {
-			return fmt.Errorf("archive %s %s: %w", e.Method, e.URL, err)
+	add := func(out *members) (line *indexLine, err error) {
+		var length int64
+		if !e.IsPending() {
+			if err := out.add(level(e), response, respHead, e.Response.Body); err != nil {
+				return nil, err
+			}
+			length = out.n
 		}
+		if err := out.add(gzip.BestSpeed, request, reqHead, e.Request.Body); err != nil {
+			return nil, err
+		}
+		if err := out.add(gzip.BestSpeed, metadata, marshal(newSidecar(e, hostAdded))); err != nil || e.IsPending() {
+			return nil, err
+		}
+		return new(newIndexLine(e, payload, length)), nil
 	}
-	length := int64(out.Len())
-	if err := out.add(gzip.BestSpeed, request, reqHead, e.Request.Body); err != nil {
-		return fmt.Errorf("archive %s %s: %w", e.Method, e.URL, err)
-	}
-	if err := out.add(gzip.BestSpeed, metadata, marshal(newSidecar(e, hostAdded))); err != nil {
-		return fmt.Errorf("archive %s %s: %w", e.Method, e.URL, err)
-	}
-	var line *indexLine
-	if !e.IsPending() {
-		line = new(newIndexLine(e, payload, length))
-	}
-	if err := w.append(&out, line); err != nil {
+	if err := w.write(add, len(e.Response.Body)+len(e.Request.Body) > large); err != nil {
 		return fmt.Errorf("archive %s %s: %w", e.Method, e.URL, err)
 	}
 	if isDocument(e) {
@@ -234,6 +243,36 @@ func (w *Writer) Add(e *lab.Exchange) error {
 		w.mu.Unlock()
 	}
 	return nil
+}
+
+// large is the size of bodies from which on an exchange is written to the file at once, which keeps others waiting: small ones are made
+// in memory, many at a time.
+const large = 1 << 20
+
+// write appends the records that add makes.
+func (w *Writer) write(add func(*members) (*indexLine, error), isLarge bool) error {
+	out := members{limits: w.limits, packers: &w.packers}
+	if !isLarge {
+		line, err := add(&out)
+		if err != nil {
+			return err
+		}
+		return w.append(&out, line)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.file == nil {
+		return fmt.Errorf("the archive is closed: %w", os.ErrClosed)
+	}
+	out.file, out.at = w.file, w.size
+	line, err := add(&out)
+	if err == nil {
+		err = w.appendLocked(&out, line)
+	}
+	if err != nil {
+		_ = w.file.Truncate(w.size)
+	}
+	return err
 }
 
 // isDocument tells the exchange of a page that the browser navigated to.
@@ -268,7 +307,7 @@ func (w *Writer) AddDNS(d DNS) error {
 		{Name: "WARC-Target-URI", Value: "dns:" + d.Name},
 		{Name: "WARC-Date", Value: warcDate(d.Wall)},
 	}
-	out := members{limits: w.limits}
+	out := members{limits: w.limits, packers: &w.packers}
 	err := out.add(gzip.BestSpeed, append([]lab.HeaderField{
 		{Name: "WARC-Type", Value: "response"},
 		{Name: "WARC-Record-ID", Value: "<" + id + ">"},
@@ -293,7 +332,7 @@ func (w *Writer) AddDNS(d DNS) error {
 
 // AddPage notes a visited document.
 func (w *Writer) AddPage(p Page) error {
-	out := members{limits: w.limits}
+	out := members{limits: w.limits, packers: &w.packers}
 	err := out.add(gzip.BestSpeed, []lab.HeaderField{
 		{Name: "WARC-Type", Value: "metadata"},
 		{Name: "WARC-Record-ID", Value: "<" + w.newID("page") + ">"},

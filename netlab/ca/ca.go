@@ -2,6 +2,11 @@
 // and host names, out come leaf certificates that a device accepts once it
 // trusts the authority. Keys are ECDSA P-256; certificates follow RFC 5280 and
 // the CA/Browser Forum's rules that browsers enforce (SAN, lifetime ≤ 398 days).
+//
+// Whoever has the key can be any server to the devices that trust the authority, so
+// it is for servers of TLS alone (extended key usage), lives two years, and Notice
+// says in time that devices need the next one. It has no name constraints (RFC 5280,
+// 4.2.1.10): they would have to name all that may ever be recorded.
 package ca
 
 import (
@@ -30,8 +35,13 @@ const (
 	// CertFile and KeyFile are the names in the authority's folder.
 	CertFile = "ca.crt"
 	KeyFile  = "ca.key"
+	// oldFile is the certificate of the authority that ended before this one.
+	oldFile = "ca.old.crt"
 	// lifetime of the authority. Devices are set up by hand, so it is long.
-	lifetime = 10 * 365 * 24 * time.Hour
+	lifetime = 2 * 365 * 24 * time.Hour
+	// noticeTime is how long before an authority is replaced Notice says so, and how
+	// long after it.
+	noticeTime = 60 * 24 * time.Hour
 	// renewBefore is how long before its end an authority is replaced, so that no
 	// leaf outlives it.
 	renewBefore = leafLifetime
@@ -44,6 +54,8 @@ type Authority struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
 	now  func() time.Time
+	// follows is set if another authority ended before.
+	follows bool
 	leaves
 }
 
@@ -72,6 +84,7 @@ func New(now func() time.Time) (*Authority, error) {
 		BasicConstraintsValid: true,
 		MaxPathLenZero:        true,
 		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
+		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
@@ -106,10 +119,35 @@ func LoadOrCreate(dir string, now func() time.Time) (*Authority, error) {
 	if a, err = New(now); err != nil {
 		return nil, err
 	}
+	switch err := os.Rename(filepath.Join(dir, CertFile), filepath.Join(dir, oldFile)); {
+	case err == nil:
+		a.follows = true
+	case !errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("keep the certificate that has ended: %w", err)
+	}
 	if err := a.save(dir); err != nil {
 		return nil, fmt.Errorf("save the authority: %w", err)
 	}
 	return a, nil
+}
+
+// Notice says what the people of the devices have to do about the certificate, or "".
+func (a *Authority) Notice() string {
+	now, made, end := a.now(), a.cert.NotBefore.Add(backdate), a.cert.NotAfter
+	const what = "open http://box.test/ on each device, remove the old certificate and install the new one"
+	switch {
+	case !now.Before(end.Add(-renewBefore)):
+		return "the certificate that devices trust ends on " + end.Format(time.DateOnly) + ": restart the service, which makes a new one; then " + what
+	case !now.Before(end.Add(-renewBefore - noticeTime)):
+		return "the certificate that devices trust is replaced at the first start after " + end.Add(-renewBefore).Format(time.DateOnly) +
+			": then " + what
+	case end.Sub(made) > lifetime:
+		return "the certificate that devices trust is of an earlier version, and good until " + end.Format(time.DateOnly) +
+			": to have one for two years, move the folder ca of the data folder away and restart the service; then " + what
+	case a.follows && now.Before(made.Add(noticeTime)):
+		return "the certificate that devices trust has ended, and there is a new one since " + made.Format(time.DateOnly) + ": " + what
+	}
+	return ""
 }
 
 func load(dir string, now func() time.Time) (*Authority, error) {
@@ -148,7 +186,12 @@ func load(dir string, now func() time.Time) (*Authority, error) {
 	if now().After(cert.NotAfter.Add(-renewBefore)) {
 		return nil, fmt.Errorf("load the authority: it ends on %s: %w", cert.NotAfter.Format(time.DateOnly), fs.ErrNotExist)
 	}
-	return assemble(cert, key, now)
+	a, err := assemble(cert, key, now)
+	if err == nil {
+		_, old := os.Lstat(filepath.Join(dir, oldFile))
+		a.follows = old == nil
+	}
+	return a, err
 }
 
 // save writes the certificate and the key, each as a whole or not at all.

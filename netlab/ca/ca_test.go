@@ -61,6 +61,66 @@ func TestLoadOrCreateKeepsTheAuthority(t *testing.T) {
 	}
 }
 
+// An authority is for servers alone and lives for two years; people are told before it is replaced, and after.
+func TestAuthorityEnds(t *testing.T) {
+	now := noon
+	clock := func() time.Time { return now }
+	dir := filepath.Join(t.TempDir(), "ca")
+	load := func(after time.Duration) *Authority {
+		t.Helper()
+		now = noon.Add(after)
+		a, err := LoadOrCreate(dir, clock)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+	first := load(0)
+	c := first.Certificate()
+	if life := c.NotAfter.Sub(noon); life > lifetime || len(c.ExtKeyUsage) != 1 || c.ExtKeyUsage[0] != x509.ExtKeyUsageServerAuth {
+		t.Errorf("the authority is good for %v and for %v; want two years, and servers alone", life, c.ExtKeyUsage)
+	}
+	leaf, err := first.Leaf("shop.example")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for use, good := range map[x509.ExtKeyUsage]bool{x509.ExtKeyUsageServerAuth: true, x509.ExtKeyUsageCodeSigning: false, x509.ExtKeyUsageClientAuth: false} {
+		_, err := leaf.Leaf.Verify(x509.VerifyOptions{Roots: first.Pool(), CurrentTime: noon, KeyUsages: []x509.ExtKeyUsage{use}})
+		if (err == nil) != good {
+			t.Errorf("a leaf for the use %v: %v; want it good: %v", use, err, good)
+		}
+	}
+	if life := leaf.Leaf.NotAfter.Sub(noon); life > 14*24*time.Hour {
+		t.Errorf("a leaf is good for %v; want two weeks at most", life)
+	}
+	end := lifetime - renewBefore
+	for _, s := range []struct {
+		after time.Duration
+		says  string
+		same  bool
+	}{
+		{time.Hour, "", true}, {end - noticeTime - time.Hour, "", true}, {end - time.Hour, "is replaced at the first start", true},
+		{end + time.Hour, "has ended, and there is a new one", false}, {end + noticeTime - time.Hour, "has ended", false},
+		{end + noticeTime + 2*time.Hour, "", false},
+	} {
+		a := load(s.after)
+		if got := a.Notice(); (got == "") != (s.says == "") || !strings.Contains(got, s.says) {
+			t.Errorf("after %v Notice() = %q; want %q", s.after, got, s.says)
+		}
+		if same := a.Fingerprint() == first.Fingerprint(); same != s.same {
+			t.Errorf("after %v it is the same authority: %v; want %v", s.after, same, s.same)
+		}
+	}
+	now = noon.Add(end + time.Hour)
+	if got := first.Notice(); !strings.Contains(got, "restart the service") {
+		t.Errorf("Notice() of a service that was never restarted = %q; want the advice to restart it", got)
+	}
+	first.cert.NotAfter = noon.Add(5 * lifetime)
+	if got := first.Notice(); !strings.Contains(got, "earlier version") {
+		t.Errorf("Notice() of an authority for ten years = %q; want the advice to replace it", got)
+	}
+}
+
 func TestLoadRefuses(t *testing.T) {
 	write := func(name, content string, mode fs.FileMode) func(t *testing.T, dir string) {
 		return func(t *testing.T, dir string) {

@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// leafLifetime is less than the 398 days that browsers allow.
-	leafLifetime = 90 * 24 * time.Hour
+	// leafLifetime is short, since leaves are made again when they are needed.
+	leafLifetime = 14 * 24 * time.Hour
 	// reissueBefore is how long a leaf must still be valid when Leaf returns it.
 	reissueBefore = 24 * time.Hour
 	// maxLeaves bounds the cache against a device that invents names.

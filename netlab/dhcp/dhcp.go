@@ -6,7 +6,9 @@
 //
 // Anything on the cable can send messages, so the server handles one at a time,
 // its table is never larger than the prefix, and it writes the file at most once
-// a second.
+// a second. A lease counts once its address answers ARP (RFC 826) with the MAC
+// address that it was given to: until then it is in no list and no file, nobody is
+// told of it, and it goes to another device when no address is left.
 package dhcp
 
 import (
@@ -61,7 +63,10 @@ type Config struct {
 	CaptivePortal string
 	// File keeps the leases; empty keeps them in memory.
 	File string
-	// OnLease is called for each lease that is given or renewed.
+	// Answers returns the MAC addresses of those addresses that answer on Interface; nil asks the kernel there, and
+	// with a Conn takes every lease for answered.
+	Answers func(asked []netip.Addr) map[netip.Addr]string
+	// OnLease is called for each lease that was given and is answered, or is renewed.
 	OnLease func(Lease)
 	// OnDoubt is called when a request for a valid lease has the same MAC address
 	// and another signature: the device was reinstalled, or two devices have one
@@ -83,13 +88,21 @@ type Lease struct {
 type held struct {
 	Lease
 	signature signature
+	since     time.Time
+	given     bool // it is more than an offer
+	answered  bool // see the package comment
 }
+
+// isProvisional tells a lease or an offer that nobody has answered for yet.
+func (h *held) isProvisional() bool { return h.MAC != "" && !h.answered }
 
 // Server gives out leases. End it with Close.
 type Server struct {
 	c    Config
 	conn net.PacketConn
 	done chan struct{}
+	ask  chan struct{} // wakes prove
+	both sync.WaitGroup
 
 	mu     sync.Mutex
 	leases map[netip.Addr]*held // also offers and declined addresses (no MAC)
@@ -119,7 +132,10 @@ func Serve(c Config) (*Server, error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{c: c, leases: map[netip.Addr]*held{}, done: make(chan struct{})}
+	if c.Answers == nil && c.Conn == nil {
+		c.Answers = neighbours(c.Interface)
+	}
+	s := &Server{c: c, leases: map[netip.Addr]*held{}, done: make(chan struct{}), ask: make(chan struct{}, 1)}
 	reserved := map[string]netip.Addr{}
 	for text, addr := range c.Reserved {
 		mac, err := net.ParseMAC(text)
@@ -139,7 +155,8 @@ func Serve(c Config) (*Server, error) {
 		}
 		s.conn = conn
 	}
-	go s.run()
+	s.both.Go(s.run)
+	s.both.Go(s.prove)
 	return s, nil
 }
 
@@ -185,14 +202,14 @@ func (s *Server) Close() error {
 	if first {
 		err = s.conn.Close()
 	}
-	<-s.done
+	s.both.Wait()
 	if errors.Is(err, net.ErrClosed) {
 		err = nil
 	}
 	return err
 }
 
-// Leases returns the valid leases, sorted by address.
+// Leases returns the valid leases that are answered, sorted by address.
 func (s *Server) Leases() []Lease {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -202,7 +219,7 @@ func (s *Server) Leases() []Lease {
 func (s *Server) list() []Lease {
 	var out []Lease
 	for _, l := range s.leases {
-		if l.MAC != "" && s.c.Now().Before(l.Until) {
+		if l.answered && s.c.Now().Before(l.Until) {
 			out = append(out, l.Lease)
 		}
 	}

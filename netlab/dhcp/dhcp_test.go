@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -165,8 +164,8 @@ func TestFloodLeavesLeasesAlone(t *testing.T) {
 	for i := range 1000 {
 		x.ask(t, dhcpv4.MessageTypeDiscover, 100+i, "")
 	}
-	if got := said(x.ask(t, dhcpv4.MessageTypeDiscover, 2, "")); got != "silence" {
-		t.Errorf("with no address left the answer is %s, want none", got)
+	if got := said(x.ask(t, dhcpv4.MessageTypeDiscover, 2, "")); !strings.HasPrefix(got, "OFFER ") {
+		t.Errorf("with no address left the answer is %s, want the oldest offer's address", got)
 	}
 	x.now = x.now.Add(offerTime + time.Second)
 	if got := said(x.ask(t, dhcpv4.MessageTypeDiscover, 2, "")); got != "OFFER 192.168.77.3" {
@@ -174,6 +173,58 @@ func TestFloodLeavesLeasesAlone(t *testing.T) {
 	}
 	if got := said(x.ask(t, dhcpv4.MessageTypeRequest, 1, "192.168.77.2")); got != "ACK 192.168.77.2" {
 		t.Errorf("the first device gets %s", got)
+	}
+}
+
+// Whoever invents MAC addresses gets leases that nobody answers for: they are in no list and no file, nobody is told of
+// them, and a device that answers gets an address, and keeps it.
+func TestLeasesGoToWhoAnswers(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "leases.json")
+	answering := map[netip.Addr]string{}
+	var told []Lease
+	x := newTable(t, func(c *Config) {
+		c.File, c.OnLease = file, func(l Lease) { told = append(told, l) }
+		c.Answers = func([]netip.Addr) map[netip.Addr]string { return answering }
+	})
+	invent := func(from int) {
+		for i := range 300 {
+			offer := x.ask(t, dhcpv4.MessageTypeDiscover, from+i, "")
+			if offer == nil {
+				continue
+			}
+			x.now = x.now.Add(time.Millisecond)
+			x.ask(t, dhcpv4.MessageTypeRequest, from+i, offer.YourIPAddr.String())
+		}
+	}
+	invent(1000)
+	x.askOnce()
+	if n := len(x.Leases()); n != 0 || len(told) != 0 {
+		t.Errorf("%d leases count that nobody answers for, and %d were told; want none", n, len(told))
+	}
+	offer := x.ask(t, dhcpv4.MessageTypeDiscover, 1, "")
+	if offer == nil {
+		t.Fatal("a device gets no address beside 300 that were invented")
+	}
+	at := offer.YourIPAddr.String()
+	if got := said(x.ask(t, dhcpv4.MessageTypeRequest, 1, at)); got != "ACK "+at {
+		t.Fatalf("the device gets %s; want ACK %s", got, at)
+	}
+	answering[netip.MustParseAddr(at)] = mac(1).String()
+	x.askOnce()
+	if got := x.Leases(); len(got) != 1 || got[0].MAC != mac(1).String() || len(told) != 1 {
+		t.Errorf("Leases() = %+v, and %d were told; want the device's", got, len(told))
+	}
+	answering[netip.MustParseAddr("192.168.77.9")] = mac(2).String() // of another device than the lease
+	invent(2000)
+	x.askOnce()
+	if got := said(x.ask(t, dhcpv4.MessageTypeRequest, 1, at)); got != "ACK "+at || len(told) != 2 {
+		t.Errorf("the device that renews gets %s, and %d were told; want ACK %s and 2", got, len(told), at)
+	}
+	if err := x.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := newTable(t, func(c *Config) { c.File = file }).Leases(); len(got) != 1 || got[0].MAC != mac(1).String() {
+		t.Errorf("after a restart Leases() = %+v; want the device's", got)
 	}
 }
 
@@ -328,10 +379,9 @@ func TestClients(t *testing.T) {
 	device, box := nstest.New(t), nstest.Here(t)
 	nstest.Veth(t, device, "eth0", box, "lab0")
 	box.Address(t, "lab0", "192.168.77.1/24")
-	var mu sync.Mutex
-	var leased []Lease
+	leased := make(chan Lease, 10)
 	s, err := Serve(Config{Interface: "lab0", Gateway: gateway, Prefix: prefix, Now: time.Now, CaptivePortal: "https://box.test/portal",
-		OnLease: func(l Lease) { mu.Lock(); leased = append(leased, l); mu.Unlock() }})
+		OnLease: func(l Lease) { leased <- l }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -378,10 +428,15 @@ func TestClients(t *testing.T) {
 	if out, err := device.Output(testlab.NeedProgram(t, "ping"), "-n", "-c", "1", "-W", "60", "192.168.77.1"); err != nil {
 		t.Errorf("the device cannot reach its gateway: %v\n%s", err, out)
 	}
-	mu.Lock()
-	defer mu.Unlock()
-	if len(leased) < 2 || len(s.Leases()) != 1 {
-		t.Errorf("OnLease got %+v and Leases() = %+v, want the same leases", leased, s.Leases())
+	// The library's client does not use its address, and so has answered nobody; dhclient's device has.
+	limit := time.After(testlab.Hang)
+	select {
+	case l := <-leased:
+		if all := s.Leases(); len(all) != 1 || all[0] != l || !strings.HasPrefix(l.Addr.String(), "192.168.77.") {
+			t.Errorf("OnLease got %+v and Leases() = %+v, want the same lease", l, all)
+		}
+	case <-limit:
+		t.Error("the device's lease does not count, though it answers")
 	}
 }
 

@@ -63,7 +63,7 @@ func (s *Server) parse(b []byte) error {
 		if l.Until.After(latest) {
 			l.Until = latest
 		}
-		s.leases[l.Addr] = &held{Lease: l}
+		s.leases[l.Addr] = &held{Lease: l, given: true, answered: true}
 	}
 	return nil
 }

@@ -39,7 +39,7 @@ func (s *Server) free(a netip.Addr, mac string) bool {
 		}
 	}
 	l := s.leases[a]
-	return l == nil || l.MAC == mac || !s.c.Now().Before(l.Until)
+	return l == nil || l.MAC == mac || !s.c.Now().Before(l.Until) || l.isProvisional() && s.c.Now().Sub(l.since) > offerTime
 }
 
 // choose returns the address for a device: its reservation, the one that it has or
@@ -59,8 +59,11 @@ func (s *Server) choose(mac string, wish netip.Addr) (netip.Addr, bool) {
 			return a, true
 		}
 	}
-	var oldest netip.Addr
+	var oldest, provisional netip.Addr
 	for a := s.c.Prefix.Addr().Next(); s.c.Prefix.Contains(a); a = a.Next() {
+		if l := s.leases[a]; l != nil && l.isProvisional() && (!provisional.IsValid() || l.since.Before(s.leases[provisional].since)) {
+			provisional = a
+		}
 		if !s.free(a, mac) {
 			continue
 		}
@@ -71,6 +74,10 @@ func (s *Server) choose(mac string, wish netip.Addr) (netip.Addr, bool) {
 		if !oldest.IsValid() || s.leases[a].Until.Before(s.leases[oldest].Until) {
 			oldest = a
 		}
+	}
+	if !oldest.IsValid() {
+		// Whoever invents MAC addresses holds what is left, and loses the oldest first.
+		oldest = provisional
 	}
 	return oldest, oldest.IsValid()
 }
@@ -136,7 +143,7 @@ func (s *Server) answer(m *dhcpv4.DHCPv4, mac string) *dhcpv4.DHCPv4 {
 			return nil
 		}
 		if l := s.leases[a]; l == nil || l.MAC != mac || now.After(l.Until) {
-			s.leases[a] = &held{Lease: Lease{MAC: mac, Addr: a, Until: now.Add(offerTime)}}
+			s.leases[a] = &held{Lease: Lease{MAC: mac, Addr: a, Until: now.Add(offerTime)}, since: now}
 		}
 		return s.reply(m, dhcpv4.MessageTypeOffer, a)
 	case dhcpv4.MessageTypeRequest:
@@ -150,7 +157,13 @@ func (s *Server) answer(m *dhcpv4.DHCPv4, mac string) *dhcpv4.DHCPv4 {
 		if r, ok := s.c.Reserved[mac]; !s.free(a, mac) || ok && r != a {
 			return s.refuse(m)
 		}
-		l := &held{Lease{MAC: mac, Addr: a, Name: hostname(m.HostName()), Until: now.Add(s.c.Lease)}, signatureOf(m)}
+		l := &held{
+			Lease:     Lease{MAC: mac, Addr: a, Name: hostname(m.HostName()), Until: now.Add(s.c.Lease)},
+			signature: signatureOf(m), since: now, given: true, answered: s.c.Answers == nil,
+		}
+		if old := s.leases[a]; old != nil && old.MAC == mac && old.answered {
+			l.answered = true
+		}
 		if old := s.leases[a]; s.c.OnDoubt != nil && old != nil && old.MAC == mac && old.signature.differs(l.signature) {
 			s.c.OnDoubt(l.Lease)
 		}
@@ -160,9 +173,10 @@ func (s *Server) answer(m *dhcpv4.DHCPv4, mac string) *dhcpv4.DHCPv4 {
 			}
 		}
 		s.leases[a] = l
-		s.save()
-		if s.c.OnLease != nil {
-			s.c.OnLease(l.Lease)
+		if l.answered {
+			s.count(l)
+		} else {
+			s.wake()
 		}
 		return s.reply(m, dhcpv4.MessageTypeAck, a)
 	case dhcpv4.MessageTypeDecline:
@@ -179,6 +193,15 @@ func (s *Server) answer(m *dhcpv4.DHCPv4, mac string) *dhcpv4.DHCPv4 {
 		return s.reply(m, dhcpv4.MessageTypeAck, netip.Addr{})
 	}
 	return nil
+}
+
+// count counts a lease that is answered; the caller holds the lock.
+func (s *Server) count(l *held) {
+	l.answered = true
+	s.save()
+	if s.c.OnLease != nil {
+		s.c.OnLease(l.Lease)
+	}
 }
 
 func (s *Server) reply(m *dhcpv4.DHCPv4, kind dhcpv4.MessageType, a netip.Addr) *dhcpv4.DHCPv4 {

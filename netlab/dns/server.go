@@ -17,6 +17,7 @@ import (
 	"github.com/miekg/dns"
 	"golang.org/x/sys/unix"
 
+	"eidetic/internal/base/slots"
 	"eidetic/internal/lab"
 )
 
@@ -32,6 +33,16 @@ const (
 	ednsSize = 1232
 )
 
+// tcpLimits bound the connections over TCP, which a device makes for an answer that UDP has no room for.
+var tcpLimits = slots.Limits{ // constant
+	Strangers: tcpConnections, PerAddress: tcpOfAddress, Local: tcpConnections, PerSecond: tcpPerSecond, AddressPerSecond: tcpAddressPerSecond,
+}
+
+const (
+	tcpConnections, tcpOfAddress      = 128, 32
+	tcpPerSecond, tcpAddressPerSecond = 200, 50
+)
+
 // Config of a Server. Addr, Pool and Clock are required.
 type Config struct {
 	// Addr is where UDP and TCP listen: "0.0.0.0:53". With port 0 the server
@@ -42,6 +53,8 @@ type Config struct {
 	// Box maps names that the box answers itself to its addresses. They take
 	// precedence over every Source; the Source takes precedence over Fallback.
 	Box, Fallback map[string][]netip.Addr
+	// BoxLabel is a first label of names that are the box's own, too: they have the addresses of BoxName.
+	BoxLabel, BoxName string
 	// HTTP3 reports whether a host is served over HTTP/3, so that its HTTPS
 	// records may say so; nil means that no host is.
 	HTTP3 func(host string) bool
@@ -85,7 +98,7 @@ func Listen(c Config) (*Server, error) {
 		return nil, errors.Join(fmt.Errorf("start the name server: %w", err), udp.Close(), tcp.Close())
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	for _, d := range []*dns.Server{{PacketConn: udp}, {Listener: tcp}} {
+	for _, d := range []*dns.Server{{PacketConn: udp}, {Listener: slots.New(tcp, tcpLimits)}} {
 		d.Handler = s
 		d.UDPSize = ednsSize
 		d.ReadTimeout, d.WriteTimeout = 5*time.Second, 5*time.Second
@@ -268,7 +281,7 @@ func (s *Server) answer(m *dns.Msg, q *Query) {
 		negative(dns.RcodeNameError, "policy")
 		return
 	}
-	if addrs, ok := s.c.Box[q.Name]; ok {
+	if addrs, ok := s.own(q.Name); ok {
 		s.box(m, q, addrs, negative)
 		return
 	}
@@ -330,6 +343,15 @@ func (s *Server) answer(m *dns.Msg, q *Query) {
 	if len(m.Answer) == len(found.Chain) {
 		negative(found.RCode, found.Source)
 	}
+}
+
+// own returns the addresses of a name of the box.
+func (s *Server) own(name string) ([]netip.Addr, bool) {
+	if label, _, more := strings.Cut(name, "."); more && s.c.BoxLabel != "" && label == s.c.BoxLabel {
+		name = s.c.BoxName
+	}
+	addrs, ok := s.c.Box[name]
+	return addrs, ok
 }
 
 // lookup asks the source, for the types that sources know.

@@ -3,9 +3,11 @@ package dns
 import (
 	"bytes"
 	"context"
+	"errors"
 	"log/slog"
 	"net"
 	"net/netip"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -545,3 +547,30 @@ type sink struct {
 func (s *sink) LocalAddr() net.Addr         { return &net.UDPAddr{} }
 func (s *sink) RemoteAddr() net.Addr        { return &net.UDPAddr{} }
 func (s *sink) Write(b []byte) (int, error) { s.packed = b; return len(b), nil }
+
+// Connections over TCP are bounded: whoever holds many loses the oldest, and a device is answered.
+func TestConnectionsAreBounded(t *testing.T) {
+	s := start(t, netip.Prefix{}, nil)
+	const many = 400
+	var open []net.Conn
+	for range many {
+		c, err := net.Dial("tcp", s.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		open = append(open, c)
+	}
+	if r := s.ask(t, "tcp", "box.test", dns.TypeA); r.Rcode != dns.RcodeSuccess {
+		t.Errorf("beside %d connections the answer is %s; want NOERROR", many, dns.RcodeToString[r.Rcode])
+	}
+	// All but the youngest are closed at once, long before the limit of an idle one.
+	for i, c := range open[:many-tcpLimits.Local] {
+		if err := c.SetReadDeadline(time.Now().Add(testlab.Hang)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Fatalf("Read() of connection %d = %v; want it closed", i, err)
+		}
+	}
+}

@@ -144,17 +144,26 @@ func (t tracked) Accept() (net.Conn, error) {
 func (s *Server) remember(c *conn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.ended || len(s.conns) >= maxConnections {
+	from := addrPort(c.RemoteAddr()).Addr()
+	if s.ended || len(s.conns) >= maxConnections || s.of[from] >= maxOfClient {
 		return false
 	}
-	s.conns[c] = struct{}{}
+	s.conns[c] = from
+	s.of[from]++
 	return true
 }
 
 func (s *Server) forget(c *conn) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
+	from, counted := s.conns[c]
+	if !counted {
+		return
+	}
 	delete(s.conns, c)
-	s.mu.Unlock()
+	if s.of[from]--; s.of[from] == 0 {
+		delete(s.of, from)
+	}
 }
 
 // device is what is known of a connection.

@@ -149,3 +149,16 @@ func TestUpgradeInAbsoluteForm(t *testing.T) {
 	}
 	eventually(t, "the end of the connection", func() bool { return b.Connections() == 0 })
 }
+
+// FuzzConnect: the host and port of a CONNECT are refused, or are ones that can be connected to.
+func FuzzConnect(f *testing.F) {
+	for _, s := range []string{"a.test:443", "[::1]:80", ":1", "a:0", "a:65536", "a", "[::1", "a:b:1", "192.0.2.1:1"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, host string) {
+		name, dest, ok := target(host)
+		if ok && (name == "" || dest.Port() == 0) {
+			t.Errorf("target(%q) = %q, %v", host, name, dest)
+		}
+	})
+}

@@ -184,6 +184,51 @@ func TestDevicesThatLeaveMidBody(t *testing.T) {
 	eventually(t, "the end of their descriptors", func() bool { return descriptors(t) <= before+4 })
 }
 
+// One address takes a part of the connections only, and loses none of its share when some end.
+func TestConnectionsOfOneAddress(t *testing.T) {
+	s := &Server{conns: map[*conn]netip.Addr{}, of: map[netip.Addr]int{}}
+	from := func(a string) *conn {
+		return &conn{Conn: fromAddr{net.TCPAddrFromAddrPort(netip.MustParseAddrPort(a))}, forget: s.forget}
+	}
+	var open []*conn
+	for range maxOfClient {
+		c := from("192.0.2.7:1")
+		if !s.remember(c) {
+			t.Fatalf("connection %d was refused; want %d", len(open), maxOfClient)
+		}
+		open = append(open, c)
+	}
+	device := from("192.0.2.8:1")
+	if s.remember(from("192.0.2.7:1")) || !s.remember(device) {
+		t.Error("an address has more than its share, or another one has none")
+	}
+	s.forget(open[0])
+	s.forget(open[0]) // a second time changes nothing
+	if !s.remember(from("192.0.2.7:1")) || s.remember(from("192.0.2.7:1")) {
+		t.Error("after the end of one connection an address may have one more")
+	}
+	s.take()
+	if len(s.of) != 0 {
+		t.Errorf("%d addresses are counted after all connections were taken; want none", len(s.of))
+	}
+	s.forget(device)
+	if len(s.of) != 0 {
+		t.Error("a connection that was taken is counted when it ends")
+	}
+}
+
+// fromAddr is a connection of which the address is known alone.
+type fromAddr struct{ *net.TCPAddr }
+
+func (a fromAddr) RemoteAddr() net.Addr           { return a.TCPAddr }
+func (fromAddr) LocalAddr() net.Addr              { return nil }
+func (fromAddr) Read([]byte) (int, error)         { return 0, io.EOF }
+func (fromAddr) Write([]byte) (int, error)        { return 0, io.EOF }
+func (fromAddr) Close() error                     { return nil }
+func (fromAddr) SetDeadline(time.Time) error      { return nil }
+func (fromAddr) SetReadDeadline(time.Time) error  { return nil }
+func (fromAddr) SetWriteDeadline(time.Time) error { return nil }
+
 // TestSlowLoris: many devices that send a byte now and then do not delay others.
 func TestSlowLoris(t *testing.T) {
 	b, _, _ := startReplay(t)

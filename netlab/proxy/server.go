@@ -25,6 +25,7 @@ const (
 	headerTimeout  = 30 * time.Second
 	idleTimeout    = 2 * time.Minute
 	maxConnections = 4096
+	maxOfClient    = 1024 // of them, so that one station of a Wi-Fi leaves some to the device
 	endTimeout     = 5 * time.Second
 	acceptPause    = 50 * time.Millisecond // when descriptors or memory have run out
 )
@@ -68,7 +69,8 @@ type Server struct {
 
 	mu    sync.Mutex
 	epoch *epoch
-	conns map[*conn]struct{}
+	conns map[*conn]netip.Addr // with the address of each, as it was counted
+	of    map[netip.Addr]int   // how many each address has
 	ended bool
 }
 
@@ -102,7 +104,7 @@ func Serve(c Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{c: c, epoch: e, conns: map[*conn]struct{}{}, tunnels: newTunnels()}
+	s := &Server{c: c, epoch: e, conns: map[*conn]netip.Addr{}, of: map[netip.Addr]int{}, tunnels: newTunnels()}
 	base := &tls.Config{
 		MinVersion:         tls.VersionTLS12,
 		GetConfigForClient: s.configFor,
@@ -219,6 +221,7 @@ func (s *Server) take() []*conn {
 		open = append(open, c)
 	}
 	clear(s.conns)
+	clear(s.of)
 	return open
 }
 

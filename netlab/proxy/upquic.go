@@ -16,6 +16,8 @@ import (
 
 	"github.com/quic-go/quic-go"
 	"github.com/quic-go/quic-go/http3"
+
+	"eidetic/netlab/reach"
 )
 
 // upstreamQUIC is the HTTP/3 half of an Upstream. Only requests that a device sends by
@@ -165,10 +167,12 @@ func (q *upstreamQUIC) connect(ctx context.Context, addr string, t *tls.Config, 
 		addr = alt
 	}
 	q.mu.Unlock()
-	addrs, err := q.u.addresses(ctx, addr)
+	addrs, err := q.u.dialer.Addresses(ctx, addr)
 	if err != nil {
 		return nil, err
 	}
+	host, _, _ := net.SplitHostPort(addr) // Addresses has split it
+	ctx = reach.For(ctx, host)
 	var errs []error
 	for _, a := range addrs {
 		conn, err := q.early(ctx, a, t, c)

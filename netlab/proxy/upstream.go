@@ -17,6 +17,7 @@ import (
 
 	"eidetic/netlab/hop"
 	"eidetic/netlab/proxy/wire"
+	"eidetic/netlab/reach"
 )
 
 // UpstreamConfig says how origins are reached.
@@ -38,8 +39,9 @@ type UpstreamConfig struct {
 	Lookup func(ctx context.Context, host string) ([]netip.Addr, error)
 	// Hosts are names for which no name server is asked, with their addresses.
 	Hosts map[string][]netip.Addr
-	// Refuse, when set, returns an error for an address that must not be connected to.
-	Refuse func(netip.AddrPort) error
+	// Reach judges each address. Nil judges none: then DialContext leads to a process that does, or to a namespace
+	// with nothing else in it.
+	Reach *reach.Rule
 	// Send are fields that are added to requests, and kept out of recordings.
 	Send Session
 	// AnyCertificate leaves the origins' certificates unverified.
@@ -54,6 +56,7 @@ type UpstreamConfig struct {
 // address that was connected to, Response.TLS and Proto the protocols.
 type Upstream struct {
 	c        UpstreamConfig
+	dialer   reach.Dialer    // makes all connections, or says where one of UDP may go
 	any, old *http.Transport // old offers HTTP/1.1 alone
 	quic     *upstreamQUIC   // nil without a socket for it
 
@@ -78,13 +81,16 @@ func NewUpstream(c UpstreamConfig) *Upstream {
 			return new(net.ListenConfig).ListenPacket(ctx, "udp", ":0")
 		}
 	}
-	if c.DialContext == nil {
-		c.DialContext = new(net.Dialer).DialContext
-	}
 	if c.Timeout == 0 {
 		c.Timeout = 30 * time.Second
 	}
-	u := &Upstream{c: c, alpn: map[string]*choice{}, spare: map[string]spare{}}
+	lookup := c.Lookup
+	if lookup == nil {
+		lookup = reach.AskServer(c.Resolver, c.DialContext)
+	}
+	u := &Upstream{
+		c: c, dialer: reach.Dialer{Rule: c.Reach, Lookup: lookup, Dial: c.DialContext}, alpn: map[string]*choice{}, spare: map[string]spare{},
+	}
 	u.any = u.transport("h2", "http/1.1")
 	u.old = u.transport("http/1.1")
 	if c.ListenPacket != nil || c.DialPacket != nil {
@@ -299,45 +305,7 @@ func (u *Upstream) dialTLS(ctx context.Context, addr string, protocols []string)
 
 // dial resolves and connects, one address after the other.
 func (u *Upstream) dial(ctx context.Context, network, addr string) (net.Conn, error) {
-	addrs, err := u.addresses(ctx, addr)
-	if err != nil {
-		return nil, err
-	}
 	ctx, cancel := context.WithTimeout(ctx, u.c.Timeout)
 	defer cancel()
-	var errs []error
-	for _, a := range addrs {
-		c, err := u.c.DialContext(ctx, network, a.String())
-		if err == nil {
-			return c, nil
-		}
-		errs = append(errs, err)
-	}
-	return nil, fmt.Errorf("connect to %s: %w", addr, errors.Join(errs...))
-}
-
-func (u *Upstream) lookup(ctx context.Context, host string) ([]netip.Addr, error) {
-	if a, err := netip.ParseAddr(host); err == nil {
-		return []netip.Addr{a}, nil
-	}
-	if u.c.Lookup != nil {
-		return u.c.Lookup(ctx, host)
-	}
-	r := net.DefaultResolver
-	if u.c.Resolver.IsValid() {
-		r = &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
-			return u.c.DialContext(ctx, network, u.c.Resolver.String())
-		}}
-	}
-	addrs, err := r.LookupNetIP(ctx, "ip", host)
-	if err != nil {
-		return nil, fmt.Errorf("resolve %s: %w", host, err)
-	}
-	if len(addrs) == 0 {
-		return nil, fmt.Errorf("resolve %s: no address", host)
-	}
-	for i := range addrs {
-		addrs[i] = addrs[i].Unmap()
-	}
-	return addrs, nil
+	return u.dialer.DialContext(ctx, network, addr)
 }

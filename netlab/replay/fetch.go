@@ -46,6 +46,9 @@ type fetch struct {
 
 	complete bool // e may be archived
 	archived bool
+
+	held     atomic.Int64 // of the recorder's budget
+	exceeded atomic.Bool  // a part was not recorded, for want of budget
 }
 
 // outcome sends a request to the origin and leaves the rest of the answer to a stream.
@@ -56,6 +59,9 @@ func (f *fetch) outcome() outcome {
 	}
 	if fields, ok := hop.Fields(r.Context()); ok && hop.SameFields(fields, r.Header) {
 		f.headers.Request = fields
+	}
+	if r.Body != nil && r.Body != http.NoBody {
+		r.Body = budgeted{r.Body, f}
 	}
 	body, err := f.out.readBody()
 	if err != nil {
@@ -110,6 +116,7 @@ func (f *fetch) done() {
 	go func() {
 		defer c.pending.Done()
 		f.archive()
+		f.give()
 		c.o.Log(*line)
 	}()
 	if f.out.incomplete {
@@ -125,6 +132,9 @@ func (f *fetch) archive() {
 	f.archived = true
 	if err := f.c.archive(f.e); err != nil {
 		f.out.line.Error = err.Error()
+	}
+	if f.exceeded.Load() {
+		f.out.line.Error = cmp.Or(f.out.line.Error, errBudget.Error())
 	}
 	f.out.line.Exchange = f.e.ID
 }

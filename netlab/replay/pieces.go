@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"bytes"
 	"io"
 	"sync"
 
@@ -27,8 +28,8 @@ func (f *fetch) pieces(body io.ReadCloser) (next func() (piece, error), stop fun
 		}
 		return piece{buf[:n], now}, err
 	}
+	buf := make([]byte, size)
 	if f.c.added == nil {
-		buf := make([]byte, size)
 		return func() (piece, error) { return read(buf) }, func() { _ = body.Close() }
 	}
 	q := newQueue()
@@ -36,7 +37,8 @@ func (f *fetch) pieces(body io.ReadCloser) (next func() (piece, error), stop fun
 	go func() {
 		defer close(ended)
 		for {
-			p, err := read(make([]byte, size))
+			p, err := read(buf)
+			p.data = bytes.Clone(p.data) // of its own length: a body may come a byte at a time
 			if !q.put(p, err) || err != nil {
 				return
 			}
@@ -75,10 +77,13 @@ func (q *queue) put(p piece, err error) bool {
 	for q.bytes > mostQueued && !q.closed {
 		q.changed.Wait()
 	}
-	q.list, q.bytes, q.err = append(q.list, p), q.bytes+len(p.data), err
+	q.list, q.bytes, q.err = append(q.list, p), q.bytes+sizeOf(p), err
 	q.changed.Broadcast()
 	return !q.closed
 }
+
+// sizeOf is what a piece takes in a queue.
+func sizeOf(p piece) int { return len(p.data) + 64 }
 
 // take waits for the next piece; the error is that of the end, and comes with the last piece.
 func (q *queue) take() (piece, error) {
@@ -88,7 +93,7 @@ func (q *queue) take() (piece, error) {
 		q.changed.Wait()
 	}
 	p := q.list[0]
-	q.list, q.bytes = q.list[1:], q.bytes-len(p.data)
+	q.list, q.bytes = q.list[1:], q.bytes-sizeOf(p)
 	q.changed.Broadcast()
 	if len(q.list) > 0 {
 		return p, nil

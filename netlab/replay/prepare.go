@@ -29,7 +29,8 @@ type Prepared struct {
 	filled    int                     // exchanges of a View that were added
 	protocols map[string][]string     // by host as in the URL
 	hosts     []string
-	recoded   sync.Map // recodeKey → *body, for devices that lack a content coding
+	names     map[string]bool // of hosts, and those that were looked up
+	recoded   sync.Map        // recodeKey → *body, for devices that lack a content coding
 }
 
 // entry is one exchange, ready to be matched and served.
@@ -164,23 +165,33 @@ func injectBody(plan *inject.Plan, from *body) (to *body, decoded int64, err err
 // through runs a recorded body through s chunk by chunk, so that each piece of
 // the result keeps the time of the piece that it comes from.
 func through(from *body, s *inject.Stream) (*body, error) {
-	to := &body{}
+	to := &body{bytes: make([]byte, 0, len(from.bytes)+len(from.bytes)/64+4<<10)} // a large body that grows is there twice
 	rest := from.bytes
 	add := func(at time.Duration, out []byte) {
-		if len(out) > 0 {
-			to.bytes = append(to.bytes, out...)
-			to.chunks = append(to.chunks, lab.Chunk{At: at, Bytes: len(out)})
+		if len(out) == 0 {
+			return
 		}
+		to.bytes = append(to.bytes, out...)
+		if n := len(to.chunks); n > 0 && to.chunks[n-1].At == at {
+			to.chunks[n-1].Bytes += len(out)
+			return
+		}
+		to.chunks = append(to.chunks, lab.Chunk{At: at, Bytes: len(out)})
 	}
+	const part = 256 << 10 // a stream takes several times what it is fed at once
 	var last time.Duration
 	for _, c := range from.chunks {
-		out, err := s.Feed(rest[:c.Bytes])
-		if err != nil {
-			_, _ = s.Finish()
-			return nil, err
+		for left := c.Bytes; left > 0; {
+			n := min(left, part)
+			out, err := s.Feed(rest[:n])
+			if err != nil {
+				_, _ = s.Finish()
+				return nil, err
+			}
+			add(c.At, out)
+			rest, left = rest[n:], left-n
 		}
-		add(c.At, out)
-		rest, last = rest[c.Bytes:], c.At
+		last = c.At
 	}
 	out, err := s.Finish()
 	if err != nil {
@@ -224,8 +235,13 @@ func (p *Prepared) learnHosts() {
 			p.protocols[bare] = list
 		}
 	}
+	p.names = map[string]bool{}
 	for name := range names {
 		p.hosts = append(p.hosts, name)
+		p.names[strings.ToLower(name)] = true
+	}
+	for _, d := range p.archive.DNS() {
+		p.names[d.Name] = true
 	}
 	slices.Sort(p.hosts)
 }

@@ -26,6 +26,9 @@ type RecordOptions struct {
 	// MaxBody bounds a recorded body in bytes; a longer one still reaches the
 	// device and is recorded as truncated. Default 1 GiB.
 	MaxBody int64
+	// Memory is the budget of the recording, in bytes: what all its exchanges together may take. What is beyond it reaches the device and
+	// is recorded as truncated. Default is what a reader of the archive may take, half of this machine's memory.
+	Memory int64
 	// Finish bounds how long a request goes on that the device has given up, so
 	// that the archive has the complete body. Default 10 s; negative for not at all.
 	Finish time.Duration
@@ -41,7 +44,10 @@ type Recorder struct {
 	script *inject.Script
 	start  lab.Time
 	// added, which may be nil, is called with each exchange that is in the archive.
-	added func(*lab.Exchange)
+	added  func(*lab.Exchange)
+	budget *budget
+	// large is held while a long socket is archived, whose pieces become one text.
+	large sync.Mutex
 
 	mu      sync.Mutex
 	active  map[*fetch]bool
@@ -60,7 +66,8 @@ func NewRecorder(w *archive.Writer, rt http.RoundTripper, o RecordOptions) *Reco
 	if o.Log == nil {
 		o.Log = func(lab.Served) {}
 	}
-	c := &Recorder{w: w, rt: rt, o: o, script: inject.NewScript(o.Inject), start: o.Clock(), active: map[*fetch]bool{}}
+	c := &Recorder{w: w, rt: rt, o: o, script: inject.NewScript(o.Inject), start: o.Clock(), active: map[*fetch]bool{},
+		budget: newBudget(memoryFor(o))}
 	c.stats.LastActivity = c.start
 	return c
 }
@@ -165,6 +172,10 @@ func (c *Recorder) end(f *fetch, at lab.Time) {
 
 // archive writes an exchange and its page.
 func (c *Recorder) archive(e *lab.Exchange) error {
+	if len(e.Socket) > 10_000 {
+		c.large.Lock()
+		defer c.large.Unlock()
+	}
 	err := c.w.Add(e)
 	if err == nil && c.o.Pages && e.Status/100 == 2 && e.Request.Get("Sec-Fetch-Dest") == "document" {
 		err = c.w.AddPage(archive.Page{URL: e.URL, Wall: e.Wall})

@@ -63,6 +63,9 @@ func (f *fetch) relay(resp *http.Response) {
 	d.finish(readErr == io.EOF)
 }
 
+// together is how near in time pieces are that are kept as one.
+const together = 500 * time.Microsecond
+
 // record appends a piece to the recorded body.
 func (f *fetch) record(piece []byte, at time.Duration) {
 	e := f.e
@@ -73,11 +76,19 @@ func (f *fetch) record(piece []byte, at time.Duration) {
 		e.Truncated = "length"
 		return
 	}
+	last := len(e.Chunks) - 1
+	isOne := last >= 0 && at-e.Chunks[last].At < together
+	cost := byteCost * int64(len(piece))
+	if !isOne {
+		cost += chunkCost
+	}
+	if !f.take(cost, len(piece)) {
+		e.Truncated = "length"
+		return
+	}
 	e.Response.Body = append(e.Response.Body, piece...)
-	// Pieces that came together are one chunk.
-	const together = 500 * time.Microsecond
-	if n := len(e.Chunks); n > 0 && at-e.Chunks[n-1].At < together {
-		e.Chunks[n-1].Bytes += len(piece)
+	if isOne {
+		e.Chunks[last].Bytes += len(piece)
 		return
 	}
 	e.Chunks = append(e.Chunks, lab.Chunk{At: at, Bytes: len(piece)})

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -184,6 +185,28 @@ func (s *Session) Protocols(host string) []string {
 
 // HTTP3 tells whether host was spoken to over HTTP/3.
 func (s *Session) HTTP3(host string) bool { return slices.Contains(s.Protocols(host), "h3") }
+
+// Knows tells whether the recording has a host, or at least what a name server said of it; under a policy that asks
+// origins every host may be known. For an unknown one there is no answer, and whoever asks for its certificate is
+// counted as a miss.
+func (s *Session) Knows(host string) bool {
+	host = strings.TrimSuffix(strings.ToLower(host), ".")
+	if s.live != nil || s.p.names[host] {
+		return true
+	}
+	now := s.o.Clock()
+	s.mu.Lock()
+	s.stats.Requests++
+	s.stats.Misses++
+	s.stats.Failed = s.stats.Failed || s.o.Miss == MissFail
+	s.stats.LastActivity = now
+	s.mu.Unlock()
+	s.o.Log(lab.Served{
+		Time: now, Method: http.MethodConnect, URL: "https://" + host + "/", Stage: lab.StageMiss,
+		Why: "the recording has nothing of this host, so the box has no certificate for it",
+	})
+	return false
+}
 
 // Hosts returns the recorded host names, sorted, without ports.
 func (s *Session) Hosts() []string { return s.p.hosts }

@@ -64,7 +64,7 @@ func (f *fetch) relaySocket(o *output, origin io.ReadWriteCloser) {
 		o.line.Error = err.Error()
 		return
 	}
-	var recorded socketRecord
+	recorded := socketRecord{take: f.take}
 	pump := func(from io.Reader, to io.Writer, fromDevice bool) {
 		buf := make([]byte, 32<<10)
 		for {
@@ -105,23 +105,37 @@ func (f *fetch) relaySocket(o *output, origin io.ReadWriteCloser) {
 
 // socketRecord collects what both sides of a connection send.
 type socketRecord struct {
+	take   func(memory int64, bytes int) bool
 	mu     sync.Mutex
 	pieces []lab.SocketPiece
-	bytes  int
-	full   bool // some pieces were left out
+	full   bool // what came later was left out
 }
 
+// add appends what one side sent. What it sent within [together] is one piece: a side that sends a byte at a time takes no more than one
+// that sends them at once.
 func (r *socketRecord) add(at time.Duration, fromDevice bool, b []byte) {
-	const most = 256 << 20 // bytes of one connection
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.bytes += len(b); r.bytes > most {
-		r.full = true
+	if r.full {
 		return
 	}
 	at = max(0, at)
+	var last *lab.SocketPiece
 	if n := len(r.pieces); n > 0 {
-		at = max(at, r.pieces[n-1].At)
+		last = &r.pieces[n-1]
+		at = max(at, last.At)
+	}
+	isOne := last != nil && last.Device == fromDevice && at-last.At < together
+	cost, kept := dataCost*int64(len(b)), len(b)
+	if !isOne {
+		cost, kept = cost+pieceCost, kept+pieceCost
+	}
+	if r.full = !r.take(cost, kept); r.full {
+		return
+	}
+	if isOne {
+		last.Data = append(last.Data, b...)
+		return
 	}
 	r.pieces = append(r.pieces, lab.SocketPiece{At: at, Device: fromDevice, Data: append([]byte(nil), b...)})
 }

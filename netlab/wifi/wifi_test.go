@@ -147,3 +147,28 @@ func TestFolderIsPrivate(t *testing.T) {
 		}
 	}
 }
+
+// FuzzNetwork: what names and passphrases a network has, hostapd reads the lines that were meant and no others; a file with any bytes is
+// read, or replaced.
+func FuzzNetwork(f *testing.F) {
+	f.Add("lab", "secret-words", `{"ssid":"lab","passphrase":"secret-words"}`)
+	f.Add("a\nssid=b", "x y z ~ 12345", `{"ssid":[[[[`)
+	f.Fuzz(func(t *testing.T, name, passphrase, kept string) {
+		const lines = 15 // as TestHostapd has them, at most
+		testlab.Bounded(t, 4<<20, func() {
+			c := Config{Interface: "wlan0", Network: Network{name, passphrase}, Dir: "/run/x"}
+			text, err := c.hostapd()
+			if err == nil && (strings.Count(text, "\nssid2=") != 1 || strings.Contains(text, "\nssid=") || strings.Count(text, "\nwpa_passphrase=") > 1 ||
+				strings.ContainsRune(text, '\r') || strings.Count(text, "\n") > 2*lines) {
+				t.Errorf("%q and %q become %q", name, passphrase, text)
+			}
+			file := filepath.Join(t.TempDir(), "wifi.json")
+			if err := os.WriteFile(file, []byte(kept), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if n, _, err := LoadOrCreate(file); err != nil || n.Check() != nil {
+				t.Errorf("LoadOrCreate() of %q = %+v, %v; want a network that can be used", kept, n, err)
+			}
+		})
+	})
+}

@@ -13,6 +13,7 @@ import (
 	"eidetic/analysis/bisect"
 	"eidetic/internal/box/bisection"
 	"eidetic/internal/box/webhook"
+	"eidetic/netlab/reach"
 )
 
 // errCancelled is the cause of a bisect's end that a person asked for.
@@ -206,7 +207,7 @@ type verdict struct {
 func judge(a webhook.Answer, err error) verdict {
 	said := fmt.Errorf("it answered %d", a.Status)
 	switch {
-	case errors.Is(err, webhook.ErrForbidden):
+	case errors.Is(err, reach.ErrRefused):
 		return verdict{err: err}
 	case err != nil:
 		return verdict{again: err}

@@ -86,7 +86,8 @@ func (b *boxService) conclude(ctx context.Context) error {
 
 // findDevices lists the devices; the networks of those that are plugged in come up in the background.
 func (b *boxService) findDevices(context.Context) (stop func() error, err error) {
-	upstream, err := b.Config.Network.reach(b.Roots).Upstream()
+	reach := b.Config.Network.reach(b.Roots, b.listener.Addr())
+	upstream, err := reach.Upstream()
 	if err != nil {
 		return nil, err
 	}
@@ -102,8 +103,8 @@ func (b *boxService) findDevices(context.Context) (stop func() error, err error)
 	b.inside = b.network.prefixes
 	if !box.Is(root) { // a box has no browser
 		b.devices.add("virtual", &virtualDevice{
-			data: b.Data, reach: b.Config.Network.reach(b.Roots), commands: b.Commands, check: doctor.CheckVirtualDevice,
-			noSandbox: b.Config.Virtual.NoSandbox, seat: seat.Seat{Live: liveFolder(b.Data, "virtual")},
+			data: b.Data, reach: reach, commands: b.Commands, check: doctor.CheckVirtualDevice,
+			noSandbox: b.Config.Virtual.NoSandbox, browsers: b.Config.Browsers, seat: seat.Seat{Live: liveFolder(b.Data, "virtual")},
 		})
 	}
 	return nil, nil
@@ -115,7 +116,7 @@ func (b *boxService) watchNetwork(ctx context.Context) error {
 }
 
 func (b *boxService) openRunner(context.Context) (stop func() error, err error) {
-	b.carrier = &runner{data: b.Data, runs: b.runs, devices: b.devices, notifier: b.Notifier, disk: b.disk}
+	b.carrier = &runner{data: b.Data, runs: b.runs, devices: b.devices, notifier: b.Notifier, disk: b.disk, browsers: b.Config.Browsers}
 	b.runQueue = runqueue.New(runqueue.Config{Jobs: b.waiting, Store: b.runs, Runner: b.carrier, Log: b.Log})
 	b.queue = b.runQueue
 	return nil, nil
@@ -149,7 +150,14 @@ func (b *boxService) openRetention(context.Context) (stop func() error, err erro
 // panelConfig is the panel of a box.
 func (b *boxService) panelConfig() panel.Config {
 	c := b.shared.panelConfig()
-	c.Parts, c.Alerts = b.turns, func() []string { return b.alerts(b.disk, b.network) }
+	c.Browsers = b.Config.Browsers
+	c.Parts, c.Alerts = b.turns, func() []string {
+		all := b.alerts(b.disk, b.network)
+		if notice := b.authority.Notice(); notice != "" {
+			all = append(all, notice)
+		}
+		return all
+	}
 	c.Devices, c.PluggedIn, c.Seats = b.devices.describe, b.inPlace.list, seats{b.devices}
 	c.Certificate, c.Hosts = b.authority.PEM(), b.Config.hostNames()
 	if b.membership != nil {

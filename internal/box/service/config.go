@@ -14,10 +14,11 @@ import (
 	"eidetic/image/box"
 	"eidetic/internal/fleet"
 	"eidetic/internal/keep/retention"
+	"eidetic/internal/plan"
 	"eidetic/internal/run/sandbox"
 	"eidetic/netlab/archive"
 
-	"eidetic/internal/base/yamlguard"
+	"eidetic/internal/base/bounded"
 	"github.com/goccy/go-yaml"
 )
 
@@ -33,6 +34,9 @@ type Config struct {
 	Retention retention.Policy `yaml:"retention"`
 	// Virtual is for the browsers of this machine, which a box does not have.
 	Virtual virtualConfig `yaml:"virtual"`
+	// Browsers are what plans may name besides chromium and firefox: each is what a plan could say of a browser, with programs,
+	// profiles and other files of this machine, which only its admin names.
+	Browsers plan.Browsers `yaml:"browsers"`
 	// Devices are what is plugged into network ports; a box knows its ports by
 	// itself, and takes from here only what is not as usual.
 	Devices []deviceConfig `yaml:"devices"`
@@ -81,9 +85,13 @@ type virtualConfig struct {
 	Labels map[string]string `yaml:"labels"`
 }
 
-// reach says how origins are reached; roots are those of Roots.
-func (c networkConfig) reach(roots string) sandbox.Reach {
-	return sandbox.Reach{Resolver: c.resolver(), Roots: roots, Private: c.AllowPrivate, AnyCertificate: c.InsecureOrigin}
+// reach says how origins are reached; roots are those of Roots, own is where the panel listens.
+func (c networkConfig) reach(roots string, own net.Addr) sandbox.Reach {
+	r := sandbox.Reach{Resolver: c.resolver(), Roots: roots, Private: c.AllowPrivate, AnyCertificate: c.InsecureOrigin}
+	if at, err := netip.ParseAddrPort(own.String()); err == nil { // a Unix socket has none
+		r.Own = append(r.Own, at)
+	}
+	return r
 }
 
 // recordingsConfig bounds what the reading of a recording takes.
@@ -218,11 +226,14 @@ func LoadBoxConfig(file string) (cfg Config, instead string, problem error) {
 
 // ParseConfig decodes text over cfg; file is its name, for errors.
 func ParseConfig(file string, text []byte, cfg *Config) error {
-	var anything any
-	if err := yamlguard.Try(func() error { return yaml.Unmarshal(text, &anything) }); err == nil && anything == nil {
-		return nil // there are only comments, and decoding them would zero cfg
-	}
-	if err := yamlguard.Try(func() error { return yaml.UnmarshalWithOptions(text, cfg, yaml.Strict()) }); err != nil {
+	err := bounded.YAML(text, func() error {
+		var anything any
+		if err := yaml.Unmarshal(text, &anything); err == nil && anything == nil {
+			return nil // there are only comments, and decoding them would zero cfg
+		}
+		return yaml.UnmarshalWithOptions(text, cfg, yaml.Strict())
+	})
+	if err != nil {
 		return fmt.Errorf("%s: %s", file, yaml.FormatError(err, false, true))
 	}
 	if _, err := cfg.Level(); err != nil {
@@ -247,6 +258,9 @@ func ParseConfig(file string, text []byte, cfg *Config) error {
 	}
 	if field, err := cfg.Retention.Check(); err != nil {
 		return atField(file, text, "$.retention."+field, err)
+	}
+	if field, err := cfg.Browsers.Check(); err != nil {
+		return atField(file, text, "$.browsers"+field, err)
 	}
 	if wrong := validateDevices(cfg.Devices, cfg.Box.Uplink); wrong != nil {
 		return atField(file, text, "$.devices"+wrong.field, wrong.err)

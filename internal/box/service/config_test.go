@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"eidetic/image/box"
+	"eidetic/internal/rigs/testlab"
 	"eidetic/internal/web/panel"
 
 	"github.com/google/go-cmp/cmp"
@@ -91,7 +92,9 @@ func FuzzConfig(f *testing.F) {
 			return
 		}
 		cfg := DefaultConfig()
-		if ParseConfig("box.yaml", text, &cfg) != nil {
+		var err error
+		testlab.Bounded(t, 256<<20, func() { err = ParseConfig("box.yaml", text, &cfg) })
+		if err != nil {
 			return
 		}
 		if _, err := cfg.Level(); err != nil {

@@ -107,16 +107,13 @@ func (o *offerer) offer(ctx context.Context) fleet.Offer {
 			continue
 		}
 		one := fleet.OfferedDevice{
-			Name: d.Name, Kind: d.Kind, Ready: d.Ready, Problem: bounded(d.Problem, maxProblem), Screen: bounded(d.Screen, maxProblem),
-			Labels: o.labels[d.Name],
+			Name: d.Name, Kind: d.Kind, Ready: d.Ready, Problem: limited(d.Problem, maxProblem), Screen: limited(d.Screen, maxProblem),
+			Labels: o.labels[d.Name], Browsers: d.Browsers,
 		}
 		for _, p := range d.Parts {
 			if p.Part == "controls" {
-				one.Controls = bounded(p.Use, maxProblem)
+				one.Controls = limited(p.Use, maxProblem)
 			}
-		}
-		if d.Kind == "virtual" {
-			one.Browsers = browsers()
 		}
 		offer.Devices = append(offer.Devices, one)
 	}
@@ -148,15 +145,15 @@ func busyDevices(ctx context.Context, queue *runqueue.Queue) map[string]bool {
 	return busy
 }
 
-func bounded(text string, most int) string {
+func limited(text string, most int) string {
 	if len(text) > most {
 		text = strings.ToValidUTF8(text[:most], "")
 	}
 	return text
 }
 
-// browsers lists the browsers of a virtual device by the names that plans have for them.
-func browsers() []string {
+// installed lists the browsers of this machine by the names that plans have for them everywhere.
+func installed() []string {
 	all := []string{}
 	if _, err := programs.Chromium().Find(); err == nil {
 		all = append(all, lab.Chromium)

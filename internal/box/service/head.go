@@ -94,7 +94,7 @@ func (h *headService) parts() []part {
 // openFleet opens the queue of the fleet. Plans are checked as a box does; the head has no device.
 func (h *headService) openFleet(ctx context.Context) (stop func() error, err error) {
 	o := h.options
-	h.carrier = &runner{data: h.Data, runs: h.runs, devices: &deviceList{}, notifier: h.Notifier}
+	h.carrier = &runner{data: h.Data, runs: h.runs, devices: &deviceList{}, notifier: h.Notifier, head: true}
 	c := head.Config{
 		Data: h.Data, Database: cmp.Or(o.Database, filepath.Join(h.Data, ledgerFile)), Blobs: o.Files, Store: h.runs,
 		Check: h.carrier.checkKept, Archive: h.carrier.archive,

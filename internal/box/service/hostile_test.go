@@ -3,14 +3,12 @@ package service
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
-	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -18,18 +16,26 @@ import (
 	"testing"
 	"time"
 
+	"eidetic/internal/base/slots"
 	"eidetic/internal/rigs/testlab"
 	"eidetic/internal/rigs/testlab/slowclients"
 	"eidetic/netlab/nstest"
 	"eidetic/systemd"
 )
 
-// Two thousand connections that hold the panel's slots in every way take neither the
-// watchdog nor the page from those who may use it.
-func TestStrangersCannotSilenceTheWatchdog(t *testing.T) {
-	if !nstest.Inside(t) {
-		return
-	}
+// watchdog is the period of the service's watchdog.
+const watchdog = 4 * time.Second
+
+// besieged is a service in a namespace whose neighbour, lab, has the addresses 10.9.0.2 to 10.9.0.10.
+type besieged struct {
+	lab       *nstest.Namespace
+	base, own string // the panel's URL and token
+	at        netip.AddrPort
+	pings     atomic.Int64 // of the watchdog
+}
+
+func besiege(t *testing.T) *besieged {
+	t.Helper()
 	here, lab := nstest.Here(t), nstest.New(t)
 	nstest.Veth(t, here, "up", lab, "lab")
 	here.Address(t, "up", "10.9.0.1/24")
@@ -40,82 +46,143 @@ func TestStrangersCannotSilenceTheWatchdog(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const watchdog = 4 * time.Second
-	var pings, ready atomic.Int64
+	v := &besieged{lab: lab, base: "https://" + listener.Addr().String(), at: netip.MustParseAddrPort(listener.Addr().String())}
 	notifier := systemd.NewNotifier(func(s string) error {
-		if strings.HasPrefix(s, "READY=1") {
-			ready.Add(1)
-		}
 		if s == "WATCHDOG=1" {
-			pings.Add(1)
+			v.pings.Add(1)
 		}
 		return nil
 	}, watchdog, time.Now)
-	data, own := t.TempDir(), newToken()
-	s := New(Options{Config: DefaultConfig(), Data: data, Token: own, TLS: Certificate(DefaultConfig(), data, slog.New(slog.DiscardHandler)),
+	v.own = newToken()
+	data := t.TempDir()
+	s := New(Options{Config: DefaultConfig(), Data: data, Token: v.own, TLS: Certificate(DefaultConfig(), data, slog.New(slog.DiscardHandler)),
 		Notifier: notifier, Log: slog.New(slog.DiscardHandler)})
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- s.Serve(ctx, listener) }()
-	defer func() {
+	t.Cleanup(func() {
 		stop()
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
-	}()
+	})
+	return v
+}
+
+// page is a client of 10.9.0.10 that is logged in.
+func (v *besieged) page(t *testing.T) *http.Client {
+	t.Helper()
 	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(10, 9, 0, 10)}}
-	page, err := logIn("https://"+listener.Addr().String(), own, func(ctx context.Context, network, to string) (c net.Conn, err error) {
-		err = lab.Do(func() error { c, err = dialer.DialContext(ctx, network, to); return err })
+	page, err := logIn(v.base, v.own, func(ctx context.Context, network, to string) (c net.Conn, err error) {
+		err = v.lab.Do(func() error { c, err = dialer.DialContext(ctx, network, to); return err })
 		return c, err
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer page.CloseIdleConnections()
+	t.Cleanup(page.CloseIdleConnections)
+	return page
+}
 
+// Connections that hold the panel's slots in every way take neither the
+// watchdog nor the page from those who may use it.
+func TestStrangersCannotSilenceTheWatchdog(t *testing.T) {
+	if !nstest.Inside(t) {
+		return
+	}
+	v := besiege(t)
+	page := v.page(t)
 	var open sync.Map
 	defer slowclients.Close(&open)
-	to := netip.MustParseAddrPort(listener.Addr().String())
 	var attack sync.WaitGroup
-	before := descriptors(t)
 	for i := 2; i < 10; i++ { // of eight addresses
 		attack.Go(func() {
-			err := lab.Do(func() error {
-				return slowclients.Open(ctx, netip.AddrFrom4([4]byte{10, 9, 0, byte(i)}), to, 250, &open)
+			err := v.lab.Do(func() error {
+				return slowclients.Open(t.Context(), netip.AddrFrom4([4]byte{10, 9, 0, byte(i)}), v.at, 250, &open)
 			})
-			if err != nil && ctx.Err() == nil {
+			if err != nil && t.Context().Err() == nil {
 				t.Error(err)
 			}
 		})
 	}
 	attacked := make(chan struct{})
 	go func() { attack.Wait(); close(attacked) }()
-	asked, longest, during := 0, time.Duration(0), pings.Load()
-	for over := false; !over || pings.Load() < during+2; asked++ {
+	asked, longest, during := 0, time.Duration(0), v.pings.Load()
+	for over := false; !over || v.pings.Load() < during+2; asked++ {
 		select {
 		case <-attacked:
 			over = true
 		default:
 		}
 		began := time.Now()
-		if err := fetch(page, "https://"+listener.Addr().String()+"/api/v1/runs"); err != nil {
+		if err := fetch(page, v.base+"/api/v1/runs"); err != nil {
 			t.Fatalf("a logged-in page beside the attack: %v", err)
 		}
 		longest = max(longest, time.Since(began))
 		page.CloseIdleConnections() // every other request needs a slot of its own
 	}
-	kept := 0
+	made, kept := 0, 0
 	open.Range(func(c, _ any) bool {
+		made++
 		if isOpen(c.(net.Conn)) {
 			kept++
 		}
 		return true
 	})
 	if kept > 300 {
-		t.Errorf("%d of 2000 hostile connections are open, want at most the strangers' slots", kept)
+		t.Errorf("%d of %d hostile connections are open, want at most the strangers' slots", kept, made)
 	}
-	t.Logf("2000 hostile connections, %d kept, %d descriptors more; %d requests of the page, the longest took %v; %d pings of the watchdog",
-		kept, descriptors(t)-before-2000, asked, longest, pings.Load()-during)
+	t.Logf("%d hostile connections, %d kept; %d requests of the page, the longest took %v; %d pings of the watchdog",
+		made, kept, asked, longest, v.pings.Load()-during)
+}
+
+// Strangers who come back whenever they are dropped are kept out by the kernel, before they cost the service anything;
+// whoever is logged in, or comes from another address, is served.
+func TestStrangersWhoComeBack(t *testing.T) {
+	addresses := 2
+	if !testing.Short() {
+		addresses = 8
+	}
+	if !nstest.Inside(t) {
+		return
+	}
+	v := besiege(t)
+	page := v.page(t)
+	var count slowclients.Count
+	limits := slots.DefaultLimits()
+	// So many may come at once, and some more while the test goes on.
+	most := int64(addresses * 4 * limits.PerAddress)
+	var attack sync.WaitGroup
+	for i := range addresses {
+		for range 8 {
+			attack.Go(func() {
+				_ = v.lab.Do(func() error {
+					slowclients.Return(t.Context(), netip.AddrFrom4([4]byte{10, 9, 0, byte(2 + i)}), v.at, &count, func() bool {
+						return count.Made.Load() > most || count.Silent.Load() > int64(20*addresses)
+					})
+					return nil
+				})
+			})
+		}
+	}
+	over := make(chan struct{})
+	go func() { attack.Wait(); close(over) }()
+	for during, ended := v.pings.Load(), false; !ended || v.pings.Load() < during+1; {
+		select {
+		case <-over:
+			ended = true
+		default:
+		}
+		if err := fetch(page, v.base+"/api/v1/runs"); err != nil {
+			t.Fatalf("a logged-in page beside strangers who come back: %v", err)
+		}
+		page.CloseIdleConnections()
+	}
+	if made := count.Made.Load(); made > most {
+		t.Errorf("strangers of %d addresses made %d connections; want them kept out after %d of each address",
+			addresses, made, 2*limits.PerAddress)
+	}
+	t.Logf("%d connections of strangers, and %d that got no answer", count.Made.Load(), count.Silent.Load())
 }
 
 // logIn returns a client that is logged in.
@@ -185,13 +252,4 @@ const tcpEstablished = 1 // of include/net/tcp_states.h
 func getTCPState(fd int) (int, error) {
 	v, err := syscall.GetsockoptInt(fd, syscall.IPPROTO_TCP, syscall.TCP_INFO)
 	return v & 0xff, err // tcpi_state is the first byte
-}
-
-func descriptors(t *testing.T) int {
-	t.Helper()
-	all, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		t.Fatal(errors.Join(err))
-	}
-	return len(all)
 }

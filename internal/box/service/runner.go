@@ -28,6 +28,8 @@ type runner struct {
 	notifier *systemd.Notifier
 	disk     *disk // nil is one that is well
 	retainer *retainer
+	browsers plan.Browsers // of the configuration
+	head     bool          // boxes carry the runs out, each with the browsers of its own admin
 }
 
 // Accept implements runqueue.Runner.
@@ -73,12 +75,12 @@ func (r *runner) Run(ctx context.Context, id string, p lab.Plan, progress func(r
 	if err := r.disk.problem(); err != nil { // it has changed since the run was accepted
 		return fmt.Errorf("the run did not begin: %w", err)
 	}
-	progress(runqueue.Progress{Doing: "waiting for the device"})
-	d, err := r.await(ctx, p.Device)
+	asked, err := r.resolve(p)
 	if err != nil {
 		return err
 	}
-	asked, err := r.resolve(p)
+	progress(runqueue.Progress{Doing: "waiting for the device"})
+	d, err := r.await(ctx, p.Device)
 	if err != nil {
 		return err
 	}
@@ -143,9 +145,14 @@ func progressOf(s experiment.Step, p lab.Plan) runqueue.Progress {
 	return runqueue.Progress{Trial: s.Trial, Of: s.Of, Doing: cmp.Or(s.Note, s.Doing)}
 }
 
-// resolve checks a plan with the files that were sent with it, and names the files of its recordings.
+// resolve checks a plan with the files that were sent with it, and names the files of its recordings. The plan may name what its scope
+// may name now, whenever it was asked for.
 func (r *runner) resolve(p lab.Plan) (plan.Checked, error) {
-	asked, err := plan.Check(plan.Request{Plan: p}, plan.Options{From: &plan.Folder{Sent: p.Files}})
+	o := plan.Options{From: &plan.Folder{Sent: p.Files}, Scope: plan.ScopeOf(p), Browsers: r.browsers, Elsewhere: r.head}
+	if r.head { // no box obeys the admin of another machine
+		o.Scope = plan.ScopeRun
+	}
+	asked, err := plan.Check(plan.Request{Plan: p}, o)
 	if err != nil {
 		return asked, err
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
-	"eidetic/internal/base/yamlguard"
+	"eidetic/internal/base/bounded"
 	"eidetic/internal/box/automation"
 	"eidetic/internal/box/bisects"
 	"eidetic/internal/keep/redact"
@@ -133,7 +133,7 @@ func (p supporter) secrets(ctx context.Context) []string {
 	if p.config != nil {
 		if text, err := p.config(); err == nil {
 			var v any
-			if yamlguard.Try(func() error { return yaml.Unmarshal([]byte(text), &v) }) == nil {
+			if bounded.YAML([]byte(text), func() error { return yaml.Unmarshal([]byte(text), &v) }) == nil {
 				known = append(known, secretsIn("", v)...)
 			}
 		}

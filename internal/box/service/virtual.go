@@ -22,6 +22,8 @@ type virtualDevice struct {
 	commands sandbox.Commands
 	// noSandbox is that of the configuration.
 	noSandbox bool
+	// browsers are those of the configuration.
+	browsers plan.Browsers
 	// check returns what the machine lacks; it makes namespaces to find out whether it may.
 	check func(context.Context) error
 
@@ -38,7 +40,8 @@ func (v *virtualDevice) place() *seat.Seat { return &v.seat }
 const goodFor = time.Minute
 
 func (v *virtualDevice) describe(ctx context.Context) panel.Device {
-	d := panel.Device{Name: "virtual", Kind: "virtual", Ready: true, Screen: "a virtual screen of this machine"}
+	d := panel.Device{Name: "virtual", Kind: "virtual", Ready: true, Screen: "a virtual screen of this machine",
+		Browsers: append(installed(), v.browsers.Names()...)}
 	if err := v.problem(ctx); err != nil {
 		d.Ready, d.Problem = false, err.Error()
 	}
@@ -72,13 +75,14 @@ func (v *virtualDevice) carryOut(ctx context.Context, id string, p plan.Checked,
 	defer v.seat.Take()()
 	t := sandbox.Task{
 		Live: v.seat.Live, ID: id, Plan: p.Plan, Out: v.data, Origins: sandbox.OriginsOutside, Reach: v.reach, NoSandbox: v.noSandbox,
+		Browsers: v.browsers,
 	}
 	if kind, err := sandbox.OriginsOf(p.Plan); err != nil {
 		return err
 	} else if kind == sandbox.OriginsSample {
 		t.Origins = kind
 	}
-	if len(p.Contents) > 0 { // the task is a command line, which is too short for them
+	if len(p.Contents) > 0 {
 		folder, err := os.MkdirTemp("", "eidetic-plan-")
 		if err != nil {
 			return err

@@ -8,13 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
 	"strconv"
-	"syscall"
 	"time"
+
+	"eidetic/netlab/reach"
 )
 
 // Limits of one attempt.
@@ -63,7 +63,7 @@ func (s Sender) CheckHost(ctx context.Context, text string) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookupLimit)
 	defer cancel()
-	found, err := s.resolver().LookupNetIP(ctx, "ip", u.Hostname())
+	found, err := reach.AskServer(s.Resolver, nil)(ctx, u.Hostname())
 	if err != nil {
 		return nil
 	}
@@ -100,7 +100,7 @@ func (s Sender) Post(ctx context.Context, p Post) (Answer, error) {
 	r.Header.Set("Webhook-Id", p.ID)
 	r.Header.Set("Webhook-Timestamp", strconv.FormatInt(p.At.Unix(), 10))
 	r.Header.Set("Webhook-Signature", signature)
-	transport := s.transport(u.Hostname())
+	transport := s.transport()
 	defer transport.CloseIdleConnections()
 	client := &http.Client{
 		Transport:     transport,
@@ -123,21 +123,9 @@ func (s Sender) Post(ctx context.Context, p Post) (Answer, error) {
 	return out, nil
 }
 
-// transport connects to the addresses of one host that the guard lets pass. The address is
-// judged after the name was resolved and before the connection is made, so that a name server
-// cannot show one address to the check and another to the connection.
-func (s Sender) transport(host string) *http.Transport {
-	dialer := &net.Dialer{
-		Timeout:  attemptLimit,
-		Resolver: s.resolver(),
-		ControlContext: func(_ context.Context, _, address string, _ syscall.RawConn) error {
-			to, err := netip.ParseAddrPort(address)
-			if err != nil {
-				return err
-			}
-			return s.Check(host, to.Addr())
-		},
-	}
+// transport connects to the addresses that the guard lets pass.
+func (s Sender) transport() *http.Transport {
+	dialer := reach.Dialer{Rule: s.rule(), Lookup: reach.AskServer(s.Resolver, nil)}
 	return &http.Transport{
 		Proxy:                  nil, // a proxy would connect for us, unguarded
 		DialContext:            dialer.DialContext,
@@ -146,14 +134,4 @@ func (s Sender) transport(host string) *http.Transport {
 		TLSClientConfig:        &tls.Config{RootCAs: s.Roots, MinVersion: tls.VersionTLS12},
 		ForceAttemptHTTP2:      true,
 	}
-}
-
-// resolver asks Resolver, where one is set.
-func (s Sender) resolver() *net.Resolver {
-	if !s.Resolver.IsValid() {
-		return &net.Resolver{PreferGo: true}
-	}
-	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, network, s.Resolver.String())
-	}}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/miekg/dns"
 
 	"eidetic/internal/rigs/testlab"
+	"eidetic/netlab/reach"
 )
 
 func TestMain(m *testing.M) { testlab.NoLeaks(m) }
@@ -44,7 +45,9 @@ func TestGuard(t *testing.T) {
 		Inside: func() []netip.Prefix {
 			return []netip.Prefix{netip.MustParsePrefix("192.168.77.1/24"), netip.MustParsePrefix("203.0.112.0/24")}
 		},
-		Own: func() []netip.Addr { return []netip.Addr{netip.MustParseAddr("203.0.114.7")} },
+		Machine: func() (reach.Machine, error) {
+			return reach.Machine{Addrs: []netip.Addr{netip.MustParseAddr("203.0.114.7")}}, nil
+		},
 	}
 	for _, c := range []struct {
 		host, address string
@@ -70,7 +73,7 @@ func TestGuard(t *testing.T) {
 		{"192.168.77.50", "192.168.77.50", true},
 	} {
 		err := g.Check(c.host, netip.MustParseAddr(c.address))
-		if (err == nil) != c.ok || err != nil && !errors.Is(err, ErrForbidden) {
+		if (err == nil) != c.ok || err != nil && !errors.Is(err, reach.ErrRefused) {
 			t.Errorf("Check(%q, %s) = %v; allowed should be %v", c.host, c.address, err, c.ok)
 		}
 	}
@@ -165,14 +168,14 @@ func TestAnswerThatChangesIsRefused(t *testing.T) {
 	}
 	first := asked.Load()
 	_, err := s.Post(t.Context(), Post{URL: address, Secret: secret, ID: "msg_1", At: time.Now(), Body: []byte("{}")})
-	if !errors.Is(err, ErrForbidden) || asked.Load() == first {
-		t.Errorf("Post() = %v after %d questions, %d of them the check's; want ErrForbidden, and a question of its own", err, asked.Load(), first)
+	if !errors.Is(err, reach.ErrRefused) || asked.Load() == first {
+		t.Errorf("Post() = %v after %d questions, %d of them the check's; want reach.ErrRefused, and a question of its own", err, asked.Load(), first)
 	}
 	if n := hits.Load(); n != 0 {
 		t.Errorf("the server at the box's own address got %d requests; want none", n)
 	}
-	if err := s.CheckHost(t.Context(), address); !errors.Is(err, ErrForbidden) {
-		t.Errorf("CheckHost() now = %v; want ErrForbidden", err)
+	if err := s.CheckHost(t.Context(), address); !errors.Is(err, reach.ErrRefused) {
+		t.Errorf("CheckHost() now = %v; want reach.ErrRefused", err)
 	}
 	// The same server, when the address itself is named.
 	s.Allow = append(s.Allow, "127.0.0.1")
@@ -244,7 +247,7 @@ func FuzzCheckURL(f *testing.F) {
 	for _, seed := range []string{"https://hooks.example/", "http://[::1]:80/", "https://[fe80::1%25eth0]", "https://0x7f.1/", "//x", "https://2130706433/"} {
 		f.Add(seed)
 	}
-	g := Guard{Allow: []string{"ci.lan"}, Own: func() []netip.Addr { return nil }}
+	g := Guard{Allow: []string{"ci.lan"}, Machine: func() (reach.Machine, error) { return reach.Machine{}, nil }}
 	f.Fuzz(func(t *testing.T, text string) {
 		u, err := g.CheckURL(text)
 		if err != nil {

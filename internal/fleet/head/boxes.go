@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"time"
 
+	"eidetic/internal/base/bounded"
 	"eidetic/internal/fleet"
 	"eidetic/internal/fleet/blob"
 	"eidetic/internal/fleet/ledger"
@@ -134,7 +135,7 @@ func read(w http.ResponseWriter, r *http.Request, limit int64, into any) error {
 	case err != nil:
 		return &refusal{status: http.StatusBadRequest, detail: "the body was cut off"}
 	}
-	if err := json.Unmarshal(text, into); err != nil {
+	if err := bounded.JSON(text, into); err != nil {
 		return &refusal{status: http.StatusUnprocessableEntity, detail: "the body cannot be read: " + err.Error()}
 	}
 	return nil

@@ -103,13 +103,15 @@ func (h *Head) spread(ctx context.Context, p lab.Plan) ([]lab.Plan, error) {
 
 func named(name, of string) string { return strings.TrimSpace(name + " " + of) }
 
-// browsersOf lists the browsers of the devices that fit.
+// browsersOf lists the browsers of the devices that fit, without those that an admin has added: they are one box's.
 func browsersOf(need fleet.Need, boxes []ledger.Box) (all []string) {
 	for _, b := range boxes {
 		names := need.Could(b.Name, b.Offer)
 		for _, d := range b.Offer.Devices {
-			if slices.Contains(names, d.Name) {
-				all = append(all, d.Browsers...)
+			for _, name := range d.Browsers {
+				if slices.Contains(names, d.Name) && slices.Contains([]string{lab.Chromium, lab.Firefox, lab.FirefoxESR}, name) {
+					all = append(all, name)
+				}
 			}
 		}
 	}

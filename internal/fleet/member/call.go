@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"eidetic/internal/base/bounded"
 	"eidetic/internal/fleet"
 	"eidetic/internal/keep/pin"
 )
@@ -130,7 +131,7 @@ func (c *Client) ask(
 	if int64(len(content)) > limit {
 		return 0, fmt.Errorf("the head's answer has more than %d bytes", limit)
 	}
-	if err := json.Unmarshal(content, out); err != nil {
+	if err := bounded.JSON(content, out); err != nil {
 		return 0, fmt.Errorf("the head's answer cannot be read: %w", err)
 	}
 	return res.StatusCode, nil

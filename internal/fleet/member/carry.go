@@ -198,8 +198,7 @@ func (s *session) enqueue(ctx context.Context, p *part) error {
 // enter puts the part's run into the queue.
 func (s *session) enter(ctx context.Context, p *part) error {
 	k := p.get()
-	plan := k.Plan
-	plan.Device = k.Device
+	plan := k.plan()
 	err := s.Queue.AddAs(ctx, k.Run, plan)
 	var rejected *runqueue.RejectedError
 	if errors.As(err, &rejected) || errors.Is(err, store.ErrFull) {
@@ -220,8 +219,7 @@ const (
 // choose returns the ID of the box's run of a part: a run of it that an earlier attempt left interrupted goes on, where
 // it can; one that came to its end is handed in as it is (done); else there is a new one, PART or PART-2, PART-3 …
 func (s *session) choose(ctx context.Context, k kept) (run string, done bool, err error) {
-	plan := k.Plan
-	plan.Device = k.Device
+	plan := k.plan()
 	for n := 1; n <= mostRuns; n++ {
 		id := runID(k.Part, n)
 		job, err := s.Queue.Get(ctx, id)

@@ -15,6 +15,8 @@ import (
 	"eidetic/internal/base/atomicfile"
 	"eidetic/internal/fleet"
 	"eidetic/internal/keep/store"
+	"eidetic/internal/lab"
+	"eidetic/internal/plan"
 )
 
 const (
@@ -99,6 +101,14 @@ func checkAssignment(a fleet.Assignment) error {
 		}
 	}
 	return nil
+}
+
+// plan is what the box carries out. The head says what is measured, and not what of this box a plan may name: that it was asked for by an
+// admin is for the box alone to say.
+func (k kept) plan() lab.Plan {
+	own := plan.AskedBy(k.Plan, plan.ScopeRun)
+	own.Device = k.Device
+	return own
 }
 
 func leaseFile(dir, part string) string { return filepath.Join(dir, leasesDir, part+".json") }

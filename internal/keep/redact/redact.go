@@ -14,8 +14,9 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
-	"eidetic/internal/base/yamlguard"
+	"eidetic/internal/base/bounded"
 	"github.com/goccy/go-yaml"
 )
 
@@ -24,7 +25,9 @@ const Removed = "[removed]"
 
 // Redactor removes secrets. It may be used from any goroutine.
 type Redactor struct {
-	known []string
+	known   []string
+	mu      sync.Mutex
+	queries map[string]int // those that were removed, numbered
 }
 
 // shortest is the length from which on a known secret is looked for: a shorter one is in every text.
@@ -34,7 +37,7 @@ const shortest = 6
 func New(known ...string) *Redactor {
 	known = slices.DeleteFunc(slices.Clone(known), func(s string) bool { return len(s) < shortest })
 	slices.SortFunc(known, func(a, b string) int { return len(b) - len(a) }) // one may be a part of another
-	return &Redactor{known: slices.Compact(known)}
+	return &Redactor{known: slices.Compact(known), queries: map[string]int{}}
 }
 
 // secretName matches names of fields whose values are secrets; type is what a journey types.
@@ -52,9 +55,9 @@ var shapes = []*regexp.Regexp{ // constant
 	regexp.MustCompile(`(?i)([A-Za-z0-9_-]*(?:password|passphrase|passwd|secret|token|api[_-]?key|psk)"?\s*[:=]\s*"?)[^\s",;&}]+`),
 	regexp.MustCompile(`(\beid_)[a-z2-7]{8,}`),
 	regexp.MustCompile(`(WIFI:[^\s"]*?\bP:)[^;\s"]*`),
-	regexp.MustCompile(`(?i)(\b[a-z][a-z0-9+.-]*://)[^/\s"'<>@]*@`),
-	regexp.MustCompile(`(?i)(\b[a-z][a-z0-9+.-]*://[^\s"'<>?#]*\?)[^\s"'<>]+`),
-	regexp.MustCompile(`(?i)(\b[a-z][a-z0-9+.-]*://[^\s"'<>?#]*#)[^\s"'<>]+`),
+	regexp.MustCompile(`(?i)(\b[a-z][a-z0-9+.-]*://)[^/?#\s"<>]*@`), // a password may have an @ and an apostrophe
+	regexp.MustCompile(`(?i)(\b[a-z][a-z0-9+.-]*://[^\s"<>?#]*\?)[^\s"<>]+`),
+	regexp.MustCompile(`(?i)(\b[a-z][a-z0-9+.-]*://[^\s"<>?#]*#)[^\s"<>]+`),
 }
 
 // Text removes secrets from a text.
@@ -101,42 +104,39 @@ func (r *Redactor) value(name string, v any) any {
 	return v
 }
 
-// maxNesting bounds how deep a configuration may be nested.
-const maxNesting = 50
-
 // YAML returns a configuration without the values of secret fields, which are empty instead,
 // and says which they were. Comments are gone, since anything may be in them.
 func YAML(text []byte) (clean []byte, removed []string, err error) {
 	var all yaml.MapSlice
-	if err := yamlguard.Try(func() error { return yaml.UnmarshalWithOptions(text, &all, yaml.UseOrderedMap()) }); err != nil {
+	if err := bounded.YAML(text, func() error { return yaml.UnmarshalWithOptions(text, &all, yaml.UseOrderedMap()) }); err != nil {
 		return nil, nil, errors.New("it is not YAML with fields") // the error would quote it
 	}
 	if len(all) == 0 {
 		return nil, nil, nil
 	}
-	var empty func(path string, v any, depth int) any
-	empty = func(path string, v any, depth int) any {
+	var empty func(path string, v any) any
+	empty = func(path string, v any) any {
 		switch v := v.(type) {
 		case yaml.MapSlice:
 			for i, item := range v {
 				name := fmt.Sprint(item.Key)
 				at := strings.TrimPrefix(path+"."+name, ".")
 				switch s, isText := item.Value.(string); {
-				case depth > maxNesting, IsSecret(name) && s != "", IsSecret(name) && !isText && item.Value != nil:
+				case IsSecret(name) && s != "", IsSecret(name) && !isText && item.Value != nil:
 					v[i].Value = ""
 					removed = append(removed, at)
 				default:
-					v[i].Value = empty(at, item.Value, depth+1)
+					v[i].Value = empty(at, item.Value)
 				}
 			}
 		case []any:
 			for i := range v {
-				v[i] = empty(fmt.Sprintf("%s[%d]", path, i), v[i], depth+1)
+				v[i] = empty(fmt.Sprintf("%s[%d]", path, i), v[i])
 			}
 		}
 		return v
 	}
-	empty("", all, 0)
+	empty("", all)
 	clean, err = yaml.Marshal(all)
 	return clean, removed, err
 }

@@ -32,7 +32,7 @@ func Annotate(dir string, list ...lab.Annotation) error {
 		return fmt.Errorf("annotate: %w", err)
 	}
 	defer root.Close()
-	if _, err := root.Stat(runFile); err != nil {
+	if _, err := root.Stat(RunFile); err != nil {
 		return fmt.Errorf("annotate: %s is no run's folder: %w", dir, err)
 	}
 	var lines []byte

@@ -18,7 +18,7 @@ func TestAnnotate(t *testing.T) {
 	if err := Annotate(dir, one); err == nil || !strings.Contains(err.Error(), "no run's folder") {
 		t.Errorf("Annotate() in a folder without a run = %v, want an error that says so", err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, runFile), []byte("{}"), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, RunFile), []byte("{}"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	var writers sync.WaitGroup

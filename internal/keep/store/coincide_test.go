@@ -18,7 +18,7 @@ func TestSavedTwiceInATick(t *testing.T) {
 	s := open(t, root)
 	run := sample("a", StateDone)
 	f := create(t, root, run)
-	file, tick := filepath.Join(f.Path(), runFile), time.Date(2026, 12, 31, 23, 59, 59, 0, time.UTC)
+	file, tick := filepath.Join(f.Path(), RunFile), time.Date(2026, 12, 31, 23, 59, 59, 0, time.UTC)
 	for _, name := range []string{"demo", "omed"} {
 		run.Name = name
 		if err := f.Save(run); err != nil {

@@ -30,11 +30,13 @@ const (
 // ErrNotFound is returned for a run that the store does not have.
 var ErrNotFound = errors.New("no such run")
 
+// RunFile is the file of a run's folder that has all of it, with the secrets of its plan.
+const RunFile = "run.json"
+
 const (
 	runsDir    = "runs"
 	trialsDir  = "trials"
 	lockFile   = ".lock"
-	runFile    = "run.json"
 	trialFile  = "trial.json"
 	reportFile = "report.json"
 )
@@ -114,7 +116,7 @@ func (f *Folder) prepare(run *lab.Run) error {
 
 // published are the names that root links to through latest.
 func published() []string {
-	return []string{"report.html", "timeline.html", reportFile, runFile, trialsDir}
+	return []string{"report.html", "timeline.html", reportFile, RunFile, trialsDir}
 }
 
 // publish points root/latest at the run and the other names through it.
@@ -241,7 +243,7 @@ func (f *Folder) Save(run *lab.Run) error {
 			return fmt.Errorf("save run: %w", err)
 		}
 	}
-	if err := atomicfile.WriteFile(filepath.Join(f.dir, runFile), whole, 0o644); err != nil {
+	if err := atomicfile.WriteFile(filepath.Join(f.dir, RunFile), whole, 0o644); err != nil {
 		return fmt.Errorf("save run: %w", err)
 	}
 	return nil
@@ -271,7 +273,7 @@ func checkReadable(b []byte) error {
 		err = fmt.Errorf("larger than %d MiB", MaxRunBytes>>20)
 	}
 	if err != nil {
-		return fmt.Errorf("%s would be too large to be read again: %w; ask for fewer trials", runFile, err)
+		return fmt.Errorf("%s would be too large to be read again: %w; ask for fewer trials", RunFile, err)
 	}
 	return nil
 }

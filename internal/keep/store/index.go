@@ -377,7 +377,7 @@ func (x *Index) Get(ctx context.Context, id string) (Entry, error) {
 // It includes the inode, because a file may be replaced within one tick of the clock.
 func stampOf(dir string) string {
 	stamp := ""
-	for _, name := range []string{runFile, "report.html"} {
+	for _, name := range []string{RunFile, "report.html"} {
 		if info, err := os.Lstat(filepath.Join(dir, name)); err == nil {
 			stamp += fmt.Sprintf("%d/%d", info.Size(), info.ModTime().UnixNano())
 			if sys, ok := info.Sys().(*syscall.Stat_t); ok {

@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"eidetic/internal/keep/redact"
 	"eidetic/internal/lab"
 )
 
@@ -24,7 +25,7 @@ type Report struct {
 	Cells []lab.CellResult `json:"cells,omitempty"`
 }
 
-// ReportRun identifies a run and holds what could explain a difference between two runs.
+// ReportRun identifies a run and holds what could explain a difference between two runs. Its plan has no secrets.
 type ReportRun struct {
 	ID          string          `json:"id"`
 	Name        string          `json:"name"`
@@ -73,7 +74,8 @@ func NewReport(run *lab.Run) *Report {
 		Schema: ReportSchema,
 		Run: ReportRun{
 			ID: run.ID, Name: run.Name, Wall: run.Wall, Elapsed: run.Elapsed, State: run.State, Error: run.Error,
-			Page: run.Page, Plan: run.Plan, Archive: run.Archive, Link: run.Link, Environment: run.Environment,
+			Page: redact.Users(run.Page), Plan: redact.Copy(run.Plan, redact.Users),
+			Archive: run.Archive, Link: run.Link, Environment: run.Environment,
 			Warnings: list(run.Warnings),
 		},
 		Trials:  make([]ReportTrial, 0, len(run.Trials)),
@@ -81,7 +83,7 @@ func NewReport(run *lab.Run) *Report {
 	}
 	for _, t := range run.Trials {
 		r.Trials = append(r.Trials, ReportTrial{
-			Number: t.Number, Arm: t.Arm, Cell: t.Cell, Page: t.Page, Valid: t.Valid, Invalid: list(t.Invalid),
+			Number: t.Number, Arm: t.Arm, Cell: t.Cell, Page: redact.Users(t.Page), Valid: t.Valid, Invalid: list(t.Invalid),
 			Misses: t.Misses, Requests: t.Requests, Filled: t.Filled, FinalFrame: t.FinalFrame,
 			Frames: t.Frames, FramesLost: t.FramesLost, Ended: t.Ended, Metrics: lab.Values(t.Measurements),
 			Steps: bareSteps(t.Steps),

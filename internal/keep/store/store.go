@@ -190,9 +190,9 @@ func ReadRun(dir string) (*lab.Run, error) {
 	// The lock is checked before the file is read, so that a run that ends in between is
 	// seen as done.
 	alive := isLocked(dir)
-	f, _, err := OpenFile(root, runFile)
+	f, _, err := OpenFile(root, RunFile)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("read run: %s has no %s: the run was cut off before it was first saved", filepath.Base(dir), runFile)
+		return nil, fmt.Errorf("read run: %s has no %s: the run was cut off before it was first saved", filepath.Base(dir), RunFile)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read run: %w", err)
@@ -200,10 +200,10 @@ func ReadRun(dir string) (*lab.Run, error) {
 	defer f.Close()
 	run, err := DecodeRun(f)
 	if err != nil {
-		return nil, fmt.Errorf("read run: %s: %w", runFile, err)
+		return nil, fmt.Errorf("read run: %s: %w", RunFile, err)
 	}
 	if run.ID != filepath.Base(dir) {
-		return nil, fmt.Errorf("read run: %s: id %q is not the folder's name %q", runFile, run.ID, filepath.Base(dir))
+		return nil, fmt.Errorf("read run: %s: id %q is not the folder's name %q", RunFile, run.ID, filepath.Base(dir))
 	}
 	if run.State == StateRunning && !alive {
 		run.State = StateInterrupted

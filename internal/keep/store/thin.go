@@ -31,7 +31,7 @@ func IsNumbers(name string) bool {
 	dir, base := path.Split(name)
 	switch dir = strings.TrimSuffix(dir, "/"); {
 	case dir == "":
-		return slices.Contains([]string{runFile, reportFile, pinFile, thinFile, lockFile, "annotations.jsonl"}, base) || path.Ext(base) == ".html"
+		return slices.Contains([]string{RunFile, reportFile, pinFile, thinFile, lockFile, "annotations.jsonl"}, base) || path.Ext(base) == ".html"
 	case path.Dir(dir) == trialsDir:
 		return base == trialFile || base == "timeline.json"
 	}

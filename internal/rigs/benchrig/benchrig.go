@@ -134,7 +134,7 @@ func Open(ctx context.Context, c Config) (*Rig, error) {
 // Arm returns an arm that replays a recording of the page.
 func (r *Rig) Arm(name string, recorded *archive.Archive) experiment.Arm {
 	return experiment.Arm{
-		Name: name, Page: Page, Sync: execute.SyncURL(Page), Network: r.Replay(recorded),
+		Name: name, Page: Page, Sync: execute.SyncURL(lab.Arm{Page: Page}), Network: r.Replay(recorded),
 		Ready: func() error { return r.Network.SetLink(r.profile) },
 	}
 }

@@ -26,7 +26,7 @@ func directions() []direction {
 	return []direction{
 		{"internal/lab", nil, "the shared words are imported by all, so they import none"},
 		{"internal/metric", []string{"internal/lab"}, "the registry of metrics is read by whoever measures, tells or judges, so it imports none of them"},
-		{"netlab", append([]string{"internal/base/priority", "internal/base/atomicfile", "internal/base/unshare"}, lab...), instrument},
+		{"netlab", append([]string{"internal/base/priority", "internal/base/atomicfile", "internal/base/slots", "internal/base/unshare"}, lab...), instrument},
 		{"netlab/hop", lab, "listeners, core and transport all import what they tell each other of a request, so it imports none of them"},
 		{
 			"netlab/replay",
@@ -71,7 +71,7 @@ func directions() []direction {
 		},
 		{
 			"internal/plan",
-			append([]string{"analysis", "capture", "control", "netlab", "internal/base/yamlguard"}, lab...),
+			append([]string{"analysis", "capture", "control", "netlab", "internal/base/bounded"}, lab...),
 			"a plan is read by the readers of the instruments that its fields are for; who asks for it and who carries it out, it does not know",
 		},
 		{
@@ -81,7 +81,7 @@ func directions() []direction {
 		},
 		{
 			"internal/box/bisects",
-			append([]string{"analysis", "capture/reel", "internal/base/atomicfile", "internal/box/bisection", "internal/plan", "internal/run/experiment", "internal/keep/runqueue", "internal/keep/store", "internal/box/webhook"}, lab...),
+			append([]string{"analysis", "capture/reel", "internal/base/atomicfile", "internal/box/bisection", "internal/plan", "internal/run/experiment", "internal/keep/runqueue", "internal/keep/store", "internal/box/webhook", "netlab/reach"}, lab...),
 			"a box's own bisects ask the queue for runs and a hook for revisions, and read films of runs; the search is that of internal/box/bisection",
 		},
 		{
@@ -143,6 +143,7 @@ func directions() []direction {
 					"systemd",
 					"control/adb",
 					"internal/base/atomicfile",
+					"internal/base/slots",
 					"internal/box/automation",
 					"internal/keep/backup",
 					"internal/box/bisects",
@@ -153,7 +154,7 @@ func directions() []direction {
 					"internal/keep/retention",
 					"internal/keep/support",
 					"internal/plan",
-					"internal/base/yamlguard",
+					"internal/base/bounded",
 					"internal/run/device",
 					"internal/box/doctor",
 					"internal/run/seat",
@@ -185,9 +186,9 @@ func directions() []direction {
 			"the client knows of a box what comes over REST: the panel's types, and what a run folder holds; its tests put a box together",
 		},
 		{"internal/keep/backup", []string{"internal/base/atomicfile"}, "one file with all that a box keeps is a format of names and bytes; what they mean, the service knows"},
-		{"internal/keep/redact", []string{"internal/base/yamlguard"}, "what a secret looks like does not depend on who has it"},
+		{"internal/keep/redact", []string{"internal/base/bounded", "internal/lab"}, "what a secret looks like does not depend on who has it; which fields of a run hold some, the run's types say"},
 		{"internal/keep/support", []string{"internal/keep/redact"}, "a support bundle is texts without secrets; where they come from, it does not know"},
-		{"internal/base/yamlguard", nil, "how a reader fails does not depend on what is read"},
+		{"internal/base/bounded", nil, "what a text may cost does not depend on what is read"},
 		{"internal/keep/retention", nil, "what is deleted is decided of sizes, times and reasons alone, so that it can be said before"},
 		{"internal/keep/pin", []string{"internal/base/atomicfile"}, "how a certificate is known again is the same for the box and for its clients"},
 		{"internal/box/credentials", []string{"internal/base/atomicfile"}, "who may do what is decided without knowing what there is to do"},
@@ -206,11 +207,12 @@ func directions() []direction {
 		},
 		{"internal/base/priority", nil, "whose thread goes first is a matter of the kernel, and of the one order that instruments have"},
 		{"internal/base/unshare", nil, "namespaces are a matter of the kernel alone, and tests of every package may need them"},
+		{"internal/base/slots", nil, "how many may connect does not depend on what they ask"},
 		{"internal/base/atomicfile", nil, "whoever keeps a file may import it, so it imports nobody"},
 		{"internal/run/isolate", append([]string{"internal/base/unshare"}, lab...), "isolation is a matter of the kernel alone"},
 		{
 			"internal/keep/store",
-			append([]string{"internal/base/atomicfile"}, lab...),
+			append([]string{"internal/base/atomicfile", "internal/keep/redact"}, lab...),
 			"the store keeps what it is given and knows nobody who gives it",
 		},
 		{
@@ -221,12 +223,12 @@ func directions() []direction {
 		{"internal/tell/streamline", lab, "a format of bytes, and two ways in which they come; who keeps the annotations, it does not know"},
 		{
 			"internal/tell/report",
-			[]string{"internal/lab", "internal/metric", "internal/keep/store", "internal/base/atomicfile", "internal/tell/timeline", "analysis/trace"},
+			[]string{"internal/lab", "internal/metric", "internal/keep/redact", "internal/keep/store", "internal/base/atomicfile", "internal/tell/timeline", "analysis/trace"},
 			"a report is made from what is stored, so that it can be made again",
 		},
 		{
 			"internal/tell/export",
-			[]string{"internal/lab", "internal/metric", "internal/keep/store", "internal/tell/report", "internal/tell/timeline", "analysis/trace"},
+			[]string{"internal/lab", "internal/metric", "internal/keep/redact", "internal/keep/store", "internal/tell/report", "internal/tell/timeline", "analysis/trace"},
 			"an export is made of what is stored, as a report is, so that it can be made again",
 		},
 		{"internal/tell/report/reporttest", []string{"internal/lab", "internal/metric", "internal/tell/verdict"}, "a run for tests is compared as a real one is"},
@@ -269,7 +271,7 @@ func directions() []direction {
 		},
 		{
 			"internal/fleet/member",
-			append([]string{"internal/fleet", "internal/fleet/blob", "internal/base/atomicfile", "internal/keep/pin", "internal/keep/runqueue", "internal/keep/store"}, lab...),
+			append([]string{"internal/fleet", "internal/fleet/blob", "internal/base/atomicfile", "internal/base/bounded", "internal/keep/pin", "internal/keep/runqueue", "internal/keep/store"}, lab...),
 			"a box's side of the fleet asks the box's own queue for runs and hands in what the store has; it knows no instrument",
 		},
 		{
@@ -279,7 +281,7 @@ func directions() []direction {
 		{
 			"internal/fleet/head",
 			append([]string{
-				"internal/fleet", "internal/base/atomicfile", "internal/box/automation", "internal/tell/compare", "internal/box/credentials", "internal/run/execute", "internal/tell/history", "internal/web/panel",
+				"internal/fleet", "internal/base/atomicfile", "internal/base/bounded", "internal/box/automation", "internal/tell/compare", "internal/box/credentials", "internal/run/execute", "internal/tell/history", "internal/web/panel",
 				"image/update",
 				"internal/keep/pin", "internal/tell/report", "internal/keep/runqueue", "internal/keep/store", "internal/tell/verdict",
 			}, lab...),
@@ -290,7 +292,7 @@ func directions() []direction {
 			append([]string{"internal/tell/report", "internal/tell/verdict", "analysis/stats", "internal/tell/report/reporttest"}, lab...),
 			"the page of a run shows what its report and its verdict say; it computes nothing anew; its tests read runs that are made for tests",
 		},
-		{"internal/box/webhook", []string{"netlab/proxy"}, "which addresses are public is known where recordings are kept from the others"},
+		{"internal/box/webhook", []string{"netlab/reach"}, "one rule says which addresses are public"},
 		{
 			"internal/box/automation",
 			append([]string{"internal/tell/history", "internal/keep/runqueue", "internal/keep/store", "internal/box/webhook", "internal/tell/report/reporttest"}, lab...),
@@ -309,7 +311,9 @@ func directions() []direction {
 		{
 			"internal/web/panel",
 			[]string{
+				"internal/base/slots",
 				"internal/lab",
+				"internal/base/bounded",
 				"internal/plan",
 				"internal/keep/store",
 				"internal/tell/report",
@@ -321,6 +325,7 @@ func directions() []direction {
 				"internal/tell/history",
 				"internal/tell/compare",
 				"internal/run/experiment",
+				"internal/keep/redact",
 				"internal/keep/retention",
 				"internal/keep/runqueue",
 				"internal/metric",

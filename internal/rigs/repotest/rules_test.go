@@ -148,6 +148,21 @@ func f() { m := 0; m++; n++; table["b"] = 2; var errX error; errX = nil; _, _ = 
 			"a/a_test.go":     "package a\nfunc TestA(t *testing.T) {}\nfunc TestC(t *testing.T) { testlab.Long(t, `x`) }",
 		}, []string{`README.md:4: promises "Speed"`, "docs/b.md: has no row", "TestB of b, which does not exist", "TestC of a, which is left", "TestD of a, which does not exist",
 			"CONTRIBUTING.md:5: names no test"}},
+		{"who connects is told", map[string]string{
+			"docs/security.md":   "| Connects | why |\n|---|---|\n| one `a` | its user said so |\n| two `gone` | as above |\n",
+			"a/a.go":             "package a\nvar d net.Dialer",
+			"b/b.go":             "package b\nfunc f() { http.Get(``) }",
+			"b/b_test.go":        "package b\nfunc g() { net.Dial() }",
+			"c/c_test.go":        "package c\nfunc g() { net.Dial() }",
+			"d/d.go":             "package d\nfunc g(l net.Listener) { l.Dial() }",
+			"internal/rigs/r.go": "package rigs\nfunc g() { net.Dial() }",
+		}, []string{"docs/security.md: has no row for b, which uses http.Get", "docs/security.md:4: names gone"}},
+		{"what listens is bounded", map[string]string{
+			"docs/security.md": "| Listens | connections |\n|---|---|\n| pages `a`, `b` | 64 in all (`most`), 30 s (`limit`), 32 KiB of bytes (`bytes`), 5 (`none`), 7 (`seven`) |\n",
+			"a/a.go":           "package a\nconst most, bytes = 65, 32 << 10\nfunc f(l net.Listener) { net.Listen() }",
+			"b/b.go":           "package b\nconst limit = time.Minute / 2\nconst seven = 7\nfunc f() { quic.ListenAddr() }",
+			"c/c.go":           "package c\nfunc f() { server4.NewServer() }",
+		}, []string{"most is 64, and it is 65", "the constant limit", "the constant none", "has no row for c, which uses server4.NewServer"}},
 		{"make targets are documented", map[string]string{
 			"Makefile": "A := b\nall: x ## All\n", "mk/x.mk": "x: ## X\ny z:\n\techo\nB ?= c\nd = e: ## f\n",
 		}, []string{"target y", "target z"}},

@@ -2,7 +2,6 @@ package device
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -24,13 +23,12 @@ type Program interface {
 // Describe implements [Program].
 func (c *Chromium) Describe() string { return c.Version }
 
-// OpenBrowser finds a browser and prepares a home folder below dir, which should be a RAM file
-// system. The browser trusts the certificate authority in the PEM file authority.
-func OpenBrowser(ctx context.Context, dir, authority string, b *lab.Browser) (Program, error) {
+// OpenBrowser finds a browser and prepares a home folder in the workshop.
+func OpenBrowser(ctx context.Context, w Workshop, b *lab.Browser) (Program, error) {
 	if b == nil {
-		return NewChromium(ctx, dir, authority)
+		return NewChromium(ctx, w)
 	}
-	o := &other{what: *b, dir: dir, name: "browser"}
+	o := &other{what: *b, dir: w.Dir, name: "browser"}
 	var words []string
 	switch {
 	case b.Command != "":
@@ -57,19 +55,18 @@ func OpenBrowser(ctx context.Context, dir, authority string, b *lab.Browser) (Pr
 		}
 		o.program = program
 	}
-	version, err := exec.CommandContext(ctx, o.program, "--version").Output()
-	if err != nil {
-		return nil, fmt.Errorf("browser: asking %s for its version: %w", o.program, err)
-	}
-	o.version, _, _ = strings.Cut(strings.TrimSpace(string(version)), "\n")
 	if err := CheckExtensions(b); err != nil {
+		return nil, fmt.Errorf("browser: %w", err)
+	}
+	var err error
+	if o.version, err = w.version(ctx, o.program, words); err != nil {
 		return nil, fmt.Errorf("browser: %w", err)
 	}
 	o.more = append(words, b.Flags...)
 	if strings.Contains(b.Command, "{url}") {
 		o.whole, o.more = words, b.Flags
 	}
-	return o, o.prepare(ctx, authority)
+	return o, o.prepare(ctx, w)
 }
 
 // other is a browser that a plan names or describes.
@@ -98,15 +95,16 @@ func (o *other) Describe() string {
 	return o.version + " (" + text + ")"
 }
 
-// prepare makes the home folder: the profile, trust in the authority, and preferences.
-func (o *other) prepare(ctx context.Context, authority string) error {
+// prepare makes the home folder: the profile, trust in the authority, and preferences. What writes into it as this process comes before
+// the first program that could put a link there.
+func (o *other) prepare(ctx context.Context, w Workshop) error {
 	var err error
 	if o.template, err = os.MkdirTemp(o.dir, "template-"); err != nil {
 		return fmt.Errorf("preparing the browser's home: %w", err)
 	}
 	profile := filepath.Join(o.template, profileName)
 	if o.what.Profile != "" {
-		err = os.CopyFS(profile, os.DirFS(o.what.Profile))
+		err = copyFolder(profile, o.what.Profile, ofProfile())
 	} else {
 		err = os.MkdirAll(profile, 0o700)
 	}
@@ -127,30 +125,8 @@ func (o *other) prepare(ctx context.Context, authority string) error {
 		}
 	}
 	for _, store := range stores {
-		if err := trust(ctx, store, authority); err != nil {
+		if err := w.trust(ctx, o.template, store); err != nil {
 			return err
-		}
-	}
-	return nil
-}
-
-// trust puts an authority into a store of certificates, which is made if there is none.
-func trust(ctx context.Context, store, authority string) error {
-	certutil, err := programs.Certutil().Find()
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(store, 0o700); err != nil {
-		return fmt.Errorf("preparing the browser's home: %w", err)
-	}
-	steps := [][]string{{"-A", "-n", "box", "-t", "C,,", "-i", authority}}
-	if _, err := os.Stat(filepath.Join(store, "cert9.db")); errors.Is(err, os.ErrNotExist) {
-		steps = append([][]string{{"-N", "--empty-password"}}, steps...)
-	}
-	for _, args := range steps {
-		args = append([]string{"-d", "sql:" + store}, args...)
-		if out, err := exec.CommandContext(ctx, certutil, args...).CombinedOutput(); err != nil {
-			return fmt.Errorf("putting %s among the browser's authorities: %w: %s", authority, err, strings.TrimSpace(string(out)))
 		}
 	}
 	return nil

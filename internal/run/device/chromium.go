@@ -25,27 +25,20 @@ type Chromium struct {
 	dir              string // where the trials' homes go
 }
 
-// NewChromium finds the browser and prepares a home folder below dir, which should be a RAM
-// file system. The browser in it trusts the certificate authority in the PEM file authority.
-func NewChromium(ctx context.Context, dir, authority string) (*Chromium, error) {
+// NewChromium finds the browser and prepares a home folder in the workshop.
+func NewChromium(ctx context.Context, w Workshop) (*Chromium, error) {
 	program, err := programs.Chromium().Find()
 	if err != nil {
 		return nil, err
 	}
-	version, err := exec.CommandContext(ctx, program, "--version").Output()
-	if err != nil {
-		return nil, fmt.Errorf("asking %s for its version: %w", program, err)
-	}
-	c := &Chromium{
-		Program:  program,
-		Version:  strings.TrimSpace(string(version)),
-		template: filepath.Join(dir, "template"),
-		dir:      dir,
-	}
-	if err := trust(ctx, filepath.Join(c.template, ".pki", "nssdb"), authority); err != nil {
+	c := &Chromium{Program: program, template: filepath.Join(w.Dir, "template"), dir: w.Dir}
+	if c.Version, err = w.version(ctx, program, nil); err != nil {
 		return nil, err
 	}
-	return c, writeChromiumPreferences(c.template)
+	if err := writeChromiumPreferences(c.template); err != nil {
+		return nil, err
+	}
+	return c, w.trust(ctx, c.template, filepath.Join(c.template, ".pki", "nssdb"))
 }
 
 // Options configure one browser.
@@ -195,7 +188,7 @@ func startIn(dir, template, program, name string, args func(home string) []strin
 	if o.Home != "" {
 		template = o.Home
 	}
-	if err := os.CopyFS(home, os.DirFS(template)); err != nil {
+	if err := copyFolder(home, template, ofProfile()); err != nil {
 		os.RemoveAll(home)
 		return nil, fmt.Errorf("making a fresh profile: %w", err)
 	}
@@ -225,24 +218,9 @@ func (b *Browser) begin(cmd *exec.Cmd, name string, o Options) error {
 		cmd.Env = append(cmd.Env, profilerEnvironment(b.home)...)
 	}
 	cmd.ExtraFiles = o.Files
-	j := isolate.NewJail()
-	if o.Sandbox != isolate.SandboxNone {
-		if err := j.GiveHome(b.home); err != nil {
-			return fmt.Errorf("giving the browser its home: %w", err)
-		}
-	}
-	err := o.Namespace.Do(func() (err error) {
-		if o.Sandbox != isolate.SandboxNone {
-			if err := j.Enter(cmd, b.home, append(programFiles(cmd.Path, o.words), socket(o.Display))...); err != nil {
-				return err
-			}
-		}
-		b.execed.Earliest = lab.Monotonic()
-		b.process, err = start(cmd, name)
-		b.execed.Latest = lab.Monotonic()
-		return err
-	})
-	if err != nil {
+	var err error
+	readable := append(programFiles(cmd.Path, o.words), socket(o.Display))
+	if b.process, b.execed, err = startConfined(cmd, name, b.home, o.Namespace, o.Sandbox, readable); err != nil {
 		return err
 	}
 	if o.Niceness != 0 {

@@ -97,7 +97,7 @@ func TestChromiumLoadsThroughTheCable(t *testing.T) {
 	defer x.Stop()
 	dir := testlab.TempDir(t) // a browser's last processes write to it for a while
 	pem := authority(t, dir)
-	c, err := NewChromium(ctx, dir, pem)
+	c, err := NewChromium(ctx, Workshop{Dir: dir, Authority: pem, Namespace: ns})
 	if err != nil {
 		t.Fatal(err)
 	}

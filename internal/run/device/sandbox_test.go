@@ -8,11 +8,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"eidetic/internal/lab"
 	"eidetic/internal/rigs/testlab"
@@ -28,6 +31,11 @@ func authority(t *testing.T, dir string) (pem string) {
 		t.Fatal(err, string(out))
 	}
 	return pem
+}
+
+// workshop is where a test prepares browsers that it starts with the options.
+func workshop(o Options, dir, authority string) Workshop {
+	return Workshop{Dir: dir, Authority: authority, Namespace: o.Namespace, Sandbox: o.Sandbox}
 }
 
 // needSandbox requires that browsers can have their sandbox here.
@@ -127,6 +135,83 @@ func TestConfinedProgram(t *testing.T) {
 	}
 }
 
+// forbidden tries system calls that lead past the namespaces, and says of each whether it is not permitted; without a filter these fail
+// in other ways, or succeed.
+func forbidden() (script string, names []string) {
+	var b strings.Builder
+	for _, c := range []struct {
+		name string
+		call uintptr
+		args string
+	}{
+		{"vsock", unix.SYS_SOCKET, "40, 1, 0"}, {"crypto", unix.SYS_SOCKET, "38, 5, 0"}, {"netfilter", unix.SYS_SOCKET, "16, 3, 12"},
+		{"keys", unix.SYS_KEYCTL, "0, -3, 0"}, {"io_uring", unix.SYS_IO_URING_SETUP, "0, 0"}, {"perf", unix.SYS_PERF_EVENT_OPEN, "0, 0, 0, 0, 0"},
+		{"trace", unix.SYS_PTRACE, "0, 0, 0, 0"}, {"memory", unix.SYS_PROCESS_VM_READV, "$$, 0, 0, 0, 0, 0"},
+		{"handle", unix.SYS_NAME_TO_HANDLE_AT, "-1, 0, 0, 0, 0"}, {"type", unix.SYS_IOCTL, fmt.Sprintf("-1, %d, 0", unix.TIOCSTI)},
+		{"x32", 0x40000000 + unix.SYS_GETPID, "0"},
+	} {
+		names = append(names, c.name)
+		fmt.Fprintf(&b, "print '%s ', (syscall(%d, %s) < 0 && $!{EPERM} ? 'no' : qq(yes: $!)), qq(\n);\n", c.name, c.call, c.args)
+	}
+	for _, family := range []string{"1, 1, 0", "2, 1, 0", "10, 1, 0", "16, 3, 0"} {
+		fmt.Fprintf(&b, "syscall(%d, %s) >= 0 || print qq(%s: $!\n);\n", unix.SYS_SOCKET, family, family)
+	}
+	return "use Errno; $| = 1; " + b.String() + "print qq(end\n); sleep 1000", names
+}
+
+// What is confined has the system calls of an ordinary program, and those of its own sandbox.
+func TestConfinedSystemCalls(t *testing.T) {
+	o := confined(t)
+	testlab.Need(t, runtime.GOARCH == "amd64", "an x86-64 machine")
+	home, err := os.MkdirTemp("", "trial-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	script, names := forbidden()
+	b := &Browser{home: home}
+	if err := b.begin(exec.Command(testlab.NeedProgram(t, "perl"), "-e", script), "perl", o); err != nil {
+		t.Fatal(err)
+	}
+	defer b.Stop()
+	said := await(t, b, func() (string, bool) {
+		text := b.process.log.String()
+		return text, strings.HasSuffix(text, "end\n")
+	})
+	if want := strings.Join(names, " no\n") + " no\nend\n"; said != want {
+		t.Errorf("a confined program may do:\n%swant:\n%s", said, want)
+	}
+}
+
+// The kernel counts the processes of what is confined for itself, so that a plan's program cannot fill the machine with them.
+func TestConfinedProcessesAreCounted(t *testing.T) {
+	o := confined(t)
+	var was unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NPROC, &was); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Setrlimit(unix.RLIMIT_NPROC, &unix.Rlimit{Cur: 40, Max: was.Max}); err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Setrlimit(unix.RLIMIT_NPROC, &was)
+	home, err := os.MkdirTemp("", "trial-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &Browser{home: home}
+	const forks = "n=0; while [ $n -lt 200 ]; do sleep 1000 & n=$((n+1)); done; echo all"
+	if err := b.begin(exec.Command("/bin/sh", "-c", "("+forks+") 2>&1; echo end; sleep 1000"), "sh", o); err != nil {
+		t.Fatal(err)
+	}
+	defer b.Stop()
+	said := await(t, b, func() (string, bool) {
+		text := b.process.log.String()
+		return text, strings.HasSuffix(text, "end\n")
+	})
+	if strings.Contains(said, "all") || !strings.Contains(said, "fork") {
+		t.Errorf("a confined program that starts 200 processes, of 40 that it may have, says %q; want that it cannot", said)
+	}
+}
+
 // await calls got until it succeeds, the browser ends, or the test hangs.
 func await(t *testing.T, b *Browser, got func() (string, bool)) string {
 	t.Helper()
@@ -170,7 +255,7 @@ func TestPagesAreSandboxed(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			testlab.NeedProgram(t, c.program)
-			program, err := OpenBrowser(t.Context(), dir, pem, &lab.Browser{Name: c.name})
+			program, err := OpenBrowser(t.Context(), workshop(o, dir, pem), &lab.Browser{Name: c.name})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -220,7 +305,7 @@ func TestFilesThatPagesShow(t *testing.T) {
 		t.Fatal(err)
 	}
 	testlab.NeedProgram(t, "chromium")
-	c, err := NewChromium(t.Context(), dir, authority(t, dir))
+	c, err := NewChromium(t.Context(), workshop(o, dir, authority(t, dir)))
 	if err != nil {
 		t.Fatal(err)
 	}

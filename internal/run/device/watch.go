@@ -2,6 +2,7 @@ package device
 
 import (
 	"bytes"
+	"cmp"
 	"os"
 	"path/filepath"
 	"slices"
@@ -22,12 +23,14 @@ const mostOthers = 3
 type usage struct {
 	at            lab.Time
 	stolen, total int64 // ticks of all processors
+	idle          int64
 	waiting       time.Duration
 	tellsWaiting  bool
 	holds         int64
 	held          time.Duration
 	hot           int64
 	processes     map[int]procStat
+	connections   int64 // that came to the network of the process that started this one
 }
 
 // procStat is a line of /proc/PID/stat.
@@ -36,6 +39,7 @@ type procStat struct {
 	parent int
 	begun  string // start in ticks since boot; distinguishes two processes with the same PID
 	ticks  int64  // processor time used
+	reaped int64  // that of children that have ended
 }
 
 // since is what the process used since an earlier reading, or since its start if its PID was
@@ -52,7 +56,7 @@ func (p procStat) since(earlier procStat) int64 {
 // ends of a trial and not in between.
 func (h Host) Watch() func() *lab.Machine {
 	before := h.usage()
-	return func() *lab.Machine { return between(before, h.usage(), h.self()) }
+	return func() *lab.Machine { return h.between(before, h.usage(), h.self()) }
 }
 
 func (h Host) proc() string {
@@ -78,7 +82,10 @@ func (h Host) usage() usage {
 		for i, f := range fields[1:9] { // guest time is included in user time
 			n, _ := strconv.ParseInt(f, 10, 64)
 			u.total += n
-			if i == 7 {
+			switch i {
+			case 3, 4: // idle, and idle while a disk works
+				u.idle += n
+			case 7:
 				u.stolen = n
 			}
 		}
@@ -89,7 +96,33 @@ func (h Host) usage() usage {
 	}
 	u.holds, u.held = quota("/sys/fs/cgroup", lines("/proc/self/cgroup"))
 	u.processes = processes(h.proc())
+	u.connections = h.connections(u.processes[h.self()].parent)
 	return u
+}
+
+// connections counts those that came to the network of the process that started this one (Tcp PassiveOpens of RFC 4022).
+// It is 0 in one process with the service: there the device's own are among them.
+func (h Host) connections(parent int) int64 {
+	if h.Processes == "" {
+		return 0
+	}
+	return passiveOpens(lines(filepath.Join(h.proc(), strconv.Itoa(parent), "net/snmp")))
+}
+
+// passiveOpens finds the number in the lines of /proc/net/snmp, each of which has its names in the line before.
+func passiveOpens(lines []string) int64 {
+	for i, line := range lines {
+		names := strings.Fields(line)
+		at := slices.Index(names, "PassiveOpens")
+		if at < 0 || i+1 == len(lines) {
+			continue
+		}
+		if numbers := strings.Fields(lines[i+1]); at < len(numbers) {
+			n, _ := strconv.ParseInt(numbers[at], 10, 64)
+			return n
+		}
+	}
+	return 0
 }
 
 // heat is how often processors were throttled for their temperature (Intel's counters).
@@ -178,13 +211,15 @@ func parseStat(text []byte) (p procStat, ok bool) {
 	}
 	user, _ := strconv.ParseInt(fields[11], 10, 64)
 	system, _ := strconv.ParseInt(fields[12], 10, 64)
+	childUser, _ := strconv.ParseInt(fields[13], 10, 64)
+	childSystem, _ := strconv.ParseInt(fields[14], 10, 64)
 	parent, err := strconv.Atoi(fields[1])
-	return procStat{string(text[open+1 : end]), parent, fields[19], user + system}, err == nil
+	return procStat{string(text[open+1 : end]), parent, fields[19], user + system, childUser + childSystem}, err == nil
 }
 
-// between returns the difference of two readings. Descendants of self count as ours, and
-// ancestors of self are left out, since they only wait.
-func between(before, after usage, self int) *lab.Machine {
+// between returns the difference of two readings. Descendants of self count as ours. Its parent is
+// the service that started it; ancestors of that are left out, since they only wait.
+func (h Host) between(before, after usage, self int) *lab.Machine {
 	wall := after.at.Sub(before.at)
 	if wall <= 0 {
 		return nil
@@ -208,9 +243,11 @@ func between(before, after usage, self int) *lab.Machine {
 		p.ticks = p.since(before.processes[pid])
 		cores := float64(p.ticks) * tick.Seconds() / wall.Seconds()
 		switch {
-		case p.ticks <= 0:
 		case descends(after.processes, pid, self):
 			m.Own += cores
+		case pid == after.processes[self].parent:
+			m.Service += cores
+		case p.ticks <= 0:
 		case ancestors[pid]:
 		default:
 			c := others[p.name]
@@ -225,7 +262,12 @@ func between(before, after usage, self int) *lab.Machine {
 			}
 		}
 	}
-	m.Own = round(m.Own)
+	m.Own += float64(ended(before.processes, after.processes, self)) * tick.Seconds() / wall.Seconds()
+	m.Busy = float64(after.total-after.idle-before.total+before.idle)*tick.Seconds()/wall.Seconds() - m.Own
+	m.Busy = round(max(0, m.Busy))
+	m.Own, m.Service = round(m.Own), round(m.Service)
+	m.Connections = round(float64(after.connections-before.connections) / wall.Seconds())
+	m.Born = h.born(before.processes, after.processes, self, wall)
 	for _, c := range others {
 		if c.Cores = round(c.Cores); c.Cores >= 0.01 {
 			m.Others = append(m.Others, *c)
@@ -234,6 +276,58 @@ func between(before, after usage, self int) *lab.Machine {
 	slices.SortFunc(m.Others, func(a, b lab.Consumer) int { return int(1e6 * (b.Cores - a.Cores)) })
 	m.Others = m.Others[:min(len(m.Others), mostOthers)]
 	return m
+}
+
+// ended is what processes of ours that ended in between used in between: all of their time, which whoever waited
+// for their ends has among its own, less what they had used before.
+func ended(before, after map[int]procStat, self int) (ticks int64) {
+	for pid, p := range after {
+		if b, known := before[pid]; known && b.begun == p.begun && descends(after, pid, self) {
+			ticks += p.reaped - b.reaped
+		}
+	}
+	for pid, b := range before {
+		if after[pid].begun != b.begun && descends(before, pid, self) {
+			ticks -= b.ticks
+		}
+	}
+	return max(0, ticks)
+}
+
+// born lists the browser's processes that are new, by their kind.
+func (h Host) born(before, after map[int]procStat, self int, wall time.Duration) []lab.Consumer {
+	kinds := map[string]*lab.Consumer{}
+	for pid, p := range after {
+		if before[pid].begun == p.begun || !isBrowser(p.name) || !descends(after, pid, self) {
+			continue
+		}
+		kind := cmp.Or(h.kind(pid), p.name)
+		c := kinds[kind]
+		if c == nil {
+			c = &lab.Consumer{Name: kind, PID: pid}
+			kinds[kind] = c
+		}
+		c.Count++
+		c.Cores += float64(p.ticks) * tick.Seconds() / wall.Seconds()
+	}
+	var all []lab.Consumer
+	for _, c := range kinds {
+		c.Cores = round(c.Cores)
+		all = append(all, *c)
+	}
+	slices.SortFunc(all, func(a, b lab.Consumer) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}
+
+// kind is the kind of a process of Chromium, such as renderer; "" is another browser's, or has ended.
+func (h Host) kind(pid int) string {
+	text, _ := os.ReadFile(filepath.Join(h.proc(), strconv.Itoa(pid), "cmdline"))
+	for _, word := range bytes.FieldsFunc(text, func(r rune) bool { return r == 0 || r == ' ' }) {
+		if kind, ok := bytes.CutPrefix(word, []byte("--type=")); ok {
+			return string(kind)
+		}
+	}
+	return ""
 }
 
 func descends(all map[int]procStat, pid, from int) bool {

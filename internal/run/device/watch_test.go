@@ -12,8 +12,8 @@ import (
 )
 
 func TestParseStat(t *testing.T) {
-	p, ok := parseStat([]byte("123 (Web (1) x) S 7 123 123 0 -1 4194560 1 0 0 0 250 50 0 0 20 0 12 0 4711 1 2 3\n"))
-	if !ok || p != (procStat{"Web (1) x", 7, "4711", 300}) {
+	p, ok := parseStat([]byte("123 (Web (1) x) S 7 123 123 0 -1 4194560 1 0 0 0 250 50 20 10 20 0 12 0 4711 1 2 3\n"))
+	if !ok || p != (procStat{"Web (1) x", 7, "4711", 300, 30}) {
 		t.Errorf("parseStat() = %+v", p)
 	}
 	for _, bad := range []string{"", "123", "1 (x", "1 (x) S 1"} {
@@ -23,23 +23,30 @@ func TestParseStat(t *testing.T) {
 	}
 }
 
-// Descendants count as ours, and ancestors are left out. A process with the PID of an earlier
+// Descendants count as ours; of the ancestors the service counts, and the others are left out. A process with the PID of an earlier
 // one is counted from its own start.
 func TestBetween(t *testing.T) {
-	before := usage{at: 0, stolen: 10, total: 1000, waiting: time.Second, tellsWaiting: true, holds: 3, held: time.Second,
+	before := usage{at: 0, connections: 10, stolen: 10, total: 1000, idle: 500, waiting: time.Second, tellsWaiting: true, holds: 3, held: time.Second,
 		processes: map[int]procStat{
-			1: {"init", 0, "1", 10}, 10: {"make", 1, "2", 100}, 20: {"appliance", 10, "3", 100}, 21: {"chromium", 20, "4", 100},
-			30: {"stress-ng", 1, "5", 1000}, 31: {"stress-ng", 1, "5", 1000}, 40: {"old", 1, "6", 5000},
+			1: {name: "init", parent: 0, begun: "1", ticks: 10}, 10: {name: "make", parent: 1, begun: "2", ticks: 100}, 15: {name: "appliance", parent: 10, begun: "2", ticks: 50}, 20: {name: "appliance", parent: 15, begun: "3", ticks: 100}, 21: {name: "chromium", parent: 20, begun: "4", ticks: 100}, 23: {name: "chromium", parent: 21, begun: "4", ticks: 30},
+			30: {name: "stress-ng", parent: 1, begun: "5", ticks: 1000}, 31: {name: "stress-ng", parent: 1, begun: "5", ticks: 1000}, 40: {name: "old", parent: 1, begun: "6", ticks: 5000},
 		}}
-	after := usage{at: lab.Time(2 * time.Second), stolen: 14, total: 1400, waiting: 2 * time.Second, tellsWaiting: true, holds: 5,
+	after := usage{at: lab.Time(2 * time.Second), connections: 2010, stolen: 14, total: 1400, idle: 500, waiting: 2 * time.Second, tellsWaiting: true, holds: 5,
 		held: 1500 * time.Millisecond, processes: map[int]procStat{
-			1: {"init", 0, "1", 10}, 10: {"make", 1, "2", 140}, 20: {"appliance", 10, "3", 150}, 21: {"chromium", 20, "4", 200},
-			22: {"vpxenc", 21, "9", 10},
-			30: {"stress-ng", 1, "5", 1190}, 31: {"stress-ng", 1, "5", 1020}, 40: {"new", 1, "8", 50},
+			1: {name: "init", parent: 0, begun: "1", ticks: 10}, 10: {name: "make", parent: 1, begun: "2", ticks: 140}, 15: {name: "appliance", parent: 10, begun: "2", ticks: 110}, 20: {name: "appliance", parent: 15, begun: "3", ticks: 150}, 21: {name: "chromium", parent: 20, begun: "4", ticks: 200, reaped: 40},
+			24: {name: "chromium", parent: 21, begun: "9", ticks: 20},
+			22: {name: "vpxenc", parent: 21, begun: "9", ticks: 10},
+			30: {name: "stress-ng", parent: 1, begun: "5", ticks: 1190}, 31: {name: "stress-ng", parent: 1, begun: "5", ticks: 1020}, 40: {name: "new", parent: 1, begun: "8", ticks: 50},
 		}}
-	m := between(before, after, 20)
-	if m.Own != 0.8 || m.Stolen != 0.01 || *m.Waiting != 0.5 || m.Holds != 2 || m.Held != 500 {
+	m := Host{Processes: t.TempDir()}.between(before, after, 20)
+	if m.Service != 0.3 || m.Connections != 1000 {
+		t.Errorf("the service took %v cores, and %v connections a second came; want 0.3 and 1000", m.Service, m.Connections)
+	}
+	if m.Own != 0.95 || m.Busy != 1.05 || m.Stolen != 0.01 || *m.Waiting != 0.5 || m.Holds != 2 || m.Held != 500 {
 		t.Errorf("%+v, waiting %v", m, *m.Waiting)
+	}
+	if len(m.Born) != 1 || m.Born[0] != (lab.Consumer{Name: "chromium", PID: 24, Count: 1, Cores: 0.1}) {
+		t.Errorf("born are %+v", m.Born)
 	}
 	want := []lab.Consumer{{Name: "stress-ng", PID: 30, Count: 2, Cores: 1.05}, {Name: "new", PID: 40, Count: 1, Cores: 0.25}}
 	if len(m.Others) != 2 || m.Others[0] != want[0] || m.Others[1] != want[1] {
@@ -103,4 +110,14 @@ func processTime(t *testing.T) time.Duration {
 		t.Fatal(err)
 	}
 	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
+}
+
+func TestPassiveOpens(t *testing.T) {
+	snmp := []string{"Ip: Forwarding DefaultTTL", "Ip: 1 64", "Tcp: RtoAlgorithm ActiveOpens PassiveOpens InSegs", "Tcp: 1 20 4711 99"}
+	if got := passiveOpens(snmp); got != 4711 {
+		t.Errorf("passiveOpens() = %d; want 4711", got)
+	}
+	if got := passiveOpens(snmp[:3]); got != 0 {
+		t.Errorf("passiveOpens() of a file that is cut off = %d; want 0", got)
+	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"net/url"
 	"strings"
 	"sync"
 	"time"
@@ -178,10 +177,6 @@ type pluggedBirths struct {
 
 // Birth implements [experiment.Device].
 func (p pluggedBirths) Birth(ctx context.Context, to string) (experiment.Life, error) {
-	u, err := url.Parse(to)
-	if err != nil {
-		return nil, err
-	}
 	part, isPart := p.control.(interface{ await(context.Context) error }) // which may be unplugged
 	for _, limit := range startLimits {
 		if isPart {
@@ -190,7 +185,7 @@ func (p pluggedBirths) Birth(ctx context.Context, to string) (experiment.Life, e
 			}
 		}
 		// Only a request after the keys counts, since they close the page that made earlier ones.
-		came := p.start.lead(u.RequestURI()) // all pages of the box are on one host
+		came := p.start.lead(to)
 		if err := p.fresh.do(ctx, p.control); isPart && experiment.IsBroken(err) && ctx.Err() == nil {
 			continue // it was unplugged since the last trial
 		} else if err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"eidetic/control"
 	"eidetic/internal/lab"
+	"eidetic/netlab"
 )
 
 // fakeKeys records the actions on a device, whose owner's script reacts to Ctrl+W.
@@ -100,7 +101,7 @@ func TestPluggedBirth(t *testing.T) {
 			get(s, "/start")
 		}
 	}
-	life, err := pluggedBirths{s, fresh, keys}.Birth(t.Context(), SyncURL("https://www.x.test/?a=b&c"))
+	life, err := pluggedBirths{s, fresh, keys}.Birth(t.Context(), netlab.SyncURL("https://www.x.test/?a=b&c"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +111,7 @@ func TestPluggedBirth(t *testing.T) {
 	) {
 		t.Errorf("actions = %q; want %q", keys.did, want)
 	}
-	if got := get(s, "/start").Header().Get("Location"); got != "/sync?next=https%3A%2F%2Fwww.x.test%2F%3Fa%3Db%26c" {
+	if got := get(s, "/start").Header().Get("Location"); got != netlab.SyncURL("https://www.x.test/?a=b&c") {
 		t.Errorf("the device is led to %s", got)
 	}
 	if err := life.Stop(); err != nil {
@@ -134,7 +135,7 @@ func TestPluggedBirthAtSecondTry(t *testing.T) {
 				get(s, "/start")
 			}
 		}
-		if _, err := (pluggedBirths{s, fresh, keys}).Birth(t.Context(), SyncURL("https://x.test/")); err != nil {
+		if _, err := (pluggedBirths{s, fresh, keys}).Birth(t.Context(), netlab.SyncURL("https://x.test/")); err != nil {
 			t.Fatal(err)
 		}
 		if want := []string{"key Ctrl+W", "key Ctrl+W", "move (798,598)", "move (799,599)"}; !slices.Equal(keys.did, want) {
@@ -151,13 +152,13 @@ func TestPluggedBirthThatFails(t *testing.T) {
 			t.Fatal(err)
 		}
 		b := pluggedBirths{NewStartPage(http.NotFoundHandler()), fresh, &fakeKeys{}}
-		if _, err := b.Birth(t.Context(), SyncURL("https://x.test/")); err == nil ||
+		if _, err := b.Birth(t.Context(), netlab.SyncURL("https://x.test/")); err == nil ||
 			!strings.Contains(err.Error(), "did not open http://box.test/start though its keys were pressed 3 times") {
 			t.Errorf("error %v", err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if _, err := b.Birth(ctx, SyncURL("https://x.test/")); !errors.Is(err, context.Canceled) {
+		if _, err := b.Birth(ctx, netlab.SyncURL("https://x.test/")); !errors.Is(err, context.Canceled) {
 			t.Errorf("error %v, want the context's", err)
 		}
 	})

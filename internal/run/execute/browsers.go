@@ -30,15 +30,23 @@ type browsers struct {
 
 // warmKey tells which arms may begin with the same warm profile.
 func warmKey(a plan.Arm) string {
-	key := a.Browser.String() + "\n" + a.Page + "\n" + a.Archive
+	key := browserKey(a.Browser) + "\n" + a.Page + "\n" + a.Archive
 	if a.User.IsSeeded() {
 		key += "\n" + userKey(a)
 	}
 	return key
 }
 
+// browserKey tells two browsers apart; their words for people have only the last element of a profile's path.
+func browserKey(b *lab.Browser) string {
+	if b == nil {
+		b = &lab.Browser{Name: lab.Chromium}
+	}
+	return fmt.Sprintf("%+v", *b)
+}
+
 // userKey tells which arms may begin with the same profile of a user.
-func userKey(a plan.Arm) string { return a.Browser.String() + "\nuser " + a.User.Name }
+func userKey(a plan.Arm) string { return browserKey(a.Browser) + "\nuser " + a.User.Name }
 
 // prepare makes the device the one that an arm asks for.
 func (b *browsers) prepare(ctx context.Context, a plan.Arm) error {
@@ -129,17 +137,22 @@ func (b *browsers) keep(
 
 // choose makes the device start a browser from now on.
 func (b *browsers) choose(ctx context.Context, which *lab.Browser) error {
-	program := b.open[which.String()]
+	program := b.open[browserKey(which)]
 	if program == nil {
 		var err error
-		if program, err = device.OpenBrowser(ctx, b.dir, b.authority, which); err != nil {
+		if program, err = device.OpenBrowser(ctx, b.workshop(), which); err != nil {
 			return err
 		}
-		b.open[which.String()] = program
+		b.open[browserKey(which)] = program
 		b.names = append(b.names, program.Describe())
 	}
 	b.virtual.Browser = program
 	return nil
+}
+
+// workshop is where the browsers are prepared.
+func (b *browsers) workshop() device.Workshop {
+	return device.Workshop{Dir: b.dir, Authority: b.authority, Namespace: b.virtual.Namespace, Sandbox: b.virtual.Sandbox}
 }
 
 // evict takes the browser's program out of memory, if it is not to be there.

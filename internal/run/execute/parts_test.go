@@ -19,6 +19,7 @@ import (
 	"eidetic/control/recipe"
 	"eidetic/internal/lab"
 	"eidetic/internal/run/experiment"
+	"eidetic/netlab"
 )
 
 // recorded is a controller that notes what it is given.
@@ -69,7 +70,7 @@ func TestByRecipe(t *testing.T) {
 			}
 		}
 		for range 2 {
-			if _, err := (pluggedBirths{s, r, k}).Birth(t.Context(), SyncURL("https://x.test/")); err != nil {
+			if _, err := (pluggedBirths{s, r, k}).Birth(t.Context(), netlab.SyncURL("https://x.test/")); err != nil {
 				t.Fatal(err)
 			}
 		}

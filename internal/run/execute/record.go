@@ -13,6 +13,7 @@ import (
 	"eidetic/internal/plan"
 	"eidetic/internal/run/device"
 	"eidetic/internal/run/experiment"
+	"eidetic/netlab"
 	"eidetic/netlab/archive"
 	"eidetic/netlab/link"
 	"eidetic/netlab/replay"
@@ -44,6 +45,9 @@ func (x *Execution) recordings(ctx context.Context, runner *experiment.Runner) (
 	if err := x.openAll(ctx, all); err != nil {
 		return nil, err
 	}
+	if x.Plan.SharedTimes {
+		x.share(all)
+	}
 	var arms []experiment.Arm
 	for _, one := range all {
 		a := one.arm
@@ -54,14 +58,20 @@ func (x *Execution) recordings(ctx context.Context, runner *experiment.Runner) (
 		x.noteLocale(one.recorded)
 	}
 	if !x.Plan.IsMany() {
-		var named []lab.NamedArm
-		for _, one := range all {
-			named = append(named, one.arm.NamedArm)
-		}
-		x.run.Plan = x.run.Plan.WithArms(named)
+		x.run.Plan = withMatch(x.run.Plan, all)
 	}
 	x.sayReplaying()
 	return arms, nil
+}
+
+// withMatch is the plan of a run of one page with how its recordings are matched. All else is as the plan says it: a browser of the
+// configuration by its name.
+func withMatch(p lab.Plan, arms []*cellArm) lab.Plan {
+	said := p.Arms()
+	for i, one := range arms {
+		said[i].Match = one.arm.Match
+	}
+	return p.WithArms(said)
 }
 
 // of says whose an error is, in a run of many.
@@ -146,10 +156,18 @@ func (x *Execution) note(text string) {
 	}
 }
 
+// SyncURL is the address of the green page that an arm's loads begin on.
+func SyncURL(a lab.Arm) string {
+	if a.Process == "new" {
+		return netlab.ForeignSyncURL(a.Page)
+	}
+	return netlab.SyncURL(a.Page)
+}
+
 // arm converts an arm for package experiment.
 func (x *Execution) arm(ctx context.Context, c plan.Cell, a plan.Arm, network experiment.Network) experiment.Arm {
 	return experiment.Arm{
-		Name: a.Name, Cell: c.Name, Steps: maskCodes(c.Plan), Page: a.Page, Sync: SyncURL(a.Page), Network: network,
+		Name: a.Name, Cell: c.Name, Steps: maskCodes(c.Plan), Page: a.Page, Sync: SyncURL(a.Arm), Network: network,
 		Ready: func() error {
 			if r, ok := network.(*replaying); ok {
 				x.setLocale(r.archive.Locale())
@@ -219,7 +237,7 @@ func (x *Execution) provide(ctx context.Context, runner *experiment.Runner, one 
 	filming.Network = network
 	p := x.plan()
 	p.Steps = maskCodes(one.of.Plan)
-	p.Arm, p.Page, p.Sync, p.Trials = a.Name, a.Page, SyncURL(a.Page), 1
+	p.Arm, p.Page, p.Sync, p.Trials = a.Name, a.Page, SyncURL(a.Arm), 1
 	trial, err := filming.Trial(ctx, p, 0, dir)
 	if err != nil {
 		return fmt.Errorf("recording: %w", err)

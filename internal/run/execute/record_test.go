@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/plan"
 	"eidetic/internal/run/experiment"
 	"eidetic/netlab"
 	"eidetic/netlab/ca"
@@ -70,6 +71,26 @@ func TestBracketed(t *testing.T) {
 	for detail, want := range map[string]string{"": "it did not load", "no answer": "it did not load (no answer)"} {
 		if got := bracketed("it did not load", detail); got != want {
 			t.Errorf("bracketed(%q) = %q, want %q", detail, got, want)
+		}
+	}
+}
+
+// run.json names a browser of the configuration as the plan does, and not its program and files: the plan can be asked for again, and
+// whoever may read the run learns no more of the machine.
+func TestConfiguredBrowserIsKeptByItsName(t *testing.T) {
+	p := lab.Plan{Arm: lab.Arm{Page: "https://a.test/", Browser: &lab.Browser{Name: "shopper", Viewport: "412x915"}}, Treatment: &lab.Arm{Link: "lte"}}
+	asked, err := plan.Check(plan.Request{Plan: p}, plan.Options{Browsers: plan.Browsers{"shopper": {Name: lab.Firefox, Profile: "/srv/profile"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, _ := armsOf(asked)
+	for _, one := range all {
+		one.arm.Match = lab.LooseMatch
+	}
+	kept := withMatch(keptPlan(asked), all)
+	for _, a := range kept.Arms() {
+		if a.Match != lab.LooseMatch || a.Browser.Name != "shopper" || a.Browser.Profile != "" || a.Browser.Viewport != "412x915" {
+			t.Errorf("the %s is kept as %+v with the browser %+v; want the name, and how it is matched", a.Name, a.Arm, *a.Browser)
 		}
 	}
 }

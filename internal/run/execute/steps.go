@@ -2,7 +2,6 @@ package execute
 
 import (
 	"errors"
-	"net/url"
 	"slices"
 
 	"eidetic/control"
@@ -39,6 +38,3 @@ func (x *Execution) player() (*journey.Player, error) {
 
 // FilesFolder is the folder, in a run's folder, of the files that its plan names.
 const FilesFolder = "files"
-
-// SyncURL is the URL of the box's green page that leads to a page under test.
-func SyncURL(page string) string { return "http://box.test/sync?next=" + url.QueryEscape(page) }

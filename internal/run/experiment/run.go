@@ -46,7 +46,7 @@ func (r *Runner) Run(ctx context.Context, p Plan, arms []Arm, run *lab.Run, fold
 	warmups := warmUps(p.Seed, p.Warmups, each, len(arms)/each)
 	p.traced = p.TraceAll
 	o := &outing{
-		Runner: r, each: each, plan: p, arms: arms, run: run, folder: folder, save: save, docket: newDocket(p), done: run.Trials,
+		Runner: r, each: each, plan: p, arms: arms, run: run, folder: folder, save: save, docket: r.newDocket(p), done: run.Trials,
 		total: len(warmups) + len(plan), spare: (len(plan) + 1) / 2, blocks: plan[len(plan)-1].Block,
 		planned: len(plan),
 	}
@@ -212,7 +212,7 @@ func (o *outing) nth(arm int) (n int) {
 
 // judge judges all trials so far, and reports a changed tolerance.
 func (o *outing) judge() {
-	relaxed := o.run.Tolerance.Relaxed()
+	relaxed, noisy := o.run.Tolerance.Relaxed(), o.run.Tolerance.CompanyOf().Noisy()
 	earlier := o.docket.attempts[:len(o.docket.attempts)-1] // without the newest, which is reported separately
 	counted := map[int]bool{}
 	for _, a := range earlier {
@@ -227,10 +227,16 @@ func (o *outing) judge() {
 				map[bool]string{true: "counts again", false: "does not count any more"}[a.Valid]))
 		}
 	}
+	if t.Company.Noisy() && !noisy {
+		o.progress(Step{Trial: len(o.run.Trials), Of: o.total, Note: explainCompany(t, o.run.Trials)})
+	}
 	if relaxed == t.Relaxed() && len(changed) == 0 {
 		return
 	}
-	note := fmt.Sprintf("The tolerance is %s now, since this machine's usual blur is %s", lab.Millis(t.Used), lab.Millis(t.Median))
+	note := "What other work this machine does beside trials is known better now"
+	if relaxed != t.Relaxed() {
+		note = fmt.Sprintf("The tolerance is %s now, since this machine's usual blur is %s", lab.Millis(t.Used), lab.Millis(t.Median))
+	}
 	if len(changed) > 0 {
 		note += ": " + strings.Join(changed, ", ")
 	}

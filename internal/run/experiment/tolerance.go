@@ -3,6 +3,7 @@ package experiment
 import (
 	"fmt"
 	"math"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -36,14 +37,19 @@ type attempt struct {
 type docket struct {
 	planned  time.Duration
 	fixed    bool // the tolerance was given by a person
+	cores    int  // of the machine, if the device's browser runs on it
 	attempts []*attempt
 }
 
-func newDocket(p Plan) *docket {
-	if p.Tolerance > 0 {
-		return &docket{planned: p.Tolerance, fixed: true}
+func (r *Runner) newDocket(p Plan) *docket {
+	d := &docket{planned: p.Tolerance, fixed: p.Tolerance > 0}
+	if !d.fixed {
+		d.planned = DefaultTolerance
 	}
-	return &docket{planned: DefaultTolerance}
+	if r.MainThreads != nil {
+		d.cores = runtime.NumCPU()
+	}
+	return d
 }
 
 func (d *docket) add(t *lab.Trial, slot int) {
@@ -85,11 +91,14 @@ func (d *docket) tolerance() *lab.Tolerance {
 // choice, too, does not depend on the measured values.
 func (d *docket) judge() *lab.Tolerance {
 	t := d.tolerance()
+	t.Company = d.company()
 	best := map[int]*attempt{}
 	for _, a := range d.attempts {
 		a.Invalid = slices.Clone(a.Faults)
-		if reason := blurred(a.Trial, t.Used); reason != "" {
-			a.Invalid = append(a.Invalid, reason)
+		for _, reason := range []string{blurred(a.Trial, t.Used), accompanied(a.Trial, t.Company)} {
+			if reason != "" {
+				a.Invalid = append(a.Invalid, reason)
+			}
 		}
 		if other := best[a.slot]; len(a.Invalid) == 0 && (other == nil || a.Blur.Worst() < other.Blur.Worst()) {
 			best[a.slot] = a
@@ -109,7 +118,7 @@ func (d *docket) judge() *lab.Tolerance {
 // relaxed. The causes come from the machine's load during the trials.
 func Explain(t *lab.Tolerance, trials []*lab.Trial) string {
 	if !t.Relaxed() {
-		return ""
+		return explainCompany(t, trials)
 	}
 	text := fmt.Sprintf("This machine could not keep the tolerance of %s: the blur of %d of %d trials was larger, %s in the middle "+
 		"and %s at worst. "+

@@ -15,7 +15,7 @@ import (
 
 // docketOf judges trials with the given blurs, each in a slot of its own.
 func docketOf(p Plan, blurs ...float64) *docket {
-	d := newDocket(p)
+	d := new(Runner).newDocket(p)
 	for i, b := range blurs {
 		d.add(&lab.Trial{Number: i + 1, Blur: &lab.Blur{Link: b}}, i)
 	}
@@ -70,7 +70,7 @@ func TestToleranceIsBlind(t *testing.T) {
 		}
 		one := docketOf(Plan{}, blurs...)
 		want := one.judge()
-		other := newDocket(Plan{})
+		other := new(Runner).newDocket(Plan{})
 		for place, i := range random.Perm(len(blurs)) {
 			other.add(&lab.Trial{
 				Number: place + 1, Blur: &lab.Blur{Capture: blurs[i]}, Arm: []string{lab.Control, lab.Treatment}[random.IntN(2)],
@@ -100,7 +100,7 @@ func TestToleranceTreatsArmsAlike(t *testing.T) {
 	for _, usual := range []float64{3, 12, 80} {
 		var difference, kept [2]float64
 		for range 2000 {
-			d := newDocket(Plan{})
+			d := new(Runner).newDocket(Plan{})
 			for i := range 20 {
 				blur := usual * random.ExpFloat64()
 				d.add(&lab.Trial{

@@ -41,7 +41,7 @@ func (r *Runner) Trial(ctx context.Context, p Plan, number int, dir string) (*la
 	p.Steps = lab.StepsOf(p.Steps, 0)
 	t, err := r.trial(ctx, p, number, dir)
 	if err == nil {
-		d := newDocket(p)
+		d := r.newDocket(p)
 		d.add(t, 0)
 		d.judge()
 	}
@@ -274,21 +274,60 @@ func phase(seed uint64, trial int) time.Duration {
 }
 
 // awaitSync waits until the whole screen has had the synchronisation colour, unchanged, for
-// the plan's time: a fresh browser's start-up work is then over.
+// the plan's time, in whose second half the browser had no new process: a fresh browser's start-up work is then over.
 func (r *Runner) awaitSync(ctx context.Context, p Plan, life Life, film Film) error {
 	deadline := r.Clock().Add(birthLimit)
+	n := nursery{processes: r.MainThreads}
 	for {
 		if err := r.look(ctx, life, film); err != nil {
 			return err
 		}
-		status := film.Status()
-		if status.Frames > 0 && stillFor(film, status) >= p.Settle && film.Shows(lab.SyncGreen()) {
-			return nil
+		status, now := film.Status(), r.Clock()
+		if still := stillFor(film, status); status.Frames > 0 && still >= p.Settle/2 && film.Shows(lab.SyncGreen()) {
+			if quiet := n.quietFor(now); still >= p.Settle && quiet >= p.Settle/2 {
+				return nil
+			}
 		}
-		if r.Clock() > deadline {
+		if now > deadline {
 			return broken("the device did not show the green synchronisation page within %v", birthLimit)
 		}
 	}
+}
+
+// nursery tells for how long a browser has had no new process.
+type nursery struct {
+	processes func() map[int]time.Duration // nil if they are unknown
+	known     map[int]time.Duration
+	since     lab.Time // of the last new one
+	looked    lab.Time
+	begun     lab.Time
+}
+
+const (
+	// patientFor is how long a browser may go on bearing processes on the still page.
+	patientFor = 5 * time.Second
+	// nurseryPoll is how often it is looked at: each look takes a millisecond of a processor.
+	nurseryPoll = 100 * time.Millisecond
+)
+
+func (n *nursery) quietFor(now lab.Time) time.Duration {
+	if n.begun == 0 {
+		n.begun = now
+	}
+	if n.processes == nil || now.Sub(n.begun) >= patientFor {
+		return birthLimit
+	}
+	if now.Sub(n.looked) >= nurseryPoll {
+		all := n.processes()
+		for pid := range all {
+			if _, ok := n.known[pid]; !ok {
+				n.since = now
+				break
+			}
+		}
+		n.known, n.looked = all, now
+	}
+	return now.Sub(n.since)
 }
 
 // awaitEnd waits for the end of the page load and returns how it was detected.

@@ -28,6 +28,10 @@ const clockStep = 50 * time.Millisecond
 // Occasional requests, such as advertisements or a favicon, are a smaller share.
 const leastAsked = 0.75
 
+// mostService is the largest share of a core that the service may take beside a trial. Half of a core has doubled the time
+// of a first change, with no frame lost and no packet late.
+const mostService = 0.2
+
 // judge returns why a trial is invalid, each with advice. Late instruments are not judged
 // here but by the blur that they cause.
 func judge(t *lab.Trial, f facts) (reasons []string) {
@@ -57,6 +61,9 @@ func judge(t *lab.Trial, f facts) (reasons []string) {
 	}
 	if t.NoLoad != "" && !f.expectBlank {
 		reasons = append(reasons, t.NoLoad+"; look at its video, and set expect_blank in the plan if the page is to show nothing")
+	}
+	if t.Machine != nil && t.Machine.Service > mostService {
+		reasons = append(reasons, t.Machine.Beside()+": close pages of the panel, and let no strangers reach its port")
 	}
 	if f.link.Invalid != "" {
 		reasons = append(reasons, f.link.Invalid)

@@ -23,9 +23,12 @@ const dialLimit = 30 * time.Second
 // maxDial bounds the size of a request and of an answer.
 const maxDial = 4096
 
+// Dial connects to an address on behalf of a host; without one for the name server.
+type Dial func(ctx context.Context, network, host, address string) (net.Conn, error)
+
 type dialRequest struct {
-	ID               uint64
-	Network, Address string
+	ID                     uint64
+	Network, Host, Address string
 }
 
 type dialAnswer struct {
@@ -64,7 +67,7 @@ func unixConn(f *os.File) (*net.UnixConn, error) {
 }
 
 // ServeDials connects for the inside until the inside closes its end, then closes conn.
-func ServeDials(ctx context.Context, conn *net.UnixConn, dial func(ctx context.Context, network, address string) (net.Conn, error)) {
+func ServeDials(ctx context.Context, conn *net.UnixConn, dial Dial) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer conn.Close()
@@ -109,13 +112,13 @@ func clip(s string) string {
 }
 
 // dialFile connects and returns the socket's file.
-func dialFile(ctx context.Context, dial func(context.Context, string, string) (net.Conn, error), r dialRequest) (*os.File, error) {
+func dialFile(ctx context.Context, dial Dial, r dialRequest) (*os.File, error) {
 	switch r.Network {
 	case "tcp", "tcp4", "tcp6", "udp", "udp4", "udp6":
 	default:
 		return nil, fmt.Errorf("network %q is not for the inside", r.Network)
 	}
-	c, err := dial(ctx, r.Network, r.Address)
+	c, err := dial(ctx, r.Network, r.Host, r.Address)
 	if err != nil {
 		return nil, err
 	}
@@ -154,8 +157,8 @@ func NewDialer(inside *os.File) (*Dialer, error) {
 	return d, nil
 }
 
-// DialContext has the outside connect.
-func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+// Dial has the outside connect.
+func (d *Dialer) Dial(ctx context.Context, network, host, address string) (net.Conn, error) {
 	answer := make(chan dialled, 1)
 	d.mu.Lock()
 	if d.broken != nil {
@@ -166,7 +169,7 @@ func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.
 	id := d.last
 	d.waiting[id] = answer
 	d.mu.Unlock()
-	text, err := json.Marshal(dialRequest{id, network, address})
+	text, err := json.Marshal(dialRequest{id, network, host, address})
 	if err == nil && len(text) > maxDial {
 		err = fmt.Errorf("dial %s: the address is too long", network)
 	}

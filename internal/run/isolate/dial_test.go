@@ -3,6 +3,7 @@ package isolate
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"strings"
@@ -13,7 +14,7 @@ import (
 )
 
 // dials connects both ends in one process, as Run connects two processes.
-func dials(t *testing.T, dial func(context.Context, string, string) (net.Conn, error)) *Dialer {
+func dials(t *testing.T, dial Dial) *Dialer {
 	t.Helper()
 	outside, inside, err := DialSockets()
 	if err != nil {
@@ -51,11 +52,16 @@ func TestDialsFromOutside(t *testing.T) {
 			go func() { _, _ = io.Copy(c, c); c.Close() }()
 		}
 	}()
-	d := dials(t, new(net.Dialer).DialContext)
+	d := dials(t, func(ctx context.Context, network, host, address string) (net.Conn, error) {
+		if host != "shop.example" {
+			return nil, fmt.Errorf("the host is %q", host)
+		}
+		return new(net.Dialer).DialContext(ctx, network, address)
+	})
 	var all sync.WaitGroup
 	for n := range 50 {
 		all.Go(func() {
-			c, err := d.DialContext(t.Context(), "tcp", l.Addr().String())
+			c, err := d.Dial(t.Context(), "tcp", "shop.example", l.Addr().String())
 			if err != nil {
 				t.Error(err)
 				return
@@ -74,20 +80,20 @@ func TestDialsFromOutside(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if _, err := d.DialContext(t.Context(), "unix", "/run/x"); err == nil || !strings.Contains(err.Error(), "not for the inside") {
+	if _, err := d.Dial(t.Context(), "unix", "shop.example", "/run/x"); err == nil || !strings.Contains(err.Error(), "not for the inside") {
 		t.Errorf("a Unix socket: %v", err)
 	}
-	if _, err := d.DialContext(t.Context(), "tcp", strings.Repeat("x", maxDial)); err == nil {
-		t.Error("DialContext() accepted an address that is too long")
+	if _, err := d.Dial(t.Context(), "tcp", "shop.example", strings.Repeat("x", maxDial)); err == nil {
+		t.Error("Dial() accepted an address that is too long")
 	}
 	// After Close existing connections stay, and there are no new ones.
-	old, err := d.DialContext(t.Context(), "tcp", l.Addr().String())
+	old, err := d.Dial(t.Context(), "tcp", "shop.example", l.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer old.Close()
 	d.Close()
-	if _, err := d.DialContext(t.Context(), "tcp", l.Addr().String()); err == nil {
+	if _, err := d.Dial(t.Context(), "tcp", "shop.example", l.Addr().String()); err == nil {
 		t.Error("a connection was made after Close")
 	}
 	if _, err := old.Write([]byte("x")); err != nil {
@@ -98,7 +104,7 @@ func TestDialsFromOutside(t *testing.T) {
 func TestDialsThatFail(t *testing.T) {
 	long := errors.New(strings.Repeat("nobody there ", 1000))
 	started := make(chan struct{})
-	d := dials(t, func(ctx context.Context, _, address string) (net.Conn, error) {
+	d := dials(t, func(ctx context.Context, _, _, address string) (net.Conn, error) {
 		switch address {
 		case "long":
 			return nil, long
@@ -111,33 +117,33 @@ func TestDialsThatFail(t *testing.T) {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	})
-	if _, err := d.DialContext(t.Context(), "tcp", "long"); err == nil || !strings.Contains(err.Error(), "nobody there") {
+	if _, err := d.Dial(t.Context(), "tcp", "shop.example", "long"); err == nil || !strings.Contains(err.Error(), "nobody there") {
 		t.Errorf("error %v", err)
 	}
-	if _, err := d.DialContext(t.Context(), "tcp", "pipe"); err == nil || !strings.Contains(err.Error(), "cannot be passed on") {
+	if _, err := d.Dial(t.Context(), "tcp", "shop.example", "pipe"); err == nil || !strings.Contains(err.Error(), "cannot be passed on") {
 		t.Errorf("error %v", err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), testlab.Hang)
 	go func() { <-started; cancel() }()
-	if _, err := d.DialContext(ctx, "tcp", "never"); !errors.Is(err, context.Canceled) {
+	if _, err := d.Dial(ctx, "tcp", "shop.example", "never"); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v, want the context's", err)
 	}
 }
 
-// DialContext returns if its context ends or the Dialer is closed while its answer is being
+// Dial returns if its context ends or the Dialer is closed while its answer is being
 // delivered.
 func TestDialsThatAreGivenUpAsTheirAnswerComes(t *testing.T) {
 	for range 300 {
 		ctx, giveUp := context.WithCancel(t.Context())
-		d := dials(t, func(context.Context, string, string) (net.Conn, error) {
+		d := dials(t, func(context.Context, string, string, string) (net.Conn, error) {
 			return nil, errors.New("nobody there")
 		})
 		var all sync.WaitGroup
 		for range 8 {
 			all.Go(func() {
 				for range 4 {
-					if _, err := d.DialContext(ctx, "tcp", "192.0.2.1:1"); err == nil {
-						t.Error("DialContext() succeeded; want an error")
+					if _, err := d.Dial(ctx, "tcp", "shop.example", "192.0.2.1:1"); err == nil {
+						t.Error("Dial() succeeded; want an error")
 					}
 				}
 			})

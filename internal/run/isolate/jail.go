@@ -99,7 +99,13 @@ func (j Jail) GiveHome(home string) error {
 
 // Enter confines this thread as Confine does, and prepares cmd to start as the unprivileged user.
 func (j Jail) Enter(cmd *exec.Cmd, home string, readable ...string) error {
+	if err := KeepDescriptors(); err != nil {
+		return err
+	}
 	if err := Confine(View{Home: home, Readable: readable, TempSize: jailTemp}); err != nil {
+		return err
+	}
+	if err := filter(); err != nil {
 		return err
 	}
 	ids := []syscall.SysProcIDMap{{ContainerID: insideUser, HostID: j.user, Size: 1}}

@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"sync"
-	"syscall"
 
 	"eidetic/internal/run/execute"
 	"eidetic/internal/run/experiment"
@@ -27,9 +26,7 @@ type eventWriter struct {
 	encoder *json.Encoder
 }
 
-// newEventWriter takes over the file, which no process that is started here inherits.
 func newEventWriter(f *os.File) *eventWriter {
-	syscall.CloseOnExec(int(f.Fd()))
 	return &eventWriter{encoder: json.NewEncoder(f)}
 }
 

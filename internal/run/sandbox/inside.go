@@ -10,13 +10,13 @@ package sandbox
 import (
 	"context"
 	"crypto/x509"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -42,6 +42,19 @@ type Commands struct {
 	Inspect []string
 	// Site is the whole command line of the sample site, to which flags are added.
 	Site []string
+	// Ahead lets what is started on this thread go before the service's other work, until back is called; see
+	// priority.Behind. Nil where the service is not behind.
+	Ahead func() (back func())
+}
+
+// run runs the inner half with arguments and files, ahead of the outer one.
+func (c Commands) run(ctx context.Context, args []string, files ...*os.File) error {
+	if c.Ahead != nil {
+		runtime.LockOSThread() // which isolate.Run forks on
+		defer runtime.UnlockOSThread()
+		defer c.Ahead()()
+	}
+	return isolate.Run(ctx, args, files...)
 }
 
 // Task is what the outer half asks of the inner one: a plan, and what it needs.
@@ -49,6 +62,8 @@ type Task struct {
 	ID   string // of the run
 	Plan lab.Plan
 	Out  string // the store
+	// Browsers are those of the box's configuration that the plan may name.
+	Browsers plan.Browsers `json:",omitempty"`
 	// Files is the folder of the pictures and gestures that the plan's steps name.
 	Files string `json:",omitempty"`
 	// Live is that of execute.Execution, within Out.
@@ -75,12 +90,12 @@ const (
 
 // The descriptors that the outer half passes to an inner half that tells it events.
 const (
-	eventsFile = 3 + iota
+	eventsFile = taskFile + 1 + iota
 	dialFile
 )
 
 // dialFileAlone is the descriptor of the outer half's connections when there are no events.
-const dialFileAlone = 3
+const dialFileAlone = taskFile + 1
 
 // tempSize bounds what browsers and sockets may take of RAM.
 const tempSize = 4 << 30
@@ -106,15 +121,15 @@ type Inner struct {
 	Log      *slog.Logger
 }
 
-// Inside carries out a task, given as JSON, in the namespaces that this process is
+// Inside carries out the task that the outer half has handed over, in the namespaces that this process is
 // the first of.
-func Inside(ctx context.Context, task string, in Inner) error {
+func Inside(ctx context.Context, in Inner) error {
 	if os.Getpid() != 1 {
 		return ErrNotInside
 	}
 	var t Task
-	if err := json.Unmarshal([]byte(task), &t); err != nil {
-		return fmt.Errorf("the task of the inner half: %w", err)
+	if err := takeOver(&t); err != nil {
+		return err
 	}
 	if !t.Events {
 		return t.carryOut(ctx, execute.News{Say: in.Say, Step: in.Step}, in)
@@ -142,12 +157,12 @@ func (t Task) carryOut(ctx context.Context, news execute.News, in Inner) error {
 	if err != nil {
 		return err
 	}
-	mounts := isolate.Mounts{Keep: append(t.folders(), traces...), Resolver: device.Gateway().String(), TempSize: tempSize}
+	mounts := isolate.Mounts{Keep: append(t.folders(asked), traces...), Resolver: device.Gateway().String(), TempSize: tempSize}
 	if err := isolate.Mount(mounts); err != nil {
 		return err
 	}
 	config := execute.VirtualConfig{
-		Forwarder: in.Commands.Forwarder, ShapeConnections: t.Connections, Log: in.Log, Browser: t.Plan.Browser, NoSandbox: t.NoSandbox,
+		Forwarder: in.Commands.Forwarder, ShapeConnections: t.Connections, Log: in.Log, Browser: asked.Cells[0].Arms[0].Browser, NoSandbox: t.NoSandbox,
 		Protocol: asked.NeedsProtocol(), Again: asked.LaunchesAgain(),
 	}
 	switch t.Origins {
@@ -171,7 +186,7 @@ func (t Task) carryOut(ctx context.Context, news execute.News, in Inner) error {
 		return err
 	}
 	defer rig.Close()
-	if err := t.prepare(rig); err != nil {
+	if err := prepare(rig, asked); err != nil {
 		return err
 	}
 	x := execute.Execution{
@@ -201,8 +216,8 @@ func (t Task) dialFile() uintptr {
 }
 
 // prepare readies the device for the plan's pages.
-func (t Task) prepare(rig *execute.Virtual) error {
-	for _, a := range t.Plan.Every() {
+func prepare(rig *execute.Virtual, asked plan.Checked) error {
+	for _, a := range asked.Every() {
 		if err := rig.Reach(a.Page, a.Browser); err != nil {
 			return err
 		}
@@ -211,12 +226,12 @@ func (t Task) prepare(rig *execute.Virtual) error {
 }
 
 // folders names the folders of the outside that the inner half needs.
-func (t Task) folders() []string {
+func (t Task) folders(asked plan.Checked) []string {
 	dirs := []string{t.Out}
 	if t.Files != "" {
 		dirs = append(dirs, t.Files)
 	}
-	for _, a := range t.Plan.Every() {
+	for _, a := range asked.Every() {
 		if a.Archive != "" {
 			dirs = append(dirs, filepath.Dir(a.Archive))
 		}
@@ -248,7 +263,9 @@ func (t Task) read() (asked plan.Checked, dirs []string, err error) {
 		}
 		return link.OpenFile(name)
 	}
-	asked, err = plan.Check(plan.Request{Plan: t.Plan}, plan.Options{Traces: open, From: &plan.Folder{Path: t.Files}})
+	asked, err = plan.Check(plan.Request{Plan: t.Plan}, plan.Options{
+		Traces: open, From: &plan.Folder{Path: t.Files}, Scope: plan.ScopePerson, Browsers: t.Browsers,
+	})
 	return asked, dirs, err
 }
 

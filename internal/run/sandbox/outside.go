@@ -2,12 +2,9 @@ package sandbox
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"net"
 	"os"
 	"os/exec"
-	"slices"
 
 	"eidetic/internal/run/execute"
 	"eidetic/internal/run/isolate"
@@ -43,23 +40,26 @@ func (t Task) RunWithEvents(ctx context.Context, c Commands, news execute.News) 
 
 // run starts the inner half with these files and that of its connections.
 func (t Task) run(ctx context.Context, c Commands, files ...*os.File) error {
+	t.Reach.ownHosts() // both halves use the same name server
 	if err := t.check(ctx); err != nil {
 		return err
 	}
-	text, err := json.Marshal(t)
+	task, err := handOver(t)
 	if err != nil {
 		return err
 	}
+	defer task.Close()
+	files = append([]*os.File{task}, files...)
 	if t.Origins == OriginsOutside {
 		outside, inside, err := isolate.DialSockets()
 		if err != nil {
 			return err
 		}
 		defer inside.Close()
-		go isolate.ServeDials(ctx, outside, new(net.Dialer).DialContext)
+		go isolate.ServeDials(ctx, outside, t.Reach.forInside)
 		files = append(files, inside)
 	}
-	return isolate.Run(ctx, append(slices.Clone(c.Inside), string(text)), files...)
+	return c.run(ctx, c.Inside, files...)
 }
 
 // check returns an error if a page that is to be recorded cannot be reached.

@@ -19,6 +19,7 @@ import (
 	"eidetic/internal/run/isolate"
 	"eidetic/netlab/dns"
 	"eidetic/netlab/proxy"
+	"eidetic/netlab/reach"
 )
 
 // Reach says how origins outside are reached while pages are recorded.
@@ -31,12 +32,17 @@ type Reach struct {
 	AnyCertificate bool `json:",omitempty"`
 	// Private lets a page reach this machine and private networks, beside the public one.
 	Private bool `json:",omitempty"`
+	// Pages are hosts that are reached besides public ones, each at its addresses; see Open.
+	Pages map[string][]netip.Addr `json:",omitempty"`
+	// Own are the addresses at which the box itself listens, which no page reaches.
+	Own []netip.AddrPort `json:",omitempty"`
 
 	// Send are fields that are added to requests, and kept out of recordings.
 	Send proxy.Session `json:",omitempty"`
 
 	hosts dns.Hosts // of the outside
-	dial  func(ctx context.Context, network, address string) (net.Conn, error)
+	// dial, in the inner half, has the outer half connect, which judges each address.
+	dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
 // The time limits of Check, which together are under three seconds in nearly all cases.
@@ -68,31 +74,48 @@ func (r Reach) upstream() (*proxy.UpstreamConfig, error) {
 		return nil, err
 	}
 	return &proxy.UpstreamConfig{
-		Resolver: r.Resolver, Roots: roots, Hosts: r.hosts, AnyCertificate: r.AnyCertificate, Refuse: r.refuse,
-		Send: r.Send,
+		Resolver: r.Resolver, Roots: roots, Hosts: r.hosts, AnyCertificate: r.AnyCertificate, Reach: r.rule(), Send: r.Send,
 	}, nil
+}
+
+// rule is nil in the inner half.
+func (r Reach) rule() *reach.Rule {
+	if r.dial != nil {
+		return nil
+	}
+	return &reach.Rule{
+		Private: r.Private, Pages: r.Pages, Own: r.Own,
+		Remedy: "this machine and private networks are reached with --allow-private (on a box, network.allow_private)",
+	}
 }
 
 // through reaches origins by connections that the outer half makes.
 func (r Reach) through(dialer *isolate.Dialer) (*proxy.UpstreamConfig, error) {
+	r.dial = outsideDial(dialer)
 	c, err := r.upstream()
 	if err != nil {
 		return nil, err
 	}
-	c.DialContext = dialer.DialContext
-	c.DialPacket = func(ctx context.Context, addr string) (net.Conn, error) { return dialer.DialContext(ctx, "udp", addr) }
+	c.DialContext = r.dial
+	c.DialPacket = func(ctx context.Context, addr string) (net.Conn, error) { return r.dial(ctx, "udp", addr) }
 	return c, nil
 }
 
-// refuse is proxy.UpstreamConfig.Refuse.
-func (r *Reach) refuse(to netip.AddrPort) error {
-	if r.Private {
-		return nil
+// outsideDial has the outer half connect.
+func outsideDial(dialer *isolate.Dialer) func(ctx context.Context, network, address string) (net.Conn, error) {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		return dialer.Dial(ctx, network, reach.HostOf(ctx), address)
 	}
-	if err := proxy.Public(to); err != nil {
-		return fmt.Errorf("%w; such addresses are reached with --allow-private (on a box, network.allow_private)", err)
+}
+
+// forInside connects for the inner half: to the name server, and for a host where the rule lets it.
+func (r Reach) forInside(ctx context.Context, network, host, address string) (net.Conn, error) {
+	if host == "" && address != r.Resolver.String() {
+		return nil, fmt.Errorf("%s is not the name server: %w", address, reach.ErrRefused)
+	} else if host == "" {
+		return new(net.Dialer).DialContext(ctx, network, address)
 	}
-	return nil
+	return (&reach.Dialer{Rule: r.rule()}).Connect(ctx, network, host, address)
 }
 
 // Check returns an error if the origin of a page cannot be reached: the name, the
@@ -160,25 +183,21 @@ func (r Reach) resolve(ctx context.Context, host string) ([]netip.Addr, error) {
 func (r Reach) connect(ctx context.Context, addrs []netip.Addr, u *url.URL, port string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectLimit)
 	defer cancel()
-	var last error
+	d := reach.Dialer{
+		Rule: r.rule(), Dial: r.dial, Lookup: func(context.Context, string) ([]netip.Addr, error) { return addrs, nil },
+	}
+	at := net.JoinHostPort(u.Hostname(), port)
+	open, err := d.Addresses(ctx, at)
+	if err != nil {
+		return nil, err
+	}
+	conn, last := d.DialContext(ctx, "tcp", at)
+	if last == nil {
+		return conn, nil
+	}
 	var tried []string
-	for _, a := range addrs {
-		at, err := netip.ParseAddrPort(net.JoinHostPort(a.String(), port))
-		if err != nil {
-			return nil, fmt.Errorf("the port is none: %w", err)
-		}
-		if last = r.refuse(at); last != nil {
-			continue
-		}
-		dial := r.dial
-		if dial == nil {
-			dial = new(net.Dialer).DialContext
-		}
-		conn, err := dial(ctx, "tcp", at.String())
-		if err == nil {
-			return conn, nil
-		}
-		last, tried = err, append(tried, at.String())
+	for _, a := range open {
+		tried = append(tried, a.String())
 	}
 	where := strings.Join(tried, " and ")
 	var timeout net.Error
@@ -260,18 +279,27 @@ func (r Reach) hint(ctx context.Context, page string, problem error) error {
 	return fmt.Errorf("%w; the port speaks TLS: try %s", problem, u)
 }
 
-// NamesPrivate tells whether one of the pages is at an address of this machine or of a
-// private network. A person who names such a page wants it to be reached.
-func NamesPrivate(ctx context.Context, r Reach, pages []string) bool {
+// Open opens the hosts of pages that a person named at addresses of this machine or of private networks, each at the
+// addresses that it has now. A name server's word alone opens a host only if all of its addresses are such, and none is
+// link-local: whoever owns the name of a public page can add any address to it.
+func (r *Reach) Open(ctx context.Context, pages []string) {
 	r.ownHosts()
+	rule := r.rule()
 	for _, page := range pages {
-		u := lab.NetURL(page)
-		addrs, _ := r.resolve(ctx, u.Hostname()) // an error is Check's to tell
-		for _, a := range addrs {
-			if proxy.Public(netip.AddrPortFrom(a, 0)) != nil {
-				return true
-			}
+		host := dns.Canonical(lab.NetURL(page).Hostname())
+		addrs, _ := r.resolve(ctx, host) // an error is Check's to tell
+		_, err := netip.ParseAddr(host)
+		_, isListed := r.hosts[host]
+		isSaid := err == nil || isListed || reach.IsLocal(host)
+		isOpen := func(a netip.Addr) bool {
+			return !rule.IsPublic(a) && (isSaid || !a.IsLinkLocalUnicast())
 		}
+		if !slices.ContainsFunc(addrs, isOpen) || !isSaid && slices.ContainsFunc(addrs, func(a netip.Addr) bool { return !isOpen(a) }) {
+			continue
+		}
+		if r.Pages == nil {
+			r.Pages = map[string][]netip.Addr{}
+		}
+		r.Pages[host] = addrs
 	}
-	return false
 }

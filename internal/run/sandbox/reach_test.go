@@ -8,6 +8,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"io"
 	"log"
 	"math/big"
@@ -19,6 +20,8 @@ import (
 	"time"
 
 	mdns "github.com/miekg/dns"
+
+	"eidetic/netlab/reach"
 )
 
 // certificate makes a certificate for localhost. It is signed by itself, or, with an
@@ -67,6 +70,35 @@ func port(t *testing.T, a net.Addr) string {
 	return p
 }
 
+// names is a name server that knows the IPv4 addresses of some names, and of no other that it exists.
+func names(t *testing.T, known map[string]string) netip.AddrPort {
+	t.Helper()
+	packets, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &mdns.Server{PacketConn: packets, Handler: mdns.HandlerFunc(func(w mdns.ResponseWriter, q *mdns.Msg) {
+		a := new(mdns.Msg).SetReply(q)
+		addrs, exists := known[q.Question[0].Name]
+		if !exists {
+			a.Rcode = mdns.RcodeNameError
+		} else if q.Question[0].Qtype == mdns.TypeA {
+			for _, addr := range strings.Fields(addrs) {
+				a.Answer = append(a.Answer, &mdns.A{
+					Hdr: mdns.RR_Header{Name: q.Question[0].Name, Rrtype: mdns.TypeA, Class: mdns.ClassINET}, A: net.ParseIP(addr),
+				})
+			}
+		}
+		_ = w.WriteMsg(a) // a test that gets no answer fails
+	})}
+	started, done := make(chan struct{}), make(chan struct{})
+	server.NotifyStartedFunc = func() { close(started) }
+	go func() { _ = server.ActivateAndServe(); close(done) }()
+	<-started
+	t.Cleanup(func() { _ = server.Shutdown(); <-done })
+	return netip.MustParseAddrPort(packets.LocalAddr().String())
+}
+
 // Each thing that is wrong with an origin has a message that names it and what to do.
 func TestCheckNamesWhatIsWrong(t *testing.T) {
 	plain := httptest.NewServer(nil)
@@ -76,21 +108,12 @@ func TestCheckNamesWhatIsWrong(t *testing.T) {
 		t.Fatal(err)
 	}
 	dead.Close()
-	packets, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	names := &mdns.Server{PacketConn: packets, Handler: mdns.HandlerFunc(func(w mdns.ResponseWriter, q *mdns.Msg) {
-		_ = w.WriteMsg(new(mdns.Msg).SetRcode(q, mdns.RcodeNameError)) // a test that gets no answer fails
-	})}
-	go func() { _ = names.ActivateAndServe() }()
-	defer func() { _ = names.Shutdown() }()
 	silent, err := net.ListenPacket("udp", "127.0.0.1:0") // a name server that never answers
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer silent.Close()
-	resolver, nobody := netip.MustParseAddrPort(packets.LocalAddr().String()), netip.MustParseAddrPort(silent.LocalAddr().String())
+	resolver, nobody := names(t, nil), netip.MustParseAddrPort(silent.LocalAddr().String())
 	next := time.Now().Add(time.Hour)
 	selfSigned := certificate(t, "", next)
 	trusted := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: selfSigned.Certificate[0]}))
@@ -134,15 +157,73 @@ func TestCheckNamesWhatIsWrong(t *testing.T) {
 	}
 }
 
-// A page that a person names at a private address may be reached, and what is beside it.
-func TestNamesPrivate(t *testing.T) {
-	for page, want := range map[string]bool{
-		"http://localhost:3000/": true, "https://10.0.0.7/": true, "http://[::1]/": true, "http://169.254.169.254/": true,
-		"http://198.51.100.7/": false, "http://[2001:db8::1]/": false,
+// Pages that a person names at private addresses open their own hosts, there and nowhere else; whoever owns the name of a
+// page from the Internet cannot open anything by adding addresses to it.
+func TestPagesOpenTheirOwnHosts(t *testing.T) {
+	resolver := names(t, map[string]string{
+		"lan.example.": "10.0.0.7", "both.example.": "198.51.100.7 127.0.0.1", "clouds.example.": "169.254.169.254",
+		"public.example.": "198.51.100.7", "evil.example.": "127.0.0.1", "mixed.example.": "10.0.0.7 169.254.169.254",
+	})
+	for page, want := range map[string]map[string]bool{
+		"http://localhost:3000/": {
+			"localhost:3000 127.0.0.1": true, "localhost:3000 ::1": true, "localhost:8080 127.0.0.1": true, "127.0.0.1:8080 127.0.0.1": true,
+			"api.localhost:80 127.0.0.1": true, "evil.example:3000 127.0.0.1": false, "10.0.0.7:80 10.0.0.7": false,
+			"localhost:80 10.0.0.7": false, "169.254.169.254:80 169.254.169.254": false, "public.example:80 198.51.100.7": true,
+		},
+		"https://10.0.0.7/":       {"10.0.0.7:80 10.0.0.7": true, "evil.example:80 10.0.0.7": false, "10.0.0.8:80 10.0.0.8": false},
+		"http://[::1]/":           {"::1:80 ::1": true, "localhost:80 127.0.0.1": true},
+		"http://169.254.169.254/": {"169.254.169.254:80 169.254.169.254": true, "evil.example:80 169.254.169.254": false},
+		"http://lan.example/": {
+			"lan.example:80 10.0.0.7": true, "LAN.example.:443 10.0.0.7": true, "10.0.0.7:443 10.0.0.7": true,
+			// Its name server leads elsewhere while it is recorded.
+			"lan.example:80 127.0.0.1": false, "lan.example:80 198.51.100.7": false, "evil.example:80 10.0.0.7": false,
+		},
+		"http://both.example/": {
+			"both.example:80 198.51.100.7": true, "both.example:80 127.0.0.1": false, "127.0.0.1:80 127.0.0.1": false,
+		},
+		"http://mixed.example/":   {"mixed.example:80 10.0.0.7": false, "mixed.example:80 169.254.169.254": false},
+		"http://clouds.example/":  {"clouds.example:80 169.254.169.254": false},
+		"https://public.example/": {"public.example:443 198.51.100.7": true, "public.example:80 10.0.0.1": false, "127.0.0.1:80 127.0.0.1": false},
 	} {
-		if got := NamesPrivate(t.Context(), Reach{}, []string{page}); got != want {
-			t.Errorf("NamesPrivate(%s) = %t; want %t", page, got, want)
+		r := Reach{Resolver: resolver}
+		r.Open(t.Context(), []string{page})
+		for target, open := range want {
+			at, address, _ := strings.Cut(target, " ")
+			host, port, _ := strings.Cut(at, ":")
+			if strings.HasPrefix(at, "::1") {
+				host, port = "::1", "80"
+			}
+			to := netip.MustParseAddrPort(net.JoinHostPort(address, port))
+			if err := r.rule().Check(host, to); (err == nil) != open || err != nil && !errors.Is(err, reach.ErrRefused) {
+				t.Errorf("with the page %s, Check(%s, %v) = %v; want it open: %t", page, host, to, err, open)
+			}
 		}
+	}
+}
+
+// What the inner half asks for is judged in the outer half: a host where the rule lets it, and without a host the name
+// server alone.
+func TestOuterHalfJudges(t *testing.T) {
+	s := httptest.NewServer(nil)
+	defer s.Close()
+	at := s.Listener.Addr().String()
+	r := Reach{Resolver: netip.MustParseAddrPort(at)}
+	if c, err := r.forInside(t.Context(), "tcp", "", at); err != nil {
+		t.Errorf("forInside() of the name server = %v; want nil", err)
+	} else {
+		c.Close()
+	}
+	if _, err := r.forInside(t.Context(), "tcp", "", "127.0.0.1:1"); !errors.Is(err, reach.ErrRefused) {
+		t.Errorf("forInside() without a host = %v; want ErrRefused", err)
+	}
+	if _, err := r.forInside(t.Context(), "tcp", "evil.example", at); !errors.Is(err, reach.ErrRefused) {
+		t.Errorf("forInside() of a private address = %v; want ErrRefused", err)
+	}
+	r.Open(t.Context(), []string{"http://" + at})
+	if c, err := r.forInside(t.Context(), "tcp", "127.0.0.1", at); err != nil {
+		t.Errorf("forInside() of the page's own host = %v; want nil", err)
+	} else {
+		c.Close()
 	}
 }
 

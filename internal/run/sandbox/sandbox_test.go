@@ -62,10 +62,10 @@ func TestEventsThatAreCutOff(t *testing.T) {
 
 // Only the first process of namespaces of its own may be an inner half.
 func TestInsideRefusesAnOrdinaryProcess(t *testing.T) {
-	if err := Inside(t.Context(), "{}", Inner{}); !errors.Is(err, ErrNotInside) {
+	if err := Inside(t.Context(), Inner{}); !errors.Is(err, ErrNotInside) {
 		t.Errorf("Inside() = %v; want ErrNotInside", err)
 	}
-	if err := VisitInside(t.Context(), "{}", Inner{}); !errors.Is(err, ErrNotInside) {
+	if err := VisitInside(t.Context(), Inner{}); !errors.Is(err, ErrNotInside) {
 		t.Errorf("VisitInside() = %v; want ErrNotInside", err)
 	}
 }

@@ -4,10 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"io"
-	"net"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"eidetic/internal/lab"
@@ -38,13 +36,14 @@ type Visit struct {
 
 // The descriptors of the inner half of a visit.
 const (
-	visitServed = 3 + iota // takes lab.Served as JSON
+	visitServed = taskFile + 1 + iota // takes lab.Served as JSON
 	visitDials
 )
 
 // Run visits the pages in namespaces that end with the visit. The error is an
 // *exec.ExitError when the inner half has told the person why it failed.
 func (v Visit) Run(ctx context.Context, c Commands) error {
+	v.Reach.ownHosts() // both halves use the same name server
 	if v.Record {
 		for _, page := range v.Pages {
 			if err := v.Reach.Check(ctx, page); err != nil {
@@ -61,17 +60,18 @@ func (v Visit) Run(ctx context.Context, c Commands) error {
 			return err
 		}
 	}
-	text, err := json.Marshal(v)
+	task, err := handOver(v)
 	if err != nil {
 		return err
 	}
+	defer task.Close()
 	outside, inside, err := isolate.DialSockets()
 	if err != nil {
 		return err
 	}
 	defer inside.Close()
 	if v.asksOrigins() {
-		go isolate.ServeDials(ctx, outside, new(net.Dialer).DialContext)
+		go isolate.ServeDials(ctx, outside, v.Reach.forInside)
 	} else {
 		_ = outside.Close() // such a replay reaches nobody
 	}
@@ -82,7 +82,7 @@ func (v Visit) Run(ctx context.Context, c Commands) error {
 	defer read.Close()
 	ended := make(chan struct{})
 	go func() { v.readServed(read); close(ended) }()
-	err = isolate.Run(ctx, append(slices.Clone(c.Visit), string(text)), write, inside)
+	err = c.run(ctx, c.Visit, task, write, inside)
 	_ = write.Close() // the inner half's copy was closed with the inner half
 	<-ended
 	return err

@@ -29,15 +29,15 @@ import (
 	"github.com/miekg/dns"
 )
 
-// VisitInside visits pages, as a task in JSON says, in the namespaces that this
+// VisitInside visits pages, as the outer half has handed over, in the namespaces that this
 // process is the first of.
-func VisitInside(ctx context.Context, task string, in Inner) error {
+func VisitInside(ctx context.Context, in Inner) error {
 	if os.Getpid() != 1 {
 		return ErrNotInside
 	}
 	var v Visit
-	if err := json.Unmarshal([]byte(task), &v); err != nil {
-		return fmt.Errorf("the task of the inner half: %w", err)
+	if err := takeOver(&v); err != nil {
+		return err
 	}
 	return v.carryOut(ctx, in)
 }
@@ -59,7 +59,7 @@ func (v *Visit) carryOut(ctx context.Context, in Inner) error {
 			return err
 		}
 		defer dialer.Close()
-		v.Reach.dial = dialer.DialContext
+		v.Reach.dial = outsideDial(dialer)
 		config.Upstream = func(context.Context) (*proxy.UpstreamConfig, error) { return v.Reach.through(dialer) }
 	}
 	rig, err := execute.NewVirtual(ctx, config)

@@ -48,7 +48,7 @@ func CSV(w io.Writer, s *Source) error {
 
 // cell makes a text that others wrote one that a spreadsheet does not calculate.
 func cell(text string) string {
-	text = strings.ReplaceAll(text, "\x00", "\uFFFD")
+	text = printable(text)
 	if text != "" && strings.ContainsRune("=+-@\t\r\n", rune(text[0])) {
 		return "'" + text
 	}

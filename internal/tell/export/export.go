@@ -11,7 +11,9 @@ import (
 	"io"
 	"os"
 	"strings"
+	"unicode"
 
+	"eidetic/internal/keep/redact"
 	"eidetic/internal/lab"
 )
 
@@ -23,6 +25,9 @@ type Source struct {
 	// Report is the address of the run's report, and Picture that of the picture of both arms,
 	// for documents with links; "" leaves the link out.
 	Report, Picture string
+	// Addresses keeps users, queries and fragments of addresses, and other secrets of the plan, which are removed without it: a document
+	// may be shown to anybody.
+	Addresses bool
 	// Trial is the one that a document of timelines is about; 0 for all.
 	Trial int
 }
@@ -79,5 +84,22 @@ func (f Format) WriteTo(w io.Writer, s *Source) error {
 	if f.Folder && s.Files == nil {
 		return fmt.Errorf("the format %s is made of the run's folder, and this is only one of its files", f.Name)
 	}
-	return f.Write(w, s)
+	public := *s
+	public.Run = redact.Copy(s.Run, printable)
+	if !s.Addresses {
+		public.Run = redact.OfRun(s.Run).Run(public.Run)
+	}
+	return f.Write(w, &public)
+}
+
+// printable replaces what orders a terminal about, and what makes it show text in another order than it has: a document may be printed,
+// and its texts come from pages.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		isSpace := unicode.IsSpace(r) && r > '\u0085' || strings.ContainsRune("\t\r\n", r)
+		if isSpace || unicode.IsPrint(r) || r == '\u200c' || r == '\u200d' { // joiners are parts of words
+			return r
+		}
+		return '\uFFFD'
+	}, text)
 }

@@ -331,3 +331,35 @@ func TestPictureOfHostileFiles(t *testing.T) {
 		t.Error("pictures that are none: no error")
 	}
 }
+
+// TestSecretsAreNotExported: what is a secret in a run's plan and addresses is in no document, unless addresses are asked for; nor is
+// what a terminal obeys.
+func TestSecretsAreNotExported(t *testing.T) {
+	for name, run := range runs() {
+		run.Page = "https://bob:hushword@shop.example/cart?token=hushquery"
+		run.Plan.Page = run.Page
+		run.Name = ""
+		run.Plan.Users = []lab.PlanUser{{Name: "anna", Cookies: []lab.PlanCookie{{Name: "s", Value: "hushcookie"}}}}
+		run.Warnings = append(run.Warnings, "slow: "+run.Page+" with hushcookie", "turned \u202e and \u009b31m")
+		if c := run.Comparison; c != nil {
+			c.Headline = run.Page + " is slower"
+		}
+		for _, tr := range run.Trials {
+			tr.Page = run.Page
+		}
+		for _, f := range Formats() {
+			if f.Folder {
+				continue
+			}
+			text := written(t, f.Name, &Source{Run: run})
+			for _, bad := range []string{"hush", "bob", "\u202e", "\u009b", "\x1b"} {
+				if strings.Contains(text, bad) {
+					t.Errorf("%s of %s has %q:\n%.2000s", f.Name, name, bad, text)
+				}
+			}
+			if open := written(t, f.Name, &Source{Run: run, Addresses: true}); f.Name == "csv" && len(run.Trials) > 0 && !strings.Contains(open, "hushquery") {
+				t.Errorf("%s of %s with addresses has no query:\n%.2000s", f.Name, name, open)
+			}
+		}
+	}
+}

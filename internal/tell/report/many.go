@@ -76,7 +76,7 @@ type percentBar struct {
 func writeMany(files *os.Root, dir string, run *lab.Run, at place) error {
 	views := run.Views()
 	for i, cell := range run.Plan.Cells() {
-		if err := writeOne(files, dir, views[i], place{CellName(i), CellTimelineName(i), at.Report, cell.Name}); err != nil {
+		if err := writeOne(files, dir, views[i], place{CellName(i), CellTimelineName(i), at.Report, cell.Name, at.hide}); err != nil {
 			return fmt.Errorf("%s: %w", cell.Name, err)
 		}
 	}

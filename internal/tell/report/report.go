@@ -20,6 +20,7 @@ import (
 	"strings"
 
 	"eidetic/internal/base/atomicfile"
+	"eidetic/internal/keep/redact"
 	"eidetic/internal/lab"
 )
 
@@ -38,11 +39,13 @@ func Write(dir string, run *lab.Run) error {
 		return fmt.Errorf("write report: %w", err)
 	}
 	defer files.Close()
+	hide := redact.OfRun(run)
+	run = hide.Run(run)
 	write := writeOne
 	if run.Plan.IsMany() {
 		write = writeMany
 	}
-	if err := write(files, dir, run, place{Report: FileName, Timeline: TimelineName}); err != nil {
+	if err := write(files, dir, run, place{Report: FileName, Timeline: TimelineName, hide: hide}); err != nil {
 		return fmt.Errorf("write report: %w", err)
 	}
 	return nil
@@ -53,6 +56,15 @@ type place struct {
 	Report, Timeline string // files in the run's folder
 	Up               string // the report of the whole run; "" for that itself
 	Cell             string // the name of the cell; "" for the whole run
+	hide             *redact.Redactor
+}
+
+// hidden is what a page shows, without the secrets of the run that are in its files.
+func hidden[T any](at place, page T) T {
+	if at.hide == nil {
+		return page
+	}
+	return redact.Copy(page, at.hide.Known)
 }
 
 // writeOne writes the report of a run of one page.
@@ -82,6 +94,7 @@ func render(files *os.Root, run *lab.Run, at place) ([]byte, error) {
 	for i := range p.Trials {
 		p.Trials[i].Lines = at.Timeline
 	}
+	p = hidden(at, p)
 	text := map[string]string{}
 	for _, name := range []string{"page.gohtml", "trial.gohtml", "steps.gohtml", "style.css", "csv.js", "report.js", "uPlot.iife.min.js", "uPlot.min.css"} {
 		b, err := assets.ReadFile("assets/" + name)

@@ -115,7 +115,7 @@ func writeTimelines(files *os.Root, run *lab.Run, at place) ([]byte, error) {
 		p.Arms = append(p.Arms, one)
 	}
 	p.Graph = sums.page()
-	return p.render()
+	return hidden(at, p).render()
 }
 
 // inOrderOfUse lists a run's trials: of each arm that one first that stands for it.

@@ -15,6 +15,8 @@ import (
 	"eidetic/internal/box/credentials"
 	"eidetic/internal/keep/runqueue"
 	"eidetic/internal/keep/store"
+	"eidetic/internal/lab"
+	"eidetic/internal/tell/report/reporttest"
 )
 
 // sending is a change of a request: its token and its body.
@@ -146,6 +148,42 @@ func TestScopesOfTokens(t *testing.T) {
 		got := ask(t, s, http.MethodGet, "/api/v1/devices", sending(tokens[scope], ""))
 		if strings.Contains(got.text, "secret-words") != want {
 			t.Errorf("the scope %s sees the passphrase: %v, want %v", scope, !want, want)
+		}
+	}
+}
+
+// TestReadersSeeNoSecretsOfPlans: what a plan's users have, and what a journey types, is for those who may start it, whichever way a
+// run is read; the files that are made of it to be shown have none of it.
+func TestReadersSeeNoSecretsOfPlans(t *testing.T) {
+	runs := newStore(t)
+	run := reporttest.Run(1, 2)
+	run.ID, run.Page = "20270101-000000-secret", "https://bob:hushword@shop.example/cart?token=hushquery"
+	run.Plan.Page, run.Plan.Name = run.Page, run.Name
+	run.Plan.Steps = []lab.Step{{Open: run.Page}, {Type: "hush-typed"}}
+	run.Plan.Users = []lab.PlanUser{{Name: "anna", Cookies: []lab.PlanCookie{{Name: "s", Value: "hush-cookie"}}, Storage: map[string]string{"k": "hush-storage"}}}
+	run.Warnings = []string{"the cookie hush-cookie is old"}
+	addRun(t, runs, run)
+	s := newServer(t, Config{Store: runs, Token: token})
+	reader := newToken(t, s, "looks", "read").Secret
+	for _, path := range []string{"/api/v1/runs/" + run.ID, "/api/v1/runs/" + run.ID + "/artifacts/run.json", "/runs/" + run.ID + "/run.json"} {
+		got := ask(t, s, http.MethodGet, path, sending(reader, ""))
+		if got.StatusCode != 200 || !strings.Contains(got.text, `"anna"`) {
+			t.Fatalf("GET %s = %d %.200s", path, got.StatusCode, got.text)
+		}
+		for _, secret := range []string{`"hush-cookie"`, "hush-storage", "hush-typed", "hushword"} {
+			if strings.Contains(got.text, secret) {
+				t.Errorf("GET %s with the scope read has %s", path, secret)
+			}
+		}
+		if got := ask(t, s, http.MethodGet, path, sending(token, "")); !strings.Contains(got.text, `"hush-cookie"`) {
+			t.Errorf("GET %s with the scope admin has no cookie", path)
+		}
+	}
+	for _, file := range []string{"report.json", "report.html", "timeline.html"} {
+		got := ask(t, s, http.MethodGet, "/api/v1/runs/"+run.ID+"/artifacts/"+file, sending(token, ""))
+		if file != "report.json" && strings.Contains(got.text, "hush") || strings.Contains(got.text, "hushword") || strings.Contains(got.text, `"hush-cookie"`) ||
+			strings.Contains(got.text, "hush-typed") || strings.Contains(got.text, "hush-storage") {
+			t.Errorf("%s (%d) has a secret", file, got.StatusCode)
 		}
 	}
 }

@@ -30,7 +30,9 @@ type Device struct {
 	MAC     string `json:"mac,omitempty" doc:"The device's hardware address" example:"52:54:00:12:34:56"`
 	Host    string `json:"host,omitempty" doc:"Host name that the device announces"`
 	Screen  string `json:"screen,omitempty" doc:"How it is filmed" example:"VNC at its port 5900"`
-	WiFi    *WiFi  `json:"wifi,omitempty" doc:"How to join, if the port is an access point"`
+	// Browsers are those of a virtual device.
+	Browsers []string `json:"browsers,omitempty" doc:"What plans may name as its browser: those that are installed, and those of browsers: in the configuration" example:"[\"chromium\",\"nightly\"]"`
+	WiFi     *WiFi    `json:"wifi,omitempty" doc:"How to join, if the port is an access point"`
 	// SetUp is that of a device at a port.
 	SetUp *SetUp `json:"set_up,omitempty" doc:"What the device has shown since the service started"`
 	// Parts are those of a device at a port.

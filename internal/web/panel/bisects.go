@@ -138,7 +138,7 @@ func (p *Panel) bisectRoutes(api huma.API) {
 
 func (p *Panel) makeBisect(ctx context.Context, in *newBisectInput) (*newBisectBody, error) {
 	q := bisects.Request{
-		Name: in.Body.Name, Plan: in.Body.Plan.request, Revisions: in.Body.Revisions, URL: in.Body.Hook.URL, Secret: in.Body.Hook.Secret,
+		Name: in.Body.Name, Plan: in.Body.Plan.request.AskedBy(scopeOf(ctx)), Revisions: in.Body.Revisions, URL: in.Body.Hook.URL, Secret: in.Body.Hook.Secret,
 		Limit: time.Duration(in.Body.Hook.Limit * float64(time.Second)), Metric: in.Body.Metric, Confidence: in.Body.Confidence,
 		Least: in.Body.Least, Pairs: in.Body.Pairs, Seed: in.Body.Seed, Spread: in.Body.Spread, By: identityOf(ctx).Name,
 	}
@@ -146,6 +146,9 @@ func (p *Panel) makeBisect(ctx context.Context, in *newBisectInput) (*newBisectB
 		return nil, err
 	}
 	b, secret, err := p.Bisects.Make(ctx, q)
+	if err := forbidden("body.plan", err); err != nil {
+		return nil, err
+	}
 	if err != nil {
 		return nil, p.bisectError(err, "")
 	}

@@ -14,9 +14,9 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"eidetic/internal/base/slots"
 	"eidetic/internal/box/credentials"
 	"eidetic/internal/lab"
-	"eidetic/internal/web/panel/slots"
 )
 
 const (

@@ -8,8 +8,8 @@ import (
 	"net/http"
 	"os"
 
+	"eidetic/internal/base/slots"
 	"eidetic/internal/keep/store"
-	"eidetic/internal/web/panel/slots"
 )
 
 // Machines answers the boxes of a fleet, on the panel's own port. A box asks for the server name Name, and shows a certificate;

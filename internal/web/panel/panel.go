@@ -31,6 +31,7 @@ import (
 	"eidetic/internal/keep/runqueue"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
+	"eidetic/internal/plan"
 	"eidetic/internal/tell/history"
 )
 
@@ -62,6 +63,8 @@ type Config struct {
 	Queue Queue
 	// Answers keeps what was answered to requests with a key; nil is the database of Queue, if that is a box's.
 	Answers Answers
+	// Browsers are those of the configuration, which plans may name.
+	Browsers plan.Browsers
 	// Boxes are those of a fleet, whose head this is; nil has no such routes.
 	Boxes Boxes
 	// Automation keeps workflows, schedules, webhooks and alerts; nil has no such routes.
@@ -133,6 +136,7 @@ type Panel struct {
 	api       huma.API
 	events    *runqueue.Events
 	finder    *history.Finder
+	checking  chan struct{} // holds one for the plan's text that is being read
 	counted   counting
 	boxCounts fleetCounts
 }
@@ -151,7 +155,7 @@ func New(c Config) (*Panel, error) {
 	if c.Credentials == nil {
 		c.Credentials = credentials.Open(credentials.Options{Own: c.Token, Log: c.Log})
 	}
-	p := &Panel{Config: c, events: runqueue.NewEvents(), finder: history.NewFinder()}
+	p := &Panel{Config: c, events: runqueue.NewEvents(), finder: history.NewFinder(), checking: make(chan struct{}, 1)}
 	if own, ok := c.Queue.(*runqueue.Queue); ok && c.Answers == nil {
 		p.Answers = own.Jobs
 	}

@@ -62,9 +62,15 @@ func (p *Panel) plans(api huma.API) {
 	}, p.checkPlan)
 }
 
-func (p *Panel) checkPlan(_ context.Context, in *planTextInput) (*checkedPlanBody, error) {
+func (p *Panel) checkPlan(ctx context.Context, in *planTextInput) (*checkedPlanBody, error) {
 	if in.Body.YAML != "" && in.Body.Plan != nil {
 		return nil, huma.Error422UnprocessableEntity("give yaml or plan, not both")
+	}
+	select { // one at a time: reading takes up to a second and 200 MB
+	case p.checking <- struct{}{}:
+		defer func() { <-p.checking }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
 	checked := CheckedPlan{YAML: in.Body.YAML, Plan: in.Body.Plan, Problems: []PlanProblem{}}
 	if in.Body.Plan != nil {
@@ -82,7 +88,7 @@ func (p *Panel) checkPlan(_ context.Context, in *planTextInput) (*checkedPlanBod
 		}
 		checked.Plan = &SaidPlan{read}
 	}
-	for _, wrong := range problemsOf(checked.Plan.request) {
+	for _, wrong := range p.problemsOf(checked.Plan.request, scopeOf(ctx)) {
 		checked.Problems = append(checked.Problems, PlanProblem{
 			Field: wrong.Path, Line: checked.Plan.request.Line(wrong.Path), What: wrong.Err.Error(),
 		})
@@ -93,15 +99,19 @@ func (p *Panel) checkPlan(_ context.Context, in *planTextInput) (*checkedPlanBod
 // maxSeed is the largest number that a browser can count to.
 const maxSeed = 1<<53 - 1
 
-// problemsOf says what is wrong with a plan, as far as it is known without its device and its files.
-func problemsOf(r plan.Request) []*lab.FieldError {
+// problemsOf says what is wrong with a plan of a scope, as far as it is known without its device and its files.
+func (p *Panel) problemsOf(r plan.Request, s plan.Scope) []*lab.FieldError {
 	problems := r.Problems()
 	if r.Seed > maxSeed {
 		problems = append(problems, &lab.FieldError{Path: "seed", Err: fmt.Errorf(
 			"a browser can count to %d only: send a larger seed by the command line", uint64(maxSeed))})
 	}
 	var first *lab.FieldError
-	if _, err := plan.Check(r, plan.Options{}); len(problems) == 0 && errors.As(err, &first) {
+	o := plan.Options{Scope: s, Browsers: p.Browsers}
+	if p.Boxes != nil { // each box has an admin of its own
+		o.Scope, o.Elsewhere = plan.ScopeRun, true
+	}
+	if _, err := plan.Check(r, o); len(problems) == 0 && errors.As(err, &first) {
 		problems = append(problems, first)
 	}
 	return problems

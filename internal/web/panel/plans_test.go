@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"eidetic/internal/rigs/testlab"
 )
 
 // planText and checked are the request for a check and its answer, as others read them.
@@ -69,6 +71,32 @@ func TestPlanIsCheckedWithItsPlace(t *testing.T) {
 	both := a.ask(t, call{method: "POST", path: "/api/v1/plan", body: `{"yaml":"page: x","plan":{}}`})
 	if both.StatusCode != 422 {
 		t.Errorf("a plan in both forms = %d; want 422", both.StatusCode)
+	}
+}
+
+// A text of a plan that a tree of gigabytes could be made of is refused before, in YAML and in JSON.
+func TestPlanThatIsTooMuch(t *testing.T) {
+	a := newAutomated(t)
+	nested := func(n int, open, end string) string { return strings.Repeat(open, n) + strings.Repeat(end, n) }
+	for _, text := range []string{"page: " + nested(30_000, "[", "]"), "page: [" + strings.Repeat("1,", 30_000) + "]", "page:\n " + nested(30_000, "- ", "")} {
+		testlab.Bounded(t, 256<<20, func() {
+			got := checkedAs(t, a, planText{YAML: text})
+			if len(got.Problems) != 1 || got.Problems[0].Line == 0 || !strings.Contains(got.Problems[0].What, "more than") {
+				t.Errorf("the problems of %.40q = %+v; want one, with its line, that says what is too much", text, got.Problems)
+			}
+		})
+	}
+	for _, depth := range []int{4500, 9000} {
+		testlab.Bounded(t, 64<<20, func() {
+			answer := a.ask(t, call{method: "POST", path: "/api/v1/plan", body: `{"plan":{"a":` + nested(depth, "[", "]") + `}}`})
+			if answer.StatusCode != 400 || !strings.Contains(answer.text, "nested") {
+				t.Errorf("a plan that is nested %d deep = %d, %.200s; want 400 and why", depth, answer.StatusCode, answer.text)
+			}
+		})
+	}
+	values := strings.TrimSuffix(strings.Repeat("1,", 100_000), ",")
+	if answer := a.ask(t, call{method: "POST", path: "/api/v1/plan", body: `{"plan":{"a":[` + values + `]}}`}); answer.StatusCode != 422 {
+		t.Errorf("a plan of 100,000 values = %d, %.200s; want 422", answer.StatusCode, answer.text)
 	}
 }
 

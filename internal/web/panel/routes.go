@@ -13,6 +13,9 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humaecho"
 	"github.com/labstack/echo/v4"
 
+	"eidetic/internal/base/bounded"
+	"eidetic/internal/box/credentials"
+	"eidetic/internal/keep/redact"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
 )
@@ -90,6 +93,8 @@ func (p *Panel) routes(e *echo.Echo) huma.API {
 	// huma's documentation page would load scripts from another site, and its schema links
 	// would add a field to run.json that the file does not have.
 	config.DocsPath, config.SchemasPath, config.CreateHooks = "", "", nil
+	format := huma.Format{Marshal: huma.DefaultJSONFormat.Marshal, Unmarshal: bounded.JSON}
+	config.Formats = map[string]huma.Format{"application/json": format, "json": format}
 	config.Components.Schemas = huma.NewMapRegistry("#/components/schemas/", schemaName)
 	config.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
 		"token": {Type: "http", Scheme: "bearer", Description: "A token of the panel: the box's own, which may do everything, or one made by POST /api/v1/tokens, whose scope is read, run or admin. The role of an operation is the least scope that it needs. A loopback panel without a token needs none."},
@@ -203,8 +208,17 @@ func (p *Panel) get(ctx context.Context, in *idInput) (*runBody, error) {
 	return nil, huma.Error422UnprocessableEntity("the run cannot be read: " + err.Error())
 }
 
+// forReader is the run for who may not start one with its plan: without users' cookies and storage, typed texts and users of addresses.
+func forReader(ctx context.Context, run *lab.Run) *lab.Run {
+	if identityOf(ctx).Scope.Allows(credentials.Run) {
+		return run
+	}
+	return redact.Copy(run, redact.Users)
+}
+
 // withWaits says of a run in the queue what it waits for.
 func (p *Panel) withWaits(ctx context.Context, run *lab.Run) (*runBody, error) {
+	run = forReader(ctx, run)
 	waits, err := p.waits(ctx, run.State, run.ID)
 	if err != nil {
 		return nil, p.internalError(err)

@@ -13,11 +13,16 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"eidetic/internal/web/panel/slots"
+	"eidetic/internal/base/slots"
 )
 
-// grace is how long requests may take to end after the panel was told to stop.
-const grace = 5 * time.Second
+const (
+	// grace is how long requests may take to end after the panel was told to stop.
+	grace = 5 * time.Second
+	// headerLimit is how long a request's header may take, idleLimit how long a connection may wait for the next.
+	headerLimit, idleLimit = 10 * time.Second, 2 * time.Minute
+	maxHeader              = 64 << 10 // bytes
+)
 
 // Listen opens the panel's TCP listener. If the port is in use, the error names the port and
 // the flag that sets another.
@@ -80,9 +85,9 @@ func (p *Panel) Serve(ctx context.Context, listeners ...net.Listener) error {
 func (p *Panel) server(ctx context.Context, handler http.Handler) *http.Server {
 	return &http.Server{
 		Handler:           handler,
-		ReadHeaderTimeout: 10 * time.Second,
-		IdleTimeout:       2 * time.Minute,
-		MaxHeaderBytes:    64 << 10,
+		ReadHeaderTimeout: headerLimit,
+		IdleTimeout:       idleLimit,
+		MaxHeaderBytes:    maxHeader,
 		ErrorLog:          slog.NewLogLogger(p.Log.Handler(), slog.LevelDebug), // strangers cause them
 		ConnContext:       slots.ConnContext,
 		// Event streams end with the context, before the grace begins.

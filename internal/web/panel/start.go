@@ -12,6 +12,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"eidetic/internal/box/credentials"
 	"eidetic/internal/keep/runqueue"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
@@ -52,7 +53,9 @@ func (p *Panel) starts(api huma.API) {
 		OperationID: "start-run", Method: http.MethodPost, Path: "/api/v1/runs", Summary: "Start a run", Tags: []string{tagRuns},
 		Description:   "The run waits in the queue of its device, which survives a restart of the appliance.",
 		DefaultStatus: http.StatusAccepted, Security: needsToken(), MaxBodyBytes: maxPlanBody,
-		Errors: []int{http.StatusUnauthorized, http.StatusUnprocessableEntity, http.StatusServiceUnavailable, http.StatusInsufficientStorage},
+		Errors: []int{
+			http.StatusUnauthorized, http.StatusForbidden, http.StatusUnprocessableEntity, http.StatusServiceUnavailable, http.StatusInsufficientStorage,
+		},
 	}, p.start)
 	plan.NameBrowsers(api.OpenAPI().Components.Schemas)
 	huma.Register(api, huma.Operation{
@@ -75,7 +78,7 @@ func (p *Panel) start(ctx context.Context, in *startInput) (*startBody, error) {
 	if in.Body.From != nil {
 		return nil, huma.Error422UnprocessableEntity("from: only the box sets it; POST /api/v1/workflows/NAME/runs starts a run of a workflow")
 	}
-	id, err := p.Queue.Add(ctx, in.Body, once)
+	id, err := p.Queue.Add(ctx, plan.AskedBy(in.Body, scopeOf(ctx)), once)
 	if err != nil {
 		return nil, p.startError(err)
 	}
@@ -102,10 +105,31 @@ func refused(at string, problems []*lab.FieldError) error {
 	return huma.Error422UnprocessableEntity("validation failed", details...)
 }
 
+// scopeOf is whose a plan is that comes with a request.
+func scopeOf(ctx context.Context) plan.Scope {
+	if identityOf(ctx).Scope.Allows(credentials.Admin) {
+		return plan.ScopeAdmin
+	}
+	return plan.ScopeRun
+}
+
+// forbidden is the answer to a plan, at a place of the request, that names what its token may not name; nil to any other error.
+func forbidden(at string, err error) error {
+	var beyond *plan.ScopeError
+	var field *lab.FieldError
+	if !errors.As(err, &beyond) || !errors.As(beyond, &field) {
+		return nil
+	}
+	return huma.Error403Forbidden(field.Error(), &huma.ErrorDetail{Message: field.Err.Error(), Location: at + "." + field.Path})
+}
+
 // startError is the answer to a run that the queue does not take.
 func (p *Panel) startError(err error) error {
 	var rejected *runqueue.RejectedError
 	var refused *Refusal
+	if err := forbidden("body", err); err != nil {
+		return err
+	}
 	switch {
 	case errors.Is(err, store.ErrFull):
 		return huma.Error503ServiceUnavailable(err.Error())

@@ -124,7 +124,10 @@ func (p *Panel) putWorkflow(ctx context.Context, in *putWorkflowInput) (*workflo
 	if err != nil {
 		return nil, err
 	}
-	w, err := p.Automation.PutWorkflow(ctx, in.Name, in.Body.Plan, in.Body.Tags, identityOf(ctx).Name, expect)
+	w, err := p.Automation.PutWorkflow(ctx, in.Name, plan.AskedBy(in.Body.Plan, scopeOf(ctx)), in.Body.Tags, identityOf(ctx).Name, expect)
+	if err := forbidden("body.plan", err); err != nil {
+		return nil, err
+	}
 	if err != nil {
 		return nil, p.automationError(err, "workflow "+clip(in.Name))
 	}
@@ -155,7 +158,14 @@ func (p *Panel) runWorkflow(ctx context.Context, in *runWorkflowInput) (*startBo
 			if err != nil {
 				return kept, err
 			}
-			return changed.WithDefaults(), refused("body.change", changed.Problems())
+			if err := refused("body.change", changed.Problems()); err != nil {
+				return kept, err
+			}
+			// The kept plan keeps its scope; what is changed is this token's.
+			if err := asked.Change.request.Allowed(scopeOf(ctx)); err != nil {
+				return kept, forbidden("body.change", err)
+			}
+			return plan.AskedBy(changed.WithDefaults(), max(plan.ScopeOf(kept), scopeOf(ctx))), nil
 		}
 	}
 	id, err := p.Automation.Start(ctx, w, change, once)

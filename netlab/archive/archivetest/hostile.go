@@ -34,7 +34,7 @@ const MaxBytes = 1_000_000
 // Set lists all attacks.
 func Set() []Hostile {
 	var all []Hostile
-	for _, list := range [][]Hostile{warcs(), sidecars(), zips(), hars(), bodies()} {
+	for _, list := range [][]Hostile{warcs(), sidecars(), zips(), hars(), bodies(), documents()} {
 		all = append(all, list...)
 	}
 	return all
@@ -438,4 +438,49 @@ func bodies() []Hostile {
 			}})
 	}
 	return all
+}
+
+// documents are honest archives of hostile pages, and of bodies that other programs write at several times their size.
+func documents() []Hostile {
+	page := func(name, kind string, n int, begin, unit string) Hostile {
+		return Hostile{name + ".warc", func() []byte {
+			body := append(gzipped([]byte(begin)), bomb(unit, n)...)
+			return []byte(record("response", "1", "HTTP/1.1 200 OK\r\nContent-Type: "+kind+"\r\nContent-Encoding: gzip\r\n\r\n"+string(body)))
+		}}
+	}
+	const html = "text/html"
+	most := 16<<20 + 64*15_000 // what a body of a few kilobytes may decode to
+	plain := func(name, kind, unit string) Hostile {
+		return Hostile{name + ".warc.gz", func() []byte {
+			return filled("response", "http://a.test/", "HTTP/1.1 200 OK\r\nContent-Type: "+kind+"\r\n\r\n", unit, "", 60_000_000)
+		}}
+	}
+	return []Hostile{
+		page("utf16", html+"; charset=utf-16", most-1<<20, "\xff\xfe", "<\x00p\x00>\x00"),
+		page("utf16-large", html+"; charset=utf-16", 20_000_000, "\xff\xfe", "\x00\x4e"),
+		page("attributes", html, 16<<20, "<html>", "<a "+strings.Repeat("b ", 500_000)+">"),
+		page("one-tag", html, 16<<20, "<html><a ", strings.Repeat("b=c ", 200_000)),
+		page("metas", html, 16<<20, "<html><head>", "<meta http-equiv=refresh content=x>"),
+		page("meta-attributes", html, 16<<20, "<html><head>", "<meta "+strings.Repeat("b ", 500_000)+">"),
+		page("images", html, 16<<20, "<html>", "<img src=x>"),
+		page("frames", html, 16<<20, "<html>", "<iframe srcdoc=x>"),
+		{"base.warc", func() []byte {
+			body := "<html><base href=http://a.test/" + strings.Repeat("x", 700_000) + "/>"
+			for i := range 10_000 {
+				body += fmt.Sprintf("<img src=%d>", i)
+			}
+			return []byte(record("response", "1", "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n"+body))
+		}},
+		plain("plain-text", "text/plain", "\"<&\x01"),
+		plain("plain-utf16", "text/plain; charset=utf-16", "x\x00"),
+		plain("plain-page", html, "<a b c d e f g>"),
+		{"request-body.warc.gz", func() []byte {
+			begin := "POST / HTTP/1.1\r\nContent-Type: text/plain\r\n\r\n"
+			return append(gzipped([]byte(record("response", "1", okHead))),
+				filled("request", "http://a.test/1", begin, "\x00", "", 60_000_000, "WARC-Concurrent-To: <urn:x:1>")...)
+		}},
+		{"cut-off.warc.gz", func() []byte {
+			return filled("response", "http://a.test/", okHead, "\x00", "", 60_000_000, "WARC-Truncated: length")
+		}},
+	}
 }

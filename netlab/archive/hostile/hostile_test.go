@@ -53,6 +53,12 @@ func use(file string) string {
 	if _, err := a.Import(); err != nil {
 		words = append(words, "not imported: "+err.Error())
 	}
+	if err := archive.Save(file+".wacz", archive.Merge(a, a)); err != nil {
+		words = append(words, "not merged: "+err.Error())
+	}
+	if err := archive.WriteWARC(file+".warc.gz", a); err != nil {
+		words = append(words, "not written: "+err.Error())
+	}
 	return strings.Join(words, "; ")
 }
 

@@ -105,7 +105,7 @@ func (b *bench) load(ctx context.Context, v variant) (noise.Load, error) {
 		return noise.Load{}, err
 	}
 	plan := benchrig.Plan(1, still, b.settings.Seed)
-	plan.Page, plan.Sync = b.arm.Page, execute.SyncURL(b.arm.Page)
+	plan.Page, plan.Sync = b.arm.Page, execute.SyncURL(lab.Arm{Page: b.arm.Page})
 	runner.Network = b.arm.Network
 	t, err := runner.Trial(ctx, plan, number, dir)
 	if err != nil {

@@ -6,11 +6,15 @@ package slowclients
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"io"
 	"net"
 	"net/netip"
+	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"time"
 
 	"eidetic/internal/rigs/testlab"
@@ -40,14 +44,17 @@ func kinds(host string) []kind {
 }
 
 // Open opens n connections from an address to a panel, of every slow kind in turn, and puts them
-// into open. It returns when all were opened; the panel may have closed some meanwhile.
+// into open. It returns when all were opened, or the address is kept out; the panel may have closed some meanwhile.
 func Open(ctx context.Context, from netip.Addr, to netip.AddrPort, n int, open *sync.Map) error {
-	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: from.AsSlice()}}
+	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: from.AsSlice()}, Timeout: time.Second / 2}
 	all := kinds(to.Addr().String())
 	for i := range n {
 		k := all[i%len(all)]
 		c, err := dialer.DialContext(ctx, "tcp", to.String())
-		if err != nil {
+		switch {
+		case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, syscall.ECONNRESET):
+			return nil // it is kept out
+		case err != nil:
 			return err
 		}
 		open.Store(c, k.name)
@@ -63,6 +70,41 @@ func Open(ctx context.Context, from netip.Addr, to netip.AddrPort, n int, open *
 		_, _ = io.WriteString(c, k.sent)
 	}
 	return nil
+}
+
+// Count says what became of the connections of strangers who come back.
+type Count struct {
+	Made   atomic.Int64 // so many got in
+	Silent atomic.Int64 // so many got no answer
+}
+
+// Return connects from an address again and again, and holds the last few connections, as strangers do who come back when
+// they are dropped. It returns when ctx ends or when over says so.
+func Return(ctx context.Context, from netip.Addr, to netip.AddrPort, count *Count, over func() bool) {
+	const hold, patience = 25, time.Second
+	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: from.AsSlice()}, Timeout: patience}
+	all := kinds(to.Addr().String())
+	var held []net.Conn
+	defer func() {
+		for _, c := range held {
+			_ = c.Close()
+		}
+	}()
+	for i := 0; ctx.Err() == nil && !over(); i++ {
+		c, err := dialer.DialContext(ctx, "tcp", to.String())
+		if err != nil {
+			count.Silent.Add(1)
+			continue
+		}
+		count.Made.Add(1)
+		if k := all[i%len(all)]; !k.secure {
+			_, _ = io.WriteString(c, k.sent)
+		}
+		if held = append(held, c); len(held) > hold {
+			_ = held[0].Close()
+			held = held[1:]
+		}
+	}
 }
 
 // Close closes the connections.

@@ -7,7 +7,11 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"testing"
+	"time"
+
+	"golang.org/x/net/bpf"
 
 	"eidetic/internal/rigs/testlab"
 )
@@ -182,5 +186,148 @@ func TestRealConnection(t *testing.T) {
 	}
 	if n, err := io.ReadFull(conns[1], make([]byte, 1)); n != 1 || err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("ReadFull() = %d, %v; want a byte", n, err)
+	}
+}
+
+// keeper is a gate that notes whom it keeps out.
+type keeper struct {
+	out, known []netip.Prefix
+	crowd      bool
+}
+
+func (k *keeper) set(out, known []netip.Prefix, crowd bool) {
+	k.out, k.known, k.crowd = out, known, crowd
+}
+
+func prefix(s string) netip.Prefix { return netip.MustParsePrefix(s) }
+
+// An address that comes back as often as it is dropped is kept out for a while, and others are not.
+func TestRateOfAnAddress(t *testing.T) {
+	k, now := &keeper{}, time.Unix(1_800_000_000, 0)
+	r := newRates(Limits{Strangers: 100, PerAddress: 4, PerSecond: 1000, AddressPerSecond: 2}, k)
+	defer r.close()
+	r.now = func() time.Time { return now }
+	flood, person := prefix("192.0.2.7/32"), prefix("192.0.2.8/32")
+	for i := range 8 { // twice the connections that it may have come at once
+		if !r.allow(flood) {
+			t.Fatalf("connection %d was refused; want 8 at once", i)
+		}
+	}
+	if r.allow(flood) || !slices.Equal(k.out, []netip.Prefix{flood}) || k.crowd {
+		t.Errorf("after 9 connections %v are kept out, in a crowd: %v; want the address", k.out, k.crowd)
+	}
+	if !r.allow(person) {
+		t.Error("another address is kept out, too")
+	}
+	r.know(person)
+	for i := range 8 * knownTimes {
+		if !r.allow(person) && i < 8*knownTimes-1 {
+			t.Fatalf("connection %d of an address from which somebody logged in was refused", i)
+		}
+	}
+	now = now.Add(outFor)
+	r.mu.Lock()
+	r.shut(now)
+	r.mu.Unlock()
+	if len(k.out) != 0 || !r.allow(flood) {
+		t.Errorf("after %v %v are kept out; want none", outFor, k.out)
+	}
+}
+
+// Strangers of many addresses are kept out together, but for a few and those who are known.
+func TestRateOfAll(t *testing.T) {
+	k, now := &keeper{}, time.Unix(1_800_000_000, 0)
+	r := newRates(Limits{Strangers: 5, PerAddress: 4, PerSecond: 1, AddressPerSecond: 4}, k)
+	defer r.close()
+	r.now = func() time.Time { return now }
+	known := prefix("2001:db8::/64")
+	r.know(known)
+	refused := 0
+	for i := range 20 {
+		if !r.allow(netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(i)}), 32)) {
+			refused++
+		}
+	}
+	if refused != 10 || !k.crowd || !slices.Equal(k.known, []netip.Prefix{known}) || !r.allow(known) {
+		t.Errorf("%d of 20 were refused, in a crowd: %v, known: %v; want 10, true and the known one", refused, k.crowd, k.known)
+	}
+	for i := range mostSources + 10 { // addresses without number take no memory without number
+		r.allow(netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 1, byte(i >> 8), byte(i)}), 32))
+	}
+	if len(r.one) > mostSources {
+		t.Errorf("%d sources are known; want at most %d", len(r.one), mostSources)
+	}
+	now = now.Add(outFor)
+	r.mu.Lock()
+	r.shut(now)
+	r.mu.Unlock()
+	if k.crowd {
+		t.Error("the crowd does not end")
+	}
+}
+
+// The filter drops the first packets of those who are out, and nothing else.
+func TestFilter(t *testing.T) {
+	packet := func(from string, flags byte) []byte {
+		a := netip.MustParseAddr(from)
+		ip := make([]byte, 40)
+		if a.Is4() {
+			ip[0] = 0x45
+			copy(ip[12:], a.AsSlice())
+		} else {
+			ip[0] = 0x60
+			copy(ip[8:], a.AsSlice())
+		}
+		tcp := make([]byte, 20)
+		tcp[13] = flags
+		return append(tcp, ip...)
+	}
+	// The simulator has no negative offsets: there the header of IP lies behind that of TCP.
+	run := func(program []bpf.Instruction, p []byte) bool {
+		t.Helper()
+		moved := slices.Clone(program)
+		for i, in := range moved {
+			if l, ok := in.(bpf.LoadAbsolute); ok && l.Off >= ofIP {
+				moved[i] = bpf.LoadAbsolute{Off: l.Off - ofIP + 20, Size: l.Size}
+			}
+			if _, ok := in.(bpf.LoadExtension); ok { // by chance: here never
+				moved[i] = bpf.LoadConstant{Dst: bpf.RegA, Val: 255}
+			}
+		}
+		vm, err := bpf.NewVM(moved)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, err := vm.Run(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n > 0
+	}
+	out := []netip.Prefix{prefix("192.0.2.7/32"), prefix("2001:db8:1:2::/64")}
+	known := []netip.Prefix{prefix("192.0.2.9/32"), prefix("2001:db8:1:9::/64")}
+	for _, c := range []struct {
+		from         string
+		flags        byte
+		alone, crowd bool
+	}{
+		{"192.0.2.7", syn, false, false}, {"192.0.2.7", syn | ack, true, true}, {"192.0.2.7", ack, true, true}, {"192.0.2.7", 0x04, true, true},
+		{"192.0.2.8", syn, true, false}, {"192.0.2.9", syn, true, true}, {"127.0.0.1", syn, true, true}, {"::1", syn, true, true},
+		{"2001:db8:1:2::77", syn, false, false}, {"2001:db8:1:3::77", syn, true, false}, {"2001:db8:1:9::1", syn, true, true},
+		{"2001:db8:1:2::77", ack, true, true},
+	} {
+		if got := run(filter(out, known, false), packet(c.from, c.flags)); got != c.alone {
+			t.Errorf("a packet of %s with flags %#x comes in: %v; want %v", c.from, c.flags, got, c.alone)
+		}
+		if got := run(filter(out, known, true), packet(c.from, c.flags)); got != c.crowd {
+			t.Errorf("in a crowd, a packet of %s with flags %#x comes in: %v; want %v", c.from, c.flags, got, c.crowd)
+		}
+	}
+	many := make([]netip.Prefix, mostOut)
+	for i := range many {
+		many[i] = netip.PrefixFrom(netip.AddrFrom16([16]byte{0x20, 1, 7: byte(i)}), 64)
+	}
+	if raw, err := bpf.Assemble(filter(many, many, true)); err != nil || len(raw) > 4096 {
+		t.Errorf("the longest filter: %d instructions, %v; want one that the kernel takes", len(raw), err)
 	}
 }

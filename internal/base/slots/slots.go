@@ -1,5 +1,5 @@
 // Package slots bounds the connections of a listener that strangers can reach, so that they
-// can take neither all descriptors nor much memory from the rest of the process.
+// can take neither all descriptors, nor much memory, nor the processor from the rest.
 //
 // In go a listener and [Limits]; out comes a listener whose connections have a deadline for
 // each write and small buffers in the kernel. A connection is a stranger's until a request
@@ -7,6 +7,12 @@
 // new one always gets in, at the expense of the oldest stranger of the address that has the
 // most. So whoever holds connections open loses them, and a person who comes now is served.
 // Connections from this machine, and of those who were admitted, have bounds of their own.
+//
+// Strangers who come back as often as they are dropped are bounded by the rate of their new
+// connections. An address that comes faster is kept out for a while, by a filter on the
+// socket: the kernel drops its first packet (SYN), which costs the program nothing, and
+// which its own kernel repeats ever more slowly. The address of somebody who was admitted
+// has a higher rate.
 package slots
 
 import (
@@ -26,6 +32,9 @@ type Limits struct {
 	PerAddress int // strangers of one address
 	Local      int // from this machine, not admitted
 	Admitted   int
+	// PerSecond bounds the new connections of strangers, in all and of one address. Twice as many as may be open may
+	// come at once. 0 is no bound.
+	PerSecond, AddressPerSecond int
 }
 
 // DefaultLimits leaves most of the process's descriptors to the proxies and the store.
@@ -36,8 +45,19 @@ func DefaultLimits() Limits {
 		n = int(min(files.Cur, 1<<16))
 	}
 	part := func(n, least, most int) int { return max(least, min(n, most)) }
-	return Limits{Strangers: part(n/8, 16, 256), PerAddress: part(n/16, 8, 64), Local: part(n/16, 16, 128), Admitted: part(n/4, 32, 512)}
+	return Limits{
+		Strangers: part(n/8, 16, mostStrangers), PerAddress: part(n/16, 8, mostOfAddress),
+		Local: part(n/16, 16, mostLocal), Admitted: part(n/4, 32, mostAdmitted),
+		PerSecond: strangersPerSecond, AddressPerSecond: addressPerSecond,
+	}
 }
+
+// The default limits where the process may have enough descriptors. A new connection costs a handshake of TLS, about a
+// millisecond.
+const (
+	mostStrangers, mostOfAddress, mostLocal, mostAdmitted = 256, 64, 128, 512
+	strangersPerSecond, addressPerSecond                  = 32, 4
+)
 
 const (
 	// A write that the other side does not read for so long ends the connection. A stream
@@ -56,25 +76,26 @@ type Listener struct {
 	limits Limits
 	mu     sync.Mutex
 	// groups holds the strangers of each source, each list oldest first.
-	groups    map[string]*list.List
+	groups    map[netip.Prefix]*list.List
 	strangers int // in all groups but localSource
 	admitted  int
 	count     int64 // connections so far, for their order
+	rates     *rates
 }
 
 // localSource is the group of connections from this machine.
-const localSource = "local"
+var localSource netip.Prefix // constant
 
 // New returns a listener that takes its connections from l.
 func New(l net.Listener, limits Limits) *Listener {
-	return &Listener{Listener: l, limits: limits, groups: map[string]*list.List{}}
+	return &Listener{Listener: l, limits: limits, groups: map[netip.Prefix]*list.List{}, rates: newRates(limits, newGate(l))}
 }
 
 // Conn is a connection that takes a slot.
 type Conn struct {
 	net.Conn
 	owner    *Listener
-	source   string
+	source   netip.Prefix
 	number   int64
 	at       *list.Element // nil once admitted or closed
 	admitted bool
@@ -83,22 +104,34 @@ type Conn struct {
 
 // Accept returns the next connection. It may close older ones to make room.
 func (l *Listener) Accept() (net.Conn, error) {
-	c, err := l.Listener.Accept()
-	if err != nil {
-		return nil, err
+	for {
+		c, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		own := &Conn{Conn: c, owner: l, source: source(c.RemoteAddr())}
+		if own.source != localSource {
+			if !l.rates.allow(own.source) {
+				own.reset()
+				continue
+			}
+			setBuffers(c, strangerBuffer)
+		}
+		if evicted := l.enter(own); evicted != nil {
+			evicted.reset()
+		}
+		return own, nil
 	}
-	own := &Conn{Conn: c, owner: l, source: source(c.RemoteAddr())}
-	if own.source != localSource {
-		setBuffers(c, strangerBuffer)
-	}
-	if evicted := l.enter(own); evicted != nil {
-		evicted.reset()
-	}
-	return own, nil
+}
+
+// Close closes the listener.
+func (l *Listener) Close() error {
+	l.rates.close()
+	return l.Listener.Close()
 }
 
 // source is what an address counts as: a host has a whole /64 of IPv6.
-func source(addr net.Addr) string {
+func source(addr net.Addr) netip.Prefix {
 	tcp, ok := addr.(*net.TCPAddr)
 	if !ok {
 		return localSource
@@ -111,7 +144,7 @@ func source(addr net.Addr) string {
 	if ip.Is6() {
 		bits = 64
 	}
-	return netip.PrefixFrom(ip, bits).Masked().String()
+	return netip.PrefixFrom(ip, bits).Masked()
 }
 
 // enter gives a connection its slot, and returns the one that has to go for it, or nil.
@@ -140,7 +173,7 @@ func (l *Listener) enter(c *Conn) (evicted *Conn) {
 }
 
 // most is how many strangers a source may have.
-func (l *Listener) most(source string) int {
+func (l *Listener) most(source netip.Prefix) int {
 	if source == localSource {
 		return l.limits.Local
 	}
@@ -189,6 +222,7 @@ func (l *Listener) admit(c *Conn) {
 	}
 	l.mu.Unlock()
 	if !enough && c.source != localSource {
+		l.rates.know(c.source)
 		setBuffers(c.Conn, admittedBuffer)
 	}
 }

@@ -1,0 +1,155 @@
+// Package bounded reads YAML and JSON from outside. The libraries make a tree of a text, which takes a thousand times its size if the text
+// is nested deeply enough, and nothing ends them; so the text is counted before, in one pass.
+//
+// A text and the library's call that reads it flow in; an error flows out, which says what is too much and where.
+package bounded
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/goccy/go-yaml/lexer"
+	"github.com/goccy/go-yaml/token"
+)
+
+// What a text may have. Plans and configurations are nested six deep and have hundreds of values.
+const (
+	MaxDepth  = 50
+	maxTokens = 12_000  // of YAML: words and signs
+	maxValues = 500_000 // of JSON
+	// maxExpanded bounds the tokens of a text whose aliases are written out.
+	maxExpanded = 100_000
+)
+
+// ErrNoYAML is returned where the reader of YAML panics, as it does at a few texts that are no YAML.
+var ErrNoYAML = errors.New("the text cannot be read as YAML") // constant
+
+// Error says what of a text is too much.
+type Error struct {
+	Line int // from 1
+	What string
+}
+
+func (e *Error) Error() string { return fmt.Sprintf("line %d: %s", e.Line, e.What) }
+
+// YAML has a text read, if it is within the bounds.
+func YAML(text []byte, read func() error) (err error) {
+	defer func() {
+		if recover() != nil {
+			err = ErrNoYAML
+		}
+	}()
+	if err := checkYAML(string(text)); err != nil {
+		return err
+	}
+	return read()
+}
+
+func checkYAML(text string) error {
+	tokens := lexer.Tokenize(text)
+	if len(tokens) > maxTokens {
+		return &Error{tokens[maxTokens].Position.Line, fmt.Sprintf("the text has more than %d words and signs", maxTokens)}
+	}
+	var n nesting
+	aliases := 0
+	for _, t := range tokens {
+		if n.add(t) > MaxDepth {
+			return &Error{t.Position.Line, fmt.Sprintf("the text is nested more than %d deep", MaxDepth)}
+		}
+		if t.Type != token.AliasType {
+			continue
+		}
+		// n aliases multiply a text most if they stand in lists of three, each of which is named by the next.
+		aliases++
+		if float64(len(tokens))*math.Pow(3, float64(aliases)/3) > maxExpanded {
+			return &Error{t.Position.Line, "too many aliases (*): write out what they stand for"}
+		}
+	}
+	return nil
+}
+
+// nesting follows how deep a text of YAML is nested.
+type nesting struct {
+	columns []int // of the lists and objects that are open by their indentation
+	flow    int   // brackets that are open
+	marks   int   // anchors and tags in a row: each is a node around the next
+}
+
+// add follows a token, and returns how deep it is.
+func (n *nesting) add(t *token.Token) int {
+	switch isName := t.Prev != nil && t.Prev.Type == token.AnchorType; {
+	case t.Type == token.AnchorType, t.Type == token.TagType:
+		n.marks++
+	case !isName:
+		n.marks = 0
+	}
+	switch t.Type {
+	case token.SequenceStartType, token.MappingStartType:
+		n.flow++
+	case token.SequenceEndType, token.MappingEndType:
+		n.flow = max(0, n.flow-1)
+	case token.SequenceEntryType, token.MappingKeyType:
+		n.open(t.Position.Column)
+	case token.MappingValueType:
+		column := t.Position.Column
+		if p := t.Prev; p != nil && p.Position.Line == t.Position.Line && p.Indicator == token.NotIndicator {
+			column = p.Position.Column
+		}
+		n.open(column)
+	case token.DocumentHeaderType, token.DocumentEndType:
+		*n = nesting{}
+	}
+	return len(n.columns) + n.flow + n.marks
+}
+
+// open begins a list or an object, or another element of one, at a column.
+func (n *nesting) open(column int) {
+	if n.flow > 0 {
+		return
+	}
+	for len(n.columns) > 0 && n.columns[len(n.columns)-1] >= column {
+		n.columns = n.columns[:len(n.columns)-1]
+	}
+	n.columns = append(n.columns, column)
+}
+
+// JSON decodes a text that is within the bounds.
+func JSON(text []byte, into any) error {
+	if err := checkJSON(text); err != nil {
+		return err
+	}
+	return json.Unmarshal(text, into)
+}
+
+func checkJSON(text []byte) error {
+	depth, values, quoted := 0, 1, false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case c == '"':
+			quoted = !quoted
+		case quoted && c == '\\':
+			i++
+		case quoted:
+		case c == '[', c == '{':
+			depth++
+			values++
+		case c == ']', c == '}':
+			depth--
+		case c == ',':
+			values++
+		}
+		switch {
+		case depth > MaxDepth:
+			return &Error{lineOf(text, i), fmt.Sprintf("the text is nested more than %d deep", MaxDepth)}
+		case values > maxValues:
+			return &Error{lineOf(text, i), fmt.Sprintf("the text has more than %d values", maxValues)}
+		}
+	}
+	return nil
+}
+
+// lineOf is the line of a byte.
+func lineOf(text []byte, at int) int { return 1 + strings.Count(string(text[:at]), "\n") }

@@ -1,0 +1,101 @@
+package bounded
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+
+	"eidetic/internal/rigs/testlab"
+)
+
+// mostYAML is what the reading of a text of up to 64 KiB may allocate.
+const mostYAML = 400 << 20
+
+func read(text string) error {
+	var v any
+	return YAML([]byte(text), func() error { return yaml.Unmarshal([]byte(text), &v) })
+}
+
+// TestYAML: a text that the library makes gigabytes of is refused with its line before, and what people write is read.
+func TestYAML(t *testing.T) {
+	if err := YAML(nil, func() error { panic("of a reader") }); !errors.Is(err, ErrNoYAML) {
+		t.Errorf("YAML() of a reader that panics = %v; want %v", err, ErrNoYAML)
+	}
+	nested := func(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
+	laughs := "a: &a [x, x, x]\n"
+	for c := 'b'; c < 'm'; c++ {
+		laughs += fmt.Sprintf("%c: &%[1]c [*%c, *%[2]c, *%[2]c]\n", c, c-1)
+	}
+	for _, text := range []string{
+		"page: " + nested(30_000), "{\"a\":\n" + nested(200) + "}", strings.Repeat("{a: ", 300), strings.Repeat("- ", 300) + "x", strings.Repeat("? ", 300) + "x",
+		"x: " + strings.Repeat("&a ", 300) + "x", "x: " + strings.Repeat("!!a ", 300) + "x", "x: [" + strings.Repeat("1,", 30_000) + "]", laughs,
+		func() string {
+			var b strings.Builder
+			for i := range 100 {
+				b.WriteString(strings.Repeat(" ", i) + "a:\n")
+			}
+			return b.String()
+		}(),
+	} {
+		testlab.Bounded(t, mostYAML, func() {
+			var much *Error
+			if err := read(text); !errors.As(err, &much) || much.Line < 1 {
+				t.Errorf("YAML(%.60q) = %v; want an error with its line", text, err)
+			}
+		})
+	}
+	for _, text := range []string{
+		"", "a: 1", "page: " + nested(MaxDepth-1), "a: &a {b: 1}\nc: *a\nd: *a\n", strings.Repeat("- a: {b: [1, 2]}\n  c:\n  - d\n", 700),
+		"x: [" + strings.Repeat("!!str a, ", 200) + "]", strings.Repeat("- &x a\n", 200), `{"a": [` + strings.Repeat(`{"b": 1},`, 1000) + `{"b": 1}]}`,
+	} {
+		if err := read(text); err != nil {
+			t.Errorf("YAML(%.60q) = %v; want nil", text, err)
+		}
+	}
+}
+
+// TestJSON: a text that is nested deeply, or has values without number, is refused before it is decoded.
+func TestJSON(t *testing.T) {
+	var v any
+	for _, text := range []string{
+		strings.Repeat("[", 4500) + strings.Repeat("]", 4500), "\n" + strings.Repeat(`{"a":`, 60) + "1" + strings.Repeat("}", 60), "[" + strings.Repeat("{},", maxValues) + "{}]",
+	} {
+		var much *Error
+		testlab.Bounded(t, 16<<20, func() {
+			if err := JSON([]byte(text), &v); !errors.As(err, &much) || much.Line < 1 {
+				t.Errorf("JSON(%.60q) = %v; want an error with its line", text, err)
+			}
+		})
+	}
+	var wrong *json.SyntaxError
+	if err := JSON([]byte(`["[[[\"", 1`), &v); !errors.As(err, &wrong) && err == nil {
+		t.Errorf("JSON() of half a text = %v; want an error of the decoder", err)
+	}
+	if err := JSON([]byte(`{"a": "`+strings.Repeat("[{,", 2*maxValues)+`"}`), &v); err != nil {
+		t.Errorf("JSON() of a text with brackets in a string = %v; want nil", err)
+	}
+}
+
+// FuzzYAML looks for a text that is within the bounds and takes more memory or time than it should all the same.
+func FuzzYAML(f *testing.F) {
+	for _, text := range []string{
+		"a: [1, {b: c}]\nd:\n- &e f\n- *e\n", "? a\n: b", "- - - x", "--- !!map {a: b}\n...\n", "a: |\n b\nc: >-\n d\n", `{"a": [1]}`, "<<: {a: 1}", "a: b: c", "\t- x",
+	} {
+		f.Add(text, uint8(1), "")
+		f.Add(text, uint8(200), "\n")
+	}
+	f.Fuzz(func(t *testing.T, part string, times uint8, between string) {
+		if len(part) > 4096 || len(between) > 16 {
+			return
+		}
+		text := strings.Repeat(part+between, int(times))
+		if len(text) > 64<<10 {
+			return
+		}
+		testlab.Bounded(t, mostYAML, func() { _ = read(text) })
+	})
+}

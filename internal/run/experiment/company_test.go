@@ -1,0 +1,93 @@
+package experiment
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"eidetic/internal/lab"
+)
+
+// accompany returns a docket of trials on two processors, beside which others took so many.
+func accompany(beside ...float64) *docket {
+	d := &docket{planned: DefaultTolerance, cores: 2}
+	for i, b := range beside {
+		d.add(&lab.Trial{Number: i + 1, Blur: &lab.Blur{Link: 1}, Machine: &lab.Machine{Seconds: 1, Busy: b}}, i)
+	}
+	return d
+}
+
+func TestCompany(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		beside []float64
+		valid  string // 1 a trial that counts
+		noisy  bool
+	}{
+		{"one trial is like itself", []float64{1.2}, "1", true},
+		{"the first had company", []float64{1.2, 0.1}, "01", false},
+		{"a quiet machine", []float64{0.1, 0.12, 0.05, 0.2, 0.07}, "11111", false},
+		{"two of six", []float64{0.1, 0.12, 1.3, 1.25, 0.1, 0.08}, "110011", false},
+		{"equally busy all the time", []float64{0.9, 0.95, 1, 0.92}, "1111", true},
+		{"now and then, all the time", []float64{0.1, 1.1, 0.1, 1.2, 0.1, 1.3, 0.2, 1.4}, "11101010", true},
+	} {
+		d := accompany(test.beside...)
+		got := d.judge()
+		valid := ""
+		for _, a := range d.attempts {
+			if a.Valid {
+				valid += "1"
+			} else if valid += "0"; !strings.Contains(strings.Join(a.Invalid, ""), "other work beside it") {
+				t.Errorf("%s: trial %d does not count because of %q", test.name, a.Number, a.Invalid)
+			}
+		}
+		if valid != test.valid || got.Company.Noisy() != test.noisy {
+			t.Errorf("%s: valid %s, noisy %t; want %s, %t (%+v)", test.name, valid, got.Company.Noisy(), test.valid, test.noisy, got.Company)
+		}
+		if text := Explain(got, nil); (text != "") != test.noisy {
+			t.Errorf("%s: explained by %q", test.name, text)
+		}
+	}
+}
+
+// TestCompanyIsUnknown: a device at a port has processors of its own, and trials of earlier versions do not say.
+func TestCompanyIsUnknown(t *testing.T) {
+	d := accompany(0, 2, 0, 2)
+	d.cores = 0
+	if got := d.judge(); got.Company != nil || !d.attempts[1].Valid {
+		t.Errorf("a device at a port is judged by %+v: %v", got.Company, d.attempts[1].Invalid)
+	}
+	d = accompany(0, 0)
+	d.attempts[0].Machine, d.attempts[1].Machine = nil, nil
+	if got := d.judge(); got.Company != nil || !d.attempts[0].Valid {
+		t.Errorf("trials that do not say are judged by %+v", got.Company)
+	}
+}
+
+// TestCompanyIsBlind: the rule sees neither arms nor values nor the order.
+func TestCompanyIsBlind(t *testing.T) {
+	random := rand.New(rand.NewPCG(7, 8))
+	for range 200 {
+		beside := make([]float64, 4+random.IntN(30))
+		for i := range beside {
+			beside[i] = random.ExpFloat64() / 3
+		}
+		one, other := accompany(beside...), accompany()
+		one.judge()
+		for place, i := range random.Perm(len(beside)) {
+			t := lab.Trial{Number: place + 1, Blur: &lab.Blur{Link: 1}, Machine: &lab.Machine{Seconds: 1, Busy: beside[i]}}
+			t.Arm = []string{lab.Control, lab.Treatment}[random.IntN(2)]
+			other.add(&t, place)
+		}
+		other.judge()
+		valid := map[float64]bool{}
+		for _, a := range one.attempts {
+			valid[a.Machine.Busy] = a.Valid
+		}
+		for _, a := range other.attempts {
+			if a.Valid != valid[a.Machine.Busy] {
+				t.Fatalf("two trials beside %v differ in validity", a.Machine.Busy)
+			}
+		}
+	}
+}

@@ -1,0 +1,49 @@
+package netlab
+
+import (
+	"net"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"eidetic/netlab/inject"
+)
+
+// A browser has a process for each site: scheme and registrable domain, whatever the port. A load that begins on a
+// page of another site begins with the birth of a process, which takes a tenth of a second or two and differs by as
+// much from load to load. So the green page that a load begins on is a page of the measured page's own site, at an
+// address that no recording has: a name below the page's own, so that the browser knows neither the page's address
+// nor a connection to it, or, where there can be no such name, a port of the page's own host.
+const (
+	syncLabel = "eidetic-sync"
+	syncPath  = inject.BoxPath + "sync"
+	// SyncPort is that port. Browsers refuse many of the lower ones.
+	SyncPort = 61080
+)
+
+// SyncURL is the address of the green page that leads to a page, a page of its site.
+func SyncURL(page string) string {
+	u, err := url.Parse(page)
+	if err != nil || u.Hostname() == "" {
+		return ForeignSyncURL(page)
+	}
+	host := strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
+	at := url.URL{Scheme: u.Scheme, Host: syncLabel + "." + host, Path: syncPath, RawQuery: "next=" + url.QueryEscape(page)}
+	const longest = 253 // of a name (RFC 1035)
+	if _, err := netip.ParseAddr(host); err == nil || !strings.Contains(host, ".") || len(at.Host) > longest {
+		at.Host = net.JoinHostPort(host, strconv.Itoa(SyncPort))
+	}
+	return at.String()
+}
+
+// ForeignSyncURL is the address of the same page on a site of its own, as for a visitor who comes from elsewhere.
+func ForeignSyncURL(page string) string {
+	return "http://" + BoxHost + "/sync?next=" + url.QueryEscape(page)
+}
+
+// isSync says whether an address is one that SyncURL made.
+func isSync(u *url.URL) bool {
+	return u.Path == syncPath &&
+		(strings.HasPrefix(u.Hostname(), syncLabel+".") || u.Port() == strconv.Itoa(SyncPort))
+}

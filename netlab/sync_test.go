@@ -1,0 +1,52 @@
+package netlab
+
+import (
+	"net/url"
+	"strings"
+	"testing"
+)
+
+func TestSyncURL(t *testing.T) {
+	long := strings.Repeat("abcdefghi.", 24) + "test"
+	for page, want := range map[string]string{
+		"https://www.shop.test/?a=1&b": "https://eidetic-sync.www.shop.test/.well-known/eidetic/sync?next=https%3A%2F%2Fwww.shop.test%2F%3Fa%3D1%26b",
+		"http://WWW.Shop.Test.:8080/":  "http://eidetic-sync.www.shop.test/.well-known/eidetic/sync?next=http%3A%2F%2FWWW.Shop.Test.%3A8080%2F",
+		"http://localhost:3000/":       "http://localhost:61080/.well-known/eidetic/sync?next=http%3A%2F%2Flocalhost%3A3000%2F",
+		"https://192.168.1.9/":         "https://192.168.1.9:61080/.well-known/eidetic/sync?next=https%3A%2F%2F192.168.1.9%2F",
+		"http://[2001:db8::1]:80/":     "http://[2001:db8::1]:61080/.well-known/eidetic/sync?next=http%3A%2F%2F%5B2001%3Adb8%3A%3A1%5D%3A80%2F",
+		"https://" + long + "/":        "https://" + long + ":61080/.well-known/eidetic/sync?next=https%3A%2F%2F" + long + "%2F",
+		"%":                            "http://box.test/sync?next=%25",
+	} {
+		got := SyncURL(page)
+		if got != want {
+			t.Errorf("SyncURL(%q)\n= %s\nwant %s", page, got, want)
+		}
+		if u, err := url.Parse(got); err != nil || page != "%" && !isSync(u) {
+			t.Errorf("%s: parsed with %v, is no address of the page", got, err)
+		}
+	}
+	for _, other := range []string{
+		"https://www.shop.test/.well-known/eidetic/sync", "https://eidetic-sync.www.shop.test/", "http://localhost:61080/sync",
+		"http://localhost:3000/.well-known/eidetic/sync",
+	} {
+		u, err := url.Parse(other)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if isSync(u) {
+			t.Errorf("%s is an address of the page", other)
+		}
+	}
+}
+
+// TestSyncPageOfASite asks for the green page on the site of a recorded page and on its host, as a browser would.
+func TestSyncPageOfASite(t *testing.T) {
+	n, authority := startNetwork(t, nil)
+	d := newDevice(t, n, authority, false)
+	for _, page := range []string{"https://www.shop.test/", "http://www.shop.test/"} {
+		status, body, _ := d.get(t, SyncURL(page))
+		if status != 200 || !strings.Contains(body, "#00ff00") || !strings.Contains(body, `location.replace("`+page) {
+			t.Errorf("%s: status %d: %s", SyncURL(page), status, body)
+		}
+	}
+}
