@@ -2,6 +2,7 @@ package archive
 
 import (
 	"archive/zip"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -90,7 +91,7 @@ func (a *Archive) openZippedHAR(har *zip.File, files map[string]*zip.File, l Lim
 		return fmt.Errorf("%s in the zip: %w", har.Name, err)
 	}
 	defer l.budget.give(int64(len(text)))
-	return a.openHAR(io.NewSectionReader(strings.NewReader(string(text)), 0, int64(len(text))), func(name string, _ Limits) ([]byte, error) {
+	return a.openHAR(io.NewSectionReader(bytes.NewReader(text), 0, int64(len(text))), func(name string, _ Limits) ([]byte, error) {
 		f := files[path.Join(path.Dir(har.Name), name)]
 		if f == nil {
 			return nil, errors.New("it is not in the zip")
