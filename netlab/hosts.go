@@ -3,10 +3,10 @@ package netlab
 import (
 	"hash/fnv"
 	"net/netip"
-	"net/url"
 	"slices"
 	"time"
 
+	"eidetic/internal/lab"
 	"eidetic/netlab/archive"
 	"eidetic/netlab/dns"
 )
@@ -24,8 +24,8 @@ func tableOf(a *archive.Archive) *dns.Table {
 		recorded[name] = len(addrs) > 0
 	}
 	for _, e := range a.Exchanges() {
-		u, err := url.Parse(e.URL)
-		if err != nil || u.Hostname() == "" {
+		u := lab.ParseURL(e.URL)
+		if u.Hostname() == "" {
 			continue
 		}
 		name := dns.Canonical(u.Hostname())

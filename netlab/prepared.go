@@ -2,10 +2,10 @@ package netlab
 
 import (
 	"cmp"
-	"net/url"
 	"slices"
 	"strconv"
 
+	"eidetic/internal/lab"
 	"eidetic/netlab/archive"
 	"eidetic/netlab/dns"
 	"eidetic/netlab/inject"
@@ -40,10 +40,7 @@ func (p *prepared) ready(a *archive.Archive, o replay.Options) error {
 // ascending order.
 func portsOf(a *archive.Archive) (ports []uint16) {
 	for _, e := range a.Exchanges() {
-		u, err := url.Parse(e.URL)
-		if err != nil {
-			continue
-		}
+		u := lab.ParseURL(e.URL)
 		n, err := strconv.ParseUint(u.Port(), 10, 16)
 		if err == nil && n != 0 && n != 80 && n != 443 {
 			ports = append(ports, uint16(n))

@@ -3,6 +3,7 @@ package netlab
 import (
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 )
 
@@ -25,15 +26,25 @@ func boxNames(gateway, gateway6 netip.Addr) (box, fallback map[string][]netip.Ad
 	return map[string][]netip.Addr{BoxHost: own}, fallback
 }
 
+// noContentHosts answer their probe with 204 and nothing else: of Android (AOSP), the makers of phones, alternative
+// Androids, and programs.
+const noContentHosts = `
+	connectivitycheck.gstatic.com connectivitycheck.android.com www.gstatic.com clients1.google.com clients3.google.com www.google.com
+	play.googleapis.com www.google.cn g.cn developers.google.cn
+	connectivitycheck.platform.hicloud.com connectivitycheck.cbg-app.huawei.com connectivitycheck.platform.hihonorcloud.com
+	connect.rom.miui.com connectivity.samsung.com.cn conn1.oppomobile.com conn2.oppomobile.com conn1.coloros.com conn2.coloros.com
+	wifi.vivo.com.cn www.qualcomm.cn connectivitycheck.grapheneos.network grapheneos.online 204.ecloud.global fireoscaptiveportal.com
+	edge-http.microsoft.com cp.cloudflare.com test.steampowered.com capnet.elementary.io ipv4.jolla.com
+`
+
 const (
-	probeHosts = `
-		connectivitycheck.gstatic.com connectivitycheck.android.com www.gstatic.com clients3.google.com www.google.com play.googleapis.com
+	probeHosts = noContentHosts + `
 		captive.apple.com www.apple.com gsp1.apple.com www.appleiphonecell.com www.airport.us www.ibook.info
 		www.itools.info www.thinkdifferent.us
 		www.msftconnecttest.com ipv6.msftconnecttest.com www.msftncsi.com
-		detectportal.firefox.com
+		detectportal.firefox.com detectportal.brave-http-only.com
 		nmcheck.gnome.org network-test.debian.org connectivity-check.ubuntu.com ping.archlinux.org networkcheck.kde.org fedoraproject.org
-		connectivitycheck.platform.hicloud.com connect.rom.miui.com connectivity.samsung.com.cn spectrum.s3.amazonaws.com
+		conncheck.opensuse.org spectrum.s3.amazonaws.com ctest.cdn.nintendo.net conntest.nintendowifi.net
 		`
 	timeHosts = `
 		pool.ntp.org 0.pool.ntp.org 1.pool.ntp.org 2.pool.ntp.org 3.pool.ntp.org
@@ -56,13 +67,16 @@ func answerProbe(w http.ResponseWriter, r *http.Request) bool {
 	}
 	host, path := r.URL.Hostname(), r.URL.Path
 	switch {
-	case (path == "/generate_204" || path == "/gen_204" && r.URL.RawQuery == "") && googleProbe(host):
+	case asksNoContent(path, r.URL.RawQuery) && slices.Contains(strings.Fields(noContentHosts), host):
 		w.WriteHeader(http.StatusNoContent)
 		return true
 	case host == "captive.apple.com", path == "/library/test/success.html" && appleProbe(host):
 		return text("text/html", "<HTML><HEAD><TITLE>Success</TITLE></HEAD><BODY>Success</BODY></HTML>")
 	case (host == "www.msftconnecttest.com" || host == "ipv6.msftconnecttest.com") && path == "/connecttest.txt":
 		return text("text/plain", "Microsoft Connect Test")
+	case host == "www.msftconnecttest.com" && path == "/redirect":
+		http.Redirect(w, r, "http://go.microsoft.com/fwlink/?LinkID=219472&clcid=0x409", http.StatusFound)
+		return true
 	case host == "www.msftncsi.com" && path == "/ncsi.txt":
 		return text("text/plain", "Microsoft NCSI")
 	case host == "detectportal.firefox.com" && path == "/success.txt":
@@ -70,7 +84,7 @@ func answerProbe(w http.ResponseWriter, r *http.Request) bool {
 	case host == "detectportal.firefox.com" && path == "/canonical.html":
 		return text("text/html", `<meta http-equiv="refresh" content="0;url=https://support.mozilla.org/kb/captive-portal"/>`)
 	case host == "nmcheck.gnome.org" && path == "/check_network_status.txt", host == "network-test.debian.org" && path == "/nm",
-		host == "ping.archlinux.org" && path == "/nm-check.txt":
+		host == "ping.archlinux.org" && path == "/nm-check.txt", host == "conncheck.opensuse.org" && path == "/":
 		return text("text/plain", "NetworkManager is online\n")
 	case host == "fedoraproject.org" && path == "/static/hotspot.txt", host == "networkcheck.kde.org" && path == "/":
 		return text("text/plain", "OK\n")
@@ -78,19 +92,28 @@ func answerProbe(w http.ResponseWriter, r *http.Request) bool {
 		w.Header().Set("X-NetworkManager-Status", "online")
 		w.WriteHeader(http.StatusNoContent)
 		return true
+	case host == "detectportal.brave-http-only.com":
+		return text("text/plain", "success\n")
+	case host == "ctest.cdn.nintendo.net" && path == "/":
+		w.Header().Set("X-Organization", "Nintendo")
+		return text("text/plain", "ok")
+	case host == "conntest.nintendowifi.net" && path == "/":
+		w.Header().Set("X-Organization", "Nintendo")
+		return text("text/html", "<html><head><title>HTML Page</title></head><body bgcolor=\"#FFFFFF\">This is test.html page</body></html>\n")
 	case host == "spectrum.s3.amazonaws.com" && path == "/kindle-wifi/wifistub.html":
 		return text("text/html", "<html><body>81ce4465-7167-4dcb-835b-dcc9e44c112a</body></html>")
 	}
 	return false
 }
 
-func googleProbe(host string) bool {
-	switch host {
-	case "connectivitycheck.gstatic.com", "connectivitycheck.android.com", "www.gstatic.com", "clients3.google.com", "www.google.com",
-		"play.googleapis.com", "connectivitycheck.platform.hicloud.com", "connect.rom.miui.com", "connectivity.samsung.com.cn":
+// asksNoContent tells the paths of probes that are answered with 204. Google's web search reports to /gen_204, too, with a
+// query.
+func asksNoContent(path, query string) bool {
+	switch path {
+	case "/generate_204", "/generate204", "/captiveportal/generate_204", "/return_204", "/204":
 		return true
 	}
-	return false
+	return path == "/gen_204" && query == ""
 }
 
 func appleProbe(host string) bool {

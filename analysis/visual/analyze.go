@@ -65,13 +65,22 @@ func analyze(frames Frames, o Options) (*Result, error) {
 	r := newResult(f, o, frames)
 	r.FinalSHA256 = final
 	r.Ground, r.Odd = s.ground()
+	sync := o.Sync
+	if sync == (color.RGBA{}) {
+		sync = lab.SyncGreen()
+	}
+	startsAtSync := s.shows(sync)
 	if r.Baseline == BaselineAuto {
 		r.Baseline = BaselineStart
-		if s.shows(lab.SyncGreen()) {
+		if startsAtSync {
 			r.Baseline = BaselineWhite
 		}
 	}
-	if err := r.walk(frames, s); err != nil {
+	flat := s.flat
+	if startsAtSync {
+		flat = func() bool { return s.flat() || s.flatBesides(sync) }
+	}
+	if err := r.walk(frames, s, flat); err != nil {
 		return nil, fmt.Errorf("analyse %w", err)
 	}
 	r.Heat = Heat{Area: o.Content, Counts: s.heat}
@@ -110,8 +119,8 @@ func (r *Result) middle() lab.Time {
 	return r.Origin.Earliest + (r.Origin.Latest-r.Origin.Earliest)/2
 }
 
-// walk reads the frames after the start frame in order and fills in the curves.
-func (r *Result) walk(frames Frames, s *screen) error {
+// walk reads the frames after the start frame in order and fills in the curves. flat tells a screen without content.
+func (r *Result) walk(frames Frames, s *screen, flat func() bool) error {
 	size := s.area.Size()
 	everything(s.dirty, size.X)
 	t := newThumb(size)
@@ -146,7 +155,7 @@ func (r *Result) walk(frames Frames, s *screen) error {
 		}
 		also.changed(i, t)
 		r.Progress[i] = progress(&t.hist, &start, &final)
-		if i > 0 && r.FirstContent < 0 && !s.flat() {
+		if i > 0 && r.FirstContent < 0 && !flat() {
 			r.FirstContent = frame
 		}
 	}

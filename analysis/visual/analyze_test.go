@@ -243,3 +243,30 @@ func TestLost(t *testing.T) {
 		t.Errorf("lost %d (%v), want 3", r.Lost, err)
 	}
 }
+
+// TestRemnantOfTheSyncPage: a strip that the browser takes away a frame later is no content, in whatever colour the page is.
+func TestRemnantOfTheSyncPage(t *testing.T) {
+	f := bgrx(40, 40)
+	for _, sync := range []color.RGBA{{}, SyncOrange(), {R: 20, G: 40, B: 200, A: 255}} {
+		colour := sync
+		if colour == (color.RGBA{}) {
+			colour = lab.SyncGreen()
+		}
+		strip := paint(f, canvas(f, white), image.Rect(0, 36, 40, 40), colour)
+		page := paint(f, canvas(f, white), image.Rect(0, 0, 40, 10), grey)
+		r, err := Analyze(newFilm(f, canvas(f, colour), strip, canvas(f, white), page, page), Options{Sync: sync})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Baseline != BaselineWhite || r.FirstContent != 3 {
+			t.Errorf("%v: baseline %v, first content in frame %d; want a white page and 3", colour, r.Baseline, r.FirstContent)
+		}
+		r, err = Analyze(newFilm(f, canvas(f, white), strip, page, page), Options{Sync: sync})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.FirstContent != 1 {
+			t.Errorf("%v: without a page to synchronise, first content in frame %d; want the strip's, 1", colour, r.FirstContent)
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"image"
+	"image/color"
 
 	"eidetic/internal/lab"
 )
@@ -223,6 +224,34 @@ func (s *screen) flat() bool {
 	for _, r := range s.parts {
 		for y := r.Min.Y; y < r.Max.Y; y++ {
 			for _, v := range s.cur[at(r.Min.X, y):at(r.Max.X, y)] {
+				if v != want {
+					return false
+				}
+			}
+		}
+	}
+	return true
+}
+
+// flatBesides says whether the content is one colour where it is not near another, of which a strip is left over.
+func (s *screen) flatBesides(other color.RGBA) bool {
+	w := s.area.Dx()
+	at := func(x, y int) int { return (y-s.area.Min.Y)*w + x - s.area.Min.X }
+	var want code
+	known := false
+	lastCode, isOther := ^code(0), false
+	for _, r := range s.parts {
+		for y := r.Min.Y; y < r.Max.Y; y++ {
+			for _, v := range s.cur[at(r.Min.X, y):at(r.Max.X, y)] {
+				if v != lastCode {
+					lastCode, isOther = v, isNear(s.plane.rgb(v), other)
+				}
+				if isOther {
+					continue
+				}
+				if !known {
+					want, known = v, true
+				}
 				if v != want {
 					return false
 				}

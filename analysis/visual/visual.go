@@ -105,6 +105,9 @@ type Options struct {
 	Drawn image.Rectangle
 	// Baseline of SpeedIndex and visual progress.
 	Baseline Baseline
+	// Sync is the colour of the synchronisation page; the zero value is Eideticker's green. Where the load starts from it,
+	// what remains of it on an otherwise flat screen is no content: browsers may take it away in steps.
+	Sync color.RGBA
 
 	// Also asks for indices that cost more than the rest.
 	Also Indices
@@ -187,7 +190,7 @@ type Result struct {
 	// Frame indices in the recording, −1 where there is none.
 	FirstChange  int // the first frame that differs from the start frame
 	LastChange   int // the last frame that differs from the one before
-	FirstContent int // the first frame whose content is not one flat colour
+	FirstContent int // the first frame whose content is not one flat colour, besides what remains of Options.Sync
 	Stable       int // the frame that is stable by Eideticker's rule
 	Unique       int // number of unique frames after Start
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os/exec"
 	"slices"
 	"strconv"
@@ -43,6 +44,8 @@ type film struct {
 	layout string // ffmpeg's name of format.Pixels
 	lossy  string
 	times  []lab.Time // of each frame, ascending, from 0
+	// isTurned: the container says that the pictures are to be turned, which ffmpeg then does.
+	isTurned bool
 }
 
 // maxFilm bounds what is read of ffprobe's answer: an hour at 60 Hz has 7 MB.
@@ -61,7 +64,7 @@ func openVideo(ctx context.Context, path string) (*Source, error) {
 	// The path must not be taken as an option or as a protocol.
 	path = "file:" + path
 	cmd := exec.CommandContext(ctx, probe, "-v", "error", "-select_streams", "v:0", "-print_format", "json",
-		"-show_entries", "stream=codec_name,width,height,pix_fmt,avg_frame_rate,r_frame_rate:packet=pts_time,flags", path)
+		"-show_entries", "stream=codec_name,width,height,pix_fmt,avg_frame_rate,r_frame_rate:stream_tags=rotate:stream_side_data=rotation:packet=pts_time,flags", path)
 	answer, words := &limited{left: maxFilm}, &complaint{}
 	cmd.Stdout, cmd.Stderr = answer, words
 	if err := cmd.Run(); err != nil {
@@ -119,6 +122,12 @@ func parseProbe(answer []byte) (film, error) {
 			Pixels  string `json:"pix_fmt"`
 			Average string `json:"avg_frame_rate"`
 			Lowest  string `json:"r_frame_rate"`
+			Tags    struct {
+				Rotate string `json:"rotate"` // before ffmpeg 5
+			} `json:"tags"`
+			Sides []struct {
+				Rotation *float64 `json:"rotation"`
+			} `json:"side_data_list"`
 		} `json:"streams"`
 		Packets []struct {
 			Time  string `json:"pts_time"`
@@ -132,13 +141,26 @@ func parseProbe(answer []byte) (film, error) {
 		return film{}, errors.New("the file holds no video")
 	}
 	s := a.Streams[0]
-	f := film{format: lab.Format{Pixels: lab.BGRX, Width: s.Width, Height: s.Height}, layout: "bgr0"}
+	turned := 0.0 // degrees by which a player turns the pictures, as phones store them
+	if t, err := strconv.ParseFloat(s.Tags.Rotate, 64); err == nil {
+		turned = t
+	}
+	for _, side := range s.Sides {
+		if side.Rotation != nil {
+			turned = *side.Rotation
+		}
+	}
+	isTurned := turned != 0 && math.Mod(turned, 90) == 0 && math.Abs(turned) <= 360
+	if isTurned && math.Mod(turned, 180) != 0 {
+		s.Width, s.Height = s.Height, s.Width
+	}
+	f := film{format: lab.Format{Pixels: lab.BGRX, Width: s.Width, Height: s.Height}, layout: "bgr0", isTurned: isTurned}
 	for _, v := range []string{s.Average, s.Lowest, "60/1"} {
 		if rate, err := ratio(v); err == nil && f.format.Rate == 0 {
 			f.format.Rate = rate
 		}
 	}
-	if l, ok := layouts[s.Pixels]; ok {
+	if l, ok := layouts[s.Pixels]; ok && (!isTurned || l.pixels == lab.BGRX) {
 		f.format.Pixels, f.layout = l.pixels, l.name
 	} else {
 		f.lossy = "converted from " + s.Pixels
@@ -195,8 +217,12 @@ func ratio(s string) (float64, error) {
 // decode starts ffmpeg, which writes raw frames to a pipe.
 func (f film) decode(ctx context.Context, program, path string) (*Source, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	cmd := exec.CommandContext(ctx, program, "-v", "error", "-nostdin", "-noautorotate", "-i", path, "-map", "0:v:0",
-		"-fps_mode", "passthrough", "-f", "rawvideo", "-pix_fmt", f.layout, "-")
+	args := []string{"-v", "error", "-nostdin", "-noautorotate", "-i", path, "-map", "0:v:0", "-fps_mode", "passthrough",
+		"-f", "rawvideo", "-pix_fmt", f.layout, "-"}
+	if f.isTurned {
+		args = slices.DeleteFunc(args, func(a string) bool { return a == "-noautorotate" })
+	}
+	cmd := exec.CommandContext(ctx, program, args...)
 	words := &complaint{}
 	cmd.Stderr = words
 	cmd.WaitDelay = 5 * time.Second

@@ -199,3 +199,49 @@ func FuzzProbe(f *testing.F) {
 		}
 	})
 }
+
+// TestTurnedVideo: a film that a phone stored lying is read upright, as players show it.
+func TestTurnedVideo(t *testing.T) {
+	testlab.NeedProgram(t, "ffmpeg")
+	testlab.NeedProgram(t, "ffprobe")
+	f := lab.Format{Pixels: lab.BGRX, Width: 16, Height: 8, Rate: 25}
+	data := make([]byte, 2*f.FrameSize())
+	for i := 0; i < len(data); i += 4 * f.Width { // the left half is light
+		for x := range 4 * f.Width / 2 {
+			data[i+x] = 255
+		}
+	}
+	flat := encode(t, f, data, "flat.mp4", "-c:v", "libx264rgb", "-qp", "0", "-pix_fmt", "bgr24")
+	for _, c := range []struct {
+		angle         string
+		width, height int
+	}{{"90", 8, 16}, {"270", 8, 16}, {"180", 16, 8}} {
+		path := filepath.Join(filepath.Dir(flat), "turned"+c.angle+".mp4")
+		cmd := exec.Command("ffmpeg", "-v", "error", "-y", "-i", flat, "-c", "copy", "-metadata:s:v:0", "rotate="+c.angle, path)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("ffmpeg: %v: %s", err, out)
+		}
+		s, err := Open(context.Background(), path, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		got := s.Format()
+		if got.Width != c.width || got.Height != c.height {
+			t.Errorf("%s°: read as %dx%d, want %dx%d", c.angle, got.Width, got.Height, c.width, c.height)
+			continue
+		}
+		fr, err := s.Next(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		light := func(x, y int) bool { return fr.Pix[4*(y*got.Width+x)] > 128 }
+		corners := [2]bool{light(0, 0), light(got.Width-1, got.Height-1)}
+		if corners[0] == corners[1] {
+			t.Errorf("%s°: the first and the last corner are %v, want one half light", c.angle, corners)
+		}
+		if c.angle == "180" && corners != [2]bool{false, true} {
+			t.Errorf("180°: the light half is where it was, want it on the right")
+		}
+	}
+}

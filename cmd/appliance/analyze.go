@@ -181,7 +181,7 @@ func (c *AnalyzeCmd) write(r *visual.Result, more *measure.Result) error {
 
 // options turns the flags into the analysis's, asking the green page for what they leave open.
 func (c *AnalyzeCmd) options(frames visual.Frames) (visual.Options, []string, error) {
-	o := visual.Options{Start: max(c.Start, 0), End: c.End}
+	o := visual.Options{Start: max(c.Start, 0), End: c.End, Sync: c.sync().Colour}
 	if c.End == 0 {
 		o.EndPage = lab.SyncRed()
 	}

@@ -60,7 +60,14 @@ func readArchive(std *streams, path string) (*archive.Archive, error) {
 }
 
 func readWithin(std *streams, path string, l archive.Limits) (*archive.Archive, error) {
-	a, err := archive.OpenWithin(path, l)
+	return readWith(archive.OpenWithin, std, path, l)
+}
+
+// readWith is readWithin with another way to open the file.
+func readWith(
+	open func(string, archive.Limits) (*archive.Archive, error), std *streams, path string, l archive.Limits,
+) (*archive.Archive, error) {
+	a, err := open(path, l)
 	if err != nil {
 		return nil, usage(err)
 	}

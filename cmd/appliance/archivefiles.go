@@ -17,7 +17,7 @@ const maxRatio = 1_000_000
 // ArchiveImportCmd makes an archive of another tool's file.
 type ArchiveImportCmd struct {
 	Out string `arg:"" help:"The new archive; it must not exist."`
-	In  string `arg:"" help:"A WARC (plain, gzip, zstd), WACZ or HAR 1.2."`
+	In  string `arg:"" help:"A WARC (plain, gzip, zstd), WACZ or HAR 1.2, with the files beside it that Playwright makes (also .har.zip)."`
 
 	partial
 	Ratio int `placeholder:"N" help:"Read a file that takes up to N times its size of memory, for one whose origin you know (without it 32 times, and 64 MB)."`
@@ -28,7 +28,7 @@ func (c *ArchiveImportCmd) Run(std *streams) error {
 	if c.Ratio < 0 || c.Ratio > maxRatio {
 		return usage(fmt.Errorf("--ratio %d: a number from 1 to %d", c.Ratio, maxRatio))
 	}
-	a, err := readWithin(std, c.In, archive.Limits{Ratio: c.Ratio})
+	a, err := readWith(archive.OpenWithFiles, std, c.In, archive.Limits{Ratio: c.Ratio})
 	if err != nil {
 		return err
 	}

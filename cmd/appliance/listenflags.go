@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"crypto/x509"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"net"
@@ -10,6 +11,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -102,6 +104,34 @@ func (f *originFlags) reach(ctx context.Context, pages ...string) (sandbox.Reach
 type pageFlags struct {
 	originFlags
 	Header []string `sep:"none" placeholder:"NAME: VALUE" help:"Send this field with every request to the page's own origin while it is recorded, such as 'Cookie: session=…' for a page behind a login. Recordings do not hold it."`
+
+	signIn proxy.Session `kong:"-"` // of addresses with a user and a password
+}
+
+// withoutUser takes user and password out of an address, as curl does, and sends them to its origin. From here on
+// nothing that is printed, logged or written holds them.
+func (f *pageFlags) withoutUser(page string) string {
+	u := lab.ParseURL(page)
+	if u.User == "" {
+		return page
+	}
+	user, password, _ := strings.Cut(u.User, ":")
+	plain := func(text string) string {
+		if t, err := url.PathUnescape(text); err == nil {
+			return t
+		}
+		return text
+	}
+	if f.signIn == nil {
+		f.signIn = proxy.Session{}
+	}
+	f.signIn[u.Origin()] = []lab.HeaderField{{
+		Name: "Authorization", Value: "Basic " + base64.StdEncoding.EncodeToString([]byte(plain(user)+":"+plain(password))),
+	}}
+	if u.Fragment != "" {
+		return u.Sent() + "#" + u.Fragment
+	}
+	return u.Sent()
 }
 
 // given tells whether one of the flags was.
@@ -112,7 +142,7 @@ func (f *pageFlags) given() bool {
 // reach is what the flags mean for these pages.
 func (f *pageFlags) reach(ctx context.Context, pages ...string) (sandbox.Reach, error) {
 	r, err := f.originFlags.reach(ctx, pages...)
-	if err != nil || len(f.Header) == 0 {
+	if err != nil || len(f.Header)+len(f.signIn) == 0 {
 		return r, err
 	}
 	var fields []lab.HeaderField
@@ -126,26 +156,10 @@ func (f *pageFlags) reach(ctx context.Context, pages ...string) (sandbox.Reach, 
 	}
 	r.Send = proxy.Session{}
 	for _, page := range pages {
-		origin, err := originOf(page)
-		if err != nil {
-			return r, err
-		}
-		r.Send[origin] = fields
+		origin := lab.ParseURL(page).Origin()
+		r.Send[origin] = append(slices.Clone(f.signIn[origin]), fields...)
 	}
 	return r, nil
-}
-
-// originOf returns scheme, host and port of a page, the default port left out.
-func originOf(page string) (string, error) {
-	u, err := url.Parse(page)
-	if err != nil {
-		return "", err
-	}
-	host := strings.ToLower(u.Host)
-	if u.Scheme == "http" && u.Port() == "80" || u.Scheme == "https" && u.Port() == "443" {
-		host = strings.TrimSuffix(host, ":"+u.Port())
-	}
-	return u.Scheme + "://" + host, nil
 }
 
 // ownGateway is the box's address in a network where it is no gateway.

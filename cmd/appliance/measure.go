@@ -52,6 +52,7 @@ func (c *MeasureCmd) Validate() error {
 	if c.URL == "" {
 		return errors.New("name the page, such as: appliance measure https://localhost:3000/")
 	}
+	c.URL, c.Against = c.withoutUser(c.URL), c.withoutUser(c.Against)
 	return checkFlags(c.task(time.Unix(0, 0)).Plan, c.Trials, c.Still, c.Limit)
 }
 

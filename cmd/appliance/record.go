@@ -60,8 +60,9 @@ func (c *RecordCmd) Validate() error {
 	if c.HTTP3 && c.Proxy != "" {
 		return errors.New("--http3 and --proxy exclude each other: explicit proxies have no HTTP/3")
 	}
-	for _, u := range c.URL {
-		if err := plan.CheckPage(u); err != nil {
+	for i, u := range c.URL {
+		c.URL[i] = c.withoutUser(u)
+		if err := plan.CheckPage(c.URL[i]); err != nil {
 			return err
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"net/url"
 	"slices"
 	"strings"
 )
@@ -12,7 +11,7 @@ import (
 // PlanPage is one of several pages, or journeys, of a plan. What it leaves out is as in the plan.
 type PlanPage struct {
 	Name    string `json:"name,omitempty" maxLength:"60" doc:"What the page is called in results; without it the path of its URL" example:"checkout"`
-	Page    string `json:"page,omitempty" format:"uri" minLength:"1" maxLength:"8192" doc:"URL under test" example:"https://www.shop.example/checkout"`
+	Page    string `json:"page,omitempty" minLength:"1" maxLength:"8192" doc:"URL under test" example:"https://www.shop.example/checkout"`
 	Archive string `json:"archive,omitempty" maxLength:"255" doc:"Recording to replay, for all users; without it and without one of the plan, the page is recorded first, for each user"`
 	Steps   []Step `json:"steps,omitempty" maxItems:"200" doc:"A journey in place of the load of the page"`
 	// Treatment is what differs in the second arm of this page.
@@ -21,7 +20,7 @@ type PlanPage struct {
 
 // PageTreatment is what differs in the second arm of one page.
 type PageTreatment struct {
-	Page    string `json:"page,omitempty" format:"uri" minLength:"1" maxLength:"8192" doc:"URL of the treatment"`
+	Page    string `json:"page,omitempty" minLength:"1" maxLength:"8192" doc:"URL of the treatment"`
 	Archive string `json:"archive,omitempty" maxLength:"255" doc:"Recording of the treatment"`
 }
 
@@ -152,10 +151,7 @@ func (e PlanPage) title(p Plan) string {
 	if e.Name != "" {
 		return e.Name
 	}
-	u, err := url.Parse(p.Arms()[0].Page)
-	if err != nil {
-		return ""
-	}
+	u := NetURL(p.Arms()[0].Page)
 	name := []rune(strings.ReplaceAll(cmp.Or(strings.Trim(u.Path, "/"), u.Host), "/", "-"))
 	return string(name[:min(len(name), maxName)])
 }
@@ -277,8 +273,8 @@ func (p Plan) Archives() (names []string) {
 
 // IsOf says whether a page of an origin, such as https://www.shop.example, can have the cookie.
 func (c PlanCookie) IsOf(origin string) bool {
-	u, err := url.Parse(origin)
-	if err != nil || c.Secure && u.Scheme != "https" {
+	u := ParseURL(origin)
+	if c.Secure && u.Scheme != "https" {
 		return false
 	}
 	host, domain := strings.ToLower(u.Hostname()), strings.ToLower(strings.TrimPrefix(c.Domain, "."))
@@ -288,7 +284,7 @@ func (c PlanCookie) IsOf(origin string) bool {
 // Origins lists the origins of the plan's pages.
 func (p Plan) Origins() (all []string) {
 	for _, a := range p.Every() {
-		if u, err := url.Parse(a.Page); err == nil && u.Host != "" {
+		if u := ParseURL(a.Page); u.Host != "" {
 			if origin := u.Scheme + "://" + u.Host; !slices.Contains(all, origin) {
 				all = append(all, origin)
 			}

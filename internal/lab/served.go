@@ -42,6 +42,8 @@ type Served struct {
 	BodySHA256    string        `json:"body_sha256,omitempty"` // of what was written
 	FirstByte     time.Duration `json:"first_byte_ns"`         // from Time to the response header
 	Duration      time.Duration `json:"duration_ns"`           // from Time to the last byte written
+	// AsksPassword is set if a browser that gets this answer asks a person for a password, in a dialogue over the page.
+	AsksPassword bool `json:"asks_password,omitempty"`
 	// Aborted is set if the device closed the connection before the last byte.
 	Aborted bool `json:"aborted,omitempty"`
 	// Error says what failed on the box or at the origin.

@@ -153,7 +153,7 @@ var entries = [count]Entry{
 		Better: Neither, Scope: OfLoad, Groups: []string{Load, Rate}, Doc: docLoads},
 	FirstContent: {Name: "first_content_ms", Unit: "ms", Label: "First content",
 		Short: "The page is no longer one flat colour", Says: "Content appeared after",
-		Method: "first changed frame whose content area is not one flat colour",
+		Method: "first changed frame whose content area is not one flat colour; what remains of the synchronisation page does not count",
 		Source: "WebPageTest's start render, for any background",
 		Better: Lower, Scope: OfLoad, Instant: true, Groups: []string{Load}, Doc: docLoads},
 	Complete50: {Name: "visual_complete_50_ms", Unit: "ms", Label: "Visually complete, 50 %",

@@ -8,11 +8,11 @@ import (
 	"io"
 	"net"
 	"net/netip"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"eidetic/analysis/measure"
 	"eidetic/internal/lab"
@@ -344,13 +344,18 @@ func (c *Checked) journeys() (all [][]lab.Step) {
 	return all
 }
 
+func hasControl(s string) bool { return strings.ContainsFunc(s, unicode.IsControl) }
+
 // CheckPage returns an error for a page whose URL cannot be loaded.
 func CheckPage(page string) error {
 	if page == "" {
 		return errors.New("a plan opens a page: give its URL, or steps whose first opens one")
 	}
-	u, err := url.Parse(page)
-	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
+	if u := lab.ParseURL(page); u.User != "" {
+		return fmt.Errorf("%s: an address in a plan holds no user and no password: 'appliance measure https://USER:PASSWORD@…' sends them "+
+			"to the page's origin, and so does --header 'Authorization: Basic …'", u.Sent())
+	}
+	if u := lab.ParseURL(page); !u.IsWeb() || strings.ContainsAny(u.Host, " %\"<>\\^`{|}") || hasControl(page) {
 		return fmt.Errorf("%q: it must be an absolute http or https URL%s", page, meant(page))
 	}
 	return nil

@@ -1,9 +1,14 @@
 package archive
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"math"
+	"strconv"
+	"strings"
+)
 
 // The parts of HAR 1.2 (http://www.softwareishard.com/blog/har-12-spec/) that
-// are read and written. Numbers are any JSON number: exporters disagree. Fields that begin with
+// are read and written. Numbers may be texts and texts numbers: exporters disagree. Fields that begin with
 // an underscore are extensions: Chrome's, and this program's own _eidetic (harown.go). They are read
 // apart from the rest, so that one of another form does not make the file unreadable.
 type (
@@ -30,13 +35,13 @@ type (
 	}
 	harEntry struct {
 		PageRef  harLoose        `json:"pageref,omitempty"`
-		Started  string          `json:"startedDateTime"`
-		Time     float64         `json:"time"`
+		Started  harScalar       `json:"startedDateTime"`
+		Time     harFloat        `json:"time"`
 		Request  harRequest      `json:"request"`
 		Response harResponse     `json:"response"`
 		Cache    struct{}        `json:"cache"`
 		Timings  harTimings      `json:"timings"`
-		Server   string          `json:"serverIPAddress,omitempty"`
+		Server   harScalar       `json:"serverIPAddress,omitempty"`
 		Comment  harLoose        `json:"comment,omitempty"`
 		Kind     harLoose        `json:"_resourceType,omitempty"`      // Chrome: "document", "websocket"
 		Messages json.RawMessage `json:"_webSocketMessages,omitempty"` // Chrome: a list of harMessage
@@ -74,14 +79,20 @@ type (
 		Text     harString `json:"text"`
 		Encoding string    `json:"encoding,omitempty"` // Charles, mitmproxy
 		Params   []harPair `json:"params,omitempty"`
+		File     harLoose  `json:"_file,omitempty"` // Playwright
+
+		attached []byte
 	}
 	harContent struct {
 		Size        harInt     `json:"size"`
-		Compression float64    `json:"compression,omitempty"`
+		Compression harFloat   `json:"compression,omitempty"`
 		MIME        string     `json:"mimeType"`
 		Text        *harString `json:"text,omitempty"`
 		Encoding    string     `json:"encoding,omitempty"`
 		Comment     string     `json:"comment,omitempty"`
+		File        harLoose   `json:"_file,omitempty"` // Playwright: the body is in this file
+
+		attached []byte // what File has; nil if it was not read
 	}
 	harMessage struct {
 		Type   string  `json:"type"` // "send" or "receive"; "error" in Chrome
@@ -90,27 +101,67 @@ type (
 		Data   string  `json:"data"` // the text of opcode 1, else base64
 	}
 	harTimings struct {
-		Blocked float64 `json:"blocked,omitempty"`
-		DNS     float64 `json:"dns,omitempty"`
-		Connect float64 `json:"connect,omitempty"`
-		Send    float64 `json:"send"`
-		Wait    float64 `json:"wait"`
-		Receive float64 `json:"receive"`
+		Blocked harFloat `json:"blocked,omitempty"`
+		DNS     harFloat `json:"dns,omitempty"`
+		Connect harFloat `json:"connect,omitempty"`
+		Send    harFloat `json:"send"`
+		Wait    harFloat `json:"wait"`
+		Receive harFloat `json:"receive"`
 	}
 )
 
-// harInt is a whole number. Exporters also write 12.0 and 1.2e1.
+// harFloat is a number, which may be written as a text; what is none counts as 0.
+type harFloat float64
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (n *harFloat) UnmarshalJSON(raw []byte) error {
+	v, err := strconv.ParseFloat(strings.Trim(string(raw), "\" "), 64)
+	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
+		v = 0
+	}
+	*n = harFloat(v)
+	return nil
+}
+
+// harInt is a whole number. Exporters also write 12.0, 1.2e1 and "12".
 type harInt int64
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (n *harInt) UnmarshalJSON(raw []byte) error {
-	var v float64 // 0 for null
-	if err := json.Unmarshal(raw, &v); err != nil {
+	var v harFloat
+	if err := v.UnmarshalJSON(raw); err != nil {
 		return err
 	}
 	const most = 1 << 53 // beyond it a float64 skips whole numbers
 	*n = harInt(min(max(v, -most), most))
 	return nil
+}
+
+// harScalar is a text, or a number or truth value as it is written; what else it is counts as the empty one.
+type harScalar string
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (s *harScalar) UnmarshalJSON(raw []byte) error {
+	switch {
+	case len(raw) == 0 || raw[0] == '{' || raw[0] == '[' || string(raw) == "null":
+		*s = ""
+		return nil
+	case raw[0] == '"':
+		return json.Unmarshal(raw, (*string)(s))
+	}
+	*s = harScalar(raw)
+	return nil
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (p *harPair) UnmarshalJSON(raw []byte) error {
+	var loose struct {
+		Name  harScalar `json:"name"`
+		Value harScalar `json:"value"`
+	}
+	err := json.Unmarshal(raw, &loose)
+	p.Name, p.Value = string(loose.Name), string(loose.Value)
+	return err
 }
 
 // harLoose is a text; what is not a text counts as the empty one.

@@ -1,11 +1,14 @@
 package archive
 
 import (
+	"bytes"
 	"encoding/base64"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"eidetic/internal/lab"
 )
@@ -15,6 +18,8 @@ func (p *harPost) bytes(size harInt) ([]byte, error) {
 	switch {
 	case p == nil:
 		return nil, nil
+	case p.attached != nil:
+		return p.attached, nil
 	case p.Text == "" && len(p.Params) > 0 && strings.HasPrefix(p.MIME, "application/x-www-form-urlencoded"):
 		var parts []string
 		for _, q := range p.Params { // exporters keep them escaped
@@ -34,11 +39,33 @@ func (p *harPost) bytes(size harInt) ([]byte, error) {
 // truncations are WARC's words for why a body was cut off.
 var truncations = []string{"length", "time", "disconnect", "unspecified"}
 
+// firefoxLimit is how much of a body Firefox keeps (devtools.netmonitor.responseBodyLimit).
+const firefoxLimit = 1 << 20
+
+// isCut tells a body that is shorter than its stated size. A text may be a little shorter, by its byte order mark and
+// by line ends that were made one character, and half as long if it was UTF-16.
+func (c *harContent) isCut(e *lab.Exchange) bool {
+	got, want := int64(len(e.Response.Body)), int64(c.Size)
+	if c.Encoding == "base64" || got == firefoxLimit || int64(utf8.RuneCount(e.Response.Body)) == firefoxLimit {
+		return got < want
+	}
+	charset, _ := charsetOf(c.MIME)
+	lines := int64(bytes.Count(e.Response.Body, []byte("\n")))
+	asUTF16 := int64(0)
+	for b := e.Response.Body; len(b) > 0; {
+		r, n := utf8.DecodeRune(b)
+		asUTF16, b = asUTF16+2*int64(utf16.RuneLen(r)), b[n:]
+	}
+	return got > 0 && got+lines+3 < want && !strings.HasPrefix(charset, "utf-16") && want != asUTF16 && want != asUTF16+2
+}
+
 // fill sets the body, and adapts the header to how HAR keeps the body.
 func (c *harContent) fill(e *lab.Exchange) error {
 	hasBody := e.Method != "HEAD" && e.Status >= 200 && e.Status != 204 && e.Status != 304
 	var text wireText
 	switch {
+	case c.attached != nil:
+		e.Response.Body = nonEmpty(c.attached)
 	case c.Text == nil:
 		if why, ok := strings.CutPrefix(c.Comment, harCut); ok && hasBody && slices.Contains(truncations, why) {
 			e.Truncated = why
@@ -61,13 +88,18 @@ func (c *harContent) fill(e *lab.Exchange) error {
 		e.Response.Body = nil
 		return nil
 	}
+	if c.Text != nil && c.isCut(e) {
+		e.Truncated = "length"
+	}
 	kept := e.Response.Header[:0]
 	for _, f := range e.Response.Header {
 		switch strings.ToLower(f.Name) {
 		case "content-encoding", "transfer-encoding":
 			continue
 		case "content-length":
-			f.Value = strconv.Itoa(len(e.Response.Body))
+			if f.Value = strconv.Itoa(len(e.Response.Body)); e.Truncated != "" && c.Size > 0 {
+				f.Value = strconv.Itoa(int(c.Size)) // so that the device sees that it is cut off
+			}
 		case "content-type":
 			switch _, at := charsetOf(f.Value); {
 			case at >= 0 && text.recoded:

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -187,7 +186,7 @@ func (h *harEntry) ownExchange() (*lab.Exchange, error) {
 
 // ownURL is the URL as it was recorded: as written, if it is one that nothing is to be changed in
 // but for the scheme of WebSockets.
-func ownURL(raw string, u *url.URL) string {
+func ownURL(raw string, u lab.URL) string {
 	raw, _, _ = strings.Cut(raw, "#")
 	if rest, ok := strings.CutPrefix(raw, "ws"); ok {
 		raw = "http" + rest
@@ -195,7 +194,7 @@ func ownURL(raw string, u *url.URL) string {
 	if strings.HasPrefix(raw, "http://") || strings.HasPrefix(raw, "https://") {
 		return raw
 	}
-	return u.String()
+	return u.Sent()
 }
 
 // body sets the exchange's body: what was on the wire, unless the content was edited since.

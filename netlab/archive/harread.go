@@ -9,8 +9,8 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
-	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -34,10 +34,15 @@ func isZlib(head []byte) bool {
 
 // openHAR reads the exchanges of a HAR, entry by entry. Bodies of other tools are decoded, so content
 // codings are removed from the headers; a missing body is marked as cut off.
-func (a *Archive) openHAR(file *io.SectionReader, l Limits) error {
-	hi := harImport{a: a, limits: l, ids: map[string]bool{}, first: map[harLoose]*lab.Exchange{}}
-	if err := hi.read(file); err != nil {
+func (a *Archive) openHAR(file *io.SectionReader, files harFiles, l Limits) error {
+	hi := harImport{a: a, limits: l, files: files, ids: map[string]bool{}, first: map[harLoose]*lab.Exchange{}}
+	var tooMuch *memoryError
+	switch err := hi.read(file); {
+	case err == nil:
+	case errors.Is(err, errLimit), errors.As(err, &tooMuch), len(a.exchanges) == 0:
 		return fmt.Errorf("HAR: %w", err)
+	default:
+		a.lose("the HAR is cut off or damaged after %d whole entries (%v), which are used", hi.entries, err)
 	}
 	if !hi.hasEntries {
 		return fmt.Errorf("the JSON has no log.entries, so it is not a HAR")
@@ -141,7 +146,11 @@ func (hi *harImport) entry(s *jsonStream) error {
 	var h harEntry
 	cost, err := s.decode(&h)
 	defer s.budget.give(cost)
-	if err != nil {
+	var odd *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &odd): // the other fields were read
+		hi.notes.add(fmt.Sprint("entry ", hi.entries-1), h.Request.URL, fmt.Sprintf("with a field of another kind (%s), which is not used", odd.Field))
+	case err != nil:
 		return fmt.Errorf("entry %d: %w", hi.entries-1, err)
 	}
 	if e := hi.take(hi.entries-1, &h); e != nil {
@@ -153,6 +162,7 @@ func (hi *harImport) entry(s *jsonStream) error {
 // harImport collects the entries of a HAR.
 type harImport struct {
 	zone    string // of the first time that has one
+	files   harFiles
 	a       *Archive
 	limits  Limits
 	ofLog   harNotes // which come before the others, wherever the log's own fields stand
@@ -170,9 +180,10 @@ type harImport struct {
 // take adds an entry and returns its exchange, or notes why it is left out.
 func (hi *harImport) take(i int, h *harEntry) *lab.Exchange {
 	if hi.zone == "" {
-		hi.zone = zoneOf(h.Started)
+		hi.zone = zoneOf(string(h.Started))
 	}
 	place, what := fmt.Sprint("entry ", i), h.Request.URL
+	hi.attach(place, h)
 	e, err := h.ownExchange()
 	if err != nil && !errors.Is(err, errNotOwn) {
 		hi.notes.add(place, what, fmt.Sprintf("with an _eidetic that is not used: %v", err))
@@ -200,6 +211,31 @@ func (hi *harImport) take(i int, h *harEntry) *lab.Exchange {
 		hi.first[h.PageRef] = e
 	}
 	return e
+}
+
+// attach reads the bodies of an entry that are in files of their own.
+func (hi *harImport) attach(place string, h *harEntry) {
+	read := func(name harLoose) []byte {
+		if name == "" {
+			return nil
+		}
+		why := "files beside it are read only by 'appliance archive import'"
+		if hi.files != nil {
+			body, err := hi.files(string(name), hi.limits)
+			if err == nil {
+				return body
+			}
+			why = err.Error()
+		}
+		hi.notes.add(place, h.Request.URL, fmt.Sprintf("with a body in another file (_file), which is not read: %s", oneLine(why)))
+		return nil
+	}
+	if c := &h.Response.Content; c.Text == nil {
+		c.attached = read(c.File)
+	}
+	if p := h.Request.PostData; p != nil && p.Text == "" {
+		p.attached = read(p.File)
+	}
 }
 
 // finish sets what follows from all entries: their order, the recording's start, and the pages.
@@ -283,14 +319,18 @@ func (p *harPage) page(first *lab.Exchange) (Page, bool) {
 	return out, true
 }
 
-func isWeb(raw string) bool {
-	u, err := url.Parse(raw)
-	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
-}
+func isWeb(raw string) bool { return lab.ParseURL(raw).IsWeb() }
 
-// harTime reads a date; some exporters write its zone without a colon.
+// harTime reads a date; some exporters write its zone without a colon, or the seconds or milliseconds since 1970.
 func harTime(text string) time.Time {
 	t, err := time.Parse(time.RFC3339Nano, text)
+	if n, notNumber := strconv.ParseFloat(text, 64); notNumber == nil {
+		const latest = 1e11 // in seconds; in milliseconds, it is in 1973
+		if n > latest {
+			n /= 1000
+		}
+		return sane(time.UnixMilli(int64(1000 * min(max(n, -latest), latest))))
+	}
 	if err != nil {
 		t, _ = time.Parse("2006-01-02T15:04:05.999999999-0700", text)
 	}
@@ -311,20 +351,20 @@ var errNothing = errors.New("")
 
 // address parses the URL of an entry without its fragment. isSocket tells that of a WebSocket,
 // whose scheme is then that of the request that opens it.
-func (h *harEntry) address() (u *url.URL, isSocket bool, err error) {
-	if u, err = url.Parse(h.Request.URL); err != nil {
-		return nil, false, errors.New("its URL cannot be read")
-	}
-	u.Fragment, u.RawFragment = "", ""
+func (h *harEntry) address() (u lab.URL, isSocket bool, err error) {
+	u = lab.ParseURL(h.Request.URL)
 	switch u.Scheme {
 	case "http", "https":
 	case "ws", "wss":
 		isSocket, u.Scheme = true, "http"+strings.TrimPrefix(u.Scheme, "ws")
 	default:
-		return nil, false, fmt.Errorf("%wthe scheme %.20q is not http or https", errNothing, u.Scheme)
+		if u.Scheme == "" {
+			u.Scheme, _, _ = strings.Cut(h.Request.URL, ":")
+		}
+		return u, false, fmt.Errorf("%wthe scheme %.20q is not http or https", errNothing, u.Scheme)
 	}
 	if u.Host == "" {
-		return nil, false, errors.New("its URL has no host")
+		return u, false, errors.New("its URL has no host")
 	}
 	return u, isSocket || h.Kind == "websocket" || !isNull(h.Messages), nil
 }
@@ -343,13 +383,13 @@ func (h *harEntry) exchange() (e *lab.Exchange, notes []string, err error) {
 	case h.Request.Method == "":
 		return nil, nil, errors.New("it has no method")
 	}
-	e = &lab.Exchange{Method: h.Request.Method, URL: u.String(), Status: int(h.Response.Status), Reason: h.Response.StatusText}
-	e.Wall = harTime(h.Started)
+	e = &lab.Exchange{Method: h.Request.Method, URL: u.Sent(), Status: int(h.Response.Status), Reason: h.Response.StatusText}
+	e.Wall = harTime(string(h.Started))
 	e.Protocol = harProtocol(h.Response.HTTPVersion, h.Request.HTTPVersion)
 	if u.Scheme == "https" {
 		e.TLS = "tls/1.3"
 	}
-	if ip, err := netip.ParseAddr(strings.Trim(h.Server, "[]")); err == nil {
+	if ip, err := netip.ParseAddr(strings.Trim(string(h.Server), "[]")); err == nil {
 		e.Server = netip.AddrPortFrom(ip, portOf(e.URL))
 	}
 	if err := h.headers(e); err != nil {
@@ -391,8 +431,8 @@ func (h *harEntry) headers(e *lab.Exchange) (err error) {
 }
 
 // harMs is a time of a HAR, which is in milliseconds, or 0 for -1 (unknown).
-func harMs(v float64) time.Duration {
-	return time.Duration(min(max(v, 0), float64(maxTime)/1e6) * float64(time.Millisecond))
+func harMs(v harFloat) time.Duration {
+	return time.Duration(min(max(float64(v), 0), float64(maxTime)/1e6) * float64(time.Millisecond))
 }
 
 // uncache makes a 304, whose content the browser had in its cache, the 200 that a browser with an

@@ -106,15 +106,15 @@ func pageRef(pages []Page, sent time.Time) (id harLoose) {
 }
 
 func harEntryOf(e *lab.Exchange, most int64, late *lateTexts) harEntry {
-	const perMs = float64(time.Millisecond)
+	const perMs = harFloat(time.Millisecond)
 	end := e.FirstByte
 	if n := len(e.Chunks); n > 0 {
 		end = max(end, e.Chunks[n-1].At)
 	}
 	version := map[string]string{"http/1.0": "HTTP/1.0", "http/1.1": "HTTP/1.1", "h2": "HTTP/2", "h3": "HTTP/3"}[e.Protocol]
 	h := harEntry{
-		Started: e.Wall.UTC().Format(time.RFC3339Nano), Time: float64(end) / perMs,
-		Timings: harTimings{Wait: float64(e.FirstByte) / perMs, Receive: float64(end-e.FirstByte) / perMs},
+		Started: harScalar(e.Wall.UTC().Format(time.RFC3339Nano)), Time: harFloat(end) / perMs,
+		Timings: harTimings{Wait: harFloat(e.FirstByte) / perMs, Receive: harFloat(end-e.FirstByte) / perMs},
 		Request: harRequest{
 			Method: e.Method, URL: e.URL, HTTPVersion: version, Headers: harPairs(e.Request.Header),
 			Cookies: []harPair{}, QueryString: queryPairs(e.URL), HeadersSize: -1, BodySize: harInt(len(e.Request.Body)),
@@ -125,7 +125,7 @@ func harEntryOf(e *lab.Exchange, most int64, late *lateTexts) harEntry {
 		},
 	}
 	if e.Server.IsValid() {
-		h.Server = e.Server.Addr().String()
+		h.Server = harScalar(e.Server.Addr().String())
 	}
 	if len(e.Request.Body) > 0 {
 		body := func(w io.Writer) (int64, error) { n, err := w.Write(e.Request.Body); return int64(n), err }

@@ -1,14 +1,15 @@
 package archive
 
 import (
+	"bufio"
 	"bytes"
 	"fmt"
 	"io"
-	"net/http/httputil"
 	"strconv"
 	"strings"
 
 	"eidetic/internal/lab"
+	"eidetic/netlab/message"
 )
 
 // requestHead renders the head of a request as HTTP/1.1 text. hostAdded is
@@ -95,7 +96,8 @@ func parseRequest(e *lab.Exchange, block []byte, l Limits) error {
 	}
 	e.Method = method
 	e.Request.Header, e.Request.Body = fields, nonEmpty(body)
-	return dechunk(&e.Request, l)
+	_, err = dechunk(&e.Request, l)
+	return err
 }
 
 // parseResponse fills e's response side from a response record's block.
@@ -118,25 +120,33 @@ func parseResponse(e *lab.Exchange, block []byte, l Limits) error {
 	}
 	e.Status, e.Reason = status, reason
 	e.Response.Header, e.Response.Body = fields, nonEmpty(body)
-	return dechunk(&e.Response, l)
+	isCut, err := dechunk(&e.Response, l)
+	if isCut && e.Truncated == "" {
+		e.Truncated = "unspecified"
+	}
+	return err
 }
 
-// dechunk removes a transfer coding that other tools keep. A body that is not chunked, although
-// its header says so, stays as it is.
-func dechunk(m *lab.Message, l Limits) error {
-	if !strings.EqualFold(m.Get("Transfer-Encoding"), "chunked") {
-		return nil
+// dechunk removes a transfer coding that other tools keep. A body that is not chunked, although its header says so, stays
+// as it is. Of one that ends before its last chunk, what there is of it is kept; isCut tells that.
+func dechunk(m *lab.Message, l Limits) (isCut bool, err error) {
+	if head := (&message.Head{Fields: m.Header}); !head.IsChunked() {
+		return false, nil
 	}
 	// Its size is counted first, so that no more memory is taken than it needs.
-	if size, err := io.Copy(io.Discard, httputil.NewChunkedReader(bytes.NewReader(m.Body))); err == nil && len(m.Body) > 0 {
+	chunks := message.NewChunks(bufio.NewReader(bytes.NewReader(m.Body)))
+	size, err := io.Copy(io.Discard, chunks)
+	if isCut = err != nil && !chunks.HasLast; err == nil || chunks.HasLast || size > 0 {
 		if err := l.budget.take(size); err != nil {
-			return err
+			return false, err
 		}
 		plain := make([]byte, size)
-		if _, err := io.ReadFull(httputil.NewChunkedReader(bytes.NewReader(m.Body)), plain); err != nil {
-			return err
+		if _, err := io.ReadFull(message.NewChunks(bufio.NewReader(bytes.NewReader(m.Body))), plain); err != nil {
+			return false, err
 		}
 		m.Body = nonEmpty(plain)
+	} else {
+		isCut = false // the header is wrong
 	}
 	kept := m.Header[:0]
 	for _, f := range m.Header {
@@ -145,7 +155,7 @@ func dechunk(m *lab.Message, l Limits) error {
 		}
 	}
 	m.Header = kept
-	return nil
+	return isCut, nil
 }
 
 func nonEmpty(b []byte) []byte {

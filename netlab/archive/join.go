@@ -11,6 +11,7 @@ import (
 
 // done joins the records that were read into exchanges and DNS answers.
 func (ld *loader) done() error {
+	ld.a.notes = append(ld.a.notes, ld.notes.lines()...)
 	payloads, err := ld.payloads()
 	if err != nil {
 		return err

@@ -35,6 +35,7 @@ type loader struct {
 	dnsMeta   map[string]*DNS
 	pageCount map[string]bool
 	kinds     map[string]int // records by their type, and scheme where it is not HTTP
+	notes     harNotes       // what is left out of another tool's file, or was mended
 }
 
 // pending is a response that waits for its request and metadata.
@@ -122,6 +123,16 @@ func (ld *loader) take(it *item) error {
 		}
 	}
 	ld.limits.budget.give(it.headerCost)
+	place := fmt.Sprint("record ", ld.records)
+	if it.skipped > 0 {
+		ld.a.lose("%d bytes before record %d are damaged and left out", it.skipped, ld.records)
+	}
+	if it.resized != 0 {
+		ld.notes.add(place, it.url, "with a wrong Content-Length of the record, which is taken to end where the next begins")
+	}
+	if it.isOther() {
+		ld.notes.add(place, it.url, "left out: a record of the tool's own, and no answer to a request of the web")
+	}
 	var tooMuch *memoryError
 	switch {
 	case errors.As(it.err, &tooMuch):
@@ -246,6 +257,12 @@ func (ld *loader) share(b []byte, sum [32]byte) []byte {
 	}
 	ld.shared[sum], ld.a.sums[&b[0]] = b, payload{b, sum}
 	return b
+}
+
+// isOther tells a record with content that is no web exchange: crawlers keep screenshots and texts beside them.
+func (it *item) isOther() bool {
+	kind := strings.ToLower(it.get("WARC-Type"))
+	return it.p == nil && it.err == nil && (kind == "resource" || kind == "response" || kind == "conversion")
 }
 
 func (it *item) response(l Limits) {

@@ -12,6 +12,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/klauspost/compress/gzip"
@@ -70,6 +71,18 @@ func OpenWithin(path string, l Limits) (*Archive, error) {
 	return a, nil
 }
 
+// OpenWithFiles is OpenWithin for a file that a person names on this machine: bodies of a HAR that lie in files beside
+// it (Playwright's recordHar) are read, too.
+func OpenWithFiles(path string, l Limits) (*Archive, error) {
+	dir, err := os.OpenRoot(filepath.Dir(path))
+	if err != nil {
+		return nil, fmt.Errorf("open archive: %w", err)
+	}
+	defer dir.Close()
+	l.files = func(name string, l Limits) ([]byte, error) { return readBeside(dir, name, l) }
+	return OpenWithin(path, l)
+}
+
 // OpenReader reads the same formats from r, which holds size bytes.
 func OpenReader(r io.ReaderAt, size int64, l Limits) (*Archive, error) {
 	l = l.withDefaults()
@@ -90,7 +103,7 @@ func OpenReader(r io.ReaderAt, size int64, l Limits) (*Archive, error) {
 	case bytes.Equal(magic, []byte("PK\x03\x04")):
 		err = a.openZip(r, size, l)
 	case isHAR(magic):
-		err = a.openHAR(io.NewSectionReader(r, 0, size), l)
+		err = a.openHAR(io.NewSectionReader(r, 0, size), l.files, l)
 	default:
 		err = a.openStream(io.NewSectionReader(r, 0, size), magic, l)
 	}
@@ -187,6 +200,9 @@ func (a *Archive) openZip(r io.ReaderAt, size int64, l Limits) error {
 			return fmt.Errorf("the WACZ has two files named %.80q", f.Name)
 		}
 		seen[f.Name] = f
+	}
+	if har := soleHAR(seen); har != nil {
+		return a.openZippedHAR(har, seen, l)
 	}
 	hashes, err := readPackage(seen, l)
 	if err != nil {

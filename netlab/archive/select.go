@@ -38,9 +38,9 @@ func (s Selection) Has(e *lab.Exchange) bool {
 }
 
 // Find returns the one exchange that name stands for: its number, the end of its
-// ID, or a pattern that only its URL matches.
+// ID, its URL, or a pattern that only its URL matches.
 func (a *Archive) Find(name string) (*lab.Exchange, error) {
-	var found []*lab.Exchange
+	var found, equal []*lab.Exchange
 	for _, e := range a.exchanges {
 		if (Selection{ID: []string{name}}).Has(e) {
 			return e, nil
@@ -48,6 +48,12 @@ func (a *Archive) Find(name string) (*lab.Exchange, error) {
 		if MatchURL(name, e.URL) {
 			found = append(found, e)
 		}
+		if e.URL == name {
+			equal = append(equal, e)
+		}
+	}
+	if len(equal) > 0 {
+		found = equal
 	}
 	switch len(found) {
 	case 1:

@@ -88,4 +88,5 @@ type Limits struct {
 	part int64
 
 	budget *budget // of the file that is read
+	files  harFiles
 }

@@ -3,6 +3,7 @@ package archive
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -23,6 +24,9 @@ type record struct {
 	block  []byte
 
 	headerCost int64 // taken from the budget; the header is not kept
+
+	resized int64 // how many bytes more the block has than its record states
+	skipped int64 // damaged bytes before it
 }
 
 func (r *record) get(name string) string {
@@ -168,6 +172,7 @@ type recordReader struct {
 	limits  Limits
 	decoded *atomic.Int64 // bytes that all readers of the file have taken
 	count   int           // records read
+	resized int           // records whose stated length was wrong
 }
 
 func newRecordReader(r io.Reader, l Limits, decoded *atomic.Int64) *recordReader {
@@ -184,10 +189,13 @@ func (rr *recordReader) next() (*record, error) {
 	if rr.count == 0 && strings.HasPrefix(version, arcMagic) {
 		return nil, errARC
 	}
-	if !strings.HasPrefix(version, "WARC/") {
-		return nil, fmt.Errorf("record %d starts with %.20q instead of WARC/1.x", rr.count+1, version)
-	}
 	rec := &record{}
+	if !strings.HasPrefix(version, "WARC/") {
+		if rec.skipped, err = rr.skip(); err != nil || rr.count == 0 {
+			return nil, fmt.Errorf("record %d starts with %.20q instead of WARC/1.x", rr.count+1, version)
+		}
+		rec.skipped += int64(len(version))
+	}
 	budget := rr.limits.Header
 	fields := fieldReader{budget: rr.limits.budget}
 	for {
@@ -219,12 +227,101 @@ func (rr *recordReader) next() (*record, error) {
 	if err := rr.limits.budget.take(recordCost + size); err != nil {
 		return nil, fmt.Errorf("record %d has %d bytes: %w", rr.count+1, size, err)
 	}
-	if rec.block, err = readBlock(rr.r, size); err != nil {
+	rec.block, err = readBlock(rr.r, size)
+	if err = rr.settle(rec, err); err != nil {
 		rr.limits.budget.give(size)
 		return nil, unexpected(err)
 	}
 	rr.count++
 	return rec, nil
+}
+
+// skip passes over damaged lines up to the first line of a record, which it takes, and counts their bytes.
+func (rr *recordReader) skip() (n int64, err error) {
+	for {
+		line, err := rr.r.ReadSlice('\n')
+		if err != nil && err != bufio.ErrBufferFull {
+			return n, err
+		}
+		if bytes.HasPrefix(line, nextRecord[1:]) {
+			return n, nil
+		}
+		if n += int64(len(line)); rr.decoded.Add(int64(len(line))) > rr.limits.Decoded {
+			return n, errLimit
+		}
+	}
+}
+
+// Bounds on the search for the next record after one whose stated length is wrong.
+const (
+	maxResized = 64        // records of a file
+	maxBehind  = 256 << 10 // bytes that a block has beyond its stated length
+)
+
+var nextRecord = []byte("\nWARC/1.") // constant
+
+// settle makes a block end where the next record begins, if its stated length is wrong. failed is the error of reading
+// the block.
+func (rr *recordReader) settle(rec *record, failed error) error {
+	if failed == nil {
+		ahead, err := rr.r.Peek(16)
+		rest := bytes.TrimLeft(ahead, "\r\n")
+		if len(rest) == 0 && (err != nil || len(ahead) > 0) || bytes.HasPrefix(rest, nextRecord[1:]) ||
+			bytes.HasPrefix(rest, []byte("WARC/")) || bytes.HasPrefix(ahead, []byte("\r\n\r\n")) { // what follows is damaged
+			rr.trim(rec, ahead)
+			return nil
+		}
+	} else if failed != io.EOF && failed != io.ErrUnexpectedEOF {
+		return failed
+	}
+	if rr.resized++; rr.resized > maxResized {
+		return cmp.Or(failed, fmt.Errorf("more than %d records state a wrong length", maxResized))
+	}
+	size := len(rec.block)
+	at := bytes.Index(rec.block, nextRecord)
+	if tail := max(0, size-len(nextRecord)+1); at < 0 { // or it ends within that
+		ahead, _ := rr.r.Peek(len(nextRecord))
+		if i := bytes.Index(append(bytes.Clone(rec.block[tail:]), ahead...), nextRecord); i >= 0 && tail+i < size {
+			at = tail + i
+		}
+	}
+	if at >= 0 { // the length is too large
+		rr.r = bufio.NewReaderSize(io.MultiReader(bytes.NewReader(rec.block[at+1:]), rr.r), recordBuffer)
+		rec.block = bytes.TrimSuffix(rec.block[:at+1:at+1], []byte("\r\n\r\n"))
+		rec.resized = int64(len(rec.block) - size)
+		return nil
+	}
+	if failed != nil {
+		return failed
+	}
+	var behind []byte // the length is too small
+	for {
+		line, err := rr.r.ReadSlice('\n')
+		behind = append(behind, line...)
+		next, _ := rr.r.Peek(len(nextRecord) - 1)
+		if err != nil && err != bufio.ErrBufferFull && err != io.EOF || len(behind) > maxBehind {
+			return fmt.Errorf("record %d is longer than it states, and no other follows", rr.count+1)
+		}
+		if err == io.EOF || err == nil && bytes.Equal(next, nextRecord[1:]) {
+			break
+		}
+	}
+	behind = bytes.TrimSuffix(behind, []byte("\r\n\r\n"))
+	if err := rr.limits.budget.take(int64(len(behind))); err != nil {
+		return err
+	}
+	rec.block, rec.resized = append(rec.block, behind...), int64(len(behind))
+	return nil
+}
+
+// trim takes the beginning of the empty lines after a record off its block, where the length is too large by that.
+func (rr *recordReader) trim(rec *record, ahead []byte) {
+	for more, rest := range map[string]string{"\r": "\n\r\nWARC/", "\r\n\r": "\nWARC/"} {
+		if bytes.HasPrefix(ahead, []byte(rest)) && bytes.HasSuffix(rec.block, []byte(more)) {
+			rec.block, rec.resized = rec.block[:len(rec.block)-len(more)], int64(-len(more))
+			return
+		}
+	}
 }
 
 // startLine skips the blank lines between records.
@@ -265,8 +362,8 @@ func (rr *recordReader) line(budget *int) (string, error) {
 // the machine's.
 func readBlock(r io.Reader, size int64) ([]byte, error) {
 	b := make([]byte, size)
-	_, err := io.ReadFull(r, b)
-	return b, err
+	n, err := io.ReadFull(r, b)
+	return b[:n], err
 }
 
 func unexpected(err error) error {

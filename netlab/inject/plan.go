@@ -2,7 +2,6 @@ package inject
 
 import (
 	"net/http"
-	"net/url"
 	"strings"
 
 	"eidetic/internal/lab"
@@ -89,9 +88,7 @@ func (s *Script) Plan(method, rawURL string, request *lab.Message, status int, h
 	if t, err := http.ParseTime(response.Get("Last-Modified")); err == nil {
 		p.modified = t.UnixMilli()
 	}
-	if u, err := url.Parse(rawURL); err == nil {
-		p.origin = u.Scheme + "://" + u.Host
-	}
+	p.origin = lab.ParseURL(rawURL).Origin()
 	return p
 }
 

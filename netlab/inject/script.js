@@ -138,6 +138,7 @@ connection(win);
 });
 var seeds = {};
 attempt(function () {
+trusts.set(win, trusted(win));
 workers(win, seeds);
 });
 if (win.document) {
@@ -369,6 +370,61 @@ e.stopImmediatePropagation();
 });
 }
 
+// Under Trusted Types, a text that a policy of the page has trusted stays trusted when the script is put into it: it is
+// trusted again by the page's own policy, so that no policy of ours is needed, which the page's CSP would refuse.
+var trusts = new WeakMap();
+function trusted(win) {
+var own = {};
+var passes = false;
+var kinds = {createHTML: win.TrustedHTML, createScriptURL: win.TrustedScriptURL};
+if (win.TrustedTypePolicyFactory) {
+wrap(win.TrustedTypePolicyFactory.prototype, "createPolicy", function (f, self, args) {
+var rules = args[1] || {};
+var held = Object.create(rules);
+Object.keys(kinds).forEach(function (name) {
+held[name] = function (text) {
+if (passes) {
+return text;
+}
+if (typeof rules[name] !== "function") {
+throw new win.TypeError("Policy " + args[0] + "'s TrustedTypePolicyOptions did not specify a '" + name + "' member.");
+}
+return Reflect.apply(rules[name], rules, arguments);
+};
+});
+var policy = Reflect.apply(f, self, [args[0], held]);
+Object.keys(kinds).forEach(function (name) {
+own[name] = policy;
+});
+return policy;
+});
+}
+return {
+is: function (value) {
+return Object.keys(kinds).some(function (name) {
+return kinds[name] && value instanceof kinds[name];
+});
+},
+again: function (value, text) {
+var made = text;
+Object.keys(kinds).forEach(function (name) {
+if (kinds[name] && value instanceof kinds[name]) {
+made = value;
+if (own[name] && text !== String(value)) {
+passes = true;
+try {
+made = own[name][name](text);
+} finally {
+passes = false;
+}
+}
+}
+});
+return made;
+}
+};
+}
+
 // Workers made from blobs and data URLs never pass the box.
 function workers(win, seeds) {
 var U = win.URL;
@@ -412,10 +468,11 @@ return;
 }
 constructor(win, kind, function (t, args, nt) {
 var changed = args;
-if (typeof args[0] === "string" || args[0] instanceof U) {
+var trust = trusts.get(win);
+if (typeof args[0] === "string" || args[0] instanceof U || trust.is(args[0])) {
 changed = args.slice();
 attempt(function () {
-changed[0] = seeded(args[0]);
+changed[0] = trust.again(args[0], seeded(args[0]));
 });
 }
 return Reflect.construct(t, changed, nt);
@@ -564,6 +621,10 @@ return url ? [[doc.at, doc.at + doc.value.length, escaped(url)]] : [];
 }
 
 function edited(win, text, isDocument) {
+var trust = trusts.get(win);
+if (trust && trust.is(text)) {
+return trust.again(text, edited(win, String(text), isDocument));
+}
 if (typeof text !== "string" || !isDocument && !/<iframe/i.test(text)) {
 return text;
 }

@@ -67,7 +67,7 @@ type Profile struct {
 	// Down is the rate towards the device, Up the rate from it.
 	Down Rate `json:"down_bits_per_second"`
 	Up   Rate `json:"up_bits_per_second"`
-	// Queue applies to each direction; zero is DefaultQueuePackets with DropTail.
+	// Queue applies to each direction; zero is that of QueueAt with DropTail.
 	Queue Queue `json:"queue"`
 	// Loss is the long-run share of packets lost in each direction, 0 … 1.
 	Loss float64 `json:"loss"`
@@ -101,8 +101,29 @@ type Change struct {
 }
 
 // DefaultQueuePackets bounds a queue whose profile has no bound: WebPageTest's
-// agents leave netem's limit at its default of 1000 packets.
+// agents leave netem's limit at its default of 1000 packets. On a link that holds
+// more than that on its way, the queue holds twice as much as the way: a sender that doubles
+// its window each round trip would lose packets otherwise, though the profile has no loss.
 const DefaultQueuePackets = 1000
+
+// mostQueuePackets bounds that: 60 MB.
+const mostQueuePackets = 40_000
+
+// Underway is how many full packets are on their way at once at a rate, both ways together.
+func (p Profile) Underway(rate Rate) int {
+	return int(min(float64(max(rate, 0))/8*p.RTT.Seconds()/DefaultMTU, mostQueuePackets))
+}
+
+// QueueAt is the queue of a direction with a rate.
+func (p Profile) QueueAt(rate Rate) Queue {
+	q := p.Queue
+	if q.Packets == 0 && q.Bytes == 0 && q.Time == 0 {
+		if q.Packets = DefaultQueuePackets; p.Underway(rate) > DefaultQueuePackets {
+			q.Packets = min(2*p.Underway(rate), mostQueuePackets)
+		}
+	}
+	return q
+}
 
 // DefaultMTU is Ethernet's.
 const DefaultMTU = 1500

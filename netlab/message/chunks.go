@@ -26,6 +26,8 @@ type Chunks struct {
 	left    int64 // of the chunk
 	between bool  // the end of a chunk's line follows
 	err     error
+	// HasLast says that the last chunk was read: the body is whole, even if the trailer is not.
+	HasLast bool
 	// Trailer holds the fields after the last chunk, once Read has returned io.EOF.
 	Trailer []lab.HeaderField
 }
@@ -82,6 +84,7 @@ func (c *Chunks) next() error {
 	if c.left > 0 {
 		return nil
 	}
+	c.HasLast = true
 	rest := &Head{}
 	for most = maxTrailer; ; {
 		line, err := readLine(c.r, &most)

@@ -134,7 +134,7 @@ func (h *Head) RequestFraming() (Framing, error) {
 
 // ResponseFraming returns the framing of the body of a response in HTTP/1.minor that may have one.
 func (h *Head) ResponseFraming(minor int) (Framing, error) {
-	if minor > 0 && hasToken(h.Values("Transfer-Encoding"), "chunked") {
+	if minor > 0 && h.IsChunked() {
 		return Framing{Length: -1, Chunked: true}, nil
 	}
 	length, err := Length(h.Values("Content-Length"))
@@ -164,10 +164,11 @@ func Length(values []string) (int64, error) {
 	return length, nil
 }
 
-func hasToken(values []string, token string) bool {
-	for _, v := range values {
+// IsChunked tells whether the header says that the body is chunked.
+func (h *Head) IsChunked() bool {
+	for _, v := range h.Values("Transfer-Encoding") {
 		for one := range strings.SplitSeq(v, ",") {
-			if strings.EqualFold(strings.Trim(one, " \t"), token) {
+			if strings.EqualFold(strings.Trim(one, " \t"), "chunked") {
 				return true
 			}
 		}

@@ -65,11 +65,6 @@ func forward(t *testing.T, origin net.Listener) (*fakeCore, *Upstream) {
 		headers.Request, _ = hop.Fields(r.Context())
 		out := r.Clone(hop.WithHeaders(r.Context(), &headers))
 		out.URL, out.RequestURI = lab.ParseURL("http://"+origin.Addr().String()+r.RequestURI).Net(), ""
-		for _, values := range out.Header {
-			for i := range values {
-				values[i] = message.WithoutControls(values[i])
-			}
-		}
 		resp, err := u.RoundTrip(out)
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusBadGateway)

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -16,6 +17,7 @@ import (
 	"github.com/quic-go/quic-go/http3"
 
 	"eidetic/netlab/hop"
+	"eidetic/netlab/message"
 	"eidetic/netlab/proxy/wire"
 	"eidetic/netlab/reach"
 )
@@ -132,7 +134,7 @@ func (u *Upstream) transport(protocols ...string) *http.Transport {
 
 // RoundTrip implements http.RoundTripper.
 func (u *Upstream) RoundTrip(r *http.Request) (*http.Response, error) {
-	r = u.withSession(r)
+	r = sendable(u.withSession(r))
 	device := hop.ConnOf(r.Context())
 	switch upgrade := r.Header.Get("Upgrade") != ""; {
 	case upgrade || r.URL.Scheme == "http":
@@ -154,6 +156,23 @@ func (u *Upstream) RoundTrip(r *http.Request) (*http.Response, error) {
 		u.quic.note(r, resp.Header)
 	}
 	return resp, err
+}
+
+// sendable returns a request whose fields net/http takes: it refuses control characters. Over HTTP/1.1 a wire.Conn puts
+// them back.
+func sendable(r *http.Request) *http.Request {
+	var out *http.Request
+	for name, values := range r.Header {
+		for i, v := range values {
+			if plain := message.WithoutControls(v); plain != v {
+				if out == nil {
+					out = r.Clone(r.Context())
+				}
+				out.Header[name][i] = plain
+			}
+		}
+	}
+	return cmp.Or(out, r)
 }
 
 // roundTrip1 speaks HTTP/1.1, with the order and case of both heads kept.

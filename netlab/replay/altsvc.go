@@ -1,7 +1,6 @@
 package replay
 
 import (
-	"net/url"
 	"strings"
 
 	"eidetic/internal/lab"
@@ -39,8 +38,8 @@ func altSvc(fields []lab.HeaderField, rawURL string, http3 bool) (lab.HeaderFiel
 }
 
 func portOf(rawURL string) string {
-	u, err := url.Parse(rawURL)
-	if err != nil || u.Port() == "" {
+	u := lab.ParseURL(rawURL)
+	if u.Port() == "" {
 		return "443"
 	}
 	return u.Port()

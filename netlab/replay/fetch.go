@@ -20,7 +20,6 @@ import (
 
 	"eidetic/internal/lab"
 	"eidetic/netlab/hop"
-	"eidetic/netlab/message"
 	"eidetic/netlab/replay/match"
 )
 
@@ -255,7 +254,7 @@ func (f *fetch) request(r *http.Request, body []byte) (*http.Request, error) {
 		}
 		e.Request.Header = append(e.Request.Header, field)
 		if !strings.EqualFold(field.Name, "Host") {
-			out.Header.Add(field.Name, message.WithoutControls(field.Value))
+			out.Header.Add(field.Name, field.Value)
 		}
 	}
 	if isSocket(r) { // these are hop-by-hop, but the origin needs them

@@ -36,6 +36,7 @@ func newOutput(w http.ResponseWriter, r *http.Request, clock lab.Clock) *output 
 // header writes the status and fields, and nothing that net/http would add.
 func (o *output) header(status int, reason string, fields []lab.HeaderField) {
 	o.line.Status = status
+	o.line.AsksPassword = status == http.StatusUnauthorized && opensDialogue(o.r.Header, fields)
 	o.line.FirstByte = o.clock().Sub(o.line.Time)
 	if w, ok := o.w.(hop.FieldWriter); ok {
 		n := len(fields) // trailers come last
@@ -56,6 +57,27 @@ func (o *output) header(status int, reason string, fields []lab.HeaderField) {
 		h[name] = append(h[name], f.Value)
 	}
 	o.w.WriteHeader(status)
+}
+
+// opensDialogue tells whether a browser asks a person for a password when it gets a 401 with these fields: for the schemes
+// that it can answer (RFC 7617, 7616, 4559), unless another site's page asked for a part of itself.
+func opensDialogue(request http.Header, fields []lab.HeaderField) bool {
+	if site, mode := request.Get("Sec-Fetch-Site"), request.Get("Sec-Fetch-Mode"); site == "cross-site" && mode != "navigate" {
+		return false
+	}
+	for _, f := range fields {
+		if !strings.EqualFold(f.Name, "WWW-Authenticate") {
+			continue
+		}
+		for challenge := range strings.SplitSeq(f.Value, ",") {
+			scheme, _, _ := strings.Cut(strings.TrimSpace(challenge), " ")
+			switch strings.ToLower(scheme) {
+			case "basic", "digest", "ntlm", "negotiate":
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // interim writes a 1xx response.

@@ -79,6 +79,13 @@ func Prepare(a *archive.Archive, o inject.Options) (*Prepared, error) {
 		}
 		entries, compared = append(entries, en), append(compared, en.Entry)
 	}
+	for _, e := range joinPieces(a, entries) {
+		en, err := newEntry(a, script, e, limit)
+		if err != nil {
+			return nil, fmt.Errorf("prepare replay: exchange %s: %w", e.ID, err)
+		}
+		entries = append(entries, en)
+	}
 	p := newPrepared(a, script, match.Learn(compared, ignoredBy(a.Options().Rules)))
 	for _, en := range entries {
 		p.add(en)

@@ -27,7 +27,7 @@ func (s *Session) count(en *match.Entry) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.asked[en] = true
+	s.asked[askedKey(en)] = true
 	s.stats.Asked = len(s.asked)
 }
 

@@ -94,8 +94,8 @@ type Session struct {
 
 	mu      sync.Mutex
 	clients map[netip.Addr]*match.Client
-	asked   map[*match.Entry]bool
-	filled  *Prepared // what MissFill fetched, as far as this session has asked
+	asked   map[any]bool // by askedKey
+	filled  *Prepared    // what MissFill fetched, as far as this session has asked
 	stats   Stats
 }
 
@@ -159,7 +159,7 @@ func (p *Prepared) Session(o Options) (*Session, error) {
 	if o.Log == nil {
 		o.Log = func(lab.Served) {}
 	}
-	s := &Session{p: p, o: o, start: o.Clock(), clients: map[netip.Addr]*match.Client{}, asked: map[*match.Entry]bool{}}
+	s := &Session{p: p, o: o, start: o.Clock(), clients: map[netip.Addr]*match.Client{}, asked: map[any]bool{}}
 	s.stats.LastActivity = s.start
 	if o.Miss == MissLive || o.Miss == MissFill {
 		s.live = s.liveRecorder()

@@ -1,7 +1,6 @@
 package replay
 
 import (
-	"net/url"
 	"strings"
 	"sync"
 	"time"
@@ -94,8 +93,8 @@ func (v *View) protocols(host string) (list []string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for _, e := range v.exchanges {
-		u, err := url.Parse(e.URL)
-		if err != nil || u.Scheme != "https" || !strings.EqualFold(u.Host, host) && !strings.EqualFold(u.Hostname(), bareHost(host)) {
+		u := lab.ParseURL(e.URL)
+		if u.Scheme != "https" || !strings.EqualFold(u.Host, host) && !strings.EqualFold(u.Hostname(), bareHost(host)) {
 			continue
 		}
 		if e.Protocol == "h2" || e.Protocol == "h3" {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -173,7 +172,7 @@ func blockOwnServices() string {
 
 // Start makes a fresh home and starts a browser in it.
 func (c *Chromium) Start(o Options) (*Browser, error) {
-	if u, err := url.Parse(o.URL); err != nil || u.Scheme == "" {
+	if lab.NetURL(o.URL).Scheme == "" {
 		return nil, fmt.Errorf("starting the browser: %q is no absolute URL", o.URL)
 	}
 	args := func(home string) []string { return flags(filepath.Join(home, profileName), o) }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -185,10 +184,7 @@ func private() []netip.Prefix {
 // Reach prepares the device for a page whose URL names an address instead of a host. It
 // returns an error if this device cannot load it.
 func (v *Virtual) Reach(page string) error {
-	u, err := url.Parse(page)
-	if err != nil {
-		return err
-	}
+	u := lab.ParseURL(page)
 	host := u.Hostname()
 	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
 		return v.loopback

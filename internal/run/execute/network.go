@@ -227,10 +227,18 @@ func recordedOf(a *archive.Archive, page string) (n int, rest time.Duration) {
 		return 0, 0
 	}
 	rest = pages[0].RestTime()
+	ranges := map[string]bool{} // of one address count once: a player asks for more or fewer of them
 	for _, e := range a.Exchanges() {
-		if e.Method != http.MethodOptions && (rest == 0 || e.Start <= rest) {
-			n++
+		if e.Method == http.MethodOptions || rest > 0 && e.Start > rest {
+			continue
 		}
+		if e.Status == http.StatusPartialContent || e.Request.Get("Range") != "" {
+			if ranges[e.URL] {
+				continue
+			}
+			ranges[e.URL] = true
+		}
+		n++
 	}
 	return n, rest
 }

@@ -7,7 +7,6 @@ import (
 	"image"
 	"log/slog"
 	"net/netip"
-	"net/url"
 	"os"
 	"time"
 
@@ -175,10 +174,7 @@ func (v *Virtual) Close() error {
 // Reach prepares the rig for a page, and returns an error if the page cannot be loaded here
 // in this browser.
 func (v *Virtual) Reach(page string, browser *lab.Browser) error {
-	u, err := url.Parse(page)
-	if err != nil {
-		return err
-	}
+	u := lab.ParseURL(page)
 	if p := u.Port(); p != "" && p != "80" && p != "443" && v.portsErr != nil {
 		return fmt.Errorf("%s: only the ports 80 and 443 can be used on this machine: %w", page, v.portsErr)
 	}

@@ -48,6 +48,10 @@ func judge(t *lab.Trial, f facts) (reasons []string) {
 			"their times are those of the origins; later trials get the same answers from what was fetched", t.Filled, t.Requests,
 			firstFetched(t.FilledRequests)))
 	}
+	if url := dialogue(f.served); url != "" {
+		reasons = append(reasons, fmt.Sprintf("%s answers 401 and makes the browser ask for a password, in a dialogue over the page: if the "+
+			"answer behind it is meant, record the page with its credentials (https://USER:PASSWORD@…, or --header 'Authorization: Basic …')", url))
+	}
 	if n, first := aborted(f.served); n > 0 {
 		reasons = append(reasons, fmt.Sprintf("%d answers failed on our side, first %s", n, first))
 	}
@@ -71,6 +75,19 @@ func judge(t *lab.Trial, f facts) (reasons []string) {
 		reasons = append(reasons, fmt.Sprintf("%s by %v", lab.ClockStepped, step.Round(time.Millisecond)))
 	}
 	return reasons
+}
+
+// dialogue returns the first address for which the browser asks for a password, and gets no other answer later.
+func dialogue(served []lab.Served) (url string) {
+	for _, s := range served {
+		switch {
+		case s.AsksPassword && url == "":
+			url = s.URL
+		case s.URL == url && !s.AsksPassword:
+			url = ""
+		}
+	}
+	return url
 }
 
 func firstMiss(served []lab.Served) string {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -29,10 +28,7 @@ func OriginsOf(p lab.Plan) (kind string, err error) {
 		if a.Archive != "" && p.Miss != lab.MissFill {
 			continue
 		}
-		u, err := url.Parse(a.Page)
-		if err != nil {
-			return "", err
-		}
+		u := lab.ParseURL(a.Page)
 		from := OriginsOutside
 		if _, ours := samplesite.Hosts()[u.Hostname()]; ours {
 			from = OriginsSample

@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"eidetic/internal/lab"
 	"eidetic/internal/run/isolate"
 	"eidetic/netlab/dns"
 	"eidetic/netlab/proxy"
@@ -121,10 +122,7 @@ func (r Reach) forInside(ctx context.Context, network, host, address string) (ne
 // connection or the certificate is wrong, and the error says what to do. Nothing is asked
 // of the origin.
 func (r Reach) Check(ctx context.Context, page string) error {
-	u, err := url.Parse(page)
-	if err != nil {
-		return err
-	}
+	u := lab.NetURL(page)
 	r.ownHosts()
 	if err := r.check(ctx, u); err != nil {
 		return fmt.Errorf("%s cannot be recorded: %w", page, err)
@@ -266,8 +264,8 @@ func explain(e *tls.CertificateVerificationError) string {
 
 // hint adds to the error of a page of http:// what to do if its port speaks TLS.
 func (r Reach) hint(ctx context.Context, page string, problem error) error {
-	u, err := url.Parse(page)
-	if err != nil || problem == nil || u.Scheme != "http" {
+	u := lab.NetURL(page)
+	if problem == nil || u.Scheme != "http" {
 		return problem
 	}
 	u.Scheme = "https"
@@ -288,13 +286,9 @@ func (r *Reach) Open(ctx context.Context, pages []string) {
 	r.ownHosts()
 	rule := r.rule()
 	for _, page := range pages {
-		u, err := url.Parse(page)
-		if err != nil {
-			continue
-		}
-		host := dns.Canonical(u.Hostname())
+		host := dns.Canonical(lab.NetURL(page).Hostname())
 		addrs, _ := r.resolve(ctx, host) // an error is Check's to tell
-		_, err = netip.ParseAddr(host)
+		_, err := netip.ParseAddr(host)
 		_, isListed := r.hosts[host]
 		isSaid := err == nil || isListed || reach.IsLocal(host)
 		isOpen := func(a netip.Addr) bool {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -136,8 +135,8 @@ func (v *visit) findHTTP3(ctx context.Context) ([]string, error) {
 func offersHTTP3(a *archive.Archive) []string {
 	offers := map[string]bool{}
 	for _, e := range a.Exchanges() {
-		u, err := url.Parse(e.URL)
-		if err != nil || u.Scheme != "https" || u.Port() != "" {
+		u := lab.ParseURL(e.URL)
+		if u.Scheme != "https" || u.Port() != "" {
 			continue
 		}
 		for _, f := range e.Response.Header {

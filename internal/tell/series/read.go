@@ -44,8 +44,11 @@ const (
 // more than 0, the newest so many count.
 func Read(file string, in io.Reader, column, times string, last int) (*Table, error) {
 	limited := &io.LimitedReader{R: in, N: MaxBytes + 1}
-	r := csv.NewReader(withoutMark(limited))
-	r.TrimLeadingSpace, r.ReuseRecord = true, true
+	buffered := withoutMark(limited)
+	separator := separatorOf(buffered)
+	number := numbersOf(separator)
+	r := csv.NewReader(buffered)
+	r.Comma, r.TrimLeadingSpace, r.ReuseRecord = separator, true, true
 	header, err := r.Read()
 	if errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("%s:1: the file is empty: a header is needed, and a row for each value", file)
@@ -56,7 +59,7 @@ func Read(file string, in io.Reader, column, times string, last int) (*Table, er
 	if len(header) > maxColumns {
 		return nil, fmt.Errorf("%s:1: %d columns; at most %d are possible", file, len(header), maxColumns)
 	}
-	if allNumbers(header) {
+	if !slices.ContainsFunc(header, func(cell string) bool { _, err := number(cell); return err != nil }) {
 		return nil, fmt.Errorf("%s:1: the first row is numbers: a header with the columns' names is needed", file)
 	}
 	timeAt := -1
@@ -94,7 +97,7 @@ func Read(file string, in io.Reader, column, times string, last int) (*Table, er
 		return nil, fmt.Errorf("%s: more than %d MiB", file, MaxBytes>>20)
 	}
 	if at < 0 {
-		if at, err = onlyNumbers(file, header, rows, timeAt); err != nil {
+		if at, err = onlyNumbers(file, header, rows, timeAt, number); err != nil {
 			return nil, err
 		}
 	}
@@ -127,8 +130,8 @@ func Read(file string, in io.Reader, column, times string, last int) (*Table, er
 }
 
 // withoutMark leaves out the mark that spreadsheets put before UTF-8.
-func withoutMark(r io.Reader) io.Reader {
-	b := bufio.NewReader(r)
+func withoutMark(r io.Reader) *bufio.Reader {
+	b := bufio.NewReaderSize(r, 64<<10)
 	if mark, err := b.Peek(3); err == nil && string(mark) == "\xef\xbb\xbf" {
 		_, _ = b.Discard(3) // they were there
 	}
@@ -167,7 +170,7 @@ func list(header []string) string {
 }
 
 // onlyNumbers finds the one column that has numbers in all rows.
-func onlyNumbers(file string, header []string, rows [][]string, not int) (int, error) {
+func onlyNumbers(file string, header []string, rows [][]string, not int, number func(string) (float64, error)) (int, error) {
 	var found []int
 	for i := range header {
 		if i == not {
@@ -206,16 +209,58 @@ func number(cell string) (float64, error) {
 	return v, nil
 }
 
-func allNumbers(record []string) bool {
-	return !slices.ContainsFunc(record, func(cell string) bool { _, err := number(cell); return err != nil })
+// separatorOf is what separates the cells of a file: a comma, or what stands in the header instead of one, a semicolon
+// (spreadsheets where the comma is the decimal sign) or a tab.
+func separatorOf(r *bufio.Reader) rune {
+	head, _ := r.Peek(r.Size()) // of a shorter file, all of it
+	line, _, _ := strings.Cut(string(head), "\n")
+	best := ','
+	for _, other := range ";\t" {
+		if strings.Count(line, string(other)) > strings.Count(line, string(best)) {
+			best = other
+		}
+	}
+	return best
 }
 
-// instant reads the cell of a time.
+// numbersOf reads the cells of a file. Where the comma separates no cells, it is the decimal sign.
+func numbersOf(separator rune) func(cell string) (float64, error) {
+	if separator == ',' {
+		return number
+	}
+	return func(cell string) (float64, error) {
+		text := strings.TrimSpace(cell)
+		whole, part, ok := strings.Cut(text, ",")
+		switch {
+		case !ok:
+			return number(text)
+		case strings.ContainsAny(part, ",.") || separator == '\t' && len(part) == 3 && !strings.Contains(whole, "."):
+			return 0, fmt.Errorf("%q may mean two numbers: write it like 1234.5, without a sign between thousands", lab.Clip(text, 60))
+		}
+		return number(strings.ReplaceAll(whole, ".", "") + "." + part)
+	}
+}
+
+// instant reads the cell of a time: as RFC 3339, git, spreadsheets and benchmarks write it, year first or month by name.
 func instant(cell string) (float64, error) {
 	text := strings.TrimSpace(cell)
-	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02 15:04", time.DateOnly} {
+	for _, layout := range []string{time.RFC1123Z, time.RFC1123, "Mon Jan _2 15:04:05 2006 -0700", time.UnixDate, time.ANSIC} {
 		if at, err := time.Parse(layout, text); err == nil {
 			return float64(at.UnixMilli()), nil
+		}
+	}
+	plain := text
+	for _, zone := range []string{" UTC", " GMT", " Z"} {
+		plain = strings.TrimSuffix(plain, zone)
+	}
+	if day, rest := plain[:min(len(plain), len(time.DateOnly))], plain[min(len(plain), len(time.DateOnly)):]; len(day) == len(time.DateOnly) {
+		plain = strings.NewReplacer(".", "-", "/", "-").Replace(day) + strings.Replace(rest, "T", " ", 1)
+	}
+	for _, layout := range []string{time.DateOnly, "2006-01-02 15:04:05", "2006-01-02 15:04"} {
+		for _, zone := range []string{"", "Z07:00", " Z07:00", "-0700", " -0700"} {
+			if at, err := time.Parse(layout+zone, plain); err == nil {
+				return float64(at.UnixMilli()), nil
+			}
 		}
 	}
 	if v, err := number(text); err == nil {

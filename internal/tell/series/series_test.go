@@ -116,6 +116,39 @@ func TestHostileFiles(t *testing.T) {
 	}
 }
 
+// TestFilesOfTheWorld: one series as git, spreadsheets and benchmarks write it.
+func TestFilesOfTheWorld(t *testing.T) {
+	for name, text := range map[string]string{
+		"git":         "t,v\n2026-02-03 9:01:02 +0200,7.5\n2026-02-04 9:01:02 +0200,1234.25\n",
+		"git's own":   "t,v\nTue Feb 3 09:01:02 2026 +0200,7.5\nWed Feb 4 09:01:02 2026 +0200,1234.25\n",
+		"mail":        "t,v\n\"Tue, 03 Feb 2026 09:01:02 GMT\",7.5\n\"Wed, 04 Feb 2026 09:01:02 GMT\",1234.25\n",
+		"dots":        "t,v\n2026.02.03 9:01:02 -0100,7.5\n2026.02.04,1234.25\n",
+		"slashes":     "t,v\n2026/02/03 09:01,7.5\n2026/02/04 09:01,1234.25\n",
+		"no colon":    "t,v\n2026-02-03T09:01:02.5+0530,7.5\n2026-02-04T09:01:02+0530,1234.25\n",
+		"UTC":         "t,v\n2026-02-03 09:01:02 UTC,7.5\n2026-02-04 09:01:02 UTC,1234.25\n",
+		"spreadsheet": "\ufefft;v\r\n2026-02-04;1.234,25\r\n2026-02-03;7,5\r\n",
+		"semicolons":  "t;v\n2026-02-04;1234.25\n2026-02-03;7.5\n",
+		"tabs":        "t\tv\tnote\n2026-02-03\t7,5\ta, b\n2026-02-04\t1234,25\tc\n",
+	} {
+		table, err := Read("f", strings.NewReader(text), "v", "t", 0)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if len(table.Rows) != 2 || table.Rows[0].Value != 7.5 || table.Rows[1].Value != 1234.25 {
+			t.Errorf("%s: read %+v, want 7.5 and 1234.25", name, table.Rows)
+		}
+	}
+	for text, want := range map[string]string{
+		"v;w\n1.2,3,4;0\n": `f:2: column "v": "1.2,3,4" may mean two numbers`,
+		"v\tw\n1,234\t0\n": `f:2: column "v": "1,234" may mean two numbers`,
+	} {
+		if _, err := Read("f", strings.NewReader(text), "v", "", 0); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: error %v; want one with %q", text, err, want)
+		}
+	}
+}
+
 func FuzzRead(f *testing.F) {
 	f.Add(file(false), "ms", "date", 5)
 	f.Add("a;b\n1;2", "", "", 0)

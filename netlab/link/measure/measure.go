@@ -126,7 +126,11 @@ func Measure(ctx context.Context, p link.Profile, o Options) (*Result, error) {
 				rate = trace.Rate() // for the row; it holds over whole periods only
 			}
 			c.Link.Set(p) // resets the counters
-			got, err := c.Transfer(down, max(time.Second, 8*p.RTT), 3*time.Second)
+			connections, rounds := 1, time.Duration(8)
+			if p.Underway(rate) > link.DefaultQueuePackets {
+				connections, rounds = 8, 12 // cubic leaves slow start early, and then grows slowly
+			}
+			got, err := c.Transfers(connections, down, max(time.Second, rounds*p.RTT), 3*time.Second)
 			if err != nil {
 				return nil, err
 			}

@@ -16,6 +16,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -171,6 +172,12 @@ func steadyTCP(ns *netspace.Namespace, name string) error {
 		if err := os.WriteFile("/proc/sys/net/ipv4/tcp_no_metrics_save", []byte("1"), 0); err != nil {
 			return fmt.Errorf("set tcp_no_metrics_save: %w", err)
 		}
+		// A window as large as any link that can be measured; it begins as Linux has it.
+		for name, sizes := range map[string]string{"tcp_rmem": "4096 131072 134217728", "tcp_wmem": "4096 16384 134217728"} {
+			if err := os.WriteFile("/proc/sys/net/ipv4/"+name, []byte(sizes), 0); err != nil {
+				return fmt.Errorf("set %s: %w", name, err)
+			}
+		}
 		return nil
 	})
 }
@@ -282,6 +289,22 @@ func (c *Cable) Fetch() (connect, first, whole time.Duration, err error) {
 		err = fmt.Errorf("fetch 100 kB: %w", err)
 	}
 	return connect, first, whole, err
+}
+
+// Transfers is Transfer by n connections at once, which together fill a link that one would need minutes to fill.
+func (c *Cable) Transfers(n int, down bool, settle, span time.Duration) (rate float64, err error) {
+	rates, errs := make([]float64, n), make([]error, n)
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() { rates[i], errs[i] = c.Transfer(down, settle, span) })
+	}
+	all.Wait()
+	for _, r := range rates {
+		if rate += r; !down { // each has counted what all have sent
+			rate = max(r, rates[0])
+		}
+	}
+	return rate, errors.Join(errs...)
 }
 
 // Transfer sends as fast as TCP allows, down or up, and returns the rate in bits

@@ -44,7 +44,7 @@ func (d *direction) set(p *link.Profile, now lab.Time, reseed bool) {
 		rate = trace.Rate() // a queue that is bounded in time uses it
 	}
 	d.p, d.rate = p, rate
-	d.queue.limit = p.Queue
+	d.queue.limit = p.QueueAt(rate)
 	if reseed {
 		d.loss, d.jitter = schedule.NewRandom(p.Seed, 2*stream), schedule.NewRandom(p.Seed, 2*stream+1)
 		d.bad = false

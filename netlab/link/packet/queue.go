@@ -22,9 +22,6 @@ func (q *queue) len() int { return len(q.list) - q.head }
 // isFull reports whether a frame of n bytes does not fit.
 func (q *queue) isFull(n int, rate link.Rate) bool {
 	l := q.limit
-	if l.Packets == 0 && l.Bytes == 0 && l.Time == 0 {
-		l.Packets = link.DefaultQueuePackets
-	}
 	return l.Packets > 0 && q.len() >= l.Packets ||
 		l.Bytes > 0 && q.bytes+n > l.Bytes ||
 		l.Time > 0 && rate > 0 && rate.Transmit(q.bytes+n) > l.Time

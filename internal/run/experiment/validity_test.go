@@ -1,0 +1,32 @@
+package experiment
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"eidetic/internal/lab"
+)
+
+// TestDialogueMakesInvalid: a password's dialogue stands over the page, unless a later answer ended it.
+func TestDialogueMakesInvalid(t *testing.T) {
+	asked := lab.Served{URL: "https://p.test/pic", Status: 401, AsksPassword: true, Stage: lab.StageExact}
+	given := lab.Served{URL: "https://p.test/pic", Status: 200, Stage: lab.StageExact}
+	other := lab.Served{URL: "https://p.test/", Status: 200, Stage: lab.StageExact}
+	for _, c := range []struct {
+		served []lab.Served
+		want   bool
+	}{
+		{[]lab.Served{other, asked}, true},
+		{[]lab.Served{asked, other}, true},
+		{[]lab.Served{asked, given}, false},
+		{[]lab.Served{other, given}, false},
+		{[]lab.Served{asked, given, asked}, true},
+	} {
+		reasons := judge(&lab.Trial{}, facts{served: c.served})
+		got := slices.ContainsFunc(reasons, func(r string) bool { return strings.Contains(r, "https://p.test/pic answers 401") })
+		if got != c.want {
+			t.Errorf("%+v: invalid because of %q; want a dialogue %v", c.served, reasons, c.want)
+		}
+	}
+}

@@ -1,0 +1,106 @@
+package archive
+
+import (
+	"archive/zip"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+	"syscall"
+)
+
+// harFiles reads a body that a HAR keeps in a file of its own (Playwright's content._file).
+type harFiles func(name string, l Limits) ([]byte, error)
+
+var errElsewhere = errors.New("it is in another folder") // constant
+
+// readBeside reads a file of the HAR's own folder.
+func readBeside(dir *os.Root, name string, l Limits) ([]byte, error) {
+	if name != path.Base(name) || name == "." || name == ".." {
+		return nil, errElsewhere
+	}
+	f, err := dir.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		var inner *fs.PathError
+		if errors.As(err, &inner) {
+			err = inner.Err // the name is said once for all of them
+		}
+		return nil, err
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !st.Mode().IsRegular() {
+		return nil, errors.New("it is not a regular file")
+	}
+	return readBody(f, st.Size(), l)
+}
+
+// readBody reads a body of size bytes.
+func readBody(r io.Reader, size int64, l Limits) ([]byte, error) {
+	if size > l.Record {
+		return nil, fmt.Errorf("%d bytes are more than %d", size, l.Record)
+	}
+	if err := l.budget.take(size); err != nil {
+		return nil, err
+	}
+	b := make([]byte, size)
+	if _, err := io.ReadFull(r, b); err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+// soleHAR is the HAR of a zip that is no WACZ, such as Playwright's .har.zip, or nil.
+func soleHAR(files map[string]*zip.File) (har *zip.File) {
+	if files[namePackage] != nil {
+		return nil
+	}
+	for name, f := range files {
+		if strings.HasSuffix(strings.ToLower(name), ".har") {
+			if har != nil {
+				return nil
+			}
+			har = f
+		}
+	}
+	return har
+}
+
+// openZippedHAR reads a HAR of a zip, with the bodies that are files of the zip.
+func (a *Archive) openZippedHAR(har *zip.File, files map[string]*zip.File, l Limits) error {
+	read := func(f *zip.File) ([]byte, error) {
+		if !mayBeReal(f) {
+			return nil, fmt.Errorf("%s expands to far more than real ones do", f.Name)
+		}
+		rc, err := f.Open()
+		if err != nil {
+			return nil, err
+		}
+		defer rc.Close()
+		return readBody(rc, int64(min(f.UncompressedSize64, 1<<62)), l)
+	}
+	text, err := read(har)
+	if err != nil {
+		return fmt.Errorf("%s in the zip: %w", har.Name, err)
+	}
+	defer l.budget.give(int64(len(text)))
+	return a.openHAR(io.NewSectionReader(bytes.NewReader(text), 0, int64(len(text))), func(name string, _ Limits) ([]byte, error) {
+		f := files[path.Join(path.Dir(har.Name), name)]
+		if f == nil {
+			return nil, errors.New("it is not in the zip")
+		}
+		return read(f)
+	}, l)
+}
+
+// mayBeReal tells a file of a zip that does not expand beyond the ratio of real ones.
+func mayBeReal(f *zip.File) bool {
+	return f.UncompressedSize64 <= 1<<20 || f.UncompressedSize64/defaultRatio <= f.CompressedSize64
+}

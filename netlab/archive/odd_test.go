@@ -1,0 +1,284 @@
+package archive
+
+import (
+	"archive/zip"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/klauspost/compress/gzip"
+
+	"eidetic/internal/lab"
+)
+
+// oddRecord is a WARC record of another tool; more is what its stated length is too large by.
+func oddRecord(kind, url, block string, more int, fields ...string) string {
+	extra := ""
+	for _, f := range fields {
+		extra += f + "\r\n"
+	}
+	return fmt.Sprintf("WARC/1.0\r\nWARC-Type: %s\r\nWARC-Target-URI: %s\r\nWARC-Date: 2026-05-01T12:00:00Z\r\nWARC-Record-ID: <urn:test:%s>\r\n%sContent-Length: %d\r\n\r\n%s\r\n\r\n",
+		kind, url, strings.ReplaceAll(url, " ", "_"), extra, len(block)+more, block)
+}
+
+func oddResponse(fields, body string) string { return "HTTP/1.1 200 OK\r\n" + fields + "\r\n" + body }
+
+func openOdd(t *testing.T, text string) *Archive {
+	t.Helper()
+	a, err := OpenReader(strings.NewReader(text), int64(len(text)), Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func byURL(a *Archive) map[string]*lab.Exchange {
+	out := map[string]*lab.Exchange{}
+	for _, e := range a.Exchanges() {
+		out[e.URL] = e
+	}
+	return out
+}
+
+// TestChunkedRecords: sizes of chunks are in no body, and a body without its last chunk is marked.
+func TestChunkedRecords(t *testing.T) {
+	for name, c := range map[string]struct{ body, want, cut string }{
+		"whole":              {"3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n", "abcde", ""},
+		"zeros and LF":       {"003\nabc\n000000000000000000000000\n\n", "abc", ""},
+		"an extension":       {"1;a=\"b;c\"\r\nx\r\n0\r\n\r\n", "x", ""},
+		"no end of trailers": {"1\r\nx\r\n0\r\nX-Sum: 1", "x", ""},
+		"cut in a chunk":     {"1\r\nx\r\nffff\r\nyz", "xyz", "unspecified"},
+		"cut in the first":   {"40\r\nbegin", "begin", "unspecified"},
+		"cut before a size":  {"2\r\nxy\r\n", "xy", "unspecified"},
+		"no chunks at all":   {"{\"a\": 1}", "{\"a\": 1}", ""},
+		"empty":              {"0\r\n\r\n", "", ""},
+	} {
+		const url = "http://c.test/x"
+		e := byURL(openOdd(t, oddRecord("response", url, oddResponse("transfer-encoding: Chunked \r\n", c.body), 0)))[url]
+		if e == nil || string(e.Response.Body) != c.want || e.Truncated != c.cut || e.Response.Get("Transfer-Encoding") != "" {
+			t.Errorf("%s: %+v; want the body %q, cut off %q", name, e, c.want, c.cut)
+		}
+	}
+}
+
+// TestWrongLengths: a record whose stated length is wrong costs no other, and is told.
+func TestWrongLengths(t *testing.T) {
+	odd := strings.Repeat("odd\n", 20) + "end"
+	for _, more := range []int{-40, -9, -1, 1, 3, 5, 17, 60, 300} {
+		for _, inGzip := range []bool{false, true} {
+			parts := []string{
+				oddRecord("response", "http://l.test/first", oddResponse("Content-Type: text/plain\r\n", "the first"), 0),
+				oddRecord("response", "http://l.test/odd", oddResponse("", odd), more),
+				oddRecord("response", "http://l.test/next", oddResponse("", "the next"), 0),
+				oddRecord("response", "http://l.test/last", oddResponse("", "the last"), 0),
+			}
+			text := strings.Join(parts, "")
+			if inGzip {
+				var b bytes.Buffer
+				for _, p := range parts {
+					z := gzip.NewWriter(&b)
+					_, _ = z.Write([]byte(p)) // a buffer takes it
+					_ = z.Close()
+				}
+				text = b.String()
+			}
+			a := openOdd(t, text)
+			got := byURL(a)
+			for _, name := range []string{"first", "next", "last"} {
+				if e := got["http://l.test/"+name]; e == nil || string(e.Response.Body) != "the "+name {
+					t.Errorf("%+d bytes (gzip %v): /%s is %+v", more, inGzip, name, e)
+				}
+			}
+			if e := got["http://l.test/odd"]; e == nil || string(e.Response.Body) != odd {
+				t.Errorf("%+d bytes (gzip %v): the odd one is %+v", more, inGzip, e)
+			}
+			if w := strings.Join(a.Warnings(), "\n"); !strings.Contains(w, "wrong Content-Length of the record") || a.Lost() > 0 {
+				t.Errorf("%+d bytes (gzip %v): told %q, %d lost", more, inGzip, w, a.Lost())
+			}
+		}
+	}
+}
+
+// TestDamagedRecord: of a damaged record the next is found.
+func TestDamagedRecord(t *testing.T) {
+	good := func(n int) string {
+		return oddRecord("response", fmt.Sprint("http://d.test/", n), oddResponse("", "body"), 0)
+	}
+	a := openOdd(t, good(1)+strings.Replace(good(2), "WARC/1.0", "WANC?1.0", 1)+good(3))
+	got := byURL(a)
+	if len(got) != 2 || got["http://d.test/3"] == nil || a.Lost() != 1 {
+		t.Errorf("read %d exchanges, %d lost, told %q; want those before and after the damaged one", len(got), a.Lost(), a.Warnings())
+	}
+}
+
+// TestRecordsOfTheTool: what is no web exchange is left out and told, and nothing is lost by that.
+func TestRecordsOfTheTool(t *testing.T) {
+	a := openOdd(t, oddRecord("response", "http://t.test/", oddResponse("Content-Type: text/html\r\n", "<p>"), 0)+
+		oddRecord("resource", "urn:thumbnail:http://t.test/", "picture", 0, "Content-Type: image/png")+
+		oddRecord("resource", "file.html", "<p>", 0, "Content-Type: text/html"))
+	if got := byURL(a); len(got) != 1 || a.Lost() != 0 || !strings.Contains(fmt.Sprint(a.Warnings()), "2 × left out") {
+		t.Errorf("read %d, lost %d, told %q", len(got), a.Lost(), a.Warnings())
+	}
+}
+
+func oddHAR(t *testing.T, entries ...string) *Archive {
+	t.Helper()
+	return openOdd(t, `{"log":{"version":"1.2","entries":[`+strings.Join(entries, ",")+`]}}`)
+}
+
+const oddEntry = `{"startedDateTime":"2026-05-01T12:00:00Z","time":1,
+	"request":{"method":"GET","url":"http://h.test/%s","headers":[]},
+	"response":{"status":200,"headers":[{"name":"Content-Type","value":"text/javascript"}],"content":%s}}`
+
+// TestLooseHAR: numbers may be texts and texts numbers, and one odd field costs no other entry.
+func TestLooseHAR(t *testing.T) {
+	plain := `{"size":1,"text":"x"}`
+	for name, odd := range map[string]string{
+		"a size":      fmt.Sprintf(oddEntry, "odd", `{"size":"5","mimeType":null,"text":"hello"}`),
+		"a status":    strings.Replace(fmt.Sprintf(oddEntry, "odd", plain), `"status":200`, `"status":"200"`, 1),
+		"a time":      strings.Replace(fmt.Sprintf(oddEntry, "odd", plain), `"time":1`, `"time":"soon"`, 1),
+		"a date":      strings.Replace(fmt.Sprintf(oddEntry, "odd", plain), `"2026-05-01T12:00:00Z"`, `1777636800000`, 1),
+		"a value":     strings.Replace(fmt.Sprintf(oddEntry, "odd", plain), `"text/javascript"`, `12`, 1),
+		"a list":      strings.Replace(fmt.Sprintf(oddEntry, "odd", plain), `"headers":[]`, `"headers":"none"`, 1),
+		"an object":   strings.Replace(fmt.Sprintf(oddEntry, "odd", plain), `"time":1`, `"time":{},"serverIPAddress":[]`, 1),
+		"bad address": strings.Replace(fmt.Sprintf(oddEntry, "odd", plain), `h.test/odd`, `h.test/odd%`, 1),
+	} {
+		got := byURL(oddHAR(t, odd, fmt.Sprintf(oddEntry, "after", plain)))
+		if got["http://h.test/after"] == nil || got["http://h.test/odd"] == nil && got["http://h.test/odd%"] == nil {
+			t.Errorf("%s: read %v, want both entries", name, got)
+		}
+	}
+	if e := byURL(oddHAR(t, strings.Replace(fmt.Sprintf(oddEntry, "odd", plain), `"2026-05-01T12:00:00Z"`, `1777636800000`, 1)))["http://h.test/odd"]; e.Wall.Year() != 2026 {
+		t.Errorf("milliseconds since 1970 are %v, want 2026", e.Wall)
+	}
+	if a := openOdd(t, `{"log":{"entries":[`+fmt.Sprintf(oddEntry, "whole", plain)+`,{"request":{"meth`); len(a.Exchanges()) != 1 || a.Lost() == 0 {
+		t.Errorf("a HAR that is cut off has %d exchanges, %d lost; want its whole entry, and the loss told", len(a.Exchanges()), a.Lost())
+	}
+}
+
+// TestHARBodiesThatAreCut: a body that is shorter than its stated size is cut off, unless its text was only written
+// in another way.
+func TestHARBodiesThatAreCut(t *testing.T) {
+	kept := strings.Repeat("0123456;", firefoxLimit/8)
+	for name, c := range map[string]struct {
+		content string
+		isCut   bool
+	}{
+		"Firefox":       {fmt.Sprintf(`{"size":1500000,"text":%q}`, kept), true},
+		"just whole":    {fmt.Sprintf(`{"size":%d,"text":%q}`, firefoxLimit, kept), false},
+		"another tool":  {fmt.Sprintf(`{"size":90000,"text":%q}`, kept[:50000]), true},
+		"base64":        {`{"size":9,"encoding":"base64","text":"AAAA"}`, true},
+		"UTF-16":        {`{"size":202,"text":"` + strings.Repeat("a", 100) + `"}`, false},
+		"line ends":     {`{"size":12,"text":"a\nb\nc\nd\n"}`, false},
+		"a mark":        {`{"size":103,"text":"` + strings.Repeat("a", 100) + `"}`, false},
+		"size unknown":  {`{"size":-1,"text":"abc"}`, false},
+		"size too low":  {`{"size":1,"text":"abc"}`, false},
+		"Latin 1 known": {`{"size":2,"text":"é!"}`, false},
+	} {
+		e := byURL(oddHAR(t, fmt.Sprintf(oddEntry, "x", c.content)))["http://h.test/x"]
+		if got := e.Truncated != ""; got != c.isCut {
+			t.Errorf("%s: cut off %q, want %v", name, e.Truncated, c.isCut)
+		}
+	}
+}
+
+// TestBodiesInFiles reads what Playwright writes: bodies beside the HAR, or in one zip with it.
+func TestBodiesInFiles(t *testing.T) {
+	dir := t.TempDir()
+	entries := []string{
+		fmt.Sprintf(oddEntry, "a", `{"size":7,"_file":"aa11.js"}`), fmt.Sprintf(oddEntry, "gone", `{"size":7,"_file":"missing.js"}`),
+		fmt.Sprintf(oddEntry, "out", `{"size":7,"_file":"../secret"}`), fmt.Sprintf(oddEntry, "link", `{"size":7,"_file":"link.js"}`),
+	}
+	text := `{"log":{"entries":[` + strings.Join(entries, ",") + `]}}`
+	if !json.Valid([]byte(text)) {
+		t.Fatal("the test's HAR is no JSON")
+	}
+	inner := filepath.Join(dir, "har")
+	for name, body := range map[string]string{"secret": "secret!", "har/aa11.js": "let a=1", "har/t.har": text} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(body), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("../secret", filepath.Join(inner, "link.js")); err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	z := zip.NewWriter(&b)
+	for name, body := range map[string]string{"t.har": text, "aa11.js": "let a=1"} {
+		w, err := z.Create(name)
+		if err == nil {
+			_, err = w.Write([]byte(body))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	zipped := filepath.Join(dir, "t.har.zip")
+	if err := os.WriteFile(zipped, b.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{filepath.Join(inner, "t.har"), zipped} {
+		a, err := OpenWithFiles(path, Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := byURL(a)
+		if e := got["http://h.test/a"]; string(e.Response.Body) != "let a=1" || e.Truncated != "" {
+			t.Errorf("%s: the body is %q, cut off %q; want that of the file", path, e.Response.Body, e.Truncated)
+		}
+		for _, name := range []string{"gone", "out", "link"} {
+			if e := got["http://h.test/"+name]; len(e.Response.Body) > 0 || e.Truncated == "" {
+				t.Errorf("%s: /%s has the body %q, cut off %q; want none, marked", path, name, e.Response.Body, e.Truncated)
+			}
+		}
+		if w := strings.Join(a.Warnings(), "\n"); !strings.Contains(w, "_file") {
+			t.Errorf("%s: told %q, want the files that are missing", path, w)
+		}
+	}
+	a, err := Open(filepath.Join(inner, "t.har")) // as a box opens what somebody gave it
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e := byURL(a)["http://h.test/a"]; len(e.Response.Body) > 0 {
+		t.Errorf("Open reads %q from a file beside the HAR, want that only from OpenWithFiles", e.Response.Body)
+	}
+}
+
+// TestNavigates: a document is what a navigation got, and not all that was asked of its address.
+func TestNavigates(t *testing.T) {
+	const url = "https://n.test/"
+	page := got(url, 200, "text/html", "<p>")
+	ask := func(method string, status int, fields ...string) *lab.Exchange {
+		e := got(url, status, "text/html", "no")
+		e.Method = method
+		if len(fields) == 2 {
+			e = asked(e, fields[0], fields[1])
+		}
+		return e
+	}
+	for name, c := range map[string]struct {
+		list []*lab.Exchange
+		fit  bool
+	}{
+		"OPTIONS of its own address": {[]*lab.Exchange{page, ask("OPTIONS", 404)}, true},
+		"a post to itself":           {[]*lab.Exchange{page, ask("POST", 500, "Sec-Fetch-Dest", "empty")}, true},
+		"a fetch of itself":          {[]*lab.Exchange{page, ask("GET", 404, "Accept", "*/*")}, true},
+		"a sign-in":                  {[]*lab.Exchange{ask("GET", 401, "Accept", "text/html"), page}, true},
+		"a navigation":               {[]*lab.Exchange{page, ask("GET", 404, "Sec-Fetch-Dest", "document")}, false},
+		"a form's answer":            {[]*lab.Exchange{page, ask("POST", 500, "Accept", "text/html,*/*")}, false},
+	} {
+		if err := Assess(New(c.list, nil, []Page{{URL: url}}, CreateOptions{})).Unfit(0); (err == nil) != c.fit {
+			t.Errorf("%s: Unfit() = %v, want fit %v", name, err, c.fit)
+		}
+	}
+}
