@@ -33,6 +33,7 @@ needs() {
 		test|iproute2|ip|tests compare the network before and after with it
 		test|nftables|nft|tests look with it whether rules are left behind
 		test|openssh-client|ssh-keygen|makes a key that a test signs updates with
+		test|perl-base|perl|makes system calls that a browser must not make
 		test|openssl|openssl|tests check our certificates with another implementation
 		test|dosfstools|mkfs.fat fsck.fat|tests check the file systems that we write
 		test|mtools|mcopy|tests read the file systems that we write

@@ -67,3 +67,12 @@ func TestBoxFlagsRefuse(t *testing.T) {
 		}
 	}
 }
+
+// TestTokenIsNotLogged: what is no terminal, a journal or a container's log, gets the file of the token and not the token.
+func TestTokenIsNotLogged(t *testing.T) {
+	var out bytes.Buffer
+	tellToken(&out, "https://192.0.2.1:8080", "abcdefghijklmnop", "/data/token")
+	if text := out.String(); strings.Contains(text, "abcdefgh") || !strings.Contains(text, "/data/token") || !strings.Contains(text, "192.0.2.1") {
+		t.Errorf("tellToken() wrote %q; want the address and the file alone", text)
+	}
+}

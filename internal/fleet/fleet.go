@@ -60,6 +60,7 @@ type OfferedDevice struct {
 const (
 	MaxDevices    = 64
 	MaxLabels     = 32
+	MaxBrowsers   = 64 // of a device
 	MaxLabelBytes = 100
 	MaxNameBytes  = 63
 	MaxFiles      = 20_000 // of a part

@@ -249,7 +249,7 @@ func (o Offer) Check() error {
 			return fmt.Errorf("devices[%d].name: %.60q is empty, too long, there twice, or has a slash", i, d.Name)
 		}
 		seen[d.Name] = true
-		if len(d.Browsers) > 20 || slices.ContainsFunc(d.Browsers, func(b string) bool { return len(b) > 100 }) ||
+		if len(d.Browsers) > MaxBrowsers || slices.ContainsFunc(d.Browsers, func(b string) bool { return len(b) > 100 }) ||
 			len(d.Kind)+len(d.Problem)+len(d.Screen)+len(d.Controls) > 4096 {
 			return fmt.Errorf("devices[%d]: its texts are too long", i)
 		}

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"errors"
 	"fmt"
 	"image"
 	"maps"
@@ -23,8 +24,14 @@ func known() []string { return []string{lab.Chromium, lab.Firefox, lab.FirefoxES
 // entryName is what a browser of the configuration may be called.
 var entryName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,39}$`) // constant
 
+// mostBrowsers bounds the browsers of a configuration: a box offers all of them to its fleet.
+const mostBrowsers = 50
+
 // Check returns the field that is wrong, such as ".nightly.prefs", and why, or nil.
 func (all Browsers) Check() (field string, err error) {
+	if len(all) > mostBrowsers {
+		return "", fmt.Errorf("%d browsers; at most %d", len(all), mostBrowsers)
+	}
 	for _, name := range all.Names() {
 		b := all[name]
 		switch {
@@ -33,11 +40,16 @@ func (all Browsers) Check() (field string, err error) {
 		case slices.Contains(known(), name):
 			return "." + name, fmt.Errorf("%s is the name of that program itself: call it by another", name)
 		}
-		if _, err := checkBrowser("", &b, Options{}); err != nil {
+		_, err := checkBrowser("", &b, Options{})
+		var wrong *lab.FieldError
+		if errors.As(err, &wrong) && wrong.Path == "" { // the browser as a whole
+			err = wrong.Err
+		}
+		if err != nil {
 			return "." + name, err
 		}
-		if wrong := (Request{Plan: lab.Plan{Arm: lab.Arm{Browser: &b}}}).Problems(); len(wrong) > 0 {
-			return "." + name, fmt.Errorf("%s: %w", strings.TrimPrefix(wrong[0].Path, "browser."), wrong[0].Err)
+		if all := (Request{Plan: lab.Plan{Arm: lab.Arm{Browser: &b}}}).Problems(); len(all) > 0 {
+			return "." + name, fmt.Errorf("%s: %w", strings.TrimPrefix(all[0].Path, "browser."), all[0].Err)
 		}
 	}
 	return "", nil

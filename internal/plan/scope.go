@@ -79,7 +79,8 @@ const (
 func ScopeRules() []ScopeRule {
 	return []ScopeRule{
 		{Fields: words("name trials timing miss still_s limit_s seed tolerance_ms expect_blank looks margin_percent primary warmups traces trace_all " +
-			"link match state process"), Reaches: usual + "; a trace file of `link`", Run: "any, and no trace file", Admin: "any, and no trace file"},
+			"link match state process"), Reaches: usual + "; a trace file of `link`",
+			Run: "any, and no trace file", Admin: "any, and no trace file"},
 		{Fields: words("measure.metrics measure.guards measure.steps measure.regions measure.ignore measure.tolerance measure.unique_pixels " +
 			"measure.luma_step measure.refresh_hz measure.zoom measure.blank measure.known_images measure.quiet_s measure.frame_codes " +
 			"measure.page_marks"), Reaches: usual, Run: anything, Admin: anything},

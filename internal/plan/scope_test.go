@@ -121,7 +121,7 @@ func TestScopes(t *testing.T) {
 		{`{` + page + `,"treatment":{"browser":{"command":"/bin/sh"}}}`, "treatment.browser.command"},
 		{`{` + page + `,"browser":{"name":"chromium","profile":"/var/lib/eidetic"}}`, "browser.profile"},
 		{`{` + page + `,"browser":{"name":"nightly","profile":"/var/lib/eidetic"}}`, "browser.profile"},
-		{`{` + page + `,"browser":{"name":"chromium","extensions":["/home/x"]}}`, "browser.extensions[0]"},
+		{`{` + page + `,"browser":{"name":"chromium","extensions":["/srv/x"]}}`, "browser.extensions[0]"},
 		{`{` + page + `,"browser":{"name":"chromium","flags":["--hide-scrollbars","--renderer-cmd-prefix=/bin/sh"]}}`, "browser.flags[1]"},
 		{`{` + page + `,"browser":{"name":"chromium","flags":["--no-sandbox"]}}`, "browser.flags[0]"},
 		{`{` + page + `,"browser":{"name":"chromium","flags":["/etc/passwd"]}}`, "browser.flags[0]"},

@@ -120,6 +120,7 @@ func Listen(c Config) (*Server, error) {
 // listen binds the same port for UDP and TCP.
 func listen(addr string, lc net.ListenConfig) (*net.UDPConn, net.Listener, error) {
 	ctx := context.Background() // binding does not block
+	lc.SetMultipathTCP(false)   // its sockets ask no filter of package slots
 	var errs error
 	for range 10 { // a port that is free for TCP can be taken for UDP
 		tcp, err := lc.Listen(ctx, "tcp", addr)

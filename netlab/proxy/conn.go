@@ -141,28 +141,73 @@ func (t tracked) Accept() (net.Conn, error) {
 	}
 }
 
+// seat is a connection's place in the server's set.
+type seat struct {
+	from   netip.Addr
+	number int64 // in the order of their coming
+}
+
+// remember takes a connection into the set, unless the server ends. If there is no room, the oldest connection of the
+// address that has the most goes, or of an address that has all that one may have: whoever holds connections loses
+// them, and the device gets in.
 func (s *Server) remember(c *conn) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	from := addrPort(c.RemoteAddr()).Addr()
-	if s.ended || len(s.conns) >= maxConnections || s.of[from] >= maxOfClient {
+	s.mu.Lock()
+	if s.ended {
+		s.mu.Unlock()
 		return false
 	}
-	s.conns[c] = from
+	var evicted *conn
+	switch {
+	case s.of[from] >= maxOfClient:
+		evicted = s.oldest(from)
+	case len(s.conns) >= maxConnections:
+		most := from
+		for address, n := range s.of {
+			if n > s.of[most] {
+				most = address
+			}
+		}
+		evicted = s.oldest(most)
+	}
+	if evicted != nil {
+		s.leave(evicted)
+	}
+	s.count++
+	s.conns[c] = seat{from, s.count}
 	s.of[from]++
+	s.mu.Unlock()
+	if evicted != nil {
+		evicted.abort()
+	}
 	return true
+}
+
+// oldest is the oldest connection of an address, or nil; the caller holds the lock.
+func (s *Server) oldest(from netip.Addr) (found *conn) {
+	for c, at := range s.conns {
+		if at.from == from && (found == nil || at.number < s.conns[found].number) {
+			found = c
+		}
+	}
+	return found
 }
 
 func (s *Server) forget(c *conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	from, counted := s.conns[c]
+	s.leave(c)
+}
+
+// leave takes a connection out of the set, if it is there; the caller holds the lock.
+func (s *Server) leave(c *conn) {
+	at, counted := s.conns[c]
 	if !counted {
 		return
 	}
 	delete(s.conns, c)
-	if s.of[from]--; s.of[from] == 0 {
-		delete(s.of, from)
+	if s.of[at.from]--; s.of[at.from] == 0 {
+		delete(s.of, at.from)
 	}
 }
 

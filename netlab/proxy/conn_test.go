@@ -72,7 +72,7 @@ func TestFlight(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	s := &Server{conns: map[*conn]netip.Addr{}, of: map[netip.Addr]int{}}
+	s := &Server{conns: map[*conn]seat{}, of: map[netip.Addr]int{}}
 	s.SetFlight(1 << 40)
 	if s.Flight() != 0 {
 		t.Errorf("Flight() = %d after a bound that the kernel cannot set, want 0", s.Flight())

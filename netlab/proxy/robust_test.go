@@ -184,47 +184,58 @@ func TestDevicesThatLeaveMidBody(t *testing.T) {
 	eventually(t, "the end of their descriptors", func() bool { return descriptors(t) <= before+4 })
 }
 
-// One address takes a part of the connections only, and loses none of its share when some end.
+// Whoever holds connections loses the oldest: an address that has all that one may have, or most when there is no room.
 func TestConnectionsOfOneAddress(t *testing.T) {
-	s := &Server{conns: map[*conn]netip.Addr{}, of: map[netip.Addr]int{}}
+	s := &Server{conns: map[*conn]seat{}, of: map[netip.Addr]int{}}
 	from := func(a string) *conn {
-		return &conn{Conn: fromAddr{net.TCPAddrFromAddrPort(netip.MustParseAddrPort(a))}, forget: s.forget}
-	}
-	var open []*conn
-	for range maxOfClient {
-		c := from("192.0.2.7:1")
+		c := &conn{Conn: &fromAddr{TCPAddr: net.TCPAddrFromAddrPort(netip.MustParseAddrPort(a + ":1"))}, forget: s.forget}
 		if !s.remember(c) {
-			t.Fatalf("connection %d was refused; want %d", len(open), maxOfClient)
+			t.Fatalf("a connection of %s was refused", a)
 		}
-		open = append(open, c)
+		return c
 	}
-	device := from("192.0.2.8:1")
-	if s.remember(from("192.0.2.7:1")) || !s.remember(device) {
-		t.Error("an address has more than its share, or another one has none")
+	isClosed := func(c *conn) bool { return c.Conn.(*fromAddr).closed }
+	device, first := from("192.0.2.8"), from("192.0.2.7")
+	for range maxOfClient - 1 {
+		from("192.0.2.7")
 	}
-	s.forget(open[0])
-	s.forget(open[0]) // a second time changes nothing
-	if !s.remember(from("192.0.2.7:1")) || s.remember(from("192.0.2.7:1")) {
-		t.Error("after the end of one connection an address may have one more")
+	if isClosed(first) {
+		t.Error("a connection was closed before its address had too many")
+	}
+	second := from("192.0.2.7")
+	if !isClosed(first) || isClosed(second) || s.of[netip.MustParseAddr("192.0.2.7")] != maxOfClient {
+		t.Errorf("of the address %d are open, the oldest is closed: %v; want %d, true", s.of[netip.MustParseAddr("192.0.2.7")], isClosed(first), maxOfClient)
+	}
+	for i := range maxConnections {
+		from(fmt.Sprintf("10.0.0.%d", i%9))
+	}
+	late := from("192.0.2.9")
+	if len(s.conns) != maxConnections || isClosed(device) || isClosed(late) {
+		t.Errorf("%d are open; closed: the device's %v, a late one %v; want %d, false, false", len(s.conns), isClosed(device), isClosed(late), maxConnections)
+	}
+	s.forget(late)
+	s.forget(late) // a second time changes nothing
+	if len(s.conns) != maxConnections-1 {
+		t.Errorf("%d are open after one ended; want %d", len(s.conns), maxConnections-1)
 	}
 	s.take()
-	if len(s.of) != 0 {
-		t.Errorf("%d addresses are counted after all connections were taken; want none", len(s.of))
-	}
 	s.forget(device)
 	if len(s.of) != 0 {
-		t.Error("a connection that was taken is counted when it ends")
+		t.Errorf("%d addresses are counted after all connections were taken; want none", len(s.of))
 	}
 }
 
 // fromAddr is a connection of which the address is known alone.
-type fromAddr struct{ *net.TCPAddr }
+type fromAddr struct {
+	*net.TCPAddr
+	closed bool
+}
 
-func (a fromAddr) RemoteAddr() net.Addr           { return a.TCPAddr }
+func (a *fromAddr) RemoteAddr() net.Addr          { return a.TCPAddr }
 func (fromAddr) LocalAddr() net.Addr              { return nil }
 func (fromAddr) Read([]byte) (int, error)         { return 0, io.EOF }
 func (fromAddr) Write([]byte) (int, error)        { return 0, io.EOF }
-func (fromAddr) Close() error                     { return nil }
+func (a *fromAddr) Close() error                  { a.closed = true; return nil }
 func (fromAddr) SetDeadline(time.Time) error      { return nil }
 func (fromAddr) SetReadDeadline(time.Time) error  { return nil }
 func (fromAddr) SetWriteDeadline(time.Time) error { return nil }

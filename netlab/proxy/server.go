@@ -69,8 +69,9 @@ type Server struct {
 
 	mu    sync.Mutex
 	epoch *epoch
-	conns map[*conn]netip.Addr // with the address of each, as it was counted
-	of    map[netip.Addr]int   // how many each address has
+	conns map[*conn]seat
+	of    map[netip.Addr]int // how many each address has
+	count int64              // connections so far
 	ended bool
 }
 
@@ -104,7 +105,7 @@ func Serve(c Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{c: c, epoch: e, conns: map[*conn]netip.Addr{}, of: map[netip.Addr]int{}, tunnels: newTunnels()}
+	s := &Server{c: c, epoch: e, conns: map[*conn]seat{}, of: map[netip.Addr]int{}, tunnels: newTunnels()}
 	base := &tls.Config{
 		MinVersion:         tls.VersionTLS12,
 		GetConfigForClient: s.configFor,

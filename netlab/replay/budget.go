@@ -14,6 +14,7 @@ const (
 	chunkCost = 200 // of a chunk: its time and length, also as JSON
 	pieceCost = 400 // of a piece of a socket
 	dataCost  = 12  // of a byte of a socket, which is Base64 in JSON, and which takes as long to be written
+	keptCost  = 6   // of the same byte, for the reader of the archive
 )
 
 // budget is the memory that one recording may take for all its exchanges together.
@@ -46,14 +47,14 @@ func newBudget(memory int64) *budget {
 var errBudget = errors.New("the recording has as much as this machine's memory allows: what more comes is not recorded; " +
 	"record fewer pages at once, or use a machine with more memory") // constant
 
-// take counts what a part of the exchange takes, of which so many bytes go to the archive. It says whether there was room.
-func (f *fetch) take(memory int64, bytes int) bool {
+// take counts what a part of the exchange takes, now and of the archive's reader. It says whether there was room.
+func (f *fetch) take(memory int64, kept int) bool {
 	b := f.c.budget
 	if !b.held.take(memory) {
 		return f.exceed()
 	}
 	f.held.Add(memory)
-	if !b.kept.take(int64(bytes)) {
+	if !b.kept.take(int64(kept)) {
 		return f.exceed()
 	}
 	return true

@@ -105,7 +105,7 @@ func (f *fetch) relaySocket(o *output, origin io.ReadWriteCloser) {
 
 // socketRecord collects what both sides of a connection send.
 type socketRecord struct {
-	take   func(memory int64, bytes int) bool
+	take   func(memory int64, kept int) bool
 	mu     sync.Mutex
 	pieces []lab.SocketPiece
 	full   bool // what came later was left out
@@ -126,7 +126,7 @@ func (r *socketRecord) add(at time.Duration, fromDevice bool, b []byte) {
 		at = max(at, last.At)
 	}
 	isOne := last != nil && last.Device == fromDevice && at-last.At < together
-	cost, kept := dataCost*int64(len(b)), len(b)
+	cost, kept := dataCost*int64(len(b)), keptCost*len(b)
 	if !isOne {
 		cost, kept = cost+pieceCost, kept+pieceCost
 	}

@@ -8,8 +8,10 @@ import (
 )
 
 const (
-	// outFor is how long an address that comes too often is kept out.
-	outFor = 10 * time.Second
+	// outFor is how long an address that comes too often is kept out at first; each time again it is twice as long, up to
+	// eight times.
+	outFor       = 10 * time.Second
+	mostDoubling = 3
 	// knownFor is how long an address has the higher rate after somebody was admitted there, and knownTimes is how much
 	// higher it is.
 	knownFor   = 10 * time.Minute
@@ -39,8 +41,9 @@ type rates struct {
 
 // bucket holds the connections that may still come at once.
 type bucket struct {
-	left float64
-	at   time.Time
+	left    float64
+	at      time.Time
+	strikes int // how often it was empty since it was full
 }
 
 // take takes one, of a bucket that holds most and is filled with so many a second.
@@ -49,6 +52,9 @@ func (b *bucket) take(now time.Time, perSecond, most float64) bool {
 		b.left = most
 	} else {
 		b.left = min(most, b.left+now.Sub(b.at).Seconds()*perSecond)
+	}
+	if b.left == most {
+		b.strikes = 0
 	}
 	b.at = now
 	if b.left < 1 {
@@ -89,7 +95,8 @@ func (r *rates) allow(source netip.Prefix) bool {
 		r.one[source] = b
 	}
 	if n := float64(r.limits.AddressPerSecond) * times; n > 0 && !b.take(now, n, 2*float64(r.limits.PerAddress)*times) {
-		r.out[source] = now.Add(outFor)
+		r.out[source] = now.Add(outFor << min(b.strikes, mostDoubling))
+		b.strikes++
 		r.shut(now)
 		return false
 	}

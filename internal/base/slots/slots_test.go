@@ -204,24 +204,24 @@ func prefix(s string) netip.Prefix { return netip.MustParsePrefix(s) }
 // An address that comes back as often as it is dropped is kept out for a while, and others are not.
 func TestRateOfAnAddress(t *testing.T) {
 	k, now := &keeper{}, time.Unix(1_800_000_000, 0)
-	r := newRates(Limits{Strangers: 100, PerAddress: 4, PerSecond: 1000, AddressPerSecond: 2}, k)
+	r := newRates(Limits{Strangers: 1000, PerAddress: 40, PerSecond: 1000, AddressPerSecond: 2}, k)
 	defer r.close()
 	r.now = func() time.Time { return now }
 	flood, person := prefix("192.0.2.7/32"), prefix("192.0.2.8/32")
-	for i := range 8 { // twice the connections that it may have come at once
+	for i := range 80 { // twice the connections that it may have come at once
 		if !r.allow(flood) {
-			t.Fatalf("connection %d was refused; want 8 at once", i)
+			t.Fatalf("connection %d was refused; want 80 at once", i)
 		}
 	}
 	if r.allow(flood) || !slices.Equal(k.out, []netip.Prefix{flood}) || k.crowd {
-		t.Errorf("after 9 connections %v are kept out, in a crowd: %v; want the address", k.out, k.crowd)
+		t.Errorf("after 81 connections %v are kept out, in a crowd: %v; want the address", k.out, k.crowd)
 	}
 	if !r.allow(person) {
 		t.Error("another address is kept out, too")
 	}
 	r.know(person)
-	for i := range 8 * knownTimes {
-		if !r.allow(person) && i < 8*knownTimes-1 {
+	for i := range 80 * knownTimes {
+		if !r.allow(person) && i < 80*knownTimes-1 {
 			t.Fatalf("connection %d of an address from which somebody logged in was refused", i)
 		}
 	}
@@ -231,6 +231,15 @@ func TestRateOfAnAddress(t *testing.T) {
 	r.mu.Unlock()
 	if len(k.out) != 0 || !r.allow(flood) {
 		t.Errorf("after %v %v are kept out; want none", outFor, k.out)
+	}
+	for r.allow(flood) { // it comes again
+	}
+	now = now.Add(outFor)
+	r.mu.Lock()
+	r.shut(now)
+	r.mu.Unlock()
+	if !slices.Equal(k.out, []netip.Prefix{flood}) {
+		t.Errorf("the second time %v are kept out after %v; want the address, for twice as long", k.out, outFor)
 	}
 }
 

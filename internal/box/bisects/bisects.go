@@ -44,6 +44,7 @@ type Runs interface {
 // Sender posts to hooks; a webhook.Sender is one.
 type Sender interface {
 	CheckHost(ctx context.Context, url string) error
+	Names(url string) bool // whether the configuration names the host
 	Post(ctx context.Context, p webhook.Post) (webhook.Answer, error)
 }
 
@@ -94,6 +95,7 @@ type Request struct {
 	Plan       plan.Request
 	Revisions  []bisection.Revision // the oldest, which is good, first; the last is bad
 	URL        string               // of the hook
+	AnyHook    bool                 // it may be at a host that the configuration does not name
 	Secret     string               // empty lets the box draw one
 	Limit      time.Duration        // of a deployment; 0 is 15 minutes
 	Metric     string               // empty is the plan's
@@ -141,6 +143,7 @@ func (b Bisect) Going() bool { return b.State == StateWaiting || b.State == Stat
 // Errors that callers tell apart.
 var (
 	ErrMany       = errors.New("there are too many bisects: delete some that have ended, or wait for those that go on")              // constant
+	ErrHook       = errors.New("its host is none of those that the box's admin has named (webhooks.allow)")                          // constant
 	ErrGoing      = errors.New("the bisect goes on: cancel it first, without files=true")                                            // constant
 	ErrOver       = errors.New("the bisect has ended: files=true deletes it")                                                        // constant
 	ErrNotFailed  = errors.New("the bisect has not failed: it goes on by itself, or has ended")                                      // constant
@@ -291,6 +294,9 @@ func (k *Keeper) check(ctx context.Context, q *Request) error {
 	}
 	if err := k.Sender.CheckHost(ctx, q.URL); err != nil {
 		return wrong("hook.url: %w", err)
+	}
+	if !q.AnyHook && !k.Sender.Names(q.URL) {
+		return ErrHook
 	}
 	return nil
 }

@@ -83,8 +83,33 @@ func TestConfigKeepsDefaults(t *testing.T) {
 	}
 }
 
+// Browsers of the configuration are written as in a plan; one that no plan could have is refused with its place.
+func TestConfiguredBrowsersAreChecked(t *testing.T) {
+	cfg := DefaultConfig()
+	const good = "browsers:\n  nightly: {command: /opt/nightly/firefox, prefs: [a=1]}\n  shop: {name: firefox-esr, profile: /srv/shop}\n"
+	if err := ParseConfig("box.yaml", []byte(good), &cfg); err != nil || cfg.Browsers["nightly"].Command != "/opt/nightly/firefox" ||
+		cfg.Browsers["shop"].Profile != "/srv/shop" {
+		t.Errorf("ParseConfig() = %+v, %v; want two browsers", cfg.Browsers, err)
+	}
+	for text, want := range map[string]string{
+		"browsers:\n  nightly: {command: /x, name: firefox}": "browsers.nightly: give it a name or a command",
+		"browsers:\n  nightly: {commando: /x}":               "commando",
+		"browsers:\n  nightly: {}":                           "browsers.nightly: give it a name",
+		"browsers:\n  chromium: {command: /x}":               "browsers.chromium: chromium is the name of that program",
+		"browsers:\n  Night ly: {command: /x}":               "browsers: \"Night ly\"",
+		"browsers:\n  a: {name: chromium, viewport: 9x9}":    "browsers.a: viewport: ",
+		"browsers: [chromium]":                               "browsers",
+	} {
+		cfg := DefaultConfig()
+		if err := ParseConfig("box.yaml", []byte(text), &cfg); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("ParseConfig(%q) = %v; want an error with %q", text, err, want)
+		}
+	}
+}
+
 func FuzzConfig(f *testing.F) {
-	for _, s := range []string{"", "log: info", "panel: {listen: ':8080'}", "panel: &a [*a]", "? x\n: y", "log: !!binary x"} {
+	for _, s := range []string{"", "log: info", "panel: {listen: ':8080'}", "panel: &a [*a]", "? x\n: y", "log: !!binary x",
+		"browsers: {a: {command: /x}, b: firefox, c: {name: chromium, flags: [--x]}}"} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {

@@ -19,6 +19,7 @@ import (
 	"eidetic/internal/base/slots"
 	"eidetic/internal/rigs/testlab"
 	"eidetic/internal/rigs/testlab/slowclients"
+	"eidetic/internal/web/panel"
 	"eidetic/netlab/nstest"
 	"eidetic/systemd"
 )
@@ -42,7 +43,7 @@ func besiege(t *testing.T) *besieged {
 	for i := 2; i < 11; i++ {
 		lab.Address(t, "lab", fmt.Sprintf("10.9.0.%d/24", i))
 	}
-	listener, err := net.Listen("tcp", "10.9.0.1:0")
+	listener, err := panel.Listen(t.Context(), "10.9.0.1:0", "--listen")
 	if err != nil {
 		t.Fatal(err)
 	}

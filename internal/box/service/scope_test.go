@@ -35,23 +35,29 @@ type attacked struct {
 	own, run, reader string // tokens: the box's own, which is an admin's
 }
 
-// attack starts a service in a data folder.
+// attack starts a box's service in a data folder.
 func attack(t *testing.T, data string) *attacked {
+	config := DefaultConfig()
+	config.Browsers = plan.Browsers{"nightly": {Command: "/opt/nightly/chromium", Profile: "/srv/shop"}}
+	return attackOn(t, data, func(token string, n *systemd.Notifier) func(context.Context, net.Listener) error {
+		return New(Options{Config: config, Data: data, Token: token, Log: slog.New(slog.DiscardHandler), Notifier: n}).Serve
+	})
+}
+
+// attackOn starts what serves a panel.
+func attackOn(
+	t *testing.T, data string, of func(token string, n *systemd.Notifier) func(context.Context, net.Listener) error,
+) *attacked {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	a := &attacked{url: "http://" + listener.Addr().String(), data: data, own: newToken()}
-	config := DefaultConfig()
-	config.Browsers = plan.Browsers{"nightly": {Command: "/opt/nightly/chromium", Profile: "/srv/shop"}}
 	ctx, stop := context.WithCancel(t.Context())
 	ready, done := make(chan string, 1000), make(chan error, 1)
-	s := New(Options{
-		Config: config, Data: data, Token: a.own, Log: slog.New(slog.DiscardHandler),
-		Notifier: systemd.NewNotifier(func(s string) error { ready <- s; return nil }, time.Minute, time.Now),
-	})
-	go func() { done <- s.Serve(ctx, listener) }()
+	serve := of(a.own, systemd.NewNotifier(func(s string) error { ready <- s; return nil }, time.Minute, time.Now))
+	go func() { done <- serve(ctx, listener) }()
 	t.Cleanup(func() {
 		stop()
 		if err := <-done; err != nil {
@@ -145,6 +151,7 @@ func TestRunTokenNamesNothingOfTheBox(t *testing.T) {
 		{"a bisect", "POST", "/api/v1/bisects", `{"plan":{` + page + `,"browser":` + spy + `},` + revisions + `}`, "body.plan.browser.command"},
 		{"a bisect's revision", "POST", "/api/v1/bisects", `{"plan":{` + page + `,"browser":{"name":"chromium","profile":"/{revision}"}},` + revisions + `}`,
 			"body.plan.browser.profile"},
+		{"a bisect's hook", "POST", "/api/v1/bisects", `{"plan":{` + page + `},` + revisions + `}`, "body.hook.url"},
 	} {
 		var said refusal
 		status := a.do(t, a.run, c.method, c.path, c.body, &said)
@@ -166,6 +173,10 @@ func TestRunTokenNamesNothingOfTheBox(t *testing.T) {
 	if text, err := os.ReadFile(mark); err == nil {
 		t.Errorf("the attacker's program was started, and wrote %q", text)
 	}
+	bisect := `{"plan":{` + page + `},` + revisions + `}`
+	if status := a.do(t, a.own, "POST", "/api/v1/bisects", bisect, nil); status != http.StatusAccepted {
+		t.Errorf("an admin's bisect with a hook of their choice: status %d; want 202", status)
+	}
 	// What an admin has named, and what an admin sends, is not refused for what it names: only for a machine that has no such device.
 	for _, c := range []struct{ who, token, body string }{
 		{"run", a.run, `{` + page + `,"browser":"nightly"}`},
@@ -180,6 +191,39 @@ func TestRunTokenNamesNothingOfTheBox(t *testing.T) {
 	}
 	if status := a.do(t, a.run, "POST", "/api/v1/workflows/admins/runs", `{"change":{"name":"mine","device":"toaster"}}`, nil); status != http.StatusUnprocessableEntity {
 		t.Errorf("a run of an admin's workflow with another name: status %d; want 422 for the device, and not 403", status)
+	}
+}
+
+// The head of a fleet passes on to boxes no plan that names a program or file of theirs, whoever sends it: not even its own admin, who is
+// another one than theirs.
+func TestHeadNamesNothingOfItsBoxes(t *testing.T) {
+	data := t.TempDir()
+	a := attackOn(t, data, func(token string, n *systemd.Notifier) func(context.Context, net.Listener) error {
+		return NewHead(HeadOptions{Data: data, Token: token, Log: slog.New(slog.DiscardHandler), Notifier: n}).Serve
+	})
+	spy, mark := a.spy(t)
+	const page = `"page":"https://shop.example/"`
+	for who, token := range map[string]string{"run": a.run, "admin": a.own} {
+		for _, c := range []struct{ method, path, body, location string }{
+			{"POST", "/api/v1/runs", `{` + page + `,"browser":` + spy + `}`, "body.browser.command"},
+			{"POST", "/api/v1/runs", `{` + page + `,"scope":"admin","on":{"each":"box"},"browser":` + spy + `}`, "body.browser.command"},
+			{"PUT", "/api/v1/workflows/mine", `{"plan":{` + page + `,"browser":` + spy + `}}`, "body.plan.browser.command"},
+		} {
+			var said refusal
+			status := a.do(t, token, c.method, c.path, c.body, &said)
+			if status != http.StatusForbidden || len(said.Errors) != 1 || said.Errors[0].Location != c.location {
+				t.Errorf("%s %s with the scope %s: status %d, %+v; want 403 of %s", c.method, c.path, who, status, said, c.location)
+			}
+		}
+	}
+	// A name that some box's admin may know is no matter of the head's, which has no box here.
+	var said refusal
+	status := a.do(t, a.run, "POST", "/api/v1/runs", `{`+page+`,"browser":"nightly"}`, &said)
+	if status != http.StatusUnprocessableEntity || strings.Contains(said.Detail, "nightly") {
+		t.Errorf("a browser's name: status %d, %+v; want 422 for the box that is missing", status, said)
+	}
+	if _, err := os.ReadFile(mark); err == nil {
+		t.Error("the attacker's program was started")
 	}
 }
 

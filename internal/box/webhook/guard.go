@@ -44,6 +44,12 @@ func (g Guard) CheckURL(text string) (*url.URL, error) {
 	return u, nil
 }
 
+// Names says whether the configuration names the host of an address.
+func (g Guard) Names(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && g.allows(u.Hostname())
+}
+
 // Check returns an error unless a host that has the address may be called there.
 func (g Guard) Check(host string, a netip.Addr) error {
 	return g.rule().Check(host, netip.AddrPortFrom(a, 0))

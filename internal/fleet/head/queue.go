@@ -33,6 +33,9 @@ const (
 // Add puts a plan into the queue, and returns the ID of its run; of several, which are added all or none, that of the first. Its errors
 // are as those of [runqueue.Queue.Add], and a [lab.AwayError] while the database or the store of files is away.
 func (h *Head) Add(ctx context.Context, plan lab.Plan, once store.Once) (id string, err error) {
+	if err := h.check(plan); err != nil { // first: what a plan may not name is no matter of which boxes there are
+		return "", err
+	}
 	plans, err := h.spread(ctx, plan)
 	if err != nil {
 		return "", err
@@ -132,12 +135,19 @@ func nobody(need fleet.Need, boxes []ledger.Box) error {
 	return fmt.Errorf("no box has what the plan asks for: %s; there are: %s", nearest(need, places), lab.Clip(strings.Join(has, ", "), 500))
 }
 
+// check says what is wrong with a plan, whichever box and device carries it out.
+func (h *Head) check(p lab.Plan) error {
+	p.On, p.Device = nil, ""
+	if err := h.Check(p); err != nil {
+		return rejected(err)
+	}
+	return nil
+}
+
 // newRun is what becomes of a plan in the ledger, without an ID.
 func (h *Head) newRun(ctx context.Context, p lab.Plan) (r ledger.NewRun, err error) {
-	bare := p
-	bare.On, bare.Device = nil, ""
-	if err := h.Check(bare); err != nil {
-		return r, rejected(err)
+	if err := h.check(p); err != nil { // for each browser it is another plan
+		return r, err
 	}
 	need, err := fleet.NeedOf(p)
 	if err != nil {

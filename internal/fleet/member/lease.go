@@ -16,7 +16,6 @@ import (
 	"eidetic/internal/fleet"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
-	"eidetic/internal/plan"
 )
 
 const (
@@ -103,11 +102,11 @@ func checkAssignment(a fleet.Assignment) error {
 	return nil
 }
 
-// plan is what the box carries out. The head says what is measured, and not what of this box a plan may name: that it was asked for by an
-// admin is for the box alone to say.
+// plan is what the box carries out. The head says what is measured, and not what of this box a plan may
+// name: that an admin has asked for it is for the box alone to say.
 func (k kept) plan() lab.Plan {
-	own := plan.AskedBy(k.Plan, plan.ScopeRun)
-	own.Device = k.Device
+	own := k.Plan
+	own.Device, own.Scope = k.Device, ""
 	return own
 }
 

@@ -12,8 +12,9 @@ import (
 	"eidetic/internal/run/isolate"
 )
 
-// taskFile is the descriptor of the task in the inner half. A task is no argument of the process: every user of the machine may read
-// those (ps), and the plan may hold cookies and fields that log in; and they are bounded by the kernel.
+// taskFile is the descriptor of the task in the inner half. A task is no argument of the process: every
+// user of the machine may read those (ps), and the plan may hold cookies and fields that log in; and they
+// are bounded by the kernel.
 const taskFile = 3
 
 // handOver returns a file in memory that holds the task as JSON, for the inner half's [taskFile].
@@ -37,8 +38,8 @@ func handOver(task any) (*os.File, error) {
 	return f, nil
 }
 
-// takeOver reads the task in the inner half, and takes over its limits. No process that is started from now on gets a descriptor that the inner half was started
-// with: they lead to the outer half.
+// takeOver reads the task in the inner half, and takes over its limits. No process that is started from
+// now on gets a descriptor that the inner half was started with: they lead to the outer half.
 func takeOver(task any) error {
 	if err := errors.Join(isolate.KeepDescriptors(), isolate.Limit()); err != nil {
 		return err

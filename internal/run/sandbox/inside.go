@@ -162,7 +162,8 @@ func (t Task) carryOut(ctx context.Context, news execute.News, in Inner) error {
 		return err
 	}
 	config := execute.VirtualConfig{
-		Forwarder: in.Commands.Forwarder, ShapeConnections: t.Connections, Log: in.Log, Browser: asked.Cells[0].Arms[0].Browser, NoSandbox: t.NoSandbox,
+		Forwarder: in.Commands.Forwarder, ShapeConnections: t.Connections, Log: in.Log,
+		Browser: asked.Cells[0].Arms[0].Browser, NoSandbox: t.NoSandbox,
 		Protocol: asked.NeedsProtocol(), Again: asked.LaunchesAgain(),
 	}
 	switch t.Origins {

@@ -13,6 +13,7 @@ import (
 	"eidetic/internal/box/bisection"
 	"eidetic/internal/box/bisects"
 	"eidetic/internal/keep/store"
+	"eidetic/internal/plan"
 )
 
 // NewBisect is the response to a request for a bisect.
@@ -28,7 +29,7 @@ type ByBisect struct {
 
 // BisectHook is where revisions are deployed.
 type BisectHook struct {
-	URL    string  `json:"url" maxLength:"2000" doc:"Is posted each revision that is to be deployed. It begins with https://; http:// and hosts in private networks need webhooks.allow in the configuration" example:"https://deploy.shop.example/eidetic"`
+	URL    string  `json:"url" maxLength:"2000" doc:"Is posted each revision that is to be deployed. It begins with https://; http:// and hosts in private networks need webhooks.allow in the configuration, and with a token of the scope run every host does" example:"https://deploy.shop.example/eidetic"`
 	Secret string  `json:"secret,omitempty" maxLength:"200" doc:"whsec_ and 24 to 64 bytes in Base64; without it the box makes one"`
 	Limit  float64 `json:"limit_s,omitempty" minimum:"1" maximum:"86400" default:"900" doc:"How long a deployment may take; a revision that takes longer cannot be tried"`
 }
@@ -81,7 +82,9 @@ func (p *Panel) bisectRoutes(api huma.API) {
 			"202 that PUT …/deployment will say so; 422 that this revision cannot be tried. Another answer of 4xx or 3xx ends the bisect, others are asked again. " +
 			"The trials are runs of the queue. One bisect goes on at a time, and goes on after a restart.",
 		DefaultStatus: http.StatusAccepted, Security: needsToken(), MaxBodyBytes: maxPlanBody,
-		Errors: []int{http.StatusConflict, http.StatusUnprocessableEntity, http.StatusInsufficientStorage},
+		Errors: []int{
+			http.StatusForbidden, http.StatusConflict, http.StatusUnprocessableEntity, http.StatusInsufficientStorage,
+		},
 	}, p.makeBisect)
 	huma.Register(api, huma.Operation{
 		OperationID: "list-bisects", Method: http.MethodGet, Path: "/api/v1/bisects", Summary: "List the bisects", Tags: []string{tagAutomation}, Security: needsToken(),
@@ -138,9 +141,11 @@ func (p *Panel) bisectRoutes(api huma.API) {
 
 func (p *Panel) makeBisect(ctx context.Context, in *newBisectInput) (*newBisectBody, error) {
 	q := bisects.Request{
-		Name: in.Body.Name, Plan: in.Body.Plan.request.AskedBy(scopeOf(ctx)), Revisions: in.Body.Revisions, URL: in.Body.Hook.URL, Secret: in.Body.Hook.Secret,
+		Name: in.Body.Name, Plan: in.Body.Plan.request.AskedBy(scopeOf(ctx)), Revisions: in.Body.Revisions,
+		URL: in.Body.Hook.URL, Secret: in.Body.Hook.Secret,
 		Limit: time.Duration(in.Body.Hook.Limit * float64(time.Second)), Metric: in.Body.Metric, Confidence: in.Body.Confidence,
 		Least: in.Body.Least, Pairs: in.Body.Pairs, Seed: in.Body.Seed, Spread: in.Body.Spread, By: identityOf(ctx).Name,
+		AnyHook: scopeOf(ctx) >= plan.ScopeAdmin,
 	}
 	if err := checkFields(q); err != nil {
 		return nil, err
@@ -177,6 +182,9 @@ func (p *Panel) bisectError(err error, id string) error {
 	switch {
 	case err == nil:
 		return nil
+	case errors.Is(err, bisects.ErrHook):
+		return huma.Error403Forbidden(adminsAlone,
+			&huma.ErrorDetail{Message: bisects.ErrHook.Error(), Location: "body.hook.url"})
 	case errors.As(err, &wrong):
 		return huma.Error422UnprocessableEntity(strings.ToValidUTF8(err.Error(), ""))
 	case errors.Is(err, store.ErrNotFound):

@@ -88,7 +88,7 @@ func pagesConfig(t *testing.T) Config {
 	seats := &fakeSeats{}
 	config := Config{Store: st, Version: "v1", Archives: fakeArchives{file}, Links: []string{"native", "lte"}, Seats: seats, Retainer: fakeRetainer{}, Fleet: &fakeMembership{}, Certificate: []byte("x"),
 		Fingerprint: strings.Repeat("3b1c", 16), Devices: func(context.Context) []Device {
-			return []Device{{Name: "a desk/2", Kind: "port", Port: "enp2s0", Ready: true, Screen: "v4l2:/dev/video0"}, {Name: "virtual", Kind: "virtual", Ready: true},
+			return []Device{{Name: "a desk/2", Kind: "port", Port: "enp2s0", Ready: true, Screen: "v4l2:/dev/video0"}, {Name: "virtual", Kind: "virtual", Ready: true, Browsers: []string{"chromium", "nightly"}},
 				seats.phone()}
 		}}
 	config.Queue = queueOf(st, q, &fakeRunner{})

@@ -5,6 +5,7 @@ func planPage() pageTest {
 	return pageTest{"/plan", `
 	const form = path => $("form").querySelector("[data-path='" + path + "']"), text = () => $("yaml").value.trim().replaceAll("\n", " | ");
 	const write = async (path, value, want) => { set(form(path), value); await until(() => $("yaml").value.includes(want)); };
+	says.push("browsers: " + [...$("browsers").options].map(o => o.value).join(" "));
 	await write("page", "https://a.test/?" + evil, "page:");
 	await write("page", "https://a.test/", "a.test/\n");
 	await write("name", evil, "name:");
@@ -54,6 +55,7 @@ func planPage() pageTest {
 	await until(() => $("did").textContent.includes("version 2"));
 	await send("DELETE", "/api/v1/schedules/journey");
 	await send("DELETE", "/api/v1/workflows/journey");`, []string{
+		"browsers: chromium firefox firefox-esr nightly",
 		"wrong: expected number >= 1 (it is 0); trials: expected number >= 1 (it is 0)",
 		`target: target "50%,": write pixels (640,360), a share of the content area (50%,40%), picture FILE, or css SELECTOR`,
 		"text: name: checkout | page: https://a.test/ | trials: 4 | steps: | - open: https://a.test/ | - name: buy |   click: 50%,40% | treatment: |   link: lte",

@@ -28,6 +28,7 @@ const (
 // the flag that sets another.
 func Listen(ctx context.Context, addr, flag string) (net.Listener, error) {
 	var lc net.ListenConfig
+	lc.SetMultipathTCP(false) // its sockets ask no filter of package slots
 	l, err := lc.Listen(ctx, "tcp", addr)
 	if err == nil {
 		return l, nil

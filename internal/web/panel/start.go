@@ -54,7 +54,8 @@ func (p *Panel) starts(api huma.API) {
 		Description:   "The run waits in the queue of its device, which survives a restart of the appliance.",
 		DefaultStatus: http.StatusAccepted, Security: needsToken(), MaxBodyBytes: maxPlanBody,
 		Errors: []int{
-			http.StatusUnauthorized, http.StatusForbidden, http.StatusUnprocessableEntity, http.StatusServiceUnavailable, http.StatusInsufficientStorage,
+			http.StatusUnauthorized, http.StatusForbidden, http.StatusUnprocessableEntity, http.StatusServiceUnavailable,
+			http.StatusInsufficientStorage,
 		},
 	}, p.start)
 	plan.NameBrowsers(api.OpenAPI().Components.Schemas)
@@ -113,6 +114,9 @@ func scopeOf(ctx context.Context) plan.Scope {
 	return plan.ScopeRun
 }
 
+// adminsAlone is what a plan's refusal says besides the field and what to do.
+const adminsAlone = "the box's admin alone names this"
+
 // forbidden is the answer to a plan, at a place of the request, that names what its token may not name; nil to any other error.
 func forbidden(at string, err error) error {
 	var beyond *plan.ScopeError
@@ -120,7 +124,7 @@ func forbidden(at string, err error) error {
 	if !errors.As(err, &beyond) || !errors.As(beyond, &field) {
 		return nil
 	}
-	return huma.Error403Forbidden(field.Error(), &huma.ErrorDetail{Message: field.Err.Error(), Location: at + "." + field.Path})
+	return huma.Error403Forbidden(adminsAlone, &huma.ErrorDetail{Message: field.Err.Error(), Location: at + "." + field.Path})
 }
 
 // startError is the answer to a run that the queue does not take.

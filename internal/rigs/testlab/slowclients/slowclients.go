@@ -74,7 +74,7 @@ func Open(ctx context.Context, from netip.Addr, to netip.AddrPort, n int, open *
 
 // Count says what became of the connections of strangers who come back.
 type Count struct {
-	Made   atomic.Int64 // so many got in
+	Made   atomic.Int64 // so many got in, if only to be closed at once
 	Silent atomic.Int64 // so many got no answer
 }
 
@@ -92,11 +92,14 @@ func Return(ctx context.Context, from netip.Addr, to netip.AddrPort, count *Coun
 	}()
 	for i := 0; ctx.Err() == nil && !over(); i++ {
 		c, err := dialer.DialContext(ctx, "tcp", to.String())
-		if err != nil {
+		if errors.Is(err, os.ErrDeadlineExceeded) {
 			count.Silent.Add(1)
 			continue
 		}
 		count.Made.Add(1)
+		if err != nil { // it was closed as soon as it was made
+			continue
+		}
 		if k := all[i%len(all)]; !k.secure {
 			_, _ = io.WriteString(c, k.sent)
 		}

@@ -193,6 +193,8 @@ visit(async me => {
   const [d, a, r] = await Promise.all([call("/api/v1/devices").catch(() => ({ devices: [], links: [] })), call("/api/v1/archives").catch(() => ({ archives: [] })), call("/api/v1/runs?limit=50")]);
   $("devices").replaceChildren(...d.devices.map(d => option(d.name)));
   $("links").replaceChildren(...d.links.map(option));
+  const browsers = new Set([...$("browsers").options].map(o => o.value).concat(d.devices.flatMap(d => d.browsers || [])));
+  $("browsers").replaceChildren(...[...browsers].map(option));
   $("archives").replaceChildren(...a.archives.map(a => option(a.name)), ...r.runs.filter(r => r.state === "done").map(r => make("option", { value: r.id, textContent: `of ${r.name || r.page}, ${when(r.wall)}` })));
   if ($("boxes")) $("boxes").replaceChildren(...(await call("/api/v1/boxes")).boxes.map(b => option(b.name)));
   if (begun) return;
@@ -200,6 +202,7 @@ visit(async me => {
   if (query.get("workflow")) {
     kept = await call(`/api/v1/workflows/${encodeURIComponent(query.get("workflow"))}`);
     plan = kept.plan;
+    delete plan.scope; // of who kept it; who keeps it again has one of their own
     $("keep").elements.name.value = kept.name;
     $("keep").elements.tags.value = kept.tags.join(", ");
   }
