@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	// companyShare of the machine's processors is how much more than usual others may take beside a trial. A fifth
-	// of a core on two moves a load by less than a frame; a whole core makes it a third longer.
-	companyShare = 0.1
+	// companyShare of the machine's processors is how much more than usual others may take beside a trial: what they take
+	// varies by less on a machine that does nothing else, and a whole core of two makes a load half as long again.
+	companyShare = 0.15
 	// companyFrom is the fewest trials of which a share is taken.
 	companyFrom = 4
 )
