@@ -155,7 +155,7 @@ func OfSlowMachines(reason string) bool {
 	for _, words := range []string{
 		"frames were lost", "(tolerance ", "not needed: trial", "the kernel dropped", "the source of the pictures was interrupted",
 		"did not come to rest within the plan's time limit", "the wall clock stepped",
-		"the machine did other work beside it",
+		"the machine was busy with other work beside it",
 	} {
 		if strings.Contains(reason, words) {
 			return true

@@ -50,7 +50,7 @@ func accompanied(t *lab.Trial, c *lab.Company) string {
 	if c == nil || t.Machine == nil || t.Machine.Busy <= c.Limit {
 		return ""
 	}
-	return fmt.Sprintf("the machine did other work beside it: %.2f of its %d processors, usually %.2f (at most %.2f): %s",
+	return fmt.Sprintf("the machine was busy with other work beside it: %.2f of its %d processors, usually %.2f (at most %.2f): %s",
 		t.Machine.Busy, c.Cores, c.Usual, c.Limit, t.Machine.Causes())
 }
 
