@@ -172,7 +172,7 @@ func (m *Machine) Causes() string {
 
 // Beside says what the service did that started the trial.
 func (m *Machine) Beside() string {
-	text := fmt.Sprintf("the service took %.0f %% of a core beside the trial", 100*m.Service)
+	text := fmt.Sprintf("the service was busy beside the trial, with %.0f %% of a core", 100*m.Service)
 	if m.Connections >= 1 {
 		text += fmt.Sprintf(", while %.0f connections a second came to this machine", m.Connections)
 	}
