@@ -156,7 +156,7 @@ func TestTrial(t *testing.T) {
 			ended: lab.EndStable, valid: true, analysed: 1},
 		{name: "a service that works beside the trial", world: world{changes: page, machine: &lab.Machine{Service: 0.5, Connections: 1076}},
 			ended:   lab.EndStable,
-			because: "the service took 50 % of a core beside the trial, while 1076 connections a second came to this machine", analysed: 1},
+			because: "the service was busy beside the trial, with 50 % of a core, while 1076 connections a second came to this machine", analysed: 1},
 		{name: "a service that shows a page", world: world{changes: page, machine: &lab.Machine{Service: 0.1}},
 			ended: lab.EndStable, valid: true, analysed: 1},
 		{name: "a clock that steps", world: world{changes: page, step: time.Second}, ended: lab.EndStable, because: "clock stepped by 1s",
