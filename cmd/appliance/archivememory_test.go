@@ -26,8 +26,9 @@ func worst() []string {
 
 // TestArchiveMemory: no command takes more than 300 MB for a hostile archive of up to a megabyte.
 func TestArchiveMemory(t *testing.T) {
+	every := testlab.Repeat(0, 1)
 	for _, h := range archivetest.Set() {
-		if testing.Short() && !slices.Contains(worst(), h.Name) {
+		if every == 0 && !slices.Contains(worst(), h.Name) {
 			continue
 		}
 		t.Run(h.Name, func(t *testing.T) {

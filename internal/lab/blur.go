@@ -120,13 +120,14 @@ type Company struct {
 	Planned float64 `json:"planned_cores"`
 	N       int     `json:"n"`
 	Over    int     `json:"over_planned"`
-	Cores   int     `json:"cores"` // of the machine
+	Kept    int     `json:"kept,omitempty"` // trials beside more that count, as nothing quieter came
+	Cores   int     `json:"cores"`          // of the machine
 }
 
 // Noisy says whether the machine was never quiet: others had a quarter of it in the quiet trials, too, or so many trials were
 // beside other work that some of them count.
 func (c *Company) Noisy() bool {
-	return c != nil && (c.Limit > c.Planned || c.Usual > float64(c.Cores)/4)
+	return c != nil && (c.Kept > 0 || c.Limit > c.Planned || c.Usual > float64(c.Cores)/4)
 }
 
 // Relaxed says whether trials were judged by a larger tolerance than planned.

@@ -93,6 +93,7 @@ type (
 		File        harLoose   `json:"_file,omitempty"` // Playwright: the body is in this file
 
 		attached []byte // what File has; nil if it was not read
+		coded    bool   // Size is that of the bytes before they were decoded
 	}
 	harMessage struct {
 		Type   string  `json:"type"` // "send" or "receive"; "error" in Chrome

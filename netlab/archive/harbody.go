@@ -46,6 +46,9 @@ const firefoxLimit = 1 << 20
 // by line ends that were made one character, and half as long if it was UTF-16.
 func (c *harContent) isCut(e *lab.Exchange) bool {
 	got, want := int64(len(e.Response.Body)), int64(c.Size)
+	if c.coded {
+		return false // mitmproxy states how many bytes there were before they were decoded
+	}
 	if c.Encoding == "base64" || got == firefoxLimit || int64(utf8.RuneCount(e.Response.Body)) == firefoxLimit {
 		return got < want
 	}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"eidetic/internal/lab"
+	"eidetic/netlab/inject"
 )
 
 // isHAR tells a HAR by its beginning, after a byte order mark and blanks, or when it is
@@ -410,6 +411,8 @@ func (h *harEntry) exchange() (e *lab.Exchange, notes []string, err error) {
 	if c := &h.Response.Content; c.Text != nil && *c.Text == "" && c.Size > 0 && h.Response.BodySize <= 0 {
 		c.Text = nil // Firefox leaves out what came from its cache so
 	}
+	isCoded := inject.ContentCoding(e.Response.Header) != ""
+	h.Response.Content.coded = isCoded && h.Response.BodySize > 0 && h.Response.BodySize == h.Response.Content.Size
 	if err := h.Response.Content.fill(e); err != nil {
 		return nil, nil, err
 	}

@@ -62,13 +62,22 @@ func codings(field string) (list []string) {
 // NewDecoder returns a reader of what r holds in content codings, in the order in which they were
 // applied, such as "gzip" or "gzip, br": gzip, br, zstd, deflate (zlib or, as some servers send it, raw).
 func NewDecoder(coding string, r io.Reader) (io.ReadCloser, error) {
+	return chainOf(coding, r, newDecoder)
+}
+
+// NewServerDecoder reads as servers do what a script has coded: all members of gzip, and with an error what is cut off.
+func NewServerDecoder(coding string, r io.Reader) (io.ReadCloser, error) {
+	return chainOf(coding, r, func(one string, r io.Reader) (io.ReadCloser, error) { return newStrictDecoder(one, r, true) })
+}
+
+func chainOf(coding string, r io.Reader, decode func(string, io.Reader) (io.ReadCloser, error)) (io.ReadCloser, error) {
 	list := codings(coding)
 	if len(list) > maxCodings {
 		return nil, fmt.Errorf("%d content codings, one on the other; at most %d", len(list), maxCodings)
 	}
 	d := &decoder{Reader: r}
 	for i := len(list) - 1; i >= 0; i-- {
-		next, err := newDecoder(list[i], d.Reader)
+		next, err := decode(list[i], d.Reader)
 		if err != nil {
 			return nil, errors.Join(err, d.Close())
 		}
@@ -96,7 +105,7 @@ func (d *decoder) Close() error {
 // newDecoder undoes one coding as browsers do (tried in Chromium and Firefox, 2026): a body that ends too early is what
 // there is of it, of gzip the first member counts, without its checksum, and what follows an end is no part of the body.
 func newDecoder(coding string, r io.Reader) (io.ReadCloser, error) {
-	d, err := newStrictDecoder(coding, r)
+	d, err := newStrictDecoder(coding, r, false)
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return io.NopCloser(strings.NewReader("")), nil
 	}
@@ -118,7 +127,7 @@ func (d lenientDecoder) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func newStrictDecoder(coding string, r io.Reader) (io.ReadCloser, error) {
+func newStrictDecoder(coding string, r io.Reader, members bool) (io.ReadCloser, error) {
 	switch coding {
 	case "gzip":
 		b := bufio.NewReader(r)
@@ -129,7 +138,7 @@ func newStrictDecoder(coding string, r io.Reader) (io.ReadCloser, error) {
 		if err != nil {
 			return nil, err
 		}
-		z.Multistream(false)
+		z.Multistream(members)
 		return z, nil
 	case "br":
 		return io.NopCloser(brotli.NewReader(r)), nil

@@ -140,10 +140,7 @@ func TestStrangersCannotSilenceTheWatchdog(t *testing.T) {
 // Strangers who come back whenever they are dropped are kept out by the kernel, before they cost the service anything;
 // whoever is logged in, or comes from another address, is served.
 func TestStrangersWhoComeBack(t *testing.T) {
-	addresses := 2
-	if !testing.Short() {
-		addresses = 8
-	}
+	addresses := testlab.Repeat(2, 8)
 	if !nstest.Inside(t) {
 		return
 	}

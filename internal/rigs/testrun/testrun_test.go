@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -78,6 +79,9 @@ func TestSecondTries(t *testing.T) {
 		{"no such package", "./nowhere", nil, 1, []string{"nowhere"}, []string{"once more", "Failed: none"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			if slices.Contains(c.flags, "-race") {
+				testlab.Long(t, "everything is built for the race detector, a minute and a half")
+			}
 			out, status := b.run(t, append(c.flags, "packages", c.pkg)...)
 			if status != c.status {
 				t.Errorf("exit status %d, want %d", status, c.status)

@@ -45,6 +45,33 @@ func (d *docket) company() *lab.Company {
 	return c
 }
 
+// giveUp says that no more trials are made for a slot.
+func (d *docket) giveUp(slot int) {
+	if d.given == nil {
+		d.given = map[int]bool{}
+	}
+	d.given[slot] = true
+}
+
+// keepLeast lets the trial count that had the least company, for slots that got none without: a run on a busy machine ends with
+// numbers and a word, not without numbers. Other faults are no matter of degree.
+func (d *docket) keepLeast(t *lab.Tolerance, best map[int]*attempt) {
+	for _, a := range d.attempts {
+		if len(a.Invalid) != 1 || a.Invalid[0] != accompanied(a.Trial, t.Company) || !d.given[a.slot] {
+			continue
+		}
+		if other := best[a.slot]; other == nil || len(other.Invalid) > 0 && a.Machine.Busy < other.Machine.Busy {
+			best[a.slot] = a
+		}
+	}
+	for _, a := range best {
+		if len(a.Invalid) > 0 {
+			a.Invalid = nil
+			t.Company.Kept++
+		}
+	}
+}
+
 // accompanied says why a trial does not count that had other work beside it, or "".
 func accompanied(t *lab.Trial, c *lab.Company) string {
 	if c == nil || t.Machine == nil || t.Machine.Busy <= c.Limit {
@@ -63,6 +90,9 @@ func explainCompany(t *lab.Tolerance, trials []*lab.Trial) string {
 	text := fmt.Sprintf("This machine did other work beside the trials: %.2f of its %d processors in the quieter ones", c.Usual, c.Cores)
 	if c.Limit > c.Planned {
 		text += fmt.Sprintf(", and over %.2f beside %d of %d; those beside at most %.2f count", c.Planned, c.Over, c.N, c.Limit)
+	}
+	if c.Kept > 0 {
+		text += fmt.Sprintf("; %d %s beside more because nothing quieter came", c.Kept, lab.Plural(c.Kept, "counts", "count"))
 	}
 	text += ". So times vary more, and small differences are not found."
 	if causes := usual(trials); causes != "" {

@@ -50,6 +50,25 @@ func TestCompany(t *testing.T) {
 	}
 }
 
+// TestCompanyOfAll: a slot for which nothing quieter came keeps the trial with the least company, once no more are made.
+func TestCompanyOfAll(t *testing.T) {
+	d := accompany(0.1, 0.1, 0.1, 1.4)
+	d.add(&lab.Trial{Number: 5, Blur: &lab.Blur{Link: 2}, Machine: &lab.Machine{Busy: 1.2}}, 3)
+	d.add(&lab.Trial{Number: 6, Blur: &lab.Blur{Link: 2}, Machine: &lab.Machine{Busy: 0.9}, Faults: []string{"a miss"}}, 3)
+	if got := d.judge(); d.filled(3) || got.Company.Kept != 0 {
+		t.Errorf("while more trials are made, one beside others counts: %+v", got.Company)
+	}
+	d.giveUp(3)
+	got := d.judge()
+	if a := d.attempts; !a[4].Valid || a[3].Valid || a[5].Valid || got.Company.Kept != 1 || !got.Company.Noisy() {
+		t.Errorf("no more trials are made: valid are %t, %t, %t, kept %d; want the one with the least company and no fault", a[3].Valid, a[4].Valid,
+			a[5].Valid, got.Company.Kept)
+	}
+	if text := Explain(got, nil); !strings.Contains(text, "nothing quieter came") {
+		t.Errorf("explained by %q", text)
+	}
+}
+
 // TestCompanyIsUnknown: a device at a port has processors of its own, and trials of earlier versions do not say.
 func TestCompanyIsUnknown(t *testing.T) {
 	d := accompany(0, 2, 0, 2)

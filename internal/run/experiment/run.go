@@ -162,6 +162,10 @@ func (o *outing) fill(ctx context.Context, s Slot) error {
 		default:
 			again = false
 		}
+		if !again && !o.docket.filled(place) {
+			o.docket.giveUp(place)
+			o.judge()
+		}
 		if !known {
 			if err := o.save(); err != nil {
 				return fmt.Errorf("trial %d: %w", n, err)

@@ -39,6 +39,7 @@ type docket struct {
 	fixed    bool // the tolerance was given by a person
 	cores    int  // of the machine, if the device's browser runs on it
 	attempts []*attempt
+	given    map[int]bool // slots of which no more trials are made
 }
 
 func (r *Runner) newDocket(p Plan) *docket {
@@ -104,6 +105,7 @@ func (d *docket) judge() *lab.Tolerance {
 			best[a.slot] = a
 		}
 	}
+	d.keepLeast(t, best)
 	for _, a := range d.attempts {
 		if counts := best[a.slot]; len(a.Invalid) == 0 && a != counts {
 			a.Invalid = []string{fmt.Sprintf("not needed: trial %d was made for the same place in the order and has less blur",

@@ -43,6 +43,7 @@ func (r *Runner) Trial(ctx context.Context, p Plan, number int, dir string) (*la
 	if err == nil {
 		d := r.newDocket(p)
 		d.add(t, 0)
+		d.giveUp(0)
 		d.judge()
 	}
 	return t, err

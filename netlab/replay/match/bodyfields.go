@@ -65,7 +65,7 @@ func bodyFields(header Header, body []byte, sum string) (kind string, fields []p
 // complete is false for a body that decodes to more than maxParsed: then only the
 // SHA-256 is returned. A body that does not decode is returned as it is.
 func decodeBody(coding string, coded []byte, sum string) (body []byte, decodedSum string, complete bool) {
-	r, err := inject.NewDecoder(coding, bytes.NewReader(coded))
+	r, err := inject.NewServerDecoder(coding, bytes.NewReader(coded))
 	if err != nil {
 		return coded, sum, true
 	}
