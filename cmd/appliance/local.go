@@ -91,7 +91,7 @@ func (l localRun) folder(id string) string { return filepath.Join(l.Out, "runs",
 // tellFound ends with the answer, as far as the run got.
 func (l localRun) tellFound(std *streams, id string) {
 	if run, err := store.ReadRun(l.folder(id)); err == nil {
-		printFound(std.out, run)
+		printAnswer(std.out, run) // the verdict's sentence came with the progress
 	}
 }
 

@@ -17,6 +17,14 @@ const mostRows = 40
 
 // printFound ends a run for a person: how far its trials may be trusted, and the answer in a few lines. All the rest is in the report.
 func printFound(out io.Writer, run *lab.Run) {
+	if c := run.Comparison; c != nil && run.Measured() > 0 {
+		defer fmt.Fprintf(out, "%s: %s\n", client.Plain(c.Headline), client.Plain(c.Detail))
+	}
+	printAnswer(out, run)
+}
+
+// printAnswer is printFound without the verdict's sentence.
+func printAnswer(out io.Writer, run *lab.Run) {
 	if run.Measured() == 0 {
 		return // it ended before its first trial
 	}
@@ -29,7 +37,6 @@ func printFound(out io.Writer, run *lab.Run) {
 	fmt.Fprintf(out, "%d of %d trials are valid; it took %v\n", valid, run.Measured(),
 		time.Duration(run.Elapsed*float64(time.Second)).Round(time.Second))
 	if c := run.Comparison; c != nil {
-		fmt.Fprintf(out, "%s: %s\n", client.Plain(c.Headline), client.Plain(c.Detail))
 		printEffects(out, c, "control", "treatment")
 	}
 	switch {
