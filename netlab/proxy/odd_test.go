@@ -14,8 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/net/http2"
-
 	"eidetic/internal/lab"
 	"eidetic/internal/rigs/testlab"
 	"eidetic/netlab/hop"
@@ -134,10 +132,10 @@ func TestTargetsOverHTTP2(t *testing.T) {
 	origin := rawOrigin(t)
 	core, _ := forward(t, origin)
 	b := serve(t, core)
-	tr := &http2.Transport{
-		TLSClientConfig: &tls.Config{RootCAs: b.ca.Pool()},
-		DialTLSContext: func(ctx context.Context, network, _ string, c *tls.Config) (net.Conn, error) {
-			return (&tls.Dialer{Config: c}).DialContext(ctx, network, b.https)
+	tr := &http.Transport{
+		TLSClientConfig: &tls.Config{RootCAs: b.ca.Pool()}, ForceAttemptHTTP2: true,
+		DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, network, b.https)
 		},
 	}
 	defer tr.CloseIdleConnections()
@@ -149,8 +147,8 @@ func TestTargetsOverHTTP2(t *testing.T) {
 		}
 		got, err := io.ReadAll(resp.Body)
 		resp.Body.Close()
-		if want := "GET " + target + " HTTP/1.1|"; string(got) != want || err != nil {
-			t.Errorf("the origin got %q, %v; want %q", got, err, want)
+		if want := "GET " + target + " HTTP/1.1|"; string(got) != want || err != nil || resp.ProtoMajor != 2 {
+			t.Errorf("the origin got %q over HTTP/%d, %v; want %q over HTTP/2", got, resp.ProtoMajor, err, want)
 		}
 	}
 }
