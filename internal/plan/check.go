@@ -173,7 +173,7 @@ func (c *Checked) checkReplay() (err error) {
 		timing = ""
 	}
 	if c.Timing, err = replay.ParseTiming(timing); err != nil {
-		return &lab.FieldError{Path: "timing", Err: err}
+		return fieldError("timing", "%w; or shared, in a plan with a treatment", err)
 	}
 	return nil
 }

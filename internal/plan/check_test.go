@@ -215,6 +215,7 @@ func TestCheckTiming(t *testing.T) {
 		{"two archives, shared", "shared", func(p *lab.Plan) {
 			p.Archive, p.Treatment = "a.wacz", &lab.Arm{Page: "https://y.test/", Archive: "b.wacz"}
 		}, "shared", "", true},
+		{"a wrong word", "bogus", nil, "", "or shared, in a plan with a treatment", false},
 		{"shared with nobody", "shared", nil, "", "timing: shared is for two arms", false},
 	} {
 		p := good()
