@@ -86,7 +86,7 @@ func TestAdjustedIntervalsHold(t *testing.T) {
 				m := usual
 				c.change(&m)
 				m.Known, m.Useless = c.known, c.useless
-				got := adjustedRuns(t, m, pairs, 170, 35, 7)
+				got := adjustedRuns(t, m, pairs, 60, 35, 7)
 				n := float64(got.done)
 				band := func(n float64) float64 { return 3.3 * math.Sqrt(0.05*0.95*n) }
 				if missed := n - float64(got.covered); missed > 0.05*n+band(n) {

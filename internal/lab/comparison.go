@@ -33,8 +33,10 @@ type Comparison struct {
 	// Margin is the plan's: differences up to so many percent of the control do not matter.
 	Margin float64 `json:"margin_percent,omitempty"`
 	// Missing is about how many more pairs would make an unknown verdict known.
-	Missing int      `json:"missing_pairs,omitempty"`
-	Effects []Effect `json:"effects"`
+	Missing int `json:"missing_pairs,omitempty"`
+	// Covariates are those of the plan, as far as trials have them.
+	Covariates []CovariateUse `json:"covariates,omitempty"`
+	Effects    []Effect       `json:"effects"`
 }
 
 // Telling is the guard that tells most: the first with the verdict's finding, or else the first that was
@@ -93,6 +95,8 @@ type Effect struct {
 	// ModeChange is set if the arms differ in their number of modes.
 	ModeChange bool     `json:"mode_change,omitempty"`
 	Warnings   []string `json:"warnings,omitempty"`
+	// Adjustment is set if covariates were taken out: Shift, Percent, P and MinimalEffect are then of what is left.
+	Adjustment *Adjustment `json:"adjustment,omitempty"`
 }
 
 // Range is an estimate with its confidence interval.

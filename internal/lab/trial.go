@@ -124,6 +124,11 @@ type Trial struct {
 	Blur    *Blur    `json:"blur,omitempty"`
 	Machine *Machine `json:"machine,omitempty"`
 
+	// Before is what was known before the arm could act, by the names of the covariates; After is the meter again, when the
+	// device's browser is gone.
+	Before map[string]float64 `json:"before,omitempty"`
+	After  map[string]float64 `json:"after,omitempty"`
+
 	// Capture describes the quality of the recording.
 	Capture *CaptureState `json:"capture,omitempty"`
 

@@ -28,6 +28,7 @@ import (
 	"eidetic/internal/run/experiment"
 	"eidetic/internal/run/inspect"
 	"eidetic/internal/run/journey"
+	"eidetic/internal/run/meter"
 	"eidetic/internal/tell/report"
 	"eidetic/internal/tell/verdict"
 	"eidetic/netlab"
@@ -62,6 +63,8 @@ type Rig struct {
 	MainThreads func() map[int]time.Duration
 	// Memory is that of the experiment's runner; nil if it is unknown.
 	Memory func(shares bool) []lab.ProcessMemory
+	// Meter is that of the experiment's runner; nil where the device's processors are its own.
+	Meter func(context.Context) (meter.Reading, error)
 	// Describe fills in the device's part of a run's environment; it is called at the
 	// beginning and at the end.
 	Describe func(*lab.Environment)
@@ -205,7 +208,7 @@ func (x *Execution) perform(ctx context.Context) error {
 	}
 	runner := &experiment.Runner{
 		Link: shaped, Device: x.Rig.Device, Screen: watched{liveScreen{screen, x.Live}, x.News.Film}, Control: x.Rig.Control, Analyst: x.analyst,
-		Usage: x.usage(), MainThreads: x.Rig.MainThreads, Memory: x.Rig.Memory,
+		Usage: x.usage(), MainThreads: x.Rig.MainThreads, Memory: x.Rig.Memory, Meter: x.Rig.Meter,
 		Journey: x.journey,
 		Host:    device.Host{Processes: x.Processes}, Clock: clock, Log: x.Log, Progress: x.News.Step,
 	}

@@ -97,6 +97,9 @@ func (a *armed) annotate(n replay.Annotation) {
 // Told is what pages said of themselves so far, with times on the box's clock.
 func (a *armed) Told() ([]lab.PageMark, []lab.Annotation) { return a.page.all(), a.notes.all() }
 
+// PageMeter implements experiment.Metered.
+func (a *armed) PageMeter() (ms float64, ok bool) { return a.network.PageMeter() }
+
 func (a *armed) Disarm() ([]lab.Served, error) {
 	a.network.Disarm()
 	var err error

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/run/meter"
 )
 
 // Network is the device's network.
@@ -55,6 +56,10 @@ type Traffic struct {
 type Teller interface {
 	Told() ([]lab.PageMark, []lab.Annotation)
 }
+
+// Metered is a Session that knows how long the browser took for the fixed layout of the synchronisation page, in ms; false
+// if it has not told.
+type Metered interface{ PageMeter() (float64, bool) }
 
 // RestNoter is a Session that notes when the page came to rest: one that records it.
 type RestNoter interface{ AtRest(lab.Time) }
@@ -230,6 +235,8 @@ type Runner struct {
 	MainThreads func() map[int]time.Duration
 	// Memory reads the memory of the browser's processes, also what of it is their share if asked to; nil if it is unknown.
 	Memory func(shares bool) []lab.ProcessMemory
+	// Meter measures how fast this machine is; nil where the device's processors are its own.
+	Meter func(context.Context) (meter.Reading, error)
 	// Progress is called for each step; it must not block.
 	Progress func(Step)
 }

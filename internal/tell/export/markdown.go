@@ -97,6 +97,27 @@ func guards(b *strings.Builder, c *lab.Comparison) {
 		guardRow(b, metric.Label(e.Metric), e)
 	}
 	b.WriteString("\n")
+	unadjusted(b, c)
+}
+
+// unadjusted says of each guard that was adjusted what it is without.
+func unadjusted(b *strings.Builder, c *lab.Comparison) {
+	rows := 0
+	for i := range c.Effects {
+		e := &c.Effects[i]
+		a := e.Adjustment
+		if !e.Guard || a == nil || rows == mostRows {
+			continue
+		}
+		if rows++; rows == 1 {
+			fmt.Fprintf(b, "Adjusted by what was known before each load (%s). Unadjusted:\n\n", prose(strings.Join(a.Covariates, ", ")))
+		}
+		fmt.Fprintf(b, "- %s: %s, 95 %% interval %s … %s, p %.2g; %.0f %% of the variance explained\n", prose(metric.Label(e.Metric)),
+			prose(change(a.Raw.Value, e.Unit)), lab.Signed(a.Raw.Low, 1), lab.Signed(a.Raw.High, 1), a.RawP, 100*a.Explained)
+	}
+	if rows > 0 {
+		b.WriteString("\n")
+	}
 }
 
 // guardRow is a line of a table of guards.

@@ -95,13 +95,18 @@ type rule struct {
 	primary string   // the only guard; "" for all
 	asked   []string // further guards
 	times   int      // by how much the family of guards is larger, because other comparisons share the level; 0 is 1
+	// covariates are the plan's, to be taken out of guards.
+	covariates []string
 	// scales are the ratios of what two boxes measure, by metric; metrics without one are left out. nil: one box measured both.
 	scales map[string]stats.Scale
 }
 
 // ruleOf is the rule of a run's plan.
 func ruleOf(run *lab.Run, level float64) rule {
-	return rule{level: level, margin: run.Plan.Margin, settles: run.Plan.Margin > 0, primary: run.Plan.Primary, asked: asked(run)}
+	return rule{
+		level: level, margin: run.Plan.Margin, settles: run.Plan.Margin > 0, primary: run.Plan.Primary, asked: asked(run),
+		covariates: run.Plan.Covariates,
+	}
 }
 
 // judge fills in the effects and the verdict.
@@ -133,10 +138,14 @@ func test(
 			guards++
 		}
 	}
+	c.Covariates = balanced(blocks, r, c.Seed)
 	t := &tested{c, r, map[string]lab.Range{}, map[string]bool{}}
 	for _, m := range all {
 		t.higher[m.name] = m.entry.Better == metric.Higher
-		t.measure(m, familyOf(m, guards, r), func(p stats.Plan) (lab.Effect, bool) { return effect(m, blocks, p, compare) })
+		t.measure(m, familyOf(m, guards, r), func(p stats.Plan) (lab.Effect, bool) {
+			p.Covariates = covariatesOf(m, blocks, c.Covariates)
+			return effect(m, blocks, p, compare)
+		})
 	}
 	return t
 }
@@ -359,22 +368,16 @@ func effect(
 // valuesOf lists the values of a metric, and the usual width of the interval in which each is known to lie.
 func valuesOf(m compared, blocks []*block) (values []stats.Block, step float64) {
 	var widths []float64
-	of := func(trials []*lab.Trial) (all []float64) {
-		for _, t := range trials {
-			one := t.Measurement(m.name)
-			if one == nil {
-				continue
-			}
-			all = append(all, one.Value)
-			if m.entry.Instant && one.Low != nil && one.High != nil {
-				widths = append(widths, *one.High-*one.Low)
-			}
+	values = trialsOf(blocks, func(t *lab.Trial) (float64, bool) {
+		one := t.Measurement(m.name)
+		if one == nil {
+			return 0, false
 		}
-		return all
-	}
-	for _, b := range blocks {
-		values = append(values, stats.Block{Control: of(b.control), Treatment: of(b.treatment)})
-	}
+		if m.entry.Instant && one.Low != nil && one.High != nil {
+			widths = append(widths, *one.High-*one.Low)
+		}
+		return one.Value, true
+	})
 	if len(widths) > 0 {
 		slices.Sort(widths)
 		step = max(stats.Quantile(widths, 0.5), 0)
@@ -391,6 +394,12 @@ func effectOf(m compared, c stats.Comparison) lab.Effect {
 	}
 	if c.Pairs >= leastForModes {
 		e.ModeChange, e.Warnings = c.ModeChange, c.Warnings
+	}
+	if a := c.Adjustment; a != nil {
+		e.Adjustment = &lab.Adjustment{
+			Covariates: a.Names, Explained: a.Explained, Spread: a.Spread, RawSpread: a.RawSpread, Raw: bounds(a.Raw), RawP: a.RawTest.P,
+			MinimalEffect: a.MinimalEffect,
+		}
 	}
 	if percent := bounds(c.Percent); percent.Confidence > 0 && !math.IsInf(percent.Low-percent.High, 0) {
 		e.Percent = &percent

@@ -1,0 +1,40 @@
+package plan
+
+import (
+	"slices"
+	"testing"
+
+	"eidetic/internal/lab"
+)
+
+func TestCovariatesOfPlan(t *testing.T) {
+	page := lab.Arm{Page: "https://shop.test/", Archive: "a.wacz"}
+	machine := []string{lab.CovariateMeter, lab.CovariateMeterProcessor}
+	for name, c := range map[string]struct {
+		plan lab.Plan
+		want []string
+	}{
+		"one arm":       {lab.Plan{Arm: page}, nil},
+		"a recording":   {lab.Plan{Arm: page, Treatment: &lab.Arm{Archive: "b.wacz"}}, lab.Covariates()},
+		"another link":  {lab.Plan{Arm: page, Treatment: &lab.Arm{Link: "3g"}}, append([]string{lab.CovariateSettle, lab.CovariatePage}, machine...)},
+		"warm":          {lab.Plan{Arm: lab.Arm{Page: page.Page, Archive: "a.wacz", State: lab.StateWarm}, Treatment: &lab.Arm{Archive: "b.wacz"}}, machine},
+		"another state": {lab.Plan{Arm: page, Treatment: &lab.Arm{State: lab.StateWarm}}, nil},
+		"other flags":   {lab.Plan{Arm: page, Treatment: &lab.Arm{Browser: &lab.Browser{Name: lab.Chromium, Flags: []string{"--x"}}}}, nil},
+		"none":          {lab.Plan{Arm: page, Treatment: &lab.Arm{Archive: "b.wacz"}, Covariates: []string{"none"}}, []string{"none"}},
+	} {
+		got, err := Check(Request{Plan: c.plan}, Options{Scope: ScopePerson})
+		if err != nil || !slices.Equal(got.Covariates, c.want) {
+			t.Errorf("%s: Check() has the covariates %q, %v; want %q", name, got.Covariates, err, c.want)
+		}
+	}
+	for name, p := range map[string]lab.Plan{
+		"one arm":          {Arm: page, Covariates: []string{lab.CovariateMeter}},
+		"none and another": {Arm: page, Treatment: &lab.Arm{Archive: "b.wacz"}, Covariates: []string{"none", lab.CovariateMeter}},
+		"twice":            {Arm: page, Treatment: &lab.Arm{Archive: "b.wacz"}, Covariates: []string{lab.CovariateMeter, lab.CovariateMeter}},
+		"unknown":          {Arm: page, Treatment: &lab.Arm{Archive: "b.wacz"}, Covariates: []string{"speed_index_ms"}},
+	} {
+		if _, err := Check(Request{Plan: p}, Options{Scope: ScopePerson}); err == nil {
+			t.Errorf("%s: Check() has no error", name)
+		}
+	}
+}
