@@ -30,10 +30,12 @@ const (
 	// DropShare of the level of a comparison is spent on looking whether the arms differ in a covariate; the rest is
 	// the adjusted test's. So both together have the level.
 	DropShare = 0.02
-	// pairsPerCovariate is how many pairs each covariate that is used takes: 12 trials for one slope.
-	pairsPerCovariate = 6
+	// pairsPerCovariate is how many pairs each covariate that is used takes: eight trials for one slope.
+	pairsPerCovariate = 4
 	// mostCovariates is the most that are used.
-	mostCovariates = 4
+	mostCovariates = 6
+	// leastForCovariates is the fewest pairs with which any is used.
+	leastForCovariates = 6
 	// huber is where the regression begins to count a residual less, in standard deviations: 95 % efficiency for
 	// normal values (Huber 1981).
 	huber = 1.345
@@ -48,7 +50,6 @@ const (
 type regression struct {
 	blocks []Block
 	rows   []float64   // all values, block by block, those of the treatment first
-	arm    []float64   // 1 for the treatment's
 	x      [][]float64 // covariate × row: in standard deviations from the block's middle
 	names  []string
 }
@@ -57,10 +58,12 @@ type regression struct {
 func newRegression(blocks []Block, all []Covariate) *regression {
 	control, _ := paired(blocks)
 	most := min(len(control)/pairsPerCovariate, mostCovariates)
+	if len(control) < leastForCovariates {
+		most = 0
+	}
 	r := &regression{blocks: blocks}
 	for _, b := range blocks {
 		r.rows = append(append(r.rows, b.Treatment...), b.Control...)
-		r.arm = append(append(r.arm, slices.Repeat([]float64{1}, len(b.Treatment))...), make([]float64, len(b.Control))...)
 	}
 	for _, c := range all {
 		if len(r.x) == most {
@@ -131,17 +134,20 @@ func robustSpread(values []float64) float64 {
 	return sum / float64(len(sizes)) * math.Sqrt(math.Pi/2)
 }
 
-// slopes are those of the values, less shift in the treatment, on the covariates: Huber's regression, shrunk by how
-// much of what it explains chance would. So useless covariates have slopes of 0 most of the time. The arms are not
-// looked at: if the shift is the true one, the slopes are the same whatever arm each trial had.
-func (r *regression) slopes(shift float64) []float64 {
+// fit is what the covariates explain of the values, less shift in the treatment: Huber's regression, of which each covariate, as
+// far as those before it do not tell the same, keeps the part that chance would not explain (1 − 1/F, of James and Stein's
+// kind, and never less than nothing). So a useless covariate mostly explains nothing at all. The arms are not looked at: if the shift is
+// the true one, the fit is the same whatever arm each trial had.
+func (r *regression) fit(shift float64) []float64 {
 	y := r.aligned(shift)
+	out := make([]float64, len(y))
 	scale := robustSpread(y)
-	b := make([]float64, len(r.x))
-	if !(scale > 0) {
-		return b
+	free := float64(len(y) - len(r.blocks) - len(r.x))
+	if !(scale > 0) || !(free > 0) {
+		return out
 	}
 	residual, weights := slices.Clone(y), make([]float64, len(y))
+	var parts []part
 	for range weightRounds {
 		for i, v := range residual {
 			weights[i] = 1
@@ -149,21 +155,62 @@ func (r *regression) slopes(shift float64) []float64 {
 				weights[i] = huber * scale / size
 			}
 		}
-		b = r.solve(y, weights)
-		r.less(residual, y, b)
+		copy(residual, y)
+		if parts = r.parts(y, weights); len(parts) == 0 {
+			return out
+		}
+		for _, p := range parts {
+			for i := range residual {
+				residual[i] -= float64(p.slope * p.x[i])
+			}
+		}
 		scale = max(robustSpread(residual), precision*scale)
 	}
-	before, after := losses(y, scale), losses(residual, scale)
-	k, free := float64(len(r.x)), float64(len(y)-len(r.blocks)-len(r.x))
-	if !(before > after) || !(free > 0) {
-		return make([]float64, len(r.x))
+	noise := weighted(residual, residual, weights) / free
+	for _, p := range parts {
+		keep := max(0, 1-noise/float64(float64(p.slope*p.slope)*p.size))
+		if !(keep > 0) { // also of a covariate that explains nothing
+			continue
+		}
+		for i := range out {
+			out[i] += float64(float64(keep*p.slope) * p.x[i])
+		}
 	}
-	// 1 − 1/F: what remains of a share explained when chance's part is taken off (Ezekiel 1930).
-	keep := max(0, 1-float64(k/free*after)/(before-after))
-	for i := range b {
-		b[i] *= keep
+	return out
+}
+
+// part is a covariate without what those before it tell, with its slope.
+type part struct {
+	x           []float64
+	size, slope float64 // size is the weighted sum of squares
+}
+
+// parts makes the covariates orthogonal, by Gram and Schmidt's method, and finds their slopes by weighted least squares.
+func (r *regression) parts(y, weights []float64) (all []part) {
+	for _, x := range r.x {
+		p := part{x: slices.Clone(x)}
+		whole := weighted(x, x, weights)
+		for _, q := range all {
+			f := weighted(p.x, q.x, weights) / q.size
+			for i := range p.x {
+				p.x[i] -= float64(f * q.x[i])
+			}
+		}
+		if p.size = weighted(p.x, p.x, weights); p.size <= 1e-6*whole { // it tells nothing new
+			continue
+		}
+		p.slope = weighted(p.x, y, weights) / p.size
+		all = append(all, p)
 	}
-	return b
+	return all
+}
+
+// weighted is the weighted sum of the products of two columns.
+func weighted(a, b, weights []float64) (sum float64) {
+	for i := range a {
+		sum += float64(weights[i] * float64(a[i]*b[i]))
+	}
+	return sum
 }
 
 // aligned are the values less shift in the treatment and less the median of their block.
@@ -171,65 +218,12 @@ func (r *regression) aligned(shift float64) []float64 {
 	return slices.Concat(alignedValues(r.blocks, shift)...)
 }
 
-// less fills in what slopes leave of values.
-func (r *regression) less(residual, y, b []float64) {
-	for i := range y {
-		residual[i] = y[i]
-		for k, x := range r.x {
-			residual[i] -= float64(b[k] * x[i])
-		}
-	}
-}
-
-// losses is the sum of Huber's losses.
-func losses(values []float64, scale float64) (sum float64) {
-	for _, v := range values {
-		if z := math.Abs(v) / scale; z <= huber {
-			sum += float64(z*z) / 2
-		} else {
-			sum += float64(huber * (z - huber/2))
-		}
-	}
-	return sum
-}
-
-// solve is weighted least squares, with so small a ridge that equal covariates share their slope.
-func (r *regression) solve(y, w []float64) []float64 {
-	k := len(r.x)
-	m := make([][]float64, k)
-	for a := range m {
-		m[a] = make([]float64, k+1)
-		for i := range y {
-			for c := range k {
-				m[a][c] += float64(w[i] * float64(r.x[a][i]*r.x[c][i]))
-			}
-			m[a][k] += float64(w[i] * float64(r.x[a][i]*y[i]))
-		}
-		m[a][a] += float64(1e-6 * float64(len(y)))
-	}
-	for a := range k { // the matrix is positive definite: no pivots are needed
-		for c := a + 1; c < k; c++ {
-			f := m[c][a] / m[a][a]
-			for j := a; j <= k; j++ {
-				m[c][j] -= float64(f * m[a][j])
-			}
-		}
-	}
-	b := make([]float64, k)
-	for a := k - 1; a >= 0; a-- {
-		b[a] = m[a][k]
-		for j := a + 1; j < k; j++ {
-			b[a] -= float64(m[a][j] * b[j])
-		}
-		b[a] /= m[a][a]
-	}
-	return b
-}
-
 // at are the blocks with the covariates taken out, as the values are if shift is the true one.
 func (r *regression) at(shift float64) []Block {
-	left := make([]float64, len(r.rows))
-	r.less(left, r.rows, r.slopes(shift))
+	left := slices.Clone(r.rows)
+	for i, v := range r.fit(shift) {
+		left[i] -= v
+	}
 	return r.inBlocks(left)
 }
 

@@ -20,7 +20,7 @@ const (
 
 // Covariates lists them, those first that tell most of a load.
 func Covariates() []string {
-	return []string{CovariateSettle, CovariateRequest, CovariatePage, CovariateMeter, CovariateMeterProcessor}
+	return []string{CovariateRequest, CovariateSettle, CovariateMeter, CovariatePage, CovariateMeterProcessor}
 }
 
 // Adjustment is what covariates did to the effect on a metric.

@@ -79,6 +79,9 @@ type Trial struct {
 	Wall  time.Time `json:"wall"` // start, for people
 	Ended End       `json:"ended"`
 
+	// Recording is the number, from 1, of the arm's recording that was replayed, where it has several.
+	Recording int `json:"recording,omitempty"`
+
 	// Valid trials enter the statistics; Invalid says why a trial is not valid.
 	Valid   bool     `json:"valid"`
 	Invalid []string `json:"invalid,omitempty"`
@@ -243,6 +246,8 @@ type Run struct {
 
 	Page    string      `json:"page"`    // URL under test
 	Archive ArchiveInfo `json:"archive"` // what was replayed
+	// Servers are the answers of the two servers of a comparison of addresses, where each was recorded several times.
+	Servers []ServerRow `json:"servers,omitempty"`
 	// Filled is the archive of what the recording lacked and the run fetched; nil for nothing.
 	Filled *ArchiveInfo `json:"filled,omitempty"`
 	Link   Link         `json:"link"` // of the control
@@ -268,6 +273,8 @@ type Run struct {
 	Resumed []Resumption `json:"resumed,omitempty"`
 	// Looks are those that were taken at the comparison before the run ended.
 	Looks []Look `json:"looks,omitempty"`
+	// Size is set if the plan left it to the run how many pairs are made (Plan.Find).
+	Size *Size `json:"size,omitempty"`
 	// Warnings are shown at the top of the report.
 	Warnings []string `json:"warnings,omitempty"`
 }

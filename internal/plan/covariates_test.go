@@ -16,7 +16,7 @@ func TestCovariatesOfPlan(t *testing.T) {
 	}{
 		"one arm":       {lab.Plan{Arm: page}, nil},
 		"a recording":   {lab.Plan{Arm: page, Treatment: &lab.Arm{Archive: "b.wacz"}}, lab.Covariates()},
-		"another link":  {lab.Plan{Arm: page, Treatment: &lab.Arm{Link: "3g"}}, append([]string{lab.CovariateSettle, lab.CovariatePage}, machine...)},
+		"another link":  {lab.Plan{Arm: page, Treatment: &lab.Arm{Link: "3g"}}, []string{lab.CovariateSettle, lab.CovariateMeter, lab.CovariatePage, lab.CovariateMeterProcessor}},
 		"warm":          {lab.Plan{Arm: lab.Arm{Page: page.Page, Archive: "a.wacz", State: lab.StateWarm}, Treatment: &lab.Arm{Archive: "b.wacz"}}, machine},
 		"another state": {lab.Plan{Arm: page, Treatment: &lab.Arm{State: lab.StateWarm}}, nil},
 		"other flags":   {lab.Plan{Arm: page, Treatment: &lab.Arm{Browser: &lab.Browser{Name: lab.Chromium, Flags: []string{"--x"}}}}, nil},

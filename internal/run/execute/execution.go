@@ -167,6 +167,7 @@ func (x *Execution) Run(ctx context.Context) (err error) {
 	}
 	defer x.folder.Close()
 	defer func() { err = x.finish(ctx, err) }()
+	x.sizeOfLast(ctx)
 	x.warmed = map[string]bool{}
 	for _, a := range x.Plan.Every() { // a browser that is missing is told before anything is recorded
 		if err := x.canSeed(a); err != nil {
@@ -248,6 +249,7 @@ func (x *Execution) plan() experiment.Plan {
 	p.Still, p.Limit, p.Seed = x.Plan.StillTime(), x.Plan.LimitTime(), x.Plan.Seed
 	p.Warmups, p.Traces, p.TraceAll = x.Plan.Warmups, x.Plan.Traces, x.Plan.TraceAll
 	p.Tolerance, p.Steps, p.ExpectBlank = x.Plan.ToleranceTime(), maskCodes(x.Plan.Plan), x.Plan.ExpectBlank
+	p.Size = x.size()
 	if x.Plan.Looks > 0 {
 		p.Looks = x.Plan.LooksAfter()
 		p.Look = func(run *lab.Run, at int) bool { return verdict.Look(run, at, x.Plan.Seed) }

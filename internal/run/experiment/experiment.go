@@ -202,6 +202,9 @@ type Plan struct {
 	// one is that of all pairs, at which it is not asked.
 	Looks []int
 	Look  func(run *lab.Run, at int) (known bool)
+	// Size is asked after blocks how many pairs are made, until it knows: 0 then stands for all trials. Choosing looks again after
+	// each of Looks for that many. nil makes all.
+	Size func(run *lab.Run) (pairs int, looks []int, known bool)
 	// Steps make a journey, of which the first step is the load of Page. Where a step has several recorded
 	// gestures, the trials of an arm take turns, by [lab.StepsOf].
 	Steps []lab.Step

@@ -15,7 +15,9 @@ import (
 // meteredWorld tells what the synchronisation page took.
 type meteredWorld struct{ *world }
 
-func (w meteredWorld) Arm(ctx context.Context) (Session, error) { return meteredSession{fakeSession{w.world}}, nil }
+func (w meteredWorld) Arm(ctx context.Context) (Session, error) {
+	return meteredSession{fakeSession{w.world}}, nil
+}
 
 type meteredSession struct{ fakeSession }
 
@@ -28,7 +30,10 @@ func TestMoment(t *testing.T) {
 		r := w.runner()
 		r.Network = meteredWorld{w}
 		used := time.Duration(0)
-		r.Usage = func() map[string]time.Duration { used += 100 * time.Millisecond; return map[string]time.Duration{"browser": used} }
+		r.Usage = func() map[string]time.Duration {
+			used += 100 * time.Millisecond
+			return map[string]time.Duration{"browser": used}
+		}
 		readings := 0.0
 		r.Meter = func(context.Context) (meter.Reading, error) {
 			if readings++; w.stopped != int(readings)-1 {

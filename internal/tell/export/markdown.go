@@ -37,6 +37,7 @@ func Markdown(w io.Writer, s *Source) error {
 		cells(b, run)
 	case c != nil:
 		guards(b, c)
+		servers(b, run.Servers)
 	default:
 		for i, view := range run.Views() {
 			if name := run.Plan.Cells()[i].Name; name != "" {
@@ -116,6 +117,19 @@ func unadjusted(b *strings.Builder, c *lab.Comparison) {
 			prose(change(a.Raw.Value, e.Unit)), lab.Signed(a.Raw.Low, 1), lab.Signed(a.Raw.High, 1), a.RawP, 100*a.Explained)
 	}
 	if rows > 0 {
+		b.WriteString("\n")
+	}
+}
+
+// servers says whether the servers of two addresses differ.
+func servers(b *strings.Builder, rows []lab.ServerRow) {
+	for i, r := range rows {
+		if i == mostRows {
+			break
+		}
+		fmt.Fprintf(b, "- Server: %s\n", prose(r.String()))
+	}
+	if len(rows) > 0 {
 		b.WriteString("\n")
 	}
 }

@@ -120,7 +120,11 @@ func groupsOf(cells [][]*block, all []*tested, r rule) (guards []compared, group
 				guards = append(guards, m)
 				groups[m.name] = nil
 			}
-			if values, step := valuesOf(m, blocks); isComparable(values) {
+			values, step := valuesOf(m, blocks)
+			if r.recordings {
+				values, step = recordingsOf(m, blocks), 0
+			}
+			if isComparable(values) {
 				groups[m.name] = append(groups[m.name], stats.Group{
 					Blocks: values, Step: step, Covariates: covariatesOf(m, blocks, all[n].Covariates),
 				})
@@ -248,6 +252,9 @@ func wordsOfMany(c *lab.Comparison, found string, run *lab.Run, each []*lab.Comp
 	}
 	if c.Verdict == lab.Unknown {
 		parts = append(parts, fmt.Sprintf("%s, of each", morePairs(c.Missing)))
+	}
+	if text := machineOf(run); text != "" {
+		parts = append(parts, text)
 	}
 	if n := len(run.Looks); n > 0 && run.Looks[n-1].Known {
 		parts = append(parts, fmt.Sprintf("known at look %d of %d", n, run.Plan.Looks))

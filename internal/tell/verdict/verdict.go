@@ -79,6 +79,9 @@ func conclude(c *lab.Comparison, run *lab.Run, level float64) {
 	if p := run.Plan.Primary; p != "" && !slices.ContainsFunc(c.Effects, func(e lab.Effect) bool { return e.Guard }) {
 		c.Detail = fmt.Sprintf("no valid trial has the primary metric, %s", lab.Clip(p, 120))
 	}
+	if text := machineOf(run); text != "" {
+		c.Detail += "; " + text
+	}
 	if n := len(run.Looks); n > 0 && run.Looks[n-1].Known {
 		c.Detail += fmt.Sprintf("; known at look %d of %d, so that the run ended after %d of %d pairs", n, run.Plan.Looks, c.Pairs, run.Plan.Trials)
 	}
@@ -97,6 +100,9 @@ type rule struct {
 	times   int      // by how much the family of guards is larger, because other comparisons share the level; 0 is 1
 	// covariates are the plan's, to be taken out of guards.
 	covariates []string
+	// recordings says that the test counts recordings, of which each arm has several, and not the trials that replay them: how
+	// fast a server was on one occasion is one sample, however often it is replayed.
+	recordings bool
 	// scales are the ratios of what two boxes measure, by metric; metrics without one are left out. nil: one box measured both.
 	scales map[string]stats.Scale
 }
@@ -105,7 +111,7 @@ type rule struct {
 func ruleOf(run *lab.Run, level float64) rule {
 	return rule{
 		level: level, margin: run.Plan.Margin, settles: run.Plan.Margin > 0, primary: run.Plan.Primary, asked: asked(run),
-		covariates: run.Plan.Covariates,
+		covariates: run.Plan.Covariates, recordings: run.Plan.Recordings > 1 && run.Plan.Timing != lab.TimingShared,
 	}
 }
 
@@ -138,11 +144,16 @@ func test(
 			guards++
 		}
 	}
-	c.Covariates = balanced(blocks, r, c.Seed)
+	if !r.recordings {
+		c.Covariates = balanced(blocks, r, c.Seed)
+	}
 	t := &tested{c, r, map[string]lab.Range{}, map[string]bool{}}
 	for _, m := range all {
 		t.higher[m.name] = m.entry.Better == metric.Higher
 		t.measure(m, familyOf(m, guards, r), func(p stats.Plan) (lab.Effect, bool) {
+			if r.recordings {
+				return effectOfRecordings(m, blocks, p)
+			}
 			p.Covariates = covariatesOf(m, blocks, c.Covariates)
 			return effect(m, blocks, p, compare)
 		})
@@ -178,6 +189,10 @@ func (t *tested) measure(m compared, family int, of func(stats.Plan) (lab.Effect
 func (t *tested) find() {
 	for i := range t.Effects {
 		e := &t.Effects[i]
+		if e.Recordings > 0 && e.Shift.Confidence < 1-t.level-rounding { // even the clearest order of so few could be chance
+			e.Finding = lab.Unknown
+			continue
+		}
 		least := t.rule.margin / 100 * math.Abs(e.Control)
 		if e.Guard && t.settles {
 			e.Finding = t.settled(e, t.sure[e.Metric], least, t.higher[e.Metric])

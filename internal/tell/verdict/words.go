@@ -130,7 +130,11 @@ func (v voice) change(e *lab.Effect, all bool) string {
 		in = append(in, fmt.Sprintf("95 %% interval %s to %s", signed(e.Shift.Low), signed(e.Shift.High)))
 	}
 	if all {
-		in = append(in, v.trials(e), probability(e.Adjusted))
+		in = append(in, v.trials(e))
+		if e.Recordings > 0 {
+			in = append(in, fmt.Sprintf("%d recordings of each", e.Recordings))
+		}
+		in = append(in, probability(e.Adjusted))
 	}
 	if len(in) > 0 {
 		text += " (" + strings.Join(in, ", ") + ")"
@@ -174,4 +178,27 @@ func signed(v float64) string {
 		return lab.Signed(v, 1)
 	}
 	return lab.Signed(v, 0)
+}
+
+// machineOf says how the machine was beside the trials: "the machine was quiet: other work took 0.04 of its 2 processors"; "" for a
+// device with processors of its own.
+func machineOf(run *lab.Run) string {
+	c := run.Tolerance.CompanyOf()
+	if c == nil {
+		return ""
+	}
+	how, left := "the machine was quiet", 0
+	if c.Noisy() {
+		how = "the machine was never quiet"
+	}
+	for _, t := range run.Trials {
+		if t.Machine != nil && !t.Valid && t.Machine.Busy > c.Limit {
+			left++
+		}
+	}
+	text := fmt.Sprintf("%s: other work took %.2f of its %d processors beside a usual trial", how, c.Usual, c.Cores)
+	if left > 0 {
+		text += fmt.Sprintf(", and %d beside more than %.2f %s left out", left, c.Limit, lab.Plural(left, "is", "are"))
+	}
+	return text
 }
