@@ -40,6 +40,12 @@ func printAnswer(out io.Writer, run *lab.Run) {
 	if c := run.Comparison; c != nil {
 		printEffects(out, c, "control", "treatment")
 	}
+	for i, row := range run.Servers {
+		if i == mostRows {
+			break
+		}
+		fmt.Fprintln(out, "Server:", client.Plain(row.String()))
+	}
 	switch {
 	case len(run.Cells) > 0:
 		printCells(out, run)
