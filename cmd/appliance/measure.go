@@ -16,7 +16,7 @@ type MeasureCmd struct {
 	URL     string `arg:"" help:"The page, such as https://localhost:3000/."`
 	Against string `placeholder:"URL" help:"Compare: a second page, the treatment, whose trials take turns with those of the first, the control. The exit status is 1 when it is slower, and 3 when too few trials are valid to tell."`
 
-	Trials  int    `default:"10" help:"How many times each recording is loaded (${default})."`
+	Trials  *int   `placeholder:"N" help:"How many times each page is loaded (10; at most 60 with --find)."`
 	Link    string `default:"cable" help:"Access network of the device: a name (see appliance link names) or parameters such as rtt=28ms,down=5mbit,up=1mbit."`
 	Out     string `default:"out/measure" type:"path" help:"Folder for the run and its report (${default})."`
 	Listen  string `default:"127.0.0.1:8080" help:"Where the panel shows the result afterwards; a loopback address."`
@@ -57,7 +57,8 @@ func (c *MeasureCmd) Validate() error {
 		return errors.New("name the page, such as: appliance measure https://localhost:3000/")
 	}
 	c.URL, c.Against = c.withoutUser(c.URL), c.withoutUser(c.Against)
-	return checkFlags(c.task(time.Unix(0, 0)).Plan, c.Trials, c.Still, c.Limit)
+	p := c.task(time.Unix(0, 0)).Plan
+	return checkFlags(p, p.Trials, c.Still, c.Limit)
 }
 
 // pages are those of the arms.
@@ -85,7 +86,7 @@ func (c *MeasureCmd) Run(ctx context.Context, std *streams) error {
 // task is the task of the half in namespaces, begun at now.
 func (c *MeasureCmd) task(now time.Time) sandbox.Task {
 	t := sandbox.Task{ID: store.NewID(now, "measure"), Out: c.Out, Origins: sandbox.OriginsOutside, NoSandbox: c.NoSandbox, Plan: lab.Plan{
-		Name: "measure", Trials: c.Trials, Seed: c.Seed, Timing: c.Timing, Recordings: c.Recordings, Find: c.Find, Miss: c.Miss,
+		Name: "measure", Trials: c.trials(), Seed: c.Seed, Timing: c.Timing, Recordings: c.Recordings, Find: c.Find, Miss: c.Miss,
 		Still: c.Still.Seconds(), Limit: c.Limit.Seconds(), Tolerance: c.Tolerance.Seconds() * 1e3,
 		OnDialog: c.OnDialog, ExpectBlank: c.Blank,
 		Arm: lab.Arm{Page: c.URL, Link: c.Link, Match: c.Match, Browser: browserNamed(c.Browser)},
@@ -98,6 +99,14 @@ func (c *MeasureCmd) task(now time.Time) sandbox.Task {
 		t.Plan.Treatment = &lab.Arm{Page: c.Against}
 	}
 	return t
+}
+
+// trials are those that were asked for, or the plan's own default.
+func (c *MeasureCmd) trials() int {
+	if c.Trials != nil {
+		return *c.Trials
+	}
+	return lab.Plan{Find: c.Find}.WithDefaults().Trials
 }
 
 // browserNamed is the browser of a name or of a program's path; nil is Chromium.

@@ -11,7 +11,8 @@ import (
 
 // TestPasswordOfAnAddress: user and password go to the page's origin, as curl sends them, and are in nothing else.
 func TestPasswordOfAnAddress(t *testing.T) {
-	c := MeasureCmd{URL: "https://Ada:p%40ss%25w@shop.test:8443/a%?b#c", Against: "http://shop.test/", Trials: 1, Link: "cable"}
+	trials := 1
+	c := MeasureCmd{URL: "https://Ada:p%40ss%25w@shop.test:8443/a%?b#c", Against: "http://shop.test/", Trials: &trials, Link: "cable"}
 	c.URL, c.Against = c.withoutUser(c.URL), c.withoutUser(c.Against)
 	if want := "https://shop.test:8443/a%?b#c"; c.URL != want || c.Against != "http://shop.test/" {
 		t.Errorf("the pages are %q and %q, want %q and the other unchanged", c.URL, c.Against, want)

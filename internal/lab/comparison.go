@@ -122,7 +122,7 @@ type ServerRow struct {
 	Control    float64 `json:"control_ms"`
 	Treatment  float64 `json:"treatment_ms"`
 	Shift      Range   `json:"shift_ms"`
-	// P is corrected for all answers (Benjamini and Hochberg).
+	// P holds for all answers together (stats.MaxT).
 	P       float64 `json:"p_adjusted"`
 	Differs bool    `json:"differs"`
 }

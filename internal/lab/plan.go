@@ -192,8 +192,14 @@ func (p Plan) LooksAfter() []int {
 	return after
 }
 
+// mostToFind is the most trials of each arm of a plan that chooses how many it makes, and does not say at most how many.
+const mostToFind = 60
+
 // WithDefaults returns the plan with the values that a field has that is left out: those of the tags "default".
 func (p Plan) WithDefaults() Plan {
+	if p.Trials == 0 && p.Find != "" {
+		p.Trials = mostToFind
+	}
 	v := reflect.ValueOf(&p).Elem()
 	for i := range v.NumField() {
 		usual, ok := v.Type().Field(i).Tag.Lookup("default")

@@ -63,6 +63,9 @@ func TestSizeAndRecordingsOfPlan(t *testing.T) {
 		"find in many":       {lab.Plan{Arm: page, Treatment: &lab.Arm{Link: "3g"}, Find: "10ms", Users: []lab.PlanUser{{Name: "a"}, {Name: "b"}}}, -1},
 	} {
 		got, err := Check(Request{Plan: c.plan}, Options{Scope: ScopePerson})
+		if err == nil && c.plan.Find != "" && got.Trials != 60 {
+			t.Errorf("%s: Check() makes at most %d trials; want 60", name, got.Trials)
+		}
 		if (err != nil) != (c.want < 0) || err == nil && got.Recordings != c.want {
 			t.Errorf("%s: Check() has %d recordings, %v; want %d", name, got.Recordings, err, c.want)
 		}

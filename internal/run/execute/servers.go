@@ -12,6 +12,8 @@ const (
 	// mostServerRows is how many answers are told of, besides the first.
 	mostServerRows = 5
 	serversLevel   = 0.05
+	// leastWait, in ms, is how much shorter or longer an answer may take without counting.
+	leastWait = 1
 )
 
 // servers says of the answers that both arms ask for whether one server is slower, over several recordings of each: the first answer,
@@ -30,7 +32,7 @@ func servers(all []*cellArm) (rows []lab.ServerRow) {
 func serversOf(control, treatment *cellArm) []lab.ServerRow {
 	a, b := waits(control), waits(treatment)
 	var rows []lab.ServerRow
-	var p []float64
+	var every [][]float64
 	for _, key := range a.order {
 		block := stats.Block{Control: a.of[key], Treatment: b.of[key]}
 		n := len(control.takes())
@@ -46,13 +48,13 @@ func serversOf(control, treatment *cellArm) []lab.ServerRow {
 			name = control.of.Name + ": " + name
 		}
 		s := found.Shift
-		p = append(p, found.Test.P)
+		every = append(every, slices.Concat(block.Control, block.Treatment))
 		rows = append(rows, lab.ServerRow{
 			Name: name, Recordings: n, Control: found.Control, Treatment: found.Treatment,
 			Shift: lab.Range{Value: s.Value, Low: s.Low, High: s.High, Confidence: s.Confidence},
 		})
 	}
-	for i, adjusted := range stats.BenjaminiHochberg(p) {
+	for i, adjusted := range stats.MaxT(every, len(control.takes()), leastWait, 1) {
 		rows[i].P, rows[i].Differs = adjusted, adjusted <= serversLevel
 	}
 	if len(rows) < 2 {

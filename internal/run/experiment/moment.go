@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"context"
+	"time"
 
 	"eidetic/internal/lab"
 )
@@ -22,6 +23,30 @@ func (r *Runner) moment(ctx context.Context) map[string]float64 {
 	}
 	values[lab.CovariateMeter], values[lab.CovariateMeterProcessor] = reading.Wall, reading.Processor
 	return values
+}
+
+// meterWait is how long a trial waits for what the synchronisation page tells. It has told long before the page has been still for
+// the plan's time, but on a machine that is so busy that its layout would go on within the load.
+const meterWait = time.Second
+
+// awaitMeter waits until the synchronisation page has told what its layout took, if it does.
+func (r *Runner) awaitMeter(ctx context.Context, t *lab.Trial, life Life, film Film, session Session) error {
+	m, ok := session.(Metered)
+	if _, sleeping := life.(Starter); !ok || sleeping {
+		return nil
+	}
+	for deadline := r.Clock().Add(meterWait); ; {
+		if ms, ok := m.PageMeter(); ok {
+			t.Before[lab.CovariatePage] = ms
+			return nil
+		}
+		if r.Clock() > deadline {
+			return nil
+		}
+		if err := r.look(ctx, life, film); err != nil {
+			return err
+		}
+	}
 }
 
 // known adds to what was known of a trial before its arm could act. Whether an arm of this plan can change one of them is for

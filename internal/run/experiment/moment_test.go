@@ -21,7 +21,10 @@ func (w meteredWorld) Arm(ctx context.Context) (Session, error) {
 
 type meteredSession struct{ fakeSession }
 
-func (meteredSession) PageMeter() (float64, bool) { return 43.5, true }
+// On this busy machine the layout is over 200 ms after the page has been still for the plan's time.
+func (s meteredSession) PageMeter() (float64, bool) {
+	return 43.5, now().Sub(s.w.born) > greenAfter+plan().Settle+200*time.Millisecond
+}
 
 // A trial keeps what was known before its arm could act, and the meter again when the browser is gone.
 func TestMoment(t *testing.T) {
@@ -34,11 +37,12 @@ func TestMoment(t *testing.T) {
 			used += 100 * time.Millisecond
 			return map[string]time.Duration{"browser": used}
 		}
-		readings := 0.0
+		readings, pressed := 0.0, false
 		r.Meter = func(context.Context) (meter.Reading, error) {
 			if readings++; w.stopped != int(readings)-1 {
 				t.Errorf("meter %v while %d browsers have ended", readings, w.stopped)
 			}
+			pressed = pressed || w.pressed != 0 && w.pressed.Sub(w.born) > greenAfter+plan().Settle+200*time.Millisecond
 			return meter.Reading{Wall: 60 + readings, Processor: 50 + readings}, nil
 		}
 		trial, err := r.Trial(t.Context(), DefaultPlan("https://shop.test/", "sync", 1), 1, t.TempDir())
@@ -48,6 +52,9 @@ func TestMoment(t *testing.T) {
 		want := map[string]float64{lab.CovariateMeter: 61, lab.CovariateMeterProcessor: 51, lab.CovariatePage: 43.5, lab.CovariateSettle: 100}
 		if !maps.Equal(trial.Before, want) || !maps.Equal(trial.After, map[string]float64{lab.CovariateMeter: 62, lab.CovariateMeterProcessor: 52}) {
 			t.Errorf("Before = %v, After = %v; want %v and the second reading", trial.Before, trial.After, want)
+		}
+		if !pressed {
+			t.Error("the key was pressed before the layout on the synchronisation page was over")
 		}
 		r.Meter = func(context.Context) (meter.Reading, error) { return meter.Reading{}, errors.New("no memory") }
 		if trial, err = r.Trial(t.Context(), DefaultPlan("https://shop.test/", "sync", 1), 2, t.TempDir()); err != nil || !trial.Valid {

@@ -195,6 +195,9 @@ func (r *Runner) perform(ctx context.Context, p Plan, t *lab.Trial, dir string, 
 	if err := r.awaitSync(ctx, p, life, film); err != nil {
 		return nil, err
 	}
+	if err := r.awaitMeter(ctx, t, life, film, session); err != nil {
+		return nil, err
+	}
 	endTrace = r.trace(ctx, p, t, life, dir)
 	endMemory := r.memory(ctx, p, t, dir)
 	defer func() { err = errors.Join(err, endMemory()) }()
@@ -216,11 +219,6 @@ func (r *Runner) perform(ctx context.Context, p Plan, t *lab.Trial, dir string, 
 		return nil, err
 	}
 	spent.end(PartSettle)
-	if m, ok := session.(Metered); ok {
-		if ms, ok := m.PageMeter(); ok {
-			t.Before[lab.CovariatePage] = ms
-		}
-	}
 	if r.Link != nil {
 		r.Link.Restart()
 		defer func() { err = errors.Join(err, r.reportLink(t, dir, f)) }()
