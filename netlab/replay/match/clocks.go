@@ -133,8 +133,8 @@ func isTimeName(name string) bool {
 	case "t", "ts", "time", "now", "at", "ms", "dt", "perf", "tick", "ticks", "rt", "delta", "since", "age":
 		return true
 	}
-	return slices.ContainsFunc([]string{"elapsed", "timestamp", "time_", "_time", "perf", "clock", "uptime", "timing", "monoton", "msec", "millis"},
-		func(part string) bool { return strings.Contains(name, part) })
+	parts := []string{"elapsed", "timestamp", "time_", "_time", "perf", "clock", "uptime", "timing", "monoton", "msec", "millis"}
+	return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(name, part) })
 }
 
 // clockValue reads a number of the form that a clock's reading has: digits, and perhaps a fraction.
@@ -205,7 +205,8 @@ type documents struct {
 // add notes an exchange that brought a document or a worker.
 func (d *documents) add(en *Entry) {
 	dest := strings.ToLower(en.Request.Get("Sec-Fetch-Dest"))
-	isPage := dest == "document" || dest == "" && strings.HasPrefix(strings.ToLower(en.Response.Get("Content-Type")), "text/html")
+	kind := strings.ToLower(en.Response.Get("Content-Type"))
+	isPage := dest == "document" || dest == "" && strings.HasPrefix(kind, "text/html")
 	switch dest {
 	case "iframe", "frame", "embed", "object", "worker", "sharedworker", "serviceworker":
 	default:
@@ -240,8 +241,8 @@ func (d *documents) startOf(en *Entry) (time.Duration, bool) {
 	return d.page, d.known
 }
 
-// ruleFor returns the flags of appliance archive edit that make requests equal which differ as listed, ready to be pasted
-// into a shell; "" if no rule can.
+// ruleFor returns the flags of appliance archive edit that make requests equal which differ as listed, ready to be
+// pasted into a shell; "" if no rule can.
 func ruleFor(recorded, asked *Request, list []difference) string {
 	const most = 6 // fields; what differs in more is another request
 	var names []string
