@@ -27,6 +27,8 @@ type MeasureCmd struct {
 	Still     time.Duration `default:"1.5s" help:"A page has loaded when screen and network have been still for this long (${default})."`
 	Limit     time.Duration `default:"60s" help:"A load that takes longer is ended, and invalid (${default})."`
 	Timing    string        `placeholder:"T" help:"When the replay answers: recorded, shared (with --against: what both pages ask for takes the same time in both), none, or fixed:20ms. Without it recorded, and shared with --against."`
+	OnDialog  string        `enum:",accept,dismiss" default:"" placeholder:"ANSWER" help:"accept or dismiss: what a page is answered at once that asks a person something in a window of the browser's own (alert, confirm, prompt, print, a permission, whether to leave). Without it the window is shown, and the trial is invalid."`
+	Blank     bool          `name:"expect-blank" help:"The page is to show nothing: a trial counts although its screen stays blank."`
 	Seed      uint64        `default:"1" help:"Of everything that is drawn by lot (${default})."`
 	Tolerance time.Duration `placeholder:"DURATION" help:"How late the link or the recorder may be in a valid trial; without it one frame (16.7ms), relaxed where this machine cannot keep that. One that is given is never relaxed."`
 	measureFlags
@@ -83,6 +85,7 @@ func (c *MeasureCmd) task(now time.Time) sandbox.Task {
 	t := sandbox.Task{ID: store.NewID(now, "measure"), Out: c.Out, Origins: sandbox.OriginsOutside, NoSandbox: c.NoSandbox, Plan: lab.Plan{
 		Name: "measure", Trials: c.Trials, Seed: c.Seed, Timing: c.Timing, Miss: c.Miss,
 		Still: c.Still.Seconds(), Limit: c.Limit.Seconds(), Tolerance: c.Tolerance.Seconds() * 1e3,
+		OnDialog: c.OnDialog, ExpectBlank: c.Blank,
 		Arm: lab.Arm{Page: c.URL, Link: c.Link, Match: c.Match, Browser: browserNamed(c.Browser)},
 	}}
 	t.Plan.Measure = c.plan()

@@ -26,7 +26,8 @@ type Plan struct {
 	Seed      uint64  `json:"seed,omitempty" default:"1" doc:"Of everything that is drawn by lot"`
 	Tolerance float64 `json:"tolerance_ms,omitempty" minimum:"0" maximum:"60000" doc:"How late, in ms, the link or the recorder may be in a valid trial, and never more. Without it one frame (16.7), relaxed where the machine cannot keep that" example:"16.7"`
 	// ExpectBlank is for pages that are to show nothing.
-	ExpectBlank bool `json:"expect_blank,omitempty" doc:"Whether the page is to show nothing: without it a trial is invalid in which the screen does not change, or whose final picture is blank or the first one again"`
+	ExpectBlank bool   `json:"expect_blank,omitempty" doc:"Whether the page is to show nothing: without it a trial is invalid in which the screen does not change, or whose final picture is blank or the first one again"`
+	OnDialog    string `json:"on_dialog,omitempty" enum:"accept,dismiss" doc:"What a page is answered that asks a person something in a window of the browser's own (alert, confirm, prompt, print, a permission, whether to leave): the page goes on at once, and no window is shown. Without it the window is shown, and the trial is invalid" example:"accept"`
 	// Steps make a journey. Without them a trial loads the page.
 	Steps []Step `json:"steps,omitempty" maxItems:"200" doc:"What is done in a trial after another; without steps the page is loaded, and that is all. The first step opens the page"`
 	// Files hold what the steps name, for a plan that is sent to a box.

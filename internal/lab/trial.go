@@ -132,6 +132,7 @@ type Trial struct {
 
 	Measurements []Measurement `json:"measurements"`
 	Analysis     *Analysis     `json:"analysis,omitempty"`
+	Dialogues    []Dialogue    `json:"dialogues,omitempty"`  // what the page asked a person, in a window of the browser's own
 	PageMarks    []PageMark    `json:"page_marks,omitempty"` // what the page reported, placed on frames
 	Spans        []*Span       `json:"spans,omitempty"`
 	Events       []Event       `json:"events"`

@@ -53,7 +53,7 @@ func (x *Execution) recordings(ctx context.Context, runner *experiment.Runner) (
 		a := one.arm
 		arms = append(arms, x.arm(ctx, one.of, a, &replaying{
 			network: x.Rig.Network, page: a.Page, archive: one.recorded, timing: x.Plan.Timing, match: match.Policy(a.Match), view: x.fill.view,
-			warm: a.IsWarm(), inject: injected(x.Plan.Plan.Measure, x.Plan.Scripts[a.Inject]), local: !x.Rig.Parts,
+			warm: a.IsWarm(), inject: injected(x.Plan.Plan, x.Plan.Scripts[a.Inject]), local: !x.Rig.Parts,
 		}))
 		x.noteLocale(one.recorded)
 	}
@@ -233,6 +233,7 @@ func (x *Execution) provide(ctx context.Context, runner *experiment.Runner, one 
 	filming.Analyst = ofFailures{x.analyst}
 	network := &recording{
 		network: x.Rig.Network, path: path, page: a.Page, seed: x.Plan.Seed, wall: x.run.Wall, by: x.Software, script: x.Plan.Scripts[a.Inject],
+		dialog: x.Plan.OnDialog,
 	}
 	filming.Network = network
 	p := x.plan()

@@ -52,8 +52,13 @@ type Traffic struct {
 
 // Teller is a Session that keeps what pages report of themselves, and what they put onto the timeline, with
 // times on the box's clock.
-type Teller interface {
-	Told() ([]lab.PageMark, []lab.Annotation)
+type Teller interface{ Told() Told }
+
+// Told is what the pages of a session said.
+type Told struct {
+	Marks       []lab.PageMark
+	Annotations []lab.Annotation
+	Dialogues   []lab.Dialogue
 }
 
 // RestNoter is a Session that notes when the page came to rest: one that records it.

@@ -69,6 +69,9 @@ func (r *Runner) Run(ctx context.Context, p Plan, arms []Arm, run *lab.Run, fold
 			plan = o.missing()
 		}
 	}
+	if !known {
+		o.settle()
+	}
 	for i, arm := range arms {
 		if came := o.came(i); came.valid == 0 {
 			return fmt.Errorf("%w of the %s: of %d, the first because %s", errNothingValid, arm.title(), came.invalid+came.filling, came.reason)
@@ -245,6 +248,17 @@ func (o *outing) judge() {
 		note += ": " + strings.Join(changed, ", ")
 	}
 	o.progress(Step{Trial: len(o.run.Trials), Of: o.total, Note: note})
+}
+
+// settle ends the slots that lack a trial once no more are made: one that counted when it was made may count no more,
+// because later ones had less company.
+func (o *outing) settle() {
+	for place, s := range o.slots {
+		if !o.docket.filled(place) && o.came(s.Arm).valid < o.plan.Trials {
+			o.docket.giveUp(place)
+			o.judge()
+		}
+	}
 }
 
 // missing returns a further block for the cells that lack valid trials, with as many trials of each of

@@ -147,7 +147,8 @@ func (r *Runner) perform(ctx context.Context, p Plan, t *lab.Trial, dir string, 
 		t.Files["replay"], t.Files["events"] = ReplayFile, EventsFile
 		var notes []lab.Annotation
 		if told, ok := session.(Teller); ok {
-			t.PageMarks, notes = told.Told()
+			said := told.Told()
+			t.PageMarks, t.Dialogues, notes = said.Marks, said.Dialogues, said.Annotations
 		}
 		if len(notes) > 0 {
 			t.Files["annotations"] = AnnotationsFile
