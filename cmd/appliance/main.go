@@ -42,6 +42,7 @@ type CLI struct {
 	Record    RecordCmd    `cmd:"" help:"Record pages, or what comes to a proxy, into an archive."`
 	Replay    ReplayCmd    `cmd:"" help:"Answer from an archive: a proxy, a whole network, or pages in a browser of our own."`
 	Inspect   InspectCmd   `cmd:"" hidden:"" help:"The process that checks a recording for the service."`
+	Meter     MeterCmd     `cmd:"" hidden:"" help:"The process that measures how fast this machine is."`
 	Visit     VisitCmd     `cmd:"" hidden:"" help:"The half of record and replay that runs in namespaces."`
 	Capture   CaptureGroup `cmd:"" help:"Record a screen, losslessly, or measure what a grabber loses, delays and alters."`
 	Control   ControlCmd   `cmd:"" help:"Press keys, type, click and drag on a device, and say when it got each event."`

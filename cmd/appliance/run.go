@@ -46,12 +46,14 @@ type requestFlags struct {
 	Limit   *float64 `placeholder:"SECONDS" help:"A load that takes longer is invalid."`
 	Seed    *uint64  `placeholder:"N" help:"Of everything that is drawn by lot."`
 	// Tolerance is a duration for people, and milliseconds in a request.
-	Tolerance *time.Duration `placeholder:"DURATION" help:"How late the link or the recorder may be in a valid trial (16.7ms); one that is given is never relaxed."`
-	Looks     *int           `placeholder:"N" help:"Compare: look so often, and end as soon as the verdict is known (from 2 to 10)."`
-	Margin    *float64       `placeholder:"PERCENT" help:"Compare: differences of at most so many percent do not matter."`
-	Primary   *string        `placeholder:"METRIC" help:"Compare: the one metric that the verdict rests on."`
-	Device    *string        `placeholder:"D" help:"Which device; the first of the box's list without it."`
-	Name      *string        `placeholder:"TEXT" help:"What you call the run."`
+	Tolerance  *time.Duration `placeholder:"DURATION" help:"How late the link or the recorder may be in a valid trial (16.7ms); one that is given is never relaxed."`
+	Looks      *int           `placeholder:"N" help:"Compare: look so often, and end as soon as the verdict is known (from 2 to 10)."`
+	Margin     *float64       `placeholder:"PERCENT" help:"Compare: differences of at most so many percent do not matter."`
+	Primary    *string        `placeholder:"METRIC" help:"Compare: the one metric that the verdict rests on."`
+	Find       *string        `placeholder:"DIFFERENCE" help:"Compare: the difference that is to be found four times of five, such as 10ms or 1%: after eight pairs the run chooses how many of the trials it makes."`
+	Recordings *int           `placeholder:"N" help:"Compare two pages that the run records: how often each is recorded."`
+	Device     *string        `placeholder:"D" help:"Which device; the first of the box's list without it."`
+	Name       *string        `placeholder:"TEXT" help:"What you call the run."`
 
 	TreatmentPage    *string `placeholder:"URL" help:"Compare: page of the treatment."`
 	TreatmentLink    *string `placeholder:"LINK" help:"Compare: access network of the treatment."`
@@ -175,6 +177,7 @@ func (c *RunCmd) request() (q plan.Request, err error) {
 		set(&q, "trials", c.Trials), set(&q, "timing", c.Timing), set(&q, "match", c.Match), set(&q, "miss", c.Miss),
 		set(&q, "still_s", c.Still), set(&q, "limit_s", c.Limit), set(&q, "seed", c.Seed), set(&q, "tolerance_ms", inMS(c.Tolerance)),
 		set(&q, "looks", c.Looks), set(&q, "margin_percent", c.Margin), set(&q, "primary", c.Primary),
+		set(&q, "find", c.Find), set(&q, "recordings", c.Recordings),
 		set(&q, "device", c.Device), set(&q, "name", c.Name),
 		set(&q, "treatment.page", c.TreatmentPage), set(&q, "treatment.link", c.TreatmentLink),
 		set(&q, "treatment.archive", c.TreatmentArchive), setBrowser(&q, "treatment.browser", c.TreatmentBrowser),

@@ -102,6 +102,9 @@ func (a *armed) Told() experiment.Told {
 	return experiment.Told{Marks: a.page.all(), Annotations: a.notes.all(), Dialogues: a.asked.all()}
 }
 
+// PageMeter implements experiment.Metered.
+func (a *armed) PageMeter() (ms float64, ok bool) { return a.network.PageMeter() }
+
 func (a *armed) Disarm() ([]lab.Served, error) {
 	a.network.Disarm()
 	var err error
