@@ -16,6 +16,7 @@ import (
 // RunCmd asks a box for a run, waits for it, and ends with the status that stands for what it found.
 type RunCmd struct {
 	boxFlags
+	File     string        `arg:"" optional:"" type:"path" placeholder:"PLAN" help:"What to run: a file with a plan, as with --plan."`
 	Plan     string        `xor:"what" type:"path" placeholder:"FILE" help:"What to run, as YAML or JSON with the fields of POST /api/v1/runs (docs/api.md); a flag goes before a field."`
 	Workflow string        `xor:"what" placeholder:"NAME" help:"What to run: a workflow that the box keeps (see appliance workflow), or a version of it, such as checkout@3; a flag goes before a field, for this run alone."`
 	Out      string        `type:"path" placeholder:"DIR" help:"Put report.json and run.json into this folder, and with a box report.html; on this machine the whole run is kept there, in runs/."`
@@ -73,12 +74,18 @@ failed or was cancelled, a box that does not answer.
 Example:
   appliance run --token-file out/box/token --page https://www.shop.example/ --link lte
   appliance run --box https://box.local:8080 --page https://www.shop.example/ --archive shop.wacz --treatment-archive new.wacz --out report
-  appliance run --plan checkout.yaml --trials 16 --out out/checkout
+  appliance run checkout.yaml --trials 16 --out out/checkout
   appliance run --workflow checkout --box https://box.local:8080`
 }
 
 // Validate checks what kong cannot.
 func (c *RunCmd) Validate() error {
+	switch {
+	case c.File != "" && (c.Plan != "" || c.Workflow != ""):
+		return fmt.Errorf("%s: name one plan, by its file, --plan or --workflow", c.File)
+	case c.File != "":
+		c.Plan = c.File
+	}
 	c.local = !c.named() && !c.NoWait && c.Workflow == ""
 	if err := c.check(); err != nil {
 		return err
