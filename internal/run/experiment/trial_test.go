@@ -76,7 +76,7 @@ func TestBlankFilm(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			said := strings.Contains(strings.Join(got.Invalid, "\n"), "the final picture is blank; look at its video, and set expect_blank")
+			said := strings.Contains(strings.Join(got.Invalid, "\n"), "the final picture is blank; look at its video, and say expect_blank")
 			if got.Valid != expected || said == expected {
 				t.Errorf("expect_blank %v: valid %v, because %q", expected, got.Valid, got.Invalid)
 			}
