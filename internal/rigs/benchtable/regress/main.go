@@ -28,7 +28,7 @@ type short struct {
 // benches are those with numbers that are no times.
 func benches() []short {
 	return []short{
-		{"capture/reel/bench", []string{"-size", "1280x720", "-frames", "60", "-scenes", "static,pageload,scroll,scroll-subpixel", "-peers=false", "-runs", "1"}, "capture.json"},
+		{"capture/reel/bench", []string{"-size", "1280x720", "-frames", "45", "-scenes", "pageload,scroll", "-pixels", "BGRX", "-peers=false", "-runs", "1"}, "capture.json"},
 		{"netlab/replay/bench", []string{"-parts", "match", "-only", "appliance", "-rounds", "1", "-duration", "200ms"}, ""},
 		{"analysis/change/bench", []string{"-series", "20", "-flat", "20"}, ""},
 		{"analysis/bisect/bench", []string{"-bisects", "40", "-effects", "25"}, ""},
