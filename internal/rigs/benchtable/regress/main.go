@@ -31,7 +31,7 @@ func benches() []short {
 		{"capture/reel/bench", "-size 1280x720 -frames 45 -scenes pageload,scroll -pixels BGRX -peers=false -runs 1", "capture.json"},
 		{"netlab/replay/bench", "-parts match -only appliance -rounds 1 -duration 200ms", ""},
 		{"analysis/change/bench", "-series 20 -flat 20", ""},
-		{"analysis/bisect/bench", "-bisects 40 -effects 25", ""},
+		{"analysis/bisect/bench", "-bisects 20 -effects 50 -pairs 10", ""},
 	}
 }
 
