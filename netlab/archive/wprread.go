@@ -191,7 +191,8 @@ func (wi *wprImport) finish() {
 		a.addIcons(&wi.notes)
 	}
 	if len(a.exchanges) == 0 {
-		a.found = fmt.Sprintf("an archive of Web Page Replay of which %d requests are left out: %s", wi.entries, strings.Join(wi.notes.lines(), "; "))
+		a.found = fmt.Sprintf("an archive of Web Page Replay of which %d requests are left out: %s", wi.entries,
+			strings.Join(wi.notes.lines(), "; "))
 	}
 	a.notes = wi.notes.lines()
 }

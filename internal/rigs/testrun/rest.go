@@ -41,8 +41,14 @@ func (p planner) parts() (parts []part) {
 	for _, s := range p.all {
 		everything = append(everything, s.path)
 	}
-	benches := []string{module + "capture/reel/bench", module + "netlab/replay/bench", module + "analysis/change/bench", module + "analysis/bisect/bench"}
-	parts = []part{{staticcheckName, everything, []job{staticcheck(0)}}, {benchRegressName, benches, []job{benchRegress(0)}}}
+	var benches []string
+	for _, area := range []string{"capture/reel", "netlab/replay", "analysis/change", "analysis/bisect"} {
+		benches = append(benches, module+area+"/bench")
+	}
+	parts = []part{
+		{staticcheckName, everything, []job{staticcheck(0)}},
+		{benchRegressName, benches, []job{benchRegress(0)}},
+	}
 	for _, s := range p.all {
 		if len(s.tests) == 0 {
 			continue

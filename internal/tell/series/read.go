@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -197,7 +198,7 @@ var errMissing = errors.New("no value") // constant
 
 // number reads a cell.
 func number(cell string) (float64, error) {
-	text := strings.TrimSpace(cell)
+	text := withoutGroups(strings.TrimSpace(cell))
 	switch strings.ToLower(text) {
 	case "", "na", "n/a", "nan", "null", "none", "-":
 		return 0, errMissing
@@ -209,13 +210,25 @@ func number(cell string) (float64, error) {
 	return v, nil
 }
 
+// grouped is a number whose thousands are set apart by what is no point or comma: a blank, also a narrow one or one that does
+// not break a line, or an apostrophe.
+var grouped = regexp.MustCompile("^[-+]?[0-9]{1,3}(?:[ \u00a0\u202f\u2009'’][0-9]{3})+(?:[.,][0-9]+)?$") // constant
+
+// withoutGroups removes what stands between thousands: "1 234,5" is 1234,5, and "1 2" stays what it is.
+func withoutGroups(text string) string {
+	if !grouped.MatchString(text) {
+		return text
+	}
+	return strings.NewReplacer(" ", "", "\u00a0", "", "\u202f", "", "\u2009", "", "'", "", "’", "").Replace(text)
+}
+
 // separatorOf is what separates the cells of a file: a comma, or what stands in the header instead of one, a semicolon
-// (spreadsheets where the comma is the decimal sign) or a tab.
+// (spreadsheets where the comma is the decimal sign), a tab or a bar.
 func separatorOf(r *bufio.Reader) rune {
 	head, _ := r.Peek(r.Size()) // of a shorter file, all of it
 	line, _, _ := strings.Cut(string(head), "\n")
 	best := ','
-	for _, other := range ";\t" {
+	for _, other := range ";\t|" {
 		if strings.Count(line, string(other)) > strings.Count(line, string(best)) {
 			best = other
 		}
@@ -229,7 +242,7 @@ func numbersOf(separator rune) func(cell string) (float64, error) {
 		return number
 	}
 	return func(cell string) (float64, error) {
-		text := strings.TrimSpace(cell)
+		text := withoutGroups(strings.TrimSpace(cell))
 		whole, part, ok := strings.Cut(text, ",")
 		switch {
 		case !ok:

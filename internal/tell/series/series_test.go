@@ -75,6 +75,21 @@ func TestRead(t *testing.T) {
 	}
 }
 
+// TestGroupsOfThousands: what sets thousands apart in spreadsheets of other countries is no part of the number.
+func TestGroupsOfThousands(t *testing.T) {
+	for text, want := range map[string]float64{
+		"t;v\n1;1 101,5\n": 1101.5, "t;v\n1;12\u202f345\u202f678\n": 12345678, "t|v\n1|1'101.5\n": 1101.5, "t,v\n1,-1 101\n": -1101,
+	} {
+		table, err := Read("f", strings.NewReader(text), "v", "t", 0)
+		if err != nil || len(table.Rows) != 1 || table.Rows[0].Value != want {
+			t.Errorf("%q: %+v, %v; want %v", text, table, err, want)
+		}
+	}
+	if _, err := Read("f", strings.NewReader("t;v\n1;1 2\n"), "v", "t", 0); err == nil {
+		t.Error("1 2 is a number")
+	}
+}
+
 // endless is a file without an end.
 type endless struct{ text string }
 

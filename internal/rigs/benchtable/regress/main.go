@@ -20,7 +20,7 @@ import (
 // short is the short form of a benchmark.
 type short struct {
 	folder string
-	flags  []string
+	flags  string // with blanks between them
 	// out is the file behind the folder that -out names; "" if it names the file itself.
 	out string
 }
@@ -28,10 +28,10 @@ type short struct {
 // benches are those with numbers that are no times.
 func benches() []short {
 	return []short{
-		{"capture/reel/bench", []string{"-size", "1280x720", "-frames", "60", "-scenes", "static,pageload,scroll,scroll-subpixel", "-peers=false", "-runs", "1"}, "capture.json"},
-		{"netlab/replay/bench", []string{"-parts", "match", "-only", "appliance", "-rounds", "1", "-duration", "200ms"}, ""},
-		{"analysis/change/bench", []string{"-series", "20", "-flat", "20"}, ""},
-		{"analysis/bisect/bench", []string{"-bisects", "40", "-effects", "25"}, ""},
+		{"capture/reel/bench", "-size 1280x720 -frames 45 -scenes pageload,scroll -pixels BGRX -peers=false -runs 1", "capture.json"},
+		{"netlab/replay/bench", "-parts match -only appliance -rounds 1 -duration 200ms", ""},
+		{"analysis/change/bench", "-series 20 -flat 20", ""},
+		{"analysis/bisect/bench", "-bisects 20 -effects 50 -pairs 10", ""},
 	}
 }
 
@@ -148,7 +148,7 @@ func (b short) run(tree, out string) ([]benchtable.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	args := append([]string{"run", "./" + b.folder}, b.flags...)
+	args := append([]string{"run", "./" + b.folder}, strings.Fields(b.flags)...)
 	bench := exec.Command("go", append(args, "-out", out)...)
 	bench.Dir = tree
 	bench.Env = append(os.Environ(), "GOFLAGS="+strings.TrimSpace(os.Getenv("GOFLAGS")+" -buildvcs=false"))
