@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"eidetic/analysis/visual"
-	"eidetic/capture"
 	"eidetic/capture/diff"
 	"eidetic/capture/reel"
 	"eidetic/capture/steady"
@@ -25,7 +24,7 @@ import (
 // ways are the rows of the table.
 func ways() []string {
 	return []string{
-		"", "noise=1", "noise=3", "dither=4", "mjpeg=95", "mjpeg=80", "mjpeg=60", "420", "scale=1920x1080", "rotate=90",
+		"", "noise=1", "noise=3", "dither=4", "420", "mjpeg=80", "rotate=90", "scale=1920x1080", "mjpeg=95", "mjpeg=60",
 		"noise=1,mjpeg=80", "noise=1,mjpeg=60", "noise=3,420", "scale=1920x1080,noise=1",
 	}
 }
@@ -74,7 +73,7 @@ func worn(file, way string) (*visual.Result, lab.ScreenNoise, error) {
 		return nil, none, err
 	}
 	defer r.Close()
-	var src capture.Source = &frames{r: r}
+	src := steady.Play(r)
 	memory := &steady.Memory{}
 	if way != "" {
 		w, err := through.Parse(way)
@@ -91,7 +90,7 @@ func worn(file, way string) (*visual.Result, lab.ScreenNoise, error) {
 				break
 			}
 		}
-		if src, err = through.New(&frames{r: r}, w, 2); err != nil {
+		if src, err = through.New(steady.Play(r), w, 2); err != nil {
 			return nil, none, err
 		}
 		src = steady.New(src, memory)
@@ -140,26 +139,10 @@ func worn(file, way string) (*visual.Result, lab.ScreenNoise, error) {
 	if err != nil {
 		return nil, none, err
 	}
-	result, err := visual.Analyze(film, visual.Options{Start: start, Content: area, EndPage: lab.SyncRed()})
-	return result, memory.Noise(), err
-}
-
-// frames are those of a reel, as a source.
-type frames struct {
-	r *reel.Reader
-	n int
-}
-
-func (f *frames) Format() lab.Format { return f.r.Format() }
-func (f *frames) Close() error       { return nil }
-func (f *frames) Next(context.Context) (lab.Frame, error) {
-	if f.n == f.r.Len() {
-		return lab.Frame{}, io.EOF
-	}
-	pix, err := f.r.Pixels(f.n)
-	info := f.r.Info(f.n)
-	if f.n++; len(info.Changed) == 0 {
-		info.Flags |= lab.FrameRepeat
-	}
-	return lab.Frame{FrameInfo: info, Pix: pix}, err
+	noise := memory.Noise()
+	pixel := uint8(noise.Pixel)
+	result, err := visual.Analyze(film, visual.Options{
+		Start: start, Content: area, EndPage: lab.SyncRed(), Tolerance: visual.Tolerance{pixel, pixel, pixel},
+	})
+	return result, noise, err
 }
