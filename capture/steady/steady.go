@@ -51,12 +51,6 @@ func (m *Memory) bound(n lab.ScreenNoise) lab.ScreenNoise {
 	return n
 }
 
-func (m *Memory) hasBegun() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.begun
-}
-
 func (m *Memory) widen(n lab.ScreenNoise) lab.ScreenNoise {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -139,6 +133,7 @@ type holder struct {
 	held    []byte // nil before the first picture
 	watch   watch
 	changed []image.Rectangle
+	alert   int // for how many pictures still the narrow limits hold
 }
 
 // plane is one of the picture's arrays, in tiles.
@@ -147,7 +142,6 @@ type plane struct {
 	width        int // bytes of a tile
 	across, down int
 	moved        []bool  // tiles that this picture has changed
-	alert        []uint8 // for how many pictures each tile is looked at closely
 	contrast     []int16 // of each tile of the held picture; −1: not known
 	seen         []seen  // the same of the watch's
 }
@@ -162,7 +156,7 @@ func newHolder(f lab.Format, m *Memory) *holder {
 			t.width = 24
 		}
 		t.across, t.down = (p.Stride+t.width-1)/t.width, (p.Rows+tileRows-1)/tileRows
-		t.moved, t.alert, t.contrast = make([]bool, t.across*t.down), make([]uint8, t.across*t.down), make([]int16, t.across*t.down)
+		t.moved, t.contrast = make([]bool, t.across*t.down), make([]int16, t.across*t.down)
 		t.seen = make([]seen, t.across*t.down)
 		h.planes = append(h.planes, t)
 	}
@@ -178,6 +172,7 @@ func (h *holder) hold(f lab.Frame) ([]byte, []image.Rectangle) {
 		return h.held, append(h.changed[:0], h.format.Bounds())
 	}
 	h.changed = h.changed[:0]
+	h.alert = max(0, h.alert-1)
 	if f.Flags&lab.FrameRepeat == 0 {
 		within := f.Changed
 		if len(within) == 0 {
@@ -206,20 +201,34 @@ func (h *holder) forget() {
 	}
 }
 
-// alertFor is for how many pictures a tile that has changed, and those beside it, are looked at closely. The end of a
-// change is often faint (what fades in slows down): it is seen at once by the narrow limits, or never by the wide
-// ones, but not late, when noise adds to it.
-const alertFor = 10
+// alertFor is for how many pictures the narrow limits hold after a change that is beyond the wide ones. What changes is
+// often faint at its edges and at its end (what fades in slows down): that is seen at once by the narrow limits, or never
+// by the wide ones, but not late, when noise adds to it.
+const alertFor = 6
 
-// calm is how much wider the limits are for a tile that has not changed lately.
+// calm is how much wider the limits are while nothing has changed lately.
 const calm = lab.Calm
 
-// plane compares one array and takes over the tiles that have changed.
+// plane compares one array, and takes over the tiles that have changed.
 func (h *holder) plane(p *plane, pix []byte, within []image.Rectangle) []image.Rectangle {
-	close, wide := newLimits(h.noise), newLimits(h.noise.Times(calm))
-	any := false
+	found := h.find(p, pix, within, h.noise.Times(calm))
+	if found {
+		h.alert = alertFor + 1 // this picture is the first
+	}
+	if h.alert > 0 && !h.noise.Exact() {
+		found = h.find(p, pix, within, h.noise)
+	}
+	if !found {
+		return h.changed
+	}
+	return h.take(p, pix)
+}
+
+// find marks the tiles that are beyond limits, and says whether there are any.
+func (h *holder) find(p *plane, pix []byte, within []image.Rectangle, n lab.ScreenNoise) (found bool) {
+	l := newLimits(n)
 	for row := range p.down {
-		moved, alert := p.moved[row*p.across:][:p.across], p.alert[row*p.across:][:p.across]
+		moved := p.moved[row*p.across:][:p.across]
 		clear(moved)
 		y0, y1 := row*tileRows, min((row+1)*tileRows, p.Rows)
 		start, end := p.Off+y0*p.Stride, p.Off+y1*p.Stride
@@ -227,21 +236,12 @@ func (h *holder) plane(p *plane, pix []byte, within []image.Rectangle) []image.R
 			continue
 		}
 		for i := range moved {
-			l := wide
-			if alert[i] > 0 {
-				l = close
-				alert[i]--
+			if compare(h.held, pix, p, row, i, l) && (n.Texture == 0 || h.exceeds(p, pix, row, i, n)) {
+				moved[i], found = true, true
 			}
-			if !compare(h.held, pix, p, row, i, l) || h.noise.Texture > 0 && !h.exceeds(p, pix, row, i) {
-				continue
-			}
-			moved[i], any = true, true
 		}
 	}
-	if !any {
-		return h.changed
-	}
-	return h.take(p, pix)
+	return found
 }
 
 func touches(rects []image.Rectangle, r image.Rectangle) bool {
@@ -254,18 +254,17 @@ func touches(rects []image.Rectangle, r image.Rectangle) bool {
 }
 
 // exceeds says whether a tile has moved by more than it may beside edges.
-func (h *holder) exceeds(p *plane, pix []byte, row, i int) bool {
+func (h *holder) exceeds(p *plane, pix []byte, row, i int, n lab.ScreenNoise) bool {
 	contrast := 0
 	for y := max(row-1, 0); y <= min(row+1, p.down-1); y++ {
 		for x := max(i-1, 0); x <= min(i+1, p.across-1); x++ {
 			contrast = max(contrast, h.contrast(p, y, x))
 		}
 	}
-	more := h.noise.Texture * float64(contrast)
+	more := n.Texture * float64(contrast)
 	if more < 1 {
 		return true
 	}
-	n := h.noise.Times(calm)
 	n.Pixel, n.Mean = n.Pixel+int(more), n.Mean+more/meanShare
 	return compare(h.held, pix, p, row, i, newLimits(n))
 }
@@ -334,7 +333,7 @@ func (p *plane) beside(row, i int) bool {
 
 // copy takes a tile over, and says whether it differs at all.
 func (h *holder) copy(p *plane, pix []byte, row, i int) (differs bool) {
-	p.contrast[row*p.across+i], p.alert[row*p.across+i] = -1, alertFor
+	p.contrast[row*p.across+i] = -1
 	for y := row * tileRows; y < min((row+1)*tileRows, p.Rows); y++ {
 		from, to := p.Off+y*p.Stride+i*p.width, p.Off+y*p.Stride+min((i+1)*p.width, p.Stride)
 		if !bytes.Equal(h.held[from:to], pix[from:to]) {

@@ -9,9 +9,10 @@ import (
 
 // What a window of pictures is looked at by.
 const (
+	channels    = 4  // bytes that are so many apart have a mean of their own, as in compare
 	window      = 24 // pictures, of which the last ones are not counted: what begins in them cannot be told from noise
 	uncounted   = 3
-	everyRow    = 8              // one row of tiles of so many is looked at, another one in each window
+	mostTiles   = 2000           // are looked at, about: one row of so many, and another one in each window
 	flatUntil   = 40             // contrast of a flat tile, with its noise
 	mostMoved   = 96             // a tile in which a sample moves by more, moves
 	leastAlarms = window * 3 / 4 // pictures with alarms from which on the limits are too narrow
@@ -19,6 +20,8 @@ const (
 	// A window teaches nothing if more than mostMoving of its tiles move; and tiles of one kind teach something if
 	// leastNoisy of them have noise: a caret or a small film is no property of the screen.
 	mostMoving, leastNoisy, fewestNoisy = 0.01, 0.03, 16
+	// The limits are too narrow if more than so many of the flat tiles, or of the others, exceed them, or a few go on doing so.
+	flatBeyond, otherBeyond, fewestBeyond = 0.02, 0.10, 3
 	// Later windows widen the limits to this much at most, or to twice what the first has found.
 	laterPixel  = 8
 	mostTexture = 0.30
@@ -29,6 +32,7 @@ const (
 // watch looks at pictures in windows, and learns from those in which the screen stands still.
 type watch struct {
 	n, turn   int
+	every     int // one row of tiles of so many is looked at
 	alarms    int // pictures of the window in which tiles were taken for changed
 	ref, prev []byte
 	tiles     []tile
@@ -76,9 +80,14 @@ func (w *watch) begin(h *holder, pix []byte) {
 	w.ref, w.tiles = append(w.ref[:0], pix...), w.tiles[:0]
 	if w.prev == nil {
 		w.prev = make([]byte, len(pix))
+		tiles := 0
+		for _, p := range h.planes {
+			tiles += p.across * p.down
+		}
+		w.every = max(1, tiles/mostTiles)
 	}
 	for _, p := range h.planes {
-		for row := w.turn % everyRow; row < p.down; row += everyRow {
+		for row := w.turn % w.every; row < p.down; row += w.every {
 			for i := range p.across {
 				if (i+1)*p.width <= p.Stride && (row+1)*tileRows <= p.Rows { // whole ones
 					w.tiles = append(w.tiles, tile{plane: p, row: row, at: p.Off + row*tileRows*p.Stride + i*p.width})
@@ -87,7 +96,7 @@ func (w *watch) begin(h *holder, pix []byte) {
 		}
 	}
 	if w.sums == nil {
-		w.sums = make([]int16, 0, len(pix)/everyRow*2)
+		w.sums = make([]int16, len(pix)/w.every*2)
 	}
 	clear(w.sums[:cap(w.sums)])
 	left := w.sums[:cap(w.sums)]
@@ -112,7 +121,7 @@ func (w *watch) keep(h *holder, pix []byte) {
 		turn--
 	}
 	for _, p := range h.planes {
-		for row := turn % everyRow; row < p.down; row += everyRow {
+		for row := turn % w.every; row < p.down; row += w.every {
 			from, to := p.Off+row*tileRows*p.Stride, p.Off+min((row+1)*tileRows, p.Rows)*p.Stride
 			copy(w.prev[from:to], pix[from:to])
 		}
@@ -125,7 +134,7 @@ func (t *tile) clip(pix []byte) {
 		line := pix[t.at+y*t.plane.Stride:][:t.plane.width]
 		for k, v := range line {
 			if v == 0 || v == 255 {
-				t.clipped[k%t.plane.Unit] = true
+				t.clipped[k%channels] = true
 			}
 		}
 	}
@@ -135,7 +144,6 @@ func (t *tile) look(n int, ref, prev, pix []byte) {
 	var most [4]int
 	var sum [4]int
 	differs := false
-	unit := t.plane.Unit
 	for y := range tileRows {
 		at := t.at + y*t.plane.Stride
 		sums := t.sums[y*t.plane.width:][:t.plane.width]
@@ -152,17 +160,15 @@ func (t *tile) look(n int, ref, prev, pix []byte) {
 			t.toRef += d * d
 			t.toPrev += e * e
 			differs = differs || e != 0
-			if k++; k == unit {
-				k = 0
-			}
+			k = (k + 1) % channels
 		}
 	}
 	if differs {
 		t.ways++
 	}
 	var m moves
-	samples := tileRows * t.plane.width / unit
-	for k := range unit {
+	samples := tileRows * t.plane.width / channels
+	for k := range channels {
 		pixel, mean := most[k], max(sum[k], -sum[k])*meanSteps/samples
 		m.raw, m.rawMean = max(m.raw, uint8(pixel)), max(m.rawMean, uint8(min(mean, 255)))
 		t.most = max(t.most, pixel)
@@ -217,9 +223,6 @@ func (w *watch) learn(h *holder) (n lab.ScreenNoise, ok bool) {
 	if !slices.ContainsFunc(w.tiles, func(t tile) bool { return t.most > 0 }) {
 		return h.memory.bound(n), true
 	}
-	if h.memory.hasBegun() && w.alarms < leastAlarms {
-		return n, false // the limits hold, or something has changed
-	}
 	var kinds [2][4]int // of flat tiles and of others
 	var beyond [2]int   // that exceed what is known
 	for i := range w.tiles {
@@ -234,7 +237,7 @@ func (w *watch) learn(h *holder) (n lab.ScreenNoise, ok bool) {
 	if moved := kinds[0][moving] + kinds[1][moving]; float64(moved) > mostMoving*float64(len(w.tiles)) {
 		return n, false
 	}
-	if isNoisy(kinds[0], beyond[0]) {
+	if isNoisy(kinds[0], beyond[0], w.alarms, flatBeyond) {
 		var pixel, mean [256]int
 		for i := range w.tiles {
 			if t := &w.tiles[i]; t.group() == 0 && t.kind == noisy {
@@ -249,16 +252,17 @@ func (w *watch) learn(h *holder) (n lab.ScreenNoise, ok bool) {
 		n.Mean = max(float64(reach(mean[:], 2))/meanSteps, float64(n.Pixel)/tileRows)
 	}
 	n = h.memory.bound(n)
-	if isNoisy(kinds[1], beyond[1]) {
+	if isNoisy(kinds[1], beyond[1], w.alarms, otherBeyond) {
 		n.Texture = w.texture(h.noise.Wider(n))
 	}
 	return n, true
 }
 
 // isNoisy says whether tiles of one kind show more noise than is known: a few that do so have changed.
-func isNoisy(kinds [4]int, beyond int) bool {
+func isNoisy(kinds [4]int, beyond, alarms int, most float64) bool {
 	all := kinds[stands] + kinds[rare] + kinds[noisy] + kinds[moving]
-	return kinds[noisy] >= fewestNoisy && beyond >= fewestNoisy && float64(beyond) >= mostMoving*float64(all) && float64(kinds[noisy]) >= leastNoisy*float64(all)
+	return kinds[noisy] >= fewestNoisy &&
+		beyond >= fewestBeyond && (alarms >= leastAlarms || float64(beyond) >= most*float64(all)) && float64(kinds[noisy]) >= leastNoisy*float64(all)
 }
 
 // group is 0 for a tile of a flat part.

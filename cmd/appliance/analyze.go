@@ -131,9 +131,6 @@ func (c *AnalyzeCmd) analyse(ctx context.Context) (*analysed, error) {
 	if o.Tolerance, err = c.tolerance(frames); err != nil {
 		return nil, err
 	}
-	for i := range o.Tolerance { // a tile that changed was taken over with another noise
-		o.Tolerance[i] = max(o.Tolerance[i], uint8(min(noise.Pixel, 255)))
-	}
 	r, err := visual.Analyze(frames, o)
 	if err != nil {
 		return nil, usage(err)

@@ -26,7 +26,7 @@ const FalseAlarm = 1e-10
 // change any more.
 const MostNoise = 40
 
-// Calm is how much wider the limits are for a tile that has not changed lately.
+// Calm is how much wider the limits on flat parts are while nothing has changed lately.
 const Calm = 2
 
 // Times returns limits that are so many times as wide on flat parts.

@@ -139,10 +139,6 @@ func worn(file, way string) (*visual.Result, lab.ScreenNoise, error) {
 	if err != nil {
 		return nil, none, err
 	}
-	noise := memory.Noise()
-	pixel := uint8(noise.Pixel)
-	result, err := visual.Analyze(film, visual.Options{
-		Start: start, Content: area, EndPage: lab.SyncRed(), Tolerance: visual.Tolerance{pixel, pixel, pixel},
-	})
-	return result, noise, err
+	result, err := visual.Analyze(film, visual.Options{Start: start, Content: area, EndPage: lab.SyncRed()})
+	return result, memory.Noise(), err
 }

@@ -73,7 +73,6 @@ func (a *analyst) measure(
 	if err != nil {
 		return nil, err
 	}
-	o.Tolerance = d.allow(t)
 	if len(t.Steps) > 0 {
 		if err := a.measureSteps(r, o, t, d); err != nil {
 			return nil, err

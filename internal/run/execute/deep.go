@@ -72,26 +72,10 @@ func (d *deep) widen(o *visual.Options) {
 	}
 	o.Also |= d.ask.Selection().Indices()
 	o.Ignore = append(o.Ignore, d.o.Ignore...)
+	o.Tolerance = d.o.Tolerance
 	if d.ask.FrameCodes() {
 		o.Drawn = framecode.Strip(o.Content.Min)
 	}
-}
-
-// allow returns how far a pixel may move without counting as changed: as the plan says, or by the noise of the screen.
-// A tile that has changed was taken over whole, with another noise of those of its pixels that have not.
-func (d *deep) allow(t *lab.Trial) (a visual.Tolerance) {
-	if d != nil {
-		a = d.o.Tolerance
-	}
-	if t.Capture != nil && t.Capture.Noise != nil {
-		for c := range a {
-			a[c] = max(a[c], uint8(min(t.Capture.Noise.Pixel, 255)))
-		}
-	}
-	if d != nil {
-		d.o.Tolerance = a
-	}
-	return a
 }
 
 // round4 keeps four decimals: more say nothing, and take room.
