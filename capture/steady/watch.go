@@ -247,7 +247,8 @@ func (w *watch) learn(h *holder) (n lab.ScreenNoise, ok bool) {
 				}
 			}
 		}
-		n.Pixel = reach(pixel[:], 1)
+		// Another colour is rounded in another way, by up to half a code in each of two pictures.
+		n.Pixel = reach(pixel[:], 1) + 1
 		// A mean of many samples is normally distributed: the squares of its values go with the logarithms.
 		n.Mean = max(float64(reach(mean[:], 2))/meanSteps, float64(n.Pixel)/tileRows)
 	}

@@ -28,6 +28,9 @@ type Way struct {
 	Quarter       bool
 }
 
+// mostPixels bounds a scaled picture: 4096 × 2304.
+const mostPixels = 4096 * 2304
+
 // Names of the steps.
 const grammar = "rotate=90|180|270, scale=WIDTHxHEIGHT, dither=CODES, noise=CODES, mjpeg=QUALITY, 420"
 
@@ -47,8 +50,8 @@ func Parse(text string) (w Way, err error) {
 				err = fmt.Errorf("%.40q: a picture is turned by 90, 180 or 270 degrees", part)
 			}
 		case "scale":
-			if w.Width, w.Height, err = lab.ParseSize(value); err == nil && w.Width*w.Height == 0 {
-				err = fmt.Errorf("%.40q: say to which size, as scale=1920x1080", part)
+			if w.Width, w.Height, err = lab.ParseSize(value); err == nil && (w.Width*w.Height == 0 || w.Width*w.Height > mostPixels) {
+				err = fmt.Errorf("%.40q: say to which size, as scale=1920x1080, with at most %d pixels", part, mostPixels)
 			}
 		case "dither":
 			number(&w.Dither, 2, 16)
@@ -96,6 +99,9 @@ func New(from capture.Source, w Way, seed uint64) (*Source, error) {
 	in := from.Format()
 	if in.Pixels != lab.BGRX {
 		return nil, fmt.Errorf("only pictures in BGRX can be worn as a grabber wears them, not in %s", in.Pixels)
+	}
+	if in.Width < 2 || in.Height < 2 {
+		return nil, fmt.Errorf("a screen of %d × %d pixels is too small to be worn", in.Width, in.Height)
 	}
 	s := &Source{Source: from, way: w, in: in, format: in, random: rand.New(rand.NewPCG(seed, 44))}
 	if w.Rotate%180 != 0 {

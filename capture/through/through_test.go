@@ -16,7 +16,7 @@ func TestParse(t *testing.T) {
 	if want := (through.Way{Width: 1920, Height: 1080, Noise: 3, JPEG: 80}); err != nil || got != want {
 		t.Errorf("got %+v, %v; want %+v", got, err, want)
 	}
-	for _, text := range []string{"", "noise", "noise=65", "noise=-1", "rotate=45", "scale=0x1", "scale=99999x2", "blur=2", "420,mjpeg=80", "noise=1,,"} {
+	for _, text := range []string{"", "noise", "noise=65", "noise=-1", "rotate=45", "scale=0x1", "scale=99999x2", "scale=16384x16384", "blur=2", "420,mjpeg=80", "noise=1,,"} {
 		if got, err := through.Parse(text); err == nil {
 			t.Errorf("%q: %+v, want an error", text, got)
 		}
