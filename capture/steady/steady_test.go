@@ -110,7 +110,7 @@ func TestChangesInNoise(t *testing.T) {
 		"noise=3", "noise=2,420", "noise=1,mjpeg=80", "noise=1", "dither=4", "420", "mjpeg=80", "scale=960x640,noise=1", "rotate=90,noise=1",
 	} {
 		t.Run(way, func(t *testing.T) {
-			if i > 2 {
+			if i > 1 {
 				testlab.Long(t, "another way, as those before it")
 			}
 			w, err := through.Parse(way)
