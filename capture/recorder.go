@@ -183,7 +183,9 @@ func (r *Recorder) grab(ctx context.Context, priority bool) {
 	r.meter.scheduling = scheduling
 	r.mu.Unlock()
 
-	g := grabber{times: regular{period: time.Duration(1e9 / r.format.Rate)}}
+	// The sink has no picture yet: the first frame is taken even if the source, of which others have read, says that it
+	// repeats the one before.
+	g := grabber{stale: true, times: regular{period: time.Duration(1e9 / r.format.Rate)}}
 	for {
 		f, err := r.src.Next(ctx)
 		if err == nil {

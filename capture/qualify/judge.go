@@ -128,6 +128,8 @@ type Report struct {
 	Good     bool     `json:"good"`
 	Problems []string `json:"problems,omitempty"` // why not
 
+	Noise lab.ScreenNoise `json:"noise"` // of the picture while it stood still
+
 	Shown   int `json:"shown"`   // numbers on the screen
 	Missing int `json:"missing"` // of them never seen
 	Torn    int `json:"torn"`    // frames that hold parts of two pictures, or a damaged one

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"eidetic/capture"
+	"eidetic/capture/steady"
 	"eidetic/internal/lab"
 )
 
@@ -40,6 +41,11 @@ func Run(ctx context.Context, src capture.Source, screen Screen, o Options) (Rep
 		src.Close()
 		return Report{}, fmt.Errorf("show the picture: %w", err)
 	}
+	noise, err := steady.Still(ctx, src)
+	if err != nil {
+		src.Close()
+		return Report{}, fmt.Errorf("watch the still picture: %w", err)
+	}
 	r, err := capture.Start(ctx, src, judge, o.Record)
 	if err != nil {
 		src.Close()
@@ -50,7 +56,9 @@ func Run(ctx context.Context, src capture.Source, screen Screen, o Options) (Rep
 	if err = errors.Join(err, serr); err != nil {
 		return Report{}, err
 	}
-	return judge.Report(st, o.Rate), nil
+	report := judge.Report(st, o.Rate)
+	report.Noise = noise
+	return report, nil
 }
 
 func prepare(f lab.Format, screen Screen, o *Options) (*Judge, error) {

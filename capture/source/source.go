@@ -15,7 +15,9 @@ import (
 	"eidetic/capture/file"
 	"eidetic/capture/reel"
 	"eidetic/capture/rfb"
+	"eidetic/capture/steady"
 	"eidetic/capture/synthetic"
+	"eidetic/capture/through"
 	"eidetic/capture/v4l2"
 	"eidetic/capture/x11"
 	"eidetic/internal/lab"
@@ -28,6 +30,11 @@ type Options struct {
 	Password string         // of a VNC server
 	Controls map[string]int // of a grabber or camera, set first
 	EDID     string         // a mode that an HDMI receiver is to offer: 1080p60
+	// Through is what a rehearsed grabber does to exact pictures (package through); "": nothing.
+	Through string
+	// Noise is what is known of the screen's noise. With it the pictures are held where only noise moves; without it
+	// they are recorded as they come.
+	Noise *steady.Memory
 	// Latency is the least and the greatest time from the screen to a frame's time stamp; see [Late].
 	Latency [2]time.Duration
 }
@@ -54,10 +61,34 @@ func (e *OptionError) Unwrap() error { return e.Err }
 // a display, device, server or program that is not there.
 func Open(ctx context.Context, o Options) (capture.Source, error) {
 	src, err := open(ctx, o)
-	if err != nil || o.Latency[1] == 0 {
+	if err != nil {
+		return src, err
+	}
+	if src, err = Worn(src, o.Through, o.Noise); err != nil || o.Latency[1] == 0 {
 		return src, err
 	}
 	return &Late{src, o.Latency[0], o.Latency[1]}, nil
+}
+
+// Worn has a source pass through a rehearsed grabber, if there is one, and has its pictures held if noise is not nil.
+func Worn(src capture.Source, way string, noise *steady.Memory) (capture.Source, error) {
+	if way != "" {
+		w, err := through.Parse(way)
+		if err == nil {
+			var worn *through.Source
+			if worn, err = through.New(src, w, uint64(time.Now().UnixNano())); err == nil {
+				src = worn
+			}
+		}
+		if err != nil {
+			src.Close()
+			return nil, &OptionError{err}
+		}
+	}
+	if noise != nil {
+		src = steady.New(src, noise)
+	}
+	return src, nil
 }
 
 func open(ctx context.Context, o Options) (capture.Source, error) {

@@ -102,12 +102,22 @@ func (c *AnalyzeCmd) analyse(ctx context.Context) (*analysed, error) {
 		return nil, err
 	}
 	defer done()
+	raw := frames
+	frames, noise, drop, err := c.hold(ctx, frames)
+	if err != nil {
+		return nil, err
+	}
+	defer drop()
 	o, warnings, err := c.options(frames)
 	if err != nil {
 		return nil, err
 	}
 	c.ignore = o.Ignore
-	if r, ok := frames.(*reel.Reader); ok && len(r.Recovered()) > 0 {
+	if !noise.Exact() {
+		warnings = append(warnings, fmt.Sprintf("the source has noise (%s), which is left out: seen for certain is a change %s; --raw compares "+
+			"pixels as they are", noise.Floor(), noise.Sees()))
+	}
+	if r, ok := raw.(*reel.Reader); ok && len(r.Recovered()) > 0 {
 		warnings = append(
 			warnings,
 			fmt.Sprintf("the reel was cut off or is damaged (%s): what is missing is not analysed", r.Recovered()[0]),
@@ -132,7 +142,7 @@ func (c *AnalyzeCmd) analyse(ctx context.Context) (*analysed, error) {
 				r.End, frames.Len()),
 		)
 	}
-	warnings = append(warnings, c.doubts(frames, r)...)
+	warnings = append(warnings, c.doubts(raw, r)...)
 	if r.Lost > 0 {
 		warnings = append(
 			warnings,

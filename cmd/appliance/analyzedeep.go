@@ -21,6 +21,7 @@ import (
 // deepFlags are those of analyze that concern moving pictures, inputs and thresholds.
 type deepFlags struct {
 	Regions      []string      `sep:"none" placeholder:"NAME=WxH+X+Y" help:"Also measure frame rate, stable frame and responses in this part of the frame; may be repeated."`
+	Raw          bool          `help:"Compare pixels as they are, even where a source's noise moves them."`
 	Tolerance    string        `default:"0" placeholder:"N|R,G,B|auto" help:"How far a pixel's channels may each move without counting as changed; auto measures the source's noise on the green page."`
 	UniquePixels int           `default:"1" placeholder:"N" help:"Changed pixels that make a frame unique; more than 1: of a step of luma (Eideticker: 2048 for HDMI, 4096 for cameras)."`
 	LumaStep     int           `default:"5" placeholder:"N" help:"Step of luma that counts with --unique-pixels and for stable frames."`

@@ -12,6 +12,8 @@ import (
 	"eidetic/analysis/visual"
 	"eidetic/capture/file"
 	"eidetic/capture/reel"
+	"eidetic/capture/steady"
+	"eidetic/internal/lab"
 	"eidetic/internal/run/experiment"
 )
 
@@ -103,4 +105,39 @@ func importFilm(ctx context.Context, path string) (frames visual.Frames, name st
 		return nil, "", nil, cannot(err)
 	}
 	return r, path, func() { _ = r.Close(); remove() }, nil
+}
+
+// hold returns a recording without its source's noise, if it has any.
+func (c *AnalyzeCmd) hold(ctx context.Context, frames visual.Frames) (held visual.Frames, noise lab.ScreenNoise, done func(), err error) {
+	if c.Raw || !steady.Stirs(frames) {
+		return frames, noise, func() {}, nil
+	}
+	dir, err := os.MkdirTemp("", "appliance-analyze-")
+	if err != nil {
+		return nil, noise, nil, cannot(err)
+	}
+	done = func() { _ = os.RemoveAll(dir) }
+	defer func() {
+		if err != nil {
+			done()
+		}
+	}()
+	to := filepath.Join(dir, "held.reel")
+	w, err := reel.Create(to, reel.Header{Format: frames.Format(), Source: "held", Wall: time.Now()})
+	if err != nil {
+		return nil, noise, nil, cannot(err)
+	}
+	noise, err = steady.Hold(ctx, frames, w)
+	if err = errors.Join(err, w.Close()); err != nil {
+		return nil, noise, nil, badFile(fmt.Errorf("analyze: look for noise: %w", err))
+	}
+	if noise.Exact() {
+		return frames, noise, done, nil
+	}
+	r, err := reel.Open(to)
+	if err != nil {
+		return nil, noise, nil, cannot(err)
+	}
+	remove := done
+	return r, noise, func() { _ = r.Close(); remove() }, nil
 }

@@ -85,6 +85,7 @@ func printQualification(std *streams, r qualify.Report) error {
 		r.LatencyBound/2)
 	fmt.Fprintf(w, "pixels\t%s (%.3f %% differ, by up to %d levels; %d frames compared)\n", r.Fidelity.Words, r.Fidelity.Different,
 		r.Fidelity.Worst, r.Fidelity.Compared)
+	fmt.Fprintf(w, "noise\t%s; seen for certain is a change %s\n", r.Noise.Floor(), r.Noise.Sees())
 	for _, e := range r.Events {
 		fmt.Fprintf(w, "event\t%v\n", e)
 	}

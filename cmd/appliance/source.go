@@ -23,6 +23,7 @@ type sourceFlags struct {
 	PasswordFile string  `type:"existingfile" placeholder:"FILE" help:"A file whose first line is the VNC server's password."`
 	// A control's name holds spaces, its value is a number.
 	Control map[string]int `mapsep:"none" placeholder:"NAME=VALUE" help:"Set a grabber's or camera's control first; appliance devices --json lists them."`
+	Through string         `placeholder:"STEPS" help:"Wear exact pictures as a grabber would: rotate=90, scale=1920x1080, dither=4, noise=1, mjpeg=80 or 420, with commas between."`
 	EDID    string         `name:"edid" placeholder:"MODE" help:"Give an HDMI receiver that has none an EDID that offers one mode: 1080p60, 1080p50, 1080p30, 720p60 or 720p50."`
 }
 
@@ -47,7 +48,7 @@ func (s *sourceFlags) open(ctx context.Context) (capture.Source, error) {
 	if err != nil {
 		return nil, usage(err)
 	}
-	src, err := source.Open(ctx, source.Options{Name: s.Source, Format: f, Password: password, Controls: s.Control, EDID: s.EDID})
+	src, err := source.Open(ctx, source.Options{Name: s.Source, Format: f, Password: password, Controls: s.Control, EDID: s.EDID, Through: s.Through})
 	var wrong *source.OptionError
 	switch {
 	case errors.As(err, &wrong):

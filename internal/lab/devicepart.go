@@ -1,6 +1,9 @@
 package lab
 
-import "fmt"
+import (
+	"fmt"
+	"reflect"
+)
 
 // ScreenPart says how the screen of a plugged-in device is seen: by the one of V4L2, Camera,
 // RFB and X11 that is set.
@@ -15,6 +18,7 @@ type ScreenPart struct {
 	Rate    float64        `json:"rate,omitempty" minimum:"0" maximum:"240" doc:"Pictures a second; an HDMI receiver has its signal's"`
 	EDID    string         `json:"edid,omitempty" maxLength:"20" doc:"Mode that an HDMI receiver offers to the device" example:"1080p60"`
 	Set     map[string]int `json:"set,omitempty" maxProperties:"64" doc:"Controls of the grabber, by name, set before filming"`
+	Through string         `json:"through,omitempty" maxLength:"200" doc:"A rehearsal: the exact pictures of a VNC or X server, or of the virtual device, are worn as a grabber would wear them, in this order: rotate=90|180|270, scale=WIDTHxHEIGHT, dither=CODES, noise=CODES, mjpeg=QUALITY or 420, with commas between" example:"noise=1,mjpeg=80"`
 	Latency []float64      `json:"latency_ms,omitempty" minItems:"2" maxItems:"2" doc:"Least and greatest time from the device's screen to a picture's time stamp; it is subtracted, and its width is part of every interval" example:"[8, 25]"`
 }
 
@@ -35,6 +39,11 @@ type ControlsPart struct {
 
 // AutoPart names the only part of its kind.
 const AutoPart = "auto"
+
+// IsRehearsal says that nothing but Through is set: it is the screen of the virtual device.
+func (p ScreenPart) IsRehearsal() bool {
+	return reflect.DeepEqual(p, ScreenPart{Through: p.Through}) && p.Through != ""
+}
 
 // Source is the part's name as commands have it: "v4l2:/dev/video0".
 func (p ScreenPart) Source() string {

@@ -197,6 +197,7 @@ type CaptureState struct {
 	WorstBound   float64        `json:"worst_bound_ms"`  // worst uncertainty
 	LostBecause  map[string]int `json:"lost_because,omitempty"`
 	Source       *SourceState   `json:"source,omitempty"` // of a device at a port
+	Noise        *ScreenNoise   `json:"noise,omitempty"`  // of a screen that is not read exactly
 }
 
 // SourceState is what a device's screen was filmed by, as the source itself says.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"eidetic/capture/source"
+	"eidetic/capture/through"
 	"eidetic/capture/v4l2"
 	"eidetic/control/connect"
 	"eidetic/control/recipe"
@@ -43,6 +44,14 @@ func CheckParts(screen *lab.ScreenPart, controls *lab.ControlsPart, recipeName s
 const maxLatency = 10_000
 
 func checkScreen(p lab.ScreenPart) (field string, err error) {
+	if p.Through != "" {
+		if _, err := through.Parse(p.Through); err != nil {
+			return ".through", err
+		}
+	}
+	if p.IsRehearsal() {
+		return "", nil
+	}
 	if p.Kinds() != 1 {
 		return "", errors.New("name one of v4l2, camera, rfb and x11")
 	}
@@ -161,6 +170,7 @@ func ConnectOptions(p lab.ControlsPart, device netip.Addr, password string) conn
 func SourceOptions(p lab.ScreenPart, device netip.Addr, password string) source.Options {
 	o := source.Options{
 		Name: p.Source(), Format: lab.Format{Pixels: p.Pixels, Rate: p.Rate}, Password: password, Controls: p.Set, EDID: p.EDID,
+		Through: p.Through,
 	}
 	if p.RFB != "" {
 		at, err := serverOf(p.RFB, device)

@@ -139,8 +139,8 @@ func (x *Execution) Run(ctx context.Context) (err error) {
 	if !store.ValidID(x.ID) {
 		return fmt.Errorf("%q is no identifier of a run", x.ID)
 	}
-	if p := x.Plan; !x.Rig.Parts && (p.Screen != nil || p.Controls != nil || p.Recipe != "") {
-		return errors.New("screen, controls and recipe are of a device at a port: the virtual device has its own")
+	if p := x.Plan; !x.Rig.Parts && (p.Screen != nil && !p.Screen.IsRehearsal() || p.Controls != nil || p.Recipe != "") {
+		return errors.New("screen, controls and recipe are of a device at a port: the virtual device has its own, and of screen takes nothing but through")
 	}
 	if _, traces := x.Rig.Device.(experiment.TracedDevice); (x.Plan.Traces > 0 || x.Plan.TraceAll) && !traces {
 		return experiment.ErrNoTraces

@@ -13,6 +13,7 @@ import (
 	"eidetic/capture"
 	"eidetic/capture/reel"
 	"eidetic/capture/source"
+	"eidetic/capture/steady"
 	"eidetic/internal/lab"
 	"eidetic/internal/run/experiment"
 )
@@ -21,6 +22,8 @@ import (
 type Screen struct {
 	Open func(context.Context) (capture.Source, error)
 	Name string // name of the source in the reel: "x11::0"
+	// Noise is what is known of the screen's noise; nil where its pictures are exact.
+	Noise *steady.Memory
 	// Part is set for the screen of a plugged-in device: it is waited for until it is plugged
 	// in, what it says of itself is kept with each trial, and a browser may leave a part of it
 	// to its own bars.
@@ -64,13 +67,14 @@ func (s Screen) Film(ctx context.Context, path string) (experiment.Film, error) 
 		src.Close()
 		return nil, err
 	}
-	return &film{Recorder: r, reel: w, source: state}, nil
+	return &film{Recorder: r, reel: w, source: state, noise: s.Noise}, nil
 }
 
 // film is a recording and its reel.
 type film struct {
 	*capture.Recorder
 	reel   *reel.Writer
+	noise  *steady.Memory
 	source *lab.SourceState // of a plugged-in device
 	area   image.Rectangle  // the page's part of its screen, once that has been green
 	// coded is set until it is known where the page's codes will be.
@@ -99,7 +103,13 @@ func (f *film) Shows(c color.RGBA) (all bool) {
 	return all
 }
 
-func (f *film) Status() experiment.FilmStatus { return status(f.Recorder.Status()) }
+func (f *film) Status() experiment.FilmStatus {
+	s := status(f.Recorder.Status())
+	if f.noise != nil {
+		s.Noise = f.noise.Noise()
+	}
+	return s
+}
 
 func status(s capture.Status) experiment.FilmStatus {
 	if s.Trouble == "" && s.Err != nil {
@@ -132,6 +142,10 @@ func (f *film) Stop() (experiment.FilmStatus, error) {
 		Rate:   micro(stats.Rate), IntervalP99: micro(stats.IntervalP99), IntervalMax: micro(stats.IntervalMax),
 		Jitter: micro(stats.Jitter), Scheduling: stats.Scheduling, MissedProven: stats.MissedProven, MissedDrawn: stats.MissedDrawn,
 		NormalBound: micro(stats.NormalBound), WorstBound: micro(stats.WorstBound), LostBecause: stats.Reasons,
+	}
+	if f.noise != nil {
+		noise := f.noise.Noise()
+		out.Capture.Noise = &noise
 	}
 	return out, err
 }

@@ -8,6 +8,7 @@ import (
 
 	"eidetic/capture"
 	"eidetic/capture/source"
+	"eidetic/capture/steady"
 	"eidetic/control/connect"
 	"eidetic/internal/lab"
 	"eidetic/internal/plan"
@@ -52,6 +53,7 @@ func NewPlugged(ctx context.Context, c PluggedConfig) (Rig, io.Closer, error) {
 		return Rig{}, nil, err
 	}
 	drive, film := c.Connect(), c.Source()
+	film.Noise = &steady.Memory{}
 	keys := &keys{limit: keyLimit, open: func(ctx context.Context) (screenControl, error) {
 		controls, err := connect.Open(ctx, drive)
 		if err != nil {
@@ -69,7 +71,7 @@ func NewPlugged(ctx context.Context, c PluggedConfig) (Rig, io.Closer, error) {
 		Link:   &guarded{emulated: emulated{network}, watch: func() func() []string { return c.Port.Watch().Reasons }},
 		Device: pluggedBirths{c.Start, fresh, keys},
 		Hands:  &Hands{Controller: onFilm{keys, screen.size}},
-		Screen: Screen{Name: film.Name, Part: screen, Open: func(ctx context.Context) (capture.Source, error) {
+		Screen: Screen{Name: film.Name, Noise: film.Noise, Part: screen, Open: func(ctx context.Context) (capture.Source, error) {
 			return patiently(ctx, replugLimit, func(ctx context.Context) (capture.Source, error) { return source.Open(ctx, film) })
 		}},
 		Describe: func(e *lab.Environment) {

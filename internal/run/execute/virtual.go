@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"eidetic/capture"
+	"eidetic/capture/source"
+	"eidetic/capture/steady"
 	"eidetic/capture/x11"
 	"eidetic/internal/lab"
 	"eidetic/internal/plan"
@@ -44,6 +46,8 @@ type VirtualConfig struct {
 	// ShapeConnections is that of netlab.Config.
 	ShapeConnections bool
 	Log              *slog.Logger
+	// Through is a rehearsed grabber (package through); "": the screen is read exactly.
+	Through string
 	// Browser is the first that is used; nil is Chromium.
 	Browser *lab.Browser
 	// NoSandbox lets browsers work without the sandbox of their own, and, where the machine allows
@@ -148,9 +152,18 @@ func NewVirtual(ctx context.Context, c VirtualConfig) (_ *Virtual, err error) {
 	v.Seed = func(ctx context.Context, a plan.Arm, visits Visits) error {
 		return v.browsers.seed(ctx, a, visits, func(url string) (experiment.Life, error) { return v.Device.Birth(ctx, url) })
 	}
-	v.Screen = Screen{Name: "x11:" + v.device.X.Display, Open: func(context.Context) (capture.Source, error) {
-		return x11.Open(x11.Options{Display: v.device.X.Display, Rate: frameRate})
-	}}
+	display := x11.Options{Display: v.device.X.Display, Rate: frameRate}
+	v.Screen = Screen{Name: "x11:" + display.Display, Open: func(context.Context) (capture.Source, error) { return x11.Open(display) }}
+	if c.Through != "" {
+		noise := &steady.Memory{}
+		v.Screen = Screen{Name: "x11:" + display.Display, Noise: noise, Open: func(context.Context) (capture.Source, error) {
+			src, err := x11.Open(display)
+			if err != nil {
+				return nil, err
+			}
+			return source.Worn(src, c.Through, noise)
+		}}
+	}
 	v.Describe, v.Sealed, v.Finish, v.Usage = v.describe, c.Sealed, v.isolation, device.NewUsage().Total
 	v.MainThreads, v.Memory = device.MainThreads, device.NewMemory().Read
 	if len(c.Meter) > 0 {

@@ -138,6 +138,8 @@ type FilmStatus struct {
 	Interruptions int
 	// Trouble is what the source reported first, or why the recording has ended by itself; "" for nothing.
 	Trouble string
+	// Noise is what is known so far of how the pictures of a still screen move.
+	Noise lab.ScreenNoise
 	// Period is the time between two looks at the screen. Normal is the usual uncertainty
 	// of the time of a change: Period plus the median uncertainty of the frames.
 	Period, Normal time.Duration

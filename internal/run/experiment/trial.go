@@ -296,6 +296,10 @@ func (r *Runner) awaitSync(ctx context.Context, p Plan, life Life, film Film) er
 				return nil
 			}
 		}
+		if status.Noise.Pixel > lab.MostNoise {
+			return fmt.Errorf("this screen is too noisy to be measured (%s; at most %d of 255): look at the cable, at the grabber's sharpness and gain, "+
+				"or ask it for another format; appliance capture qualify shows what it does", status.Noise.Floor(), lab.MostNoise)
+		}
 		if now > deadline {
 			return broken("the device did not show the green synchronisation page within %v", birthLimit)
 		}

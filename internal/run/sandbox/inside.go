@@ -168,6 +168,9 @@ func (t Task) carryOut(ctx context.Context, news execute.News, in Inner) error {
 		Browser: asked.Cells[0].Arms[0].Browser, NoSandbox: t.NoSandbox,
 		Protocol: asked.NeedsProtocol(), Again: asked.LaunchesAgain(),
 	}
+	if asked.Screen != nil {
+		config.Through = asked.Screen.Through
+	}
 	switch t.Origins {
 	case OriginsSample:
 		o := &origins{command: in.Commands.Site}

@@ -262,6 +262,10 @@ func captureRows(c *lab.CaptureState) (r rows) {
 	r.add("Looks missed, with something drawn", nonzero(c.MissedDrawn))
 	r.add("Time of a change is known to", precise(c.NormalBound)+" ms")
 	r.add("and at worst to", precise(c.WorstBound)+" ms")
+	if c.Noise != nil {
+		r.add("Noise of the screen", c.Noise.Floor())
+		r.add("Changes that are seen for certain", c.Noise.Sees())
+	}
 	for _, why := range slices.Sorted(maps.Keys(c.LostBecause)) {
 		r.add("Frames lost: "+why, fmt.Sprint(c.LostBecause[why]))
 	}

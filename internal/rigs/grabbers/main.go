@@ -1,0 +1,144 @@
+// Command grabbers shows what noise, compression and scaling do to what is measured on a recording: it takes exact
+// reels, makes of each what grabbers would have delivered, measures both, and prints by how many frames and per cent
+// they differ.
+//
+//	grabbers screen.reel …
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"eidetic/analysis/visual"
+	"eidetic/capture/diff"
+	"eidetic/capture/reel"
+	"eidetic/capture/steady"
+	"eidetic/capture/through"
+	"eidetic/internal/lab"
+)
+
+// ways are the rows of the table.
+func ways() []string {
+	return []string{
+		"", "noise=1", "noise=3", "dither=4", "420", "mjpeg=80", "rotate=90", "scale=1920x1080", "mjpeg=95", "mjpeg=60",
+		"noise=1,mjpeg=80", "noise=1,mjpeg=60", "noise=3,420", "scale=1920x1080,noise=1",
+	}
+}
+
+func main() {
+	if err := run(os.Args[1:], os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "grabbers:", err)
+		os.Exit(1)
+	}
+}
+
+func run(files []string, out io.Writer) error {
+	if len(files) == 0 {
+		return errors.New("name the reels of trials")
+	}
+	fmt.Fprintln(out, "reel | way | noise | first change | first content | 85 % | 95 % | 99 % | last change (frames) | SpeedIndex % | s")
+	for _, file := range files {
+		var exact *visual.Result
+		for _, way := range ways() {
+			begun := time.Now()
+			r, noise, err := worn(file, way)
+			if err != nil {
+				fmt.Fprintf(out, "%s | %s | %v\n", file, way, err)
+				continue
+			}
+			if exact == nil {
+				exact = r
+				fmt.Fprintf(out, "%s | exact | frames %d, %d, %d, %d, %d, %d | SpeedIndex %.0f ms, content %v\n", file, r.FirstChange-r.Start,
+					r.FirstContent-r.Start, r.Complete[85]-r.Start, r.Complete[95]-r.Start, r.Complete[99]-r.Start, r.LastChange-r.Start, r.SpeedIndex, r.Content)
+				continue
+			}
+			fmt.Fprintf(out, "%s | %s | %d %.2f %.2f | %+d | %+d | %+d | %+d | %+d | %+d | %+.2f | %.1f  content %v\n", file, way, noise.Pixel, noise.Mean, noise.Texture,
+				r.FirstChange-exact.FirstChange, r.FirstContent-exact.FirstContent, r.Complete[85]-exact.Complete[85],
+				r.Complete[95]-exact.Complete[95], r.Complete[99]-exact.Complete[99], r.LastChange-exact.LastChange,
+				100*(r.SpeedIndex/exact.SpeedIndex-1), time.Since(begun).Seconds(), r.Content)
+		}
+	}
+	return nil
+}
+
+// worn measures a reel as it would have come through a grabber.
+func worn(file, way string) (*visual.Result, lab.ScreenNoise, error) {
+	var none lab.ScreenNoise
+	r, err := reel.Open(file)
+	if err != nil {
+		return nil, none, err
+	}
+	defer r.Close()
+	src := steady.Play(r)
+	memory := &steady.Memory{}
+	if way != "" {
+		w, err := through.Parse(way)
+		if err != nil {
+			return nil, none, err
+		}
+		if src, err = through.New(src, w, 1); err != nil {
+			return nil, none, err
+		}
+		src = steady.New(src, memory)
+		// Once for the noise of the whole film, as the trials before this one have met it.
+		for {
+			if _, err := src.Next(context.Background()); err != nil {
+				break
+			}
+		}
+		if src, err = through.New(steady.Play(r), w, 2); err != nil {
+			return nil, none, err
+		}
+		src = steady.New(src, memory)
+	}
+	kept := reel.NewMemory(8 << 30)
+	w, err := reel.NewWriter(kept, reel.Header{Format: src.Format(), Source: "reel", Wall: time.Unix(0, 0)})
+	if err != nil {
+		return nil, none, err
+	}
+	var find diff.Finder
+	var last []byte
+	for {
+		f, err := src.Next(context.Background())
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, none, err
+		}
+		if last != nil {
+			f.Changed = find.Frame(nil, src.Format(), last, f.Pix, f.Changed)
+		}
+		last = append(last[:0], f.Pix...)
+		if err := w.WriteFrame(f); err != nil {
+			return nil, none, err
+		}
+	}
+	if err := w.Close(); err != nil {
+		return nil, none, err
+	}
+	tmp, err := os.CreateTemp("", "worn")
+	if err != nil {
+		return nil, none, err
+	}
+	defer os.Remove(tmp.Name())
+	if _, err := kept.WriteTo(tmp); err != nil {
+		return nil, none, err
+	}
+	tmp.Close()
+	film, err := reel.Open(tmp.Name())
+	if err != nil {
+		return nil, none, err
+	}
+	defer film.Close()
+	area, _, start, err := visual.FindContent(film, visual.SyncOptions{})
+	if err != nil {
+		return nil, none, err
+	}
+	result, err := visual.Analyze(film, visual.Options{Start: start, Content: area, EndPage: lab.SyncRed()})
+	return result, memory.Noise(), err
+}
