@@ -1,0 +1,285 @@
+package conformance
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"image/png"
+	"maps"
+	"net"
+	"net/netip"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"eidetic/internal/lab"
+	"eidetic/internal/rigs/testlab"
+	"eidetic/netlab/archive"
+	"eidetic/netlab/inject"
+	"eidetic/netlab/proxy"
+	"eidetic/netlab/replay"
+)
+
+var (
+	pairSeed  = flag.Uint64("pairs.seed", 1, "what the combinations of TestPairs are drawn from")
+	pairCount = flag.Int("pairs.n", 110, "how many combinations TestPairs draws")
+	pairOnly  = flag.String("pairs.only", "", "the hosts of the pages of TestPairs that are loaded, separated by commas")
+	pairMade  = flag.String("pairs.parts", "", `a combination for TestPairs to load alone: {"role":"script","coding":"br"}`)
+)
+
+// TestPairs loads odd pages directly, through the box while it records, and from the recording. The browser must see
+// the same each time: picture, text, what scripts were told, what was loaded and how large it was; and the origin must
+// be asked the same. What make test leaves out is the rest of the pages.
+func TestPairs(t *testing.T) { tryPairs(t, newChromiumViewer, testlab.Repeat(20, 1000)) }
+
+func TestPairsInFirefox(t *testing.T) {
+	testlab.Long(t, "second browser")
+	tryPairs(t, newFirefoxViewer, 1000)
+}
+
+func tryPairs(t *testing.T, browser func(*testing.T, *stand, *junction, *junction) viewer, most int) {
+	pages := slices.Concat(shapes(), combinations(*pairSeed, *pairCount))
+	switch {
+	case *pairMade != "":
+		var p parts
+		check(t, json.Unmarshal([]byte(*pairMade), &p))
+		pages = []*oddPage{combine("made.test", p)}
+	case *pairOnly != "":
+		only := strings.Split(*pairOnly, ",")
+		pages = slices.DeleteFunc(pages, func(p *oddPage) bool { return !slices.Contains(only, p.host) })
+	case len(pages) > most:
+		pages = telling(pages, most)
+	}
+	s := newStand(t)
+	l := &pairLab{stand: s, plain: newJunction(t), secure: newJunction(t)}
+	l.viewer = browser(t, s, l.plain, l.secure)
+	differ := l.try(t, pages)
+	for _, p := range pages {
+		t.Run(p.host, func(t *testing.T) {
+			if d := differ[p.host]; d != "" {
+				t.Errorf("%s (%s) differs:\n%s", p.name, p.url(), d)
+			}
+		})
+	}
+	l.explain(t, pages, differ)
+}
+
+// telling are the pages that make test loads: those written by hand that show most, and some combinations.
+func telling(pages []*oddPage, n int) (some []*oddPage) {
+	for i, p := range pages {
+		if p.telling || len(some) < n && i%(len(pages)/n) == 0 {
+			some = append(some, p)
+		}
+	}
+	return some
+}
+
+// pairLab is a browser whose connections lead to an origin or to the box.
+type pairLab struct {
+	*stand
+	plain, secure *junction
+	viewer        viewer
+}
+
+// show loads pages in one way.
+func (l *pairLab) show(t *testing.T, o *pairOrigin, pages []*oddPage, plain, secure string) map[string]*sight {
+	l.plain.to.Store(&plain)
+	l.secure.to.Store(&secure)
+	o.again()
+	sights := map[string]*sight{}
+	open, end := l.viewer.begin(t)
+	var mu sync.Mutex
+	var tabs sync.WaitGroup
+	left := slices.Clone(pages)
+	for _, show := range open {
+		tabs.Go(func() {
+			for {
+				mu.Lock()
+				if len(left) == 0 {
+					mu.Unlock()
+					return
+				}
+				p := left[0]
+				left = left[1:]
+				mu.Unlock()
+				s := show(t, p.url())
+				mu.Lock()
+				sights[p.host] = s
+				mu.Unlock()
+			}
+		})
+	}
+	tabs.Wait()
+	end()
+	o.drop()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for host, s := range sights {
+		s.Asked = slices.Sorted(slices.Values(o.seen[host]))
+	}
+	return sights
+}
+
+// try returns how pages differ, by host.
+func (l *pairLab) try(t *testing.T, pages []*oddPage) map[string]string {
+	o := newPairOrigin(t, l.authority, pages)
+	began := time.Now()
+	direct := l.show(t, o, pages, o.plain.Addr().String(), o.secure.Addr().String())
+	directly := time.Since(began)
+	path := filepath.Join(t.TempDir(), "pairs.wacz")
+	date := time.Date(2026, 5, 6, 7, 8, 9, 0, time.UTC)
+	w, err := archive.Create(path, archive.CreateOptions{Software: "conformance", Wall: time.Now(), Seed: 11, PageDate: date})
+	check(t, err)
+	defer func() { _ = w.Discard() }()
+	up := proxy.NewUpstream(proxy.UpstreamConfig{
+		Roots: l.authority.Pool(),
+		Lookup: func(context.Context, string) ([]netip.Addr, error) {
+			return []netip.Addr{netip.MustParseAddr("127.0.0.1")}, nil
+		},
+		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			to := o.secure
+			if strings.HasSuffix(addr, ":80") {
+				to = o.plain
+			}
+			return new(net.Dialer).DialContext(ctx, network, to.Addr().String())
+		},
+	})
+	defer up.Close()
+	rec := replay.NewRecorder(w, up, replay.RecordOptions{
+		Clock: lab.Monotonic, Wall: time.Now, Inject: inject.Options{Seed: 11, Date: date}, Protocols: up.Protocols,
+	})
+	l.core.set(rec, rec.Protocols)
+	began = time.Now()
+	recorded := l.show(t, o, pages, l.http, l.https)
+	while := time.Since(began)
+	check(t, rec.Wait())
+	check(t, w.Close())
+	a, err := archive.Open(path)
+	check(t, err)
+	var mu sync.Mutex
+	missed := map[string]string{}
+	session, err := replay.NewSession(a, replay.Options{
+		Clock: lab.Monotonic, Wall: time.Now(), Timing: replay.Timing{Mode: replay.TimingNone}, Log: func(line lab.Served) {
+			mu.Lock()
+			defer mu.Unlock()
+			if p := o.page(lab.ParseURL(line.URL).Hostname()); p != nil && line.Stage == lab.StageMiss && !strings.HasSuffix(line.URL, "/favicon.ico") {
+				missed[p.host] += fmt.Sprintf("  missed %s %.200s: %s (nearest %.200s)\n", line.Method, line.URL, line.Why, line.RunnerUp)
+			}
+		},
+	})
+	check(t, err)
+	l.core.set(session, session.Protocols)
+	began = time.Now()
+	replayed := l.show(t, o, pages, l.http, l.https)
+	t.Logf("%d pages: %v directly, %v recorded, %v replayed", len(pages), directly, while, time.Since(began))
+	mu.Lock()
+	defer mu.Unlock()
+	differ := map[string]string{}
+	for _, p := range pages {
+		d := compare("directly", "recorded", direct[p.host], recorded[p.host], true) +
+			compare("recorded", "replayed", recorded[p.host], replayed[p.host], false) + missed[p.host]
+		if d != "" {
+			differ[p.host] = d
+		}
+	}
+	return differ
+}
+
+// compare says how two sights differ, or nothing.
+func compare(one, other string, a, b *sight, first bool) (text string) {
+	x, y := *a, *b
+	if first { // Directly, nothing is seeded.
+		if same := bytes.HasPrefix(x.Seeds, []byte(`{"`)) && bytes.Equal(x.Seeds, y.Seeds); same {
+			text += "  its random numbers are not seeded: " + string(x.Seeds) + "\n"
+		}
+		x.Seeds, y.Seeds = nil, nil
+		x.Entries, y.Entries = withoutScript(x.Entries, y.Entries)
+	} else { // The origin of a replay is the recording.
+		x.Asked, y.Asked = nil, nil
+	}
+	same := bytes.Equal(x.picture, y.picture) || equalPictures(x.picture, y.picture)
+	x.picture, y.picture = nil, nil
+	if !reflect.DeepEqual(x, y) {
+		text += fmt.Sprintf("  -%s +%s:\n%s", one, other, cmp.Diff(x, y, cmp.AllowUnexported(sight{})))
+	}
+	if !same {
+		text += fmt.Sprintf("  the pictures %s and %s differ\n", one, other)
+	}
+	return text
+}
+
+func equalPictures(a, b []byte) bool {
+	x, err := png.Decode(bytes.NewReader(a))
+	y, err2 := png.Decode(bytes.NewReader(b))
+	return err == nil && err2 == nil && reflect.DeepEqual(x, y)
+}
+
+// withoutScript evens out the sizes of documents and workers that have the box's script in them: it is part of what was
+// loaded. The reading of an icon, for which browsers do not always ask while the page is open, counts nowhere.
+func withoutScript(direct, recorded []string) (x, y []string) {
+	x, y = slices.Clone(direct), slices.Clone(recorded)
+	added := int64(len(inject.NewScript(inject.Options{}).Text()))
+	for i := range min(len(x), len(y)) {
+		a, b := strings.Split(x[i], "|"), strings.Split(y[i], "|")
+		before, after := sizeOf(a), sizeOf(b)
+		if before >= 0 && after-before >= added {
+			for _, at := range sizesAt() {
+				a[at], b[at] = "", ""
+			}
+			x[i], y[i] = strings.Join(a, "|"), strings.Join(b, "|")
+		}
+	}
+	return x, y
+}
+
+// sizesAt are where an entry has its sizes, the decoded one last.
+func sizesAt() []int { return []int{4, 5, 6} }
+
+func sizeOf(entry []string) int64 {
+	n, err := strconv.ParseInt(entry[sizesAt()[2]], 10, 64)
+	if err != nil || entry[0] != "navigation" && entry[2] != "iframe" && entry[2] != "object" && entry[2] != "embed" && entry[2] != "other" {
+		return -1
+	}
+	return n
+}
+
+// explain tells which parts of a combination differ: without one of them, the page is the same in all ways.
+func (l *pairLab) explain(t *testing.T, pages []*oddPage, differ map[string]string) {
+	const most = 8 // pages, since each is loaded again for each of its parts
+	var reduced []*oddPage
+	var of []string
+	for _, p := range pages {
+		if differ[p.host] == "" || p.parts == nil || !slices.Contains(of, p.host) && len(slices.Compact(slices.Clone(of))) >= most {
+			continue
+		}
+		for _, part := range slices.Sorted(maps.Keys(p.parts)) {
+			reduced = append(reduced, combine(fmt.Sprintf("%s.%s", part, p.host), p.parts.without(part)))
+			of = append(of, p.host)
+		}
+	}
+	if len(reduced) == 0 || *pairMade != "" {
+		return
+	}
+	left := l.try(t, reduced)
+	because := map[string][]string{}
+	for i, p := range reduced {
+		if left[p.host] == "" {
+			because[of[i]] = append(because[of[i]], strings.SplitN(p.host, ".", 2)[0])
+		}
+	}
+	for _, p := range pages {
+		if slices.Contains(of, p.host) {
+			made, _ := json.Marshal(p.parts) // a map of texts always has a form
+			t.Logf("%s: its parts %q matter. Alone: go test ./netlab/replay/conformance -run %s -pairs.parts '%s'", p.host, because[p.host], t.Name(), made)
+		}
+	}
+}
