@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 
@@ -86,9 +87,11 @@ const watching = `(() => {
 	addEventListener("unhandledrejection", e => list.push("rejection " + (e.reason && e.reason.name)), true);
 })()`
 
-// look returns what a page shows and knows once it is at rest, or "".
+// look returns what a page shows and knows once it is at rest; before, a tilde and what it waits for.
 const look = `(() => {
-	if (document.readyState !== "complete" || window.pending > 0) return "";
+	if (document.readyState !== "complete" || window.pending > 0) {
+		return "~" + [document.readyState, window.pending, Object.keys(window.report || {}).pop()];
+	}
 	const or = f => { try { return f() } catch (e) { return "error " + e.name } };
 	const dom = n => {
 		if (n.nodeType === 3) return n.nodeValue;
@@ -106,7 +109,7 @@ const look = `(() => {
 	return JSON.stringify({
 		url: location.href.slice(0, 2000), referrer: document.referrer, charset: document.characterSet, mode: document.compatMode, type: document.contentType,
 		cookies: or(() => document.cookie.split("; ").sort().join("; ")), text: or(() => document.documentElement.innerText), dom: or(() => [...document.childNodes].map(dom).join("")),
-		seen: (window.__seen || []).slice().sort(), report: or(() => JSON.stringify(report)), seeds: or(() => seeds),
+		seen: (window.__seen || []).slice().sort(), report: or(() => JSON.stringify(report)), seeds: or(() => Object.fromEntries(Object.entries(seeds).sort())),
 		entries: performance.getEntries().filter(e => /^(navigation|resource)$/.test(e.entryType) && !/favicon.ico$/.test(e.name)).map(entry).sort(),
 		origin: or(() => self.origin), isolated: self.crossOriginIsolated, secure: self.isSecureContext, lang: document.documentElement && document.documentElement.lang,
 	});
@@ -132,7 +135,7 @@ type viewer interface {
 }
 
 // patience bounds the wait for a page. One that does not come to rest is compared like any other.
-const patience = 6 * time.Second
+const patience = 30 * time.Second
 
 // await polls until a page is at rest and stays the same.
 func await(ctx context.Context, poll func() string) (s *sight) {
@@ -141,7 +144,7 @@ func await(ctx context.Context, poll func() string) (s *sight) {
 	limit := time.After(patience)
 	for last := ""; ; {
 		text := poll()
-		if text != "" && text == last {
+		if text != "" && text[0] != '~' && text == last {
 			s = &sight{}
 			if err := json.Unmarshal([]byte(text), s); err != nil {
 				s.Failed = err.Error()
@@ -152,7 +155,7 @@ func await(ctx context.Context, poll func() string) (s *sight) {
 		select {
 		case <-tick.C:
 		case <-limit:
-			return &sight{Failed: "it did not come to rest"}
+			return &sight{Failed: "it did not come to rest " + last}
 		case <-ctx.Done():
 			return &sight{Failed: "stopped"}
 		}
@@ -189,10 +192,26 @@ func openInChromium(t *testing.T, tab context.Context, address string) *sight {
 		text, _ := chromedp.Run(ctx, chromedp.Evaluate[string](look)) // a page that goes elsewhere just now has none
 		return text
 	})
-	if s.picture, err = chromedp.Run(ctx, chromedp.CaptureScreenshot()); err != nil {
+	if s.picture, err = pictureOf(ctx); err != nil {
 		t.Errorf("the picture of %s: %v", address, err)
 	}
 	return s
+}
+
+// pictureOf takes a picture. Chromium forgets that it was asked for one when a window loses its place, above all on a
+// busy machine.
+func pictureOf(ctx context.Context) ([]byte, error) {
+	for try := 1; ; try++ {
+		bounded, stop := context.WithTimeout(ctx, 5*time.Second)
+		got, err := chromedp.Call(bounded, page.CaptureScreenshot, page.CaptureScreenshotParams{OptimizeForSpeed: &[]bool{true}[0]})
+		stop()
+		if err == nil || try == 5 || ctx.Err() != nil {
+			return got.Data, err
+		}
+		if _, err := chromedp.Call(ctx, page.BringToFront, cdp.Empty{}); err != nil {
+			return nil, err
+		}
+	}
 }
 
 // firefoxViewer drives a Firefox by WebDriver BiDi.
@@ -231,7 +250,7 @@ func newChromiumViewer(t *testing.T, s *stand, plain, secure *junction) viewer {
 	at.http, at.https = plain.listen.Addr().String(), secure.listen.Addr().String()
 	return chromiumViewer{newChromium(t, &at, append(oneTile(), chromedp.WindowSize(640, 480),
 		chromedp.Flag("disable-features", "Translate,BlinkGenPropertyTrees,BackForwardCache,HttpsUpgrades,site-per-process,IsolateOrigins,Prerender2,ProactivelySwapBrowsingInstance"),
-		chromedp.Flag("renderer-process-limit", "4"), chromedp.Flag("autoplay-policy", "no-user-gesture-required"))...).Context}
+		chromedp.Flag("autoplay-policy", "no-user-gesture-required"))...).Context}
 }
 
 func newFirefoxViewer(t *testing.T, s *stand, plain, secure *junction) viewer {

@@ -54,16 +54,17 @@ func choices() map[string][]choice {
 	return map[string][]choice{"charset": charsetsOf(), "type": types(), "coding": packings(), "framing": framings(), "head": oddHeads()}
 }
 
-// lib is what pages report with: what they saw, and the first random number of each realm. It runs without "<" and "&",
-// which XML would not take.
+// lib is what pages report with: what they saw, and the first random number of each realm. It runs without "<", which
+// XML would not take. Left out are the fields of a connection (RFC 9110, 7.6.1), which are those of each, a length that is
+// not the body's, and the dates, which move with the clock.
 const lib = `var report={},seeds={},pending=0;` +
 	`function show(){var o=document.getElementById("o");if(o)o.textContent=Object.keys(report).sort().map(k=>k+": "+report[k]).join("\n")}` +
 	`function out(k,v){report[k]=String(v).slice(0,900);show()}` +
 	`function seed(k,v){seeds[k]=v===undefined?Math.random():v}function begin(){pending++}function end(){pending--}` +
 	`function sum(b){var h=2166136261;new Uint8Array(b).forEach(c=>{h=Math.imul(h^c,16777619)});return b.byteLength+" bytes "+(h>>>0).toString(16)}` +
-	`function heads(h){return JSON.stringify([...h].map(p=>/^(date|expires|last-modified)$/.test(p[0])?[p[0],"moved"]:p))}` +
+	`function heads(h,n){return JSON.stringify([...h].filter(p=>!/^(transfer-encoding|connection|keep-alive|proxy-connection|te|trailer|upgrade|alt-svc)$/.test(p[0])).filter(p=>p[0]!="content-length"||+p[1]===n).map(p=>/^(date|expires|last-modified)$/.test(p[0])?[p[0],"moved"]:p))}` +
 	`function tell(k,p){begin();p.then(v=>out(k,v),e=>out(k,"error "+e.name)).finally(end)}` +
-	`async function got(r){return r.status+" "+r.statusText+" "+r.type+" "+r.redirected+" "+r.url.slice(0,200)+" "+heads(r.headers)+" "+sum(await r.arrayBuffer())}` +
+	`async function got(r){var b=await r.arrayBuffer();return r.status+" "+r.statusText+" "+r.type+" "+r.redirected+" "+r.url.slice(0,200)+" "+heads(r.headers,b.byteLength)+" "+sum(b)}` +
 	`async function said(r){return r.status+" "+(r.redirected?r.url:"")+" "+await r.text()};seed("page");`
 
 const script = `<script nonce="n0">`
@@ -227,7 +228,7 @@ func combinations(seed uint64, n int) (pages []*oddPage) {
 		take := func(part string) {
 			for range 10 { // a choice that this protocol cannot say goes back
 				name := decks[part].draw()
-				if only := decks[part].only[name]; only == 0 || only == version {
+				if only := decks[part].only[name]; (only == 0 || only == version) && !(isPage && cutsOff(name)) {
 					p[part] = name
 					return
 				}

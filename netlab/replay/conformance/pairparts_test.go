@@ -39,7 +39,12 @@ func adds(name string, pairs ...string) choice {
 
 // start1 is a choice of a start line of HTTP/1.
 func start1(line string) choice {
-	return choice{"start " + line, 1, func(a *odd) { a.start = line }}
+	return choice{"start " + line, 1, func(a *odd) {
+		a.start = line
+		if a.framing.chunks == nil { // what is no head of HTTP lasts until the end of the connection
+			a.framing.close = true
+		}
+	}}
 }
 
 // typed replaces the Content-Type; without a value there is none.
@@ -65,7 +70,7 @@ func status(code int) choice {
 	return choice{fmt.Sprint("status ", code), 0, func(a *odd) { a.status = code }}
 }
 
-// oddHeads are what stands before a body.
+// oddHeads are what stands before a body. A zero byte is not among them: browsers refuse it, and the box says that it does.
 func oddHeads() []choice {
 	long := strings.Repeat("long ", 4<<10)
 	return []choice{
@@ -76,12 +81,11 @@ func oddHeads() []choice {
 		{"an empty line first", 1, func(a *odd) { a.before = "\r\n" }},
 		{"two letters first", 1, func(a *odd) { a.before = "ab" }},
 		{"LF alone", 1, func(a *odd) { a.eol = "\n" }},
-		{"CR CR LF", 1, func(a *odd) { a.eol = "\r\r\n" }},
 		lines1("folded", "X-Fold: a", "\tb", "   c"), lines1("folded first", " X-Fold: a"), lines1("blank before colon", "X-Blank : a"),
 		lines1("no colon", "nonsense"), lines1("no name", ": nothing"), lines1("empty value", "X-Empty:"), lines1("tabs", "X-Tab:\ta\tb\t"),
 		lines1("odd name", "X (y) [z]: a"), lines1("name in Latin-1", "X-\xe9: a"), lines1("value in Latin-1", "X-Latin: \xe9\xff"),
 		lines1("value in UTF-8", "X-Utf: żółć ✓"), lines1("control in a value", "X-Control: a\x01b\x7f"), lines1("CR in a value", "X-Cr: a\rb"),
-		lines1("zero in a value", "X-Zero: a\x00b"), lines1("only blanks", "X-Only:    "), lines1("colons", "X-Colons: a: b:: c"),
+		lines1("only blanks", "X-Only:    "), lines1("colons", "X-Colons: a: b:: c"),
 		lines1("long value", "X-Long: "+long), lines1("longer value", "X-Long: "+strings.Repeat(long, 8)),
 		lines1("many fields", strings.Split(strings.TrimSpace(strings.Repeat("X-Many: 1\n", 300)), "\n")...),
 		lines1("lower case", "x-lower: a", "X-UPPER: b", "x-Lower: c"), lines1("close in capitals", "CONNECTION: CLOSE"),
@@ -193,14 +197,22 @@ func packings() []choice {
 		z.Name, z.Comment, z.Extra = "index.html", "a comment", []byte("extra")
 		return z
 	})
+	// What comes before the place where a server flushed can be decoded wholly.
+	flushed := func(s string) string {
+		var b bytes.Buffer
+		z := gzip.NewWriter(&b)
+		_, _ = io.WriteString(z, s[:len(s)/2]) // to memory
+		_ = z.Flush()
+		return b.String()
+	}
 	stored := through(func(w io.Writer) io.WriteCloser { z, _ := gzip.NewWriterLevel(w, 0); return z })
 	return []choice{
 		coded("gzip", "gzip", gz), coded("gzip in capitals", "GZIP", gz), coded("x-gzip", "x-gzip", gz), coded("gzip with a name", "gzip", named), coded("gzip stored", "gzip", stored),
-		coded("gzip without trailer", "gzip", cut(gz, 8)), coded("gzip cut in the middle", "gzip", cut(gz, 60)), coded("gzip and more", "gzip", more(gz, "garbage\n")),
+		coded("gzip without trailer", "gzip", cut(gz, 8)), coded("gzip cut in the middle", "gzip", flushed), coded("gzip and more", "gzip", more(gz, "garbage\n")),
 		coded("gzip and zeros", "gzip", more(gz, strings.Repeat("\x00", 600))), coded("gzip of two members", "gzip", halves(gz)), coded("gzip is a lie", "gzip", none),
 		coded("gzip with a wrong sum", "gzip", func(s string) string { s = gz(s); return s[:len(s)-8] + "abcd" + s[len(s)-4:] }),
 		coded("gzip with blanks", " gzip ,", gz), coded("gzip and identity", "gzip, identity", gz), coded("deflate of zlib", "deflate", pack("zlib")), coded("deflate raw", "deflate", pack("deflate")),
-		coded("zlib cut", "deflate", cut(pack("zlib"), 4)), coded("br", "br", br), coded("br cut", "br", cut(br, 40)), coded("br and more", "br", more(br, "garbage")),
+		coded("zlib cut", "deflate", cut(pack("zlib"), 4)), coded("zlib with a wrong sum", "deflate", func(s string) string { s = pack("zlib")(s); return s[:len(s)-4] + "abcd" }), coded("br", "br", br), coded("br cut", "br", cut(br, 40)), coded("br and more", "br", more(br, "garbage")),
 		coded("zstd", "zstd", zs), coded("zstd of two frames", "zstd", halves(zs)), coded("zstd with a skipped frame", "zstd", func(s string) string { return "\x50\x2a\x4d\x18\x03\x00\x00\x00abc" + zs(s) }),
 		coded("zstd cut", "zstd", cut(zs, 40)), coded("gzip in br", "gzip, br", func(s string) string { return br(gz(s)) }), coded("gzip in gzip", "gzip, gzip", func(s string) string { return gz(gz(s)) }),
 		coded("identity", "identity", none), coded("utf-8", "utf-8", none), coded("none", "none", none), coded("empty coding", "", none), coded("unknown on gzip", "gzip, foo", gz),
@@ -223,6 +235,16 @@ func chunked(size int, line func(n int) string, end string) func(string) string 
 
 func hexLine(format string) func(int) string {
 	return func(n int) string { return fmt.Sprintf(format, n) }
+}
+
+// cutsOff tells framings whose body ends too early. How much of a document is shown then is a race in the browser, between its
+// parser and the end of the connection, and differs between two direct loads.
+func cutsOff(name string) bool {
+	switch name {
+	case "no last chunk", "cut in a chunk", "no end of the trailer", "a length that is long", "cut off", "no body", "a long length in HTTP/2":
+		return true
+	}
+	return false
 }
 
 // framings are how the end of a body is told.

@@ -19,8 +19,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"eidetic/internal/lab"
 	"eidetic/internal/rigs/testlab"
 	"eidetic/netlab/archive"
@@ -198,23 +196,87 @@ func (l *pairLab) try(t *testing.T, pages []*oddPage) map[string]string {
 func compare(one, other string, a, b *sight, first bool) (text string) {
 	x, y := *a, *b
 	if first { // Directly, nothing is seeded.
-		if same := bytes.HasPrefix(x.Seeds, []byte(`{"`)) && bytes.Equal(x.Seeds, y.Seeds); same {
-			text += "  its random numbers are not seeded: " + string(x.Seeds) + "\n"
-		}
 		x.Seeds, y.Seeds = nil, nil
 		x.Entries, y.Entries = withoutScript(x.Entries, y.Entries)
 	} else { // The origin of a replay is the recording.
 		x.Asked, y.Asked = nil, nil
 	}
-	same := bytes.Equal(x.picture, y.picture) || equalPictures(x.picture, y.picture)
-	x.picture, y.picture = nil, nil
-	if !reflect.DeepEqual(x, y) {
-		text += fmt.Sprintf("  -%s +%s:\n%s", one, other, cmp.Diff(x, y, cmp.AllowUnexported(sight{})))
+	for _, f := range []struct{ name, a, b string }{
+		{"failure", x.Failed, y.Failed}, {"address", x.URL, y.URL}, {"referrer", x.Referrer, y.Referrer}, {"charset", x.Charset, y.Charset},
+		{"mode", x.Mode, y.Mode}, {"type", x.Type, y.Type}, {"cookies", x.Cookies, y.Cookies}, {"origin", x.Origin, y.Origin}, {"language", x.Lang, y.Lang},
+		{"isolation", fmt.Sprint(x.Isolated, x.Secure), fmt.Sprint(y.Isolated, y.Secure)},
+	} {
+		if f.a != f.b {
+			text += fmt.Sprintf("  %s:\n    -%s\n    +%s\n", f.name, f.a, f.b)
+		}
 	}
-	if !same {
-		text += fmt.Sprintf("  the pictures %s and %s differ\n", one, other)
+	if x.Failed != y.Failed {
+		return fmt.Sprintf("  -%s +%s\n%s", one, other, text)
+	}
+	told := lists(reportOf(x.Report), reportOf(y.Report))
+	text += told + lists(seedsOf(x.Seeds), seedsOf(y.Seeds)) + lists(x.Seen, y.Seen) + lists(x.Entries, y.Entries) + lists(x.Asked, y.Asked)
+	if told == "" { // which the text shows, and the picture
+		text += around("text", x.Text, y.Text) + around("DOM", x.DOM, y.DOM)
+		if !bytes.Equal(x.picture, y.picture) && !equalPictures(x.picture, y.picture) {
+			text += "  the pictures differ\n"
+		}
+	}
+	if text != "" {
+		text = fmt.Sprintf("  -%s +%s\n%s", one, other, text)
 	}
 	return text
+}
+
+// reportOf lists what a page told.
+func reportOf(text string) (list []string) {
+	var told map[string]string
+	if json.Unmarshal([]byte(text), &told) != nil {
+		return []string{text}
+	}
+	for _, key := range slices.Sorted(maps.Keys(told)) {
+		list = append(list, key+": "+told[key])
+	}
+	return list
+}
+
+// seedsOf lists the first random numbers of a page's realms.
+func seedsOf(text json.RawMessage) (list []string) {
+	var drawn map[string]any
+	if json.Unmarshal(text, &drawn) != nil {
+		return []string{string(text)}
+	}
+	for _, realm := range slices.Sorted(maps.Keys(drawn)) {
+		list = append(list, fmt.Sprintf("random numbers of %s: %v", realm, drawn[realm]))
+	}
+	return list
+}
+
+// lists says what one list has that the other lacks.
+func lists(a, b []string) (text string) {
+	for _, one := range a {
+		if !slices.Contains(b, one) {
+			text += fmt.Sprintf("    -%.1500s\n", one)
+		}
+	}
+	for _, one := range b {
+		if !slices.Contains(a, one) {
+			text += fmt.Sprintf("    +%.1500s\n", one)
+		}
+	}
+	return text
+}
+
+// around shows where two texts begin to differ.
+func around(name, a, b string) string {
+	if a == b {
+		return ""
+	}
+	n := 0
+	for n < min(len(a), len(b)) && a[n] == b[n] {
+		n++
+	}
+	from, frame := max(0, n-60), strings.LastIndex(a[:n], " src=")
+	return fmt.Sprintf("  %s at %d (behind %.40q):\n    -%.200q\n    +%.200q\n", name, n, a[max(0, frame):], a[from:], b[from:])
 }
 
 func equalPictures(a, b []byte) bool {
@@ -235,11 +297,17 @@ func withoutScript(direct, recorded []string) (x, y []string) {
 			for _, at := range sizesAt() {
 				a[at], b[at] = "", ""
 			}
+			if a[typeAt] == "" { // a document without a type gets one with the charset that it declares
+				b[typeAt] = ""
+			}
 			x[i], y[i] = strings.Join(a, "|"), strings.Join(b, "|")
 		}
 	}
 	return x, y
 }
+
+// typeAt is where an entry has its Content-Type.
+const typeAt = 8
 
 // sizesAt are where an entry has its sizes, the decoded one last.
 func sizesAt() []int { return []int{4, 5, 6} }
