@@ -199,7 +199,7 @@ func Status(start string) (minor, status int, reason string, ok bool) {
 	rest = strings.TrimLeft(rest, " ")
 	digits := len(rest) - len(strings.TrimLeft(rest, "0123456789"))
 	if digits == 0 {
-		return minor, 200, strings.TrimSpace(rest), true
+		return minor, 200, "", true
 	}
 	status, err := strconv.Atoi(rest[:digits])
 	return minor, status, strings.TrimLeft(rest[digits:], " "), err == nil && status >= 100 && status <= 999

@@ -48,7 +48,7 @@ func TestStatus(t *testing.T) {
 		"HTTP 200 OK":           {0, 200, "OK"},
 		"HTTP/1.1 0200 OK":      {1, 200, "OK"},
 		"HTTP/1.1 200OK":        {1, 200, "OK"},
-		"HTTP/1.1 OK":           {1, 200, "OK"},
+		"HTTP/1.1 OK":           {1, 200, ""},
 		"HTTP/1.0":              {0, 200, ""},
 	} {
 		minor, status, reason, ok := Status(line)

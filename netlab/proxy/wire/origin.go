@@ -34,7 +34,6 @@ type Conn struct {
 	mu     sync.Mutex
 	method string        // of the request that is answered next
 	head   *message.Head // of the last final answer
-	used   bool          // there was one
 	// ownPort says that the next request is to port 80 or 443.
 	ownPort bool
 
@@ -138,12 +137,11 @@ func (c *Conn) skipJunk() (isHTTP bool, err error) {
 	return false, nil
 }
 
-// isBodyAlone tells whether what comes first on a connection to a port of HTTP's own is HTTP/0.9 to browsers: a body
-// without a head.
+// isBodyAlone tells whether what comes from a port of HTTP's own is HTTP/0.9 to browsers: a body without a head.
 func (c *Conn) isBodyAlone() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.used || !c.ownPort {
+	if !c.ownPort {
 		return false
 	}
 	c.head = &message.Head{Start: "HTTP/1.0 200 OK"}
@@ -241,7 +239,6 @@ func (c *Conn) Write(p []byte) (int, error) {
 // between messages.
 func (c *Conn) Begin(method string, ownPort bool) {
 	c.mu.Lock()
-	c.used = c.used || c.head != nil
 	c.method, c.ownPort, c.head = method, ownPort, nil
 	c.mu.Unlock()
 }

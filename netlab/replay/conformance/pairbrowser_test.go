@@ -77,12 +77,15 @@ func join(ctx context.Context, c net.Conn, address string) {
 	both.Wait()
 }
 
+// watching leaves out what differs between two direct loads, or has to: the sample of a violation of Trusted Types is the text as
+// it is put, with the box's script, and the line is that of the box's function, which calls the browser's.
+//
 // watching runs before everything in each document, and notes what a page cannot tell once its policy forbids its scripts.
 const watching = `(() => {
 	const list = [];
 	Object.defineProperty(window, "__seen", {value: list});
 	const place = s => String(s || "").slice(0, 200);
-	addEventListener("securitypolicyviolation", e => list.push(["policy", e.effectiveDirective, e.disposition, place(e.blockedURI), e.sample, e.lineNumber].join(" ")), true);
+	addEventListener("securitypolicyviolation", e => list.push(["policy", e.effectiveDirective, e.disposition, place(e.blockedURI)].join(" ")), true);
 	addEventListener("error", e => list.push(["error", e.message, place(e.filename), e.lineno].join(" ")), true);
 	addEventListener("unhandledrejection", e => list.push("rejection " + (e.reason && e.reason.name)), true);
 })()`
@@ -93,24 +96,26 @@ const look = `(() => {
 		return "~" + [document.readyState, window.pending, Object.keys(window.report || {}).pop()];
 	}
 	const or = f => { try { return f() } catch (e) { return "error " + e.name } };
+	// Addresses of blobs are drawn by lot, and a data URL in markup has the box's script in it.
+	const drawn = s => s.replace(/(blob:[^ ]*\/)[-0-9a-f]{36}/g, "$1…").replace(/^\s*data:text\/html.*/i, "data:…");
 	const dom = n => {
 		if (n.nodeType === 3) return n.nodeValue;
 		if (n.nodeType !== 1) return n.nodeType === 10 ? "<!" + n.name + n.publicId + ">" : n.nodeType === 8 ? "<!--" + n.nodeValue + "-->" : "";
 		const isPolicy = n.localName === "meta" && /policy/i.test(n.httpEquiv);
-		let text = "<" + n.nodeName + [...n.attributes].map(a => " " + a.name + "=" + (isPolicy && a.name === "content" ? "its policy" : n.getAttribute(a.name))).join("") + ">";
+		let text = "<" + n.nodeName + [...n.attributes].map(a => " " + a.name + "=" + (isPolicy && a.name === "content" ? "its policy" : drawn(n.getAttribute(a.name)))).join("") + ">";
 		for (const c of n.childNodes) text += dom(c);
 		if (n.localName === "iframe" || n.localName === "object") text += or(() => n.contentDocument ? "{" + whole(n.contentWindow) + "}" : "{}");
 		return text;
 	};
 	const entry = e => [e.entryType, e.name.slice(0, 300), e.initiatorType, e.nextHopProtocol, e.transferSize, e.encodedBodySize, e.decodedBodySize,
-		e.responseStatus, e.contentType, e.contentEncoding, e.renderBlockingStatus, e.deliveryType, (e.serverTiming || []).map(s => s.name + s.duration + s.description)].join("|");
-	const whole = w => JSON.stringify([w.location.href.slice(0, 2000), w.document.characterSet, w.document.compatMode, w.document.contentType, w.document.title,
+		e.responseStatus, e.contentType, e.contentEncoding, e.deliveryType, (e.serverTiming || []).map(s => s.name + s.duration + s.description)].join("|");
+	const whole = w => JSON.stringify([drawn(w.location.href.slice(0, 2000)), w.document.characterSet, w.document.compatMode, w.document.contentType, w.document.title,
 		[...w.document.childNodes].map(dom).join(""), (w.__seen || []).slice().sort()]);
 	return JSON.stringify({
 		url: location.href.slice(0, 2000), referrer: document.referrer, charset: document.characterSet, mode: document.compatMode, type: document.contentType,
 		cookies: or(() => document.cookie.split("; ").sort().join("; ")), text: or(() => document.documentElement.innerText), dom: or(() => [...document.childNodes].map(dom).join("")),
 		seen: (window.__seen || []).slice().sort(), report: or(() => JSON.stringify(report)), seeds: or(() => Object.fromEntries(Object.entries(seeds).sort())),
-		entries: performance.getEntries().filter(e => /^(navigation|resource)$/.test(e.entryType) && !/favicon.ico$/.test(e.name)).map(entry).sort(),
+		entries: performance.getEntries().filter(e => /^(navigation|resource)$/.test(e.entryType) && !/favicon.ico$|\/report|^blob:|^data:/.test(e.name)).map(entry).sort(),
 		origin: or(() => self.origin), isolated: self.crossOriginIsolated, secure: self.isSecureContext, lang: document.documentElement && document.documentElement.lang,
 	});
 })()`

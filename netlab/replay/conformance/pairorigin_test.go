@@ -196,7 +196,7 @@ func (o *pairOrigin) answer(q *inquiry) *odd {
 	key := q.host + " " + q.method + " " + q.target
 	o.count[key]++
 	q.nth = o.count[key]
-	if line := q.line(); !strings.HasSuffix(q.target, "/favicon.ico") && !slices.Contains(o.seen[p.host], line) {
+	if line := q.line(); !isBrowsersOwn(q.target) && !slices.Contains(o.seen[p.host], line) {
 		o.seen[p.host] = append(o.seen[p.host], line)
 	}
 	o.mu.Unlock()

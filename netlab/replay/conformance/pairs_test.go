@@ -71,14 +71,15 @@ func tryPairs(t *testing.T, browser func(*testing.T, *stand, *junction, *junctio
 	l.explain(t, pages, differ)
 }
 
-// telling are the pages that make test loads: those written by hand that show most, and some combinations.
+// isBrowsersOwn tells what a browser asks for when it likes: whether before a page is left, is chance.
+func isBrowsersOwn(url string) bool {
+	return strings.HasSuffix(url, "/favicon.ico") || strings.Contains(url, "/report")
+}
+
+// telling are the pages that make test loads: those that show most.
 func telling(pages []*oddPage, n int) (some []*oddPage) {
-	for i, p := range pages {
-		if p.telling || len(some) < n && i%(len(pages)/n) == 0 {
-			some = append(some, p)
-		}
-	}
-	return some
+	some = slices.DeleteFunc(slices.Clone(pages), func(p *oddPage) bool { return !p.telling })
+	return some[:min(len(some), n)]
 }
 
 // pairLab is a browser whose connections lead to an origin or to the box.
@@ -169,7 +170,7 @@ func (l *pairLab) try(t *testing.T, pages []*oddPage) map[string]string {
 		Clock: lab.Monotonic, Wall: time.Now(), Timing: replay.Timing{Mode: replay.TimingNone}, Log: func(line lab.Served) {
 			mu.Lock()
 			defer mu.Unlock()
-			if p := o.page(lab.ParseURL(line.URL).Hostname()); p != nil && line.Stage == lab.StageMiss && !strings.HasSuffix(line.URL, "/favicon.ico") {
+			if p := o.page(lab.ParseURL(line.URL).Hostname()); p != nil && line.Stage == lab.StageMiss && !isBrowsersOwn(line.URL) {
 				missed[p.host] += fmt.Sprintf("  missed %s %.200s: %s (nearest %.200s)\n", line.Method, line.URL, line.Why, line.RunnerUp)
 			}
 		},
@@ -285,36 +286,37 @@ func equalPictures(a, b []byte) bool {
 	return err == nil && err2 == nil && reflect.DeepEqual(x, y)
 }
 
-// withoutScript evens out the sizes of documents and workers that have the box's script in them: it is part of what was
-// loaded. The reading of an icon, for which browsers do not always ask while the page is open, counts nowhere.
+// withoutScript evens out the sizes of documents, workers and what those import, which have the box's script in them: it
+// is part of what was loaded.
 func withoutScript(direct, recorded []string) (x, y []string) {
 	x, y = slices.Clone(direct), slices.Clone(recorded)
 	added := int64(len(inject.NewScript(inject.Options{}).Text()))
-	for i := range min(len(x), len(y)) {
-		a, b := strings.Split(x[i], "|"), strings.Split(y[i], "|")
-		before, after := sizeOf(a), sizeOf(b)
-		if before >= 0 && after-before >= added {
-			for _, at := range sizesAt() {
-				a[at], b[at] = "", ""
+	for i := range y {
+		b := strings.Split(y[i], "|")
+		for j := range x {
+			a := strings.Split(x[j], "|")
+			if !slices.Equal(a[:sizesAt], b[:sizesAt]) || sizeOf(a) < 0 || sizeOf(b)-sizeOf(a) < added {
+				continue
+			}
+			for at := range 3 {
+				a[sizesAt+at], b[sizesAt+at] = "", ""
 			}
 			if a[typeAt] == "" { // a document without a type gets one with the charset that it declares
 				b[typeAt] = ""
 			}
-			x[i], y[i] = strings.Join(a, "|"), strings.Join(b, "|")
+			x[j], y[i] = strings.Join(a, "|"), strings.Join(b, "|")
+			break
 		}
 	}
 	return x, y
 }
 
-// typeAt is where an entry has its Content-Type.
-const typeAt = 8
-
-// sizesAt are where an entry has its sizes, the decoded one last.
-func sizesAt() []int { return []int{4, 5, 6} }
+// sizesAt is where an entry has its three sizes, typeAt its Content-Type.
+const sizesAt, typeAt = 4, 8
 
 func sizeOf(entry []string) int64 {
-	n, err := strconv.ParseInt(entry[sizesAt()[2]], 10, 64)
-	if err != nil || entry[0] != "navigation" && entry[2] != "iframe" && entry[2] != "object" && entry[2] != "embed" && entry[2] != "other" {
+	n, err := strconv.ParseInt(entry[sizesAt+2], 10, 64)
+	if err != nil {
 		return -1
 	}
 	return n

@@ -78,7 +78,7 @@ func sweeps() (pages []*oddPage) {
 				p := sweep(part, way, version)
 				p.name += " over " + protocol
 				p.h2, p.insecure = protocol == "h2", protocol == "http"
-				p.telling = protocol == "http/1.1" && (way == "fetch" || part != "url" && part != "head") || protocol == "h2" && part == "framing" && way == "fetch"
+				p.telling = protocol == "http/1.1" && (way == "fetch" && part != "url" || part == "type" || part == "charset")
 				pages = append(pages, p)
 			}
 		}
@@ -216,17 +216,17 @@ func policyPages() (pages []*oddPage) {
 			add("realms without a policy", true, "")
 			continue
 		default:
-			add("header "+policy, i == 3 || i == 6 || i == 14, "", csp, reported(policy))
+			add("header "+policy, i == 3 || i == 14, "", csp, reported(policy))
 		}
 		if i%3 == 0 {
-			add("report only "+policy, i == 9, "", csp+"-Report-Only", reported(policy))
+			add("report only "+policy, false, "", csp+"-Report-Only", reported(policy))
 		}
 		if i%3 == 1 && !strings.Contains(policy, "sandbox") {
 			add("meta "+policy, i == 1, meta(policy))
 		}
 	}
 	add("header and meta", false, meta("script-src 'nonce-n0' 'unsafe-inline'"), csp, reported("script-src 'nonce-n0' 'self' 'strict-dynamic'"))
-	add("two headers", true, "", csp, reported("script-src 'nonce-n0'"), csp, reported("default-src 'self' 'nonce-n0'; worker-src blob:"))
+	add("two headers", false, "", csp, reported("script-src 'nonce-n0'"), csp, reported("default-src 'self' 'nonce-n0'; worker-src blob:"))
 	add("header and report only", false, "", csp, reported("script-src 'nonce-n0'"), csp+"-Report-Only", reported("default-src 'none'; require-trusted-types-for 'script'"))
 	add("report-to", false, "", "Reporting-Endpoints", `r="/report"`, csp, "script-src 'nonce-n0'; report-to r")
 	add("isolated", false, "", "Cross-Origin-Opener-Policy", "same-origin", "Cross-Origin-Embedder-Policy", "require-corp")
@@ -352,7 +352,7 @@ func cachePages() (pages []*oddPage) {
 	code = "var n=0;" + code + "})().finally(end)"
 	for _, h2 := range []bool{false, true} {
 		p := scripted("caches", code, made)
-		p.h2, p.telling = h2, !h2
+		p.h2 = h2
 		pages = append(pages, p)
 	}
 	whole := strings.Repeat("0123456789", 100)
@@ -368,7 +368,6 @@ func cachePages() (pages []*oddPage) {
 		return &odd{status: 206, fields: field("Content-Type", "text/plain", "Content-Range", fmt.Sprintf("bytes %d-%d/%d", from, to, len(whole)), "ETag", `"r"`), body: whole[from : to+1]}
 	}}
 	p := scripted("ranges", `begin();(async()=>{for(const r of ["bytes=0-9","bytes=10-","bytes=990-2000","bytes=5000-","bytes=0-0","lines=1-2"])await fetch("/r",{headers:{Range:r}}).then(got).then(v=>out(r,v),e=>out(r,e.name));out("all",await fetch("/r").then(got))})().finally(end)`, ranges)
-	p.telling = true
 	return append(pages, p)
 }
 
@@ -397,9 +396,9 @@ func livePages() (pages []*oddPage) {
 	made := routes{
 		"/plain": socket("", frame(0x81, "one"), frame(0x82, "\x00\x01"), frame(0x81, ""), frame(0x88, "\x03\xe8bye")), "/split": socket("", frame(0x01, "a"), frame(0x89, "ping"), frame(0x00, "ż"), frame(0x80, "c"), frame(0x88, "\x0f\xa0")),
 		"/long": socket("", frame(0x81, strings.Repeat("x", 3000)), frame(0x88, "")), "/protocol": socket("Sec-WebSocket-Protocol: b\r\n", frame(0x81, "p"), frame(0x88, "\x03\xe9")), "/bad": socket("", frame(0x81, "\xff\xfe")), "/reserved": socket("", frame(0xb1, "x")),
-		"/refused": func(*inquiry) *odd { return &odd{status: 403, body: "no"} }, "/dropped": func(*inquiry) *odd { return &odd{takeOver: func(net.Conn, *bufio.Reader, *inquiry) {}} },
+		"/refused": func(*inquiry) *odd { return &odd{status: 403, body: "no"} },
 	}
-	code := `begin();(async()=>{for(const [u,p] of [["/plain"],["/split"],["/long"],["/protocol",["a","b"]],["/bad"],["/reserved"],["/refused"],["/dropped"]])await new Promise(done=>{const l=[],w=new WebSocket("wss://"+location.host+u,p||[]);w.binaryType="arraybuffer";w.onopen=()=>l.push("open "+w.protocol);w.onmessage=e=>l.push(typeof e.data=="string"?e.data.slice(0,9)+e.data.length:"bytes"+e.data.byteLength);w.onerror=()=>l.push("error");w.onclose=e=>{out(u,l.join()+" "+e.code+" "+e.reason+" "+e.wasClean);done()}})})().finally(end)`
+	code := `begin();(async()=>{for(const [u,p] of [["/plain"],["/split"],["/long"],["/protocol",["a","b"]],["/bad"],["/reserved"],["/refused"]])await new Promise(done=>{const l=[],w=new WebSocket("wss://"+location.host+u,p||[]);w.binaryType="arraybuffer";w.onopen=()=>l.push("open "+w.protocol);w.onmessage=e=>l.push(typeof e.data=="string"?e.data.slice(0,9)+e.data.length:"bytes"+e.data.byteLength);w.onerror=()=>l.push("error");w.onclose=e=>{out(u,l.join()+" "+e.code+" "+e.reason+" "+e.wasClean);done()}})})().finally(end)`
 	for _, h2 := range []bool{false, true} {
 		p := scripted("sockets", code, made)
 		p.h2, p.telling = h2, !h2
@@ -409,7 +408,6 @@ func livePages() (pages []*oddPage) {
 	sw := scripted("a service worker", `tell("sw",navigator.serviceWorker.register("/sw.js").then(async()=>{await navigator.serviceWorker.ready;if(!navigator.serviceWorker.controller)await new Promise(r=>navigator.serviceWorker.oncontrollerchange=r);return (await fetch("/made")).text()+""&&[await (await fetch("/made")).text(),await (await fetch("/passed?ż|%")).text(),await (await fetch("/cached")).text()].join()}))`,
 		routes{"/sw.js": asIs(js, `importScripts("/part.js");oninstall=e=>e.waitUntil(caches.open("c").then(c=>c.add("/cached")).then(()=>skipWaiting()));onactivate=e=>e.waitUntil(clients.claim());onfetch=e=>{const u=new URL(e.request.url);if(u.pathname=="/made")e.respondWith(new Response(part+"made"));else if(u.pathname=="/cached")e.respondWith(caches.match("/cached"));else if(u.pathname=="/passed")e.respondWith(fetch(e.request))}`),
 			"/part.js": asIs(js, "self.part='part '"), "/passed": asIs("text/plain", "passed"), "/cached": asIs("text/plain", "cached")})
-	sw.telling = true
 	swm := scripted("a module service worker", `tell("sw",navigator.serviceWorker.register("/sw.js",{type:"module"}).then(async()=>{await navigator.serviceWorker.ready;if(!navigator.serviceWorker.controller)await new Promise(r=>navigator.serviceWorker.oncontrollerchange=r);return (await fetch("/made")).text()}))`,
 		routes{"/sw.js": asIs(js, `import part from "/part.js";oninstall=()=>skipWaiting();onactivate=e=>e.waitUntil(clients.claim());onfetch=e=>{if(/made/.test(e.request.url))e.respondWith(new Response(part+"made"))}`), "/part.js": asIs(js, "export default 'part '")})
 	pages = append(pages, sw, swm)
@@ -417,9 +415,8 @@ func livePages() (pages []*oddPage) {
 		routes{"/b": func(q *inquiry) *odd {
 			return &odd{fields: field("Content-Type", "text/plain", "Access-Control-Allow-Origin", "*", "Access-Control-Allow-Methods", "*", "Access-Control-Allow-Headers", "*"), body: fmt.Sprintf("%s %s", q.method, q.target)}
 		}})
-	beacons.telling = true
 	two := *beacons
-	two.name, two.h2, two.telling = "beacons and posts in HTTP/2", true, false
+	two.name, two.h2 = "beacons and posts in HTTP/2", true
 	return append(pages, beacons, &two)
 }
 
