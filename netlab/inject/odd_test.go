@@ -136,6 +136,30 @@ func TestDeclaredCharsets(t *testing.T) {
 	}
 }
 
+// TestDoctypeStaysFirst: the script goes behind a doctype, however much stands before that.
+func TestDoctypeStaysFirst(t *testing.T) {
+	request := &lab.Message{Header: []lab.HeaderField{{Name: "Sec-Fetch-Dest", Value: "document"}}}
+	for _, before := range []string{strings.Repeat(" \n", 60_000), "<!--" + strings.Repeat("c", 120_000) + "-->"} {
+		plan := NewScript(Options{}).Plan("GET", "https://odd.test/", request, 200, []lab.HeaderField{{Name: "Content-Type", Value: "text/html"}})
+		s, err := plan.NewStream()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		for text := before + "<!doctype html><p>x"; text != ""; text = text[min(len(text), 1000):] {
+			b, err := s.Feed([]byte(text[:min(len(text), 1000)]))
+			if err != nil {
+				t.Fatal(err)
+			}
+			out.Write(b)
+		}
+		rest, err := s.Finish()
+		if out.Write(rest); err != nil || !strings.Contains(out.String(), "<!doctype html><script>") {
+			t.Errorf("after %d bytes before it: %v, the doctype is not before the script", len(before), err)
+		}
+	}
+}
+
 // TestMixedCodingsStay: browsers differ on what they undo, so such a document is not touched.
 func TestMixedCodingsStay(t *testing.T) {
 	request := &lab.Message{Header: []lab.HeaderField{{Name: "Sec-Fetch-Dest", Value: "document"}}}

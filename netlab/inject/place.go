@@ -98,15 +98,18 @@ func commentEnd(b []byte) int {
 	case hasFold(b, "<!--->"):
 		return len("<!--->")
 	}
-	for i := len("<!--"); i < len(b); i++ {
-		if hasFold(b[i:], "-->") {
+	for i := len("<!--"); ; i++ {
+		n := bytes.Index(b[i:], []byte("--"))
+		if n < 0 {
+			return -1
+		}
+		if i += n; hasFold(b[i:], "-->") {
 			return i + len("-->")
 		}
 		if hasFold(b[i:], "--!>") {
 			return i + len("--!>")
 		}
 	}
-	return -1
 }
 
 // looksHTML tells whether a body without a type is a document, by the first signatures of the

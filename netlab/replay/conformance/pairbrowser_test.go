@@ -108,7 +108,7 @@ const look = `(() => {
 		return text;
 	};
 	const entry = e => [e.entryType, e.name.slice(0, 300), e.initiatorType, e.nextHopProtocol, e.transferSize, e.encodedBodySize, e.decodedBodySize,
-		e.responseStatus, e.contentType, e.contentEncoding, e.deliveryType, (e.serverTiming || []).map(s => s.name + s.duration + s.description)].join("|");
+		e.responseStatus, e.contentType, e.contentEncoding, e.deliveryType, (e.serverTiming || []).map(s => s.name + s.duration + s.description)].join("\t");
 	const whole = w => JSON.stringify([drawn(w.location.href.slice(0, 2000)), w.document.characterSet, w.document.compatMode, w.document.contentType, w.document.title,
 		[...w.document.childNodes].map(dom).join(""), (w.__seen || []).slice().sort()]);
 	return JSON.stringify({

@@ -292,9 +292,9 @@ func withoutScript(direct, recorded []string) (x, y []string) {
 	x, y = slices.Clone(direct), slices.Clone(recorded)
 	added := int64(len(inject.NewScript(inject.Options{}).Text()))
 	for i := range y {
-		b := strings.Split(y[i], "|")
+		b := strings.Split(y[i], "\t")
 		for j := range x {
-			a := strings.Split(x[j], "|")
+			a := strings.Split(x[j], "\t")
 			if !slices.Equal(a[:sizesAt], b[:sizesAt]) || sizeOf(a) < 0 || sizeOf(b)-sizeOf(a) < added {
 				continue
 			}
@@ -304,7 +304,7 @@ func withoutScript(direct, recorded []string) (x, y []string) {
 			if a[typeAt] == "" { // a document without a type gets one with the charset that it declares
 				b[typeAt] = ""
 			}
-			x[j], y[i] = strings.Join(a, "|"), strings.Join(b, "|")
+			x[j], y[i] = strings.Join(a, "\t"), strings.Join(b, "\t")
 			break
 		}
 	}
