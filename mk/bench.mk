@@ -15,6 +15,10 @@ bench_areas    := $(strip $(foreach area,replay link capture analysis stats bise
 .PHONY: bench
 bench: $(addprefix bench-,$(bench_areas)) ## Run every area's benchmark: our results beside those of our peers
 
+.PHONY: bench-regress
+bench-regress: ## Run the short benchmarks before and after the last change of what they measure; fail if a ratio is a tenth worse (minutes)
+	@go run ./internal/rigs/benchtable/regress
+
 .PHONY: bench-box
 bench-box: image-test ## Measure the booted image: power-on to healthy, memory, sizes (as root; minutes)
 	go run ./image/boottest/bench

@@ -184,6 +184,7 @@ func (n *Network) disarm(ctx context.Context) error {
 		n.dns.Use(nil)
 	}
 	n.quicFor.Store(nil)
+	n.meter.Store(nil)
 	n.knows.Store(nil)
 	n.quicHosts = nil
 	n.link.Abort()
@@ -218,6 +219,8 @@ func (n *Network) core(h http.Handler, protocols func(string) []string, http3 fu
 // ServeHTTP implements proxy.Core.
 func (c *core) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch host := r.URL.Hostname(); {
+	case (isSync(r.URL) || c.n.isBox(host)) && c.n.noteMeter(r.URL):
+		w.WriteHeader(http.StatusNoContent)
 	case isSync(r.URL):
 		http.StripPrefix(strings.TrimSuffix(inject.BoxPath, "/"), c.n.c.Box).ServeHTTP(w, r)
 	case c.n.isBox(host):

@@ -43,7 +43,7 @@ type knownFirst struct {
 
 // Lookup implements dns.Source.
 func (k knownFirst) Lookup(ctx context.Context, name string, qtype uint16) (dns.Answer, error) {
-	if a, err := k.table.Lookup(ctx, name, qtype); err != nil || a.Source != dns.Unknown {
+	if a, err := k.table.Lookup(ctx, name, qtype); err != nil || a.Source != dns.Unknown && a.Source != dns.Parent {
 		return a, err
 	}
 	return k.forwarder.Lookup(ctx, name, qtype)

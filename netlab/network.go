@@ -137,6 +137,8 @@ type Network struct {
 
 	// knows reports for which names there are certificates now; nil means for all.
 	knows atomic.Pointer[func(host string) bool]
+	// meter is what the synchronisation page told of its layout since the network was armed, in ms; nil for nothing.
+	meter atomic.Pointer[float64]
 	// quicFor reports which hosts are served over HTTP/3 now; nil means none.
 	quicFor atomic.Pointer[func(host string) bool]
 

@@ -20,6 +20,8 @@ const (
 	syncPath  = inject.BoxPath + "sync"
 	// SyncPort is that port. Browsers refuse many of the lower ones.
 	SyncPort = 61080
+	// meterQuery begins the query by which that page tells how long its layout took.
+	meterQuery = "meter="
 )
 
 // SyncURL is the address of the green page that leads to a page, a page of its site.
@@ -46,4 +48,26 @@ func ForeignSyncURL(page string) string {
 func isSync(u *url.URL) bool {
 	return u.Path == syncPath &&
 		(strings.HasPrefix(u.Hostname(), syncLabel+".") || u.Port() == strconv.Itoa(SyncPort))
+}
+
+// noteMeter keeps what the synchronisation page tells of how long a fixed layout took in it. It is false for another address.
+func (n *Network) noteMeter(u *url.URL) bool {
+	told, ok := strings.CutPrefix(u.RawQuery, meterQuery)
+	if !ok {
+		return false
+	}
+	const longest, most = 12, 60_000
+	if ms, err := strconv.ParseFloat(told, 64); err == nil && len(told) <= longest && ms > 0 && ms < most {
+		n.meter.Store(&ms)
+	}
+	return true
+}
+
+// PageMeter is how long the synchronisation page took for a fixed layout since the network was armed, in ms; false if it has not told.
+func (n *Network) PageMeter() (ms float64, ok bool) {
+	told := n.meter.Load()
+	if told == nil {
+		return 0, false
+	}
+	return *told, true
 }

@@ -50,3 +50,29 @@ func TestSyncPageOfASite(t *testing.T) {
 		}
 	}
 }
+
+// The green page tells how long a layout took in it, which is of the network's present arming alone; what is no such number is left out.
+func TestSyncPageTellsItsMeter(t *testing.T) {
+	n, authority := startNetwork(t, nil)
+	d := newDevice(t, n, authority, false)
+	at, _, _ := strings.Cut(SyncURL("https://www.shop.test/"), "?")
+	if _, body, _ := d.get(t, SyncURL("https://www.shop.test/")); !strings.Contains(body, `"sync?`+meterQuery+`"`) {
+		t.Errorf("the page has no meter: %s", body)
+	}
+	for _, told := range []string{"", "-3", "x", "NaN", "1e99", "0", "41.123456789012"} {
+		if status, _, _ := d.get(t, at+"?"+meterQuery+told); status != 204 {
+			t.Errorf("%q: status %d, want 204", told, status)
+		}
+		if ms, ok := n.PageMeter(); ok {
+			t.Errorf("%q is taken for %v ms", told, ms)
+		}
+	}
+	d.get(t, at+"?"+meterQuery+"41.25")
+	if ms, ok := n.PageMeter(); !ok || ms != 41.25 {
+		t.Errorf("PageMeter() = %v, %v; want 41.25", ms, ok)
+	}
+	n.Disarm()
+	if ms, ok := n.PageMeter(); ok {
+		t.Errorf("PageMeter() = %v after Disarm; want none", ms)
+	}
+}

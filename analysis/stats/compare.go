@@ -13,7 +13,9 @@ type Plan struct {
 	Confidence   float64 // of the interval; zero: 0.95
 	Family       int     // how many metrics share the level of significance; zero: 1
 	Step         float64 // of one frame, in the metric's unit, where values are quantised to frames; zero: they are not
-	Scale        *Scale  // of the two instruments that measured the arms, for Across; nil where it was one
+	// Covariates are declared before any value is seen, those that tell most first; as many are used as the pairs allow.
+	Covariates []Covariate
+	Scale      *Scale // of the two instruments that measured the arms, for Across; nil where it was one
 }
 
 // Comparison is what one metric says about two arms.
@@ -32,9 +34,11 @@ type Comparison struct {
 	DeltaSize string  `json:"delta_size"`
 	// MinimalEffect is the smallest true shift that these pairs would have shown
 	// four times of five, at the level that Family leaves.
-	MinimalEffect  float64 `json:"minimal_effect"`
-	ModesControl   []Mode  `json:"modes_control"`
-	ModesTreatment []Mode  `json:"modes_treatment"`
+	MinimalEffect float64 `json:"minimal_effect"`
+	// Adjustment is set if covariates were taken out: then Test, Shift, Percent and MinimalEffect are of what is left.
+	Adjustment     *Adjustment `json:"adjustment,omitempty"`
+	ModesControl   []Mode      `json:"modes_control"`
+	ModesTreatment []Mode      `json:"modes_treatment"`
 	// ModeChange is set where the numbers of modes differ: Shift then does not
 	// describe what happened.
 	ModeChange bool     `json:"mode_change"`
@@ -43,7 +47,9 @@ type Comparison struct {
 
 // Compare compares the arms of blocks of trials: with ShiftInBlocks, on values that are
 // spread within the step to which they were rounded, so that shift, interval and test
-// tell of the same numbers. δ, medians and modes are of the values as they are.
+// tell of the same numbers. With covariates both are of the values that regression on them leaves (Rosenbaum 2002,
+// "Covariance adjustment in randomized experiments"): the slopes are fitted within blocks and without the arms, so that they
+// are the same for every order of the arms that could have been drawn, and P stays exact. δ, medians and modes are of the values as they are.
 // The same values and plan give the same result on every machine.
 func Compare(blocks []Block, p Plan) (Comparison, error) {
 	p = p.filled()
@@ -54,15 +60,36 @@ func Compare(blocks []Block, p Plan) (Comparison, error) {
 	if step == 0 {
 		step = resolution(blocks)
 	}
-	shift, test, err := ShiftInBlocks(ditherBlocks(blocks, step, p.Seed), p.Confidence, p.Permutations, p.Seed)
+	dithered := ditherBlocks(blocks, step, p.Seed)
+	shift, test, err := ShiftInBlocks(dithered, p.Confidence, p.Permutations, p.Seed)
 	if err != nil {
 		return Comparison{}, err
 	}
 	control, _ := paired(blocks)
 	c := p.describe(blocks)
 	c.Pairs, c.Test, c.Shift = len(control), test, shift
+	if r := newRegression(dithered, p.Covariates); r != nil {
+		a := &Adjustment{Names: r.names, Raw: shift, RawTest: test, MinimalEffect: minimalEffect(shift, p.Family)}
+		at := func(shift float64) [][]Block { return [][]Block{r.at(shift)} }
+		if c.Shift, c.Test, err = p.adjusted(at); err != nil {
+			return Comparison{}, err
+		}
+		a.explained(dithered, r.at(c.Shift.Value))
+		c.Adjustment = a
+	}
 	p.conclude(&c)
 	return c, nil
+}
+
+// adjusted is the comparison of values that covariates were taken out of, with what DropShare leaves of the level.
+func (p Plan) adjusted(at func(shift float64) [][]Block) (Interval, Test, error) {
+	shift, test, err := shiftOf(at, true, 1-(1-p.Confidence)*(1-DropShare), p.Permutations, p.Seed)
+	test.P = settled(min(1, test.P/(1-DropShare)))
+	return shift, test, err
+}
+
+func minimalEffect(shift Interval, family int) float64 {
+	return MinimalEffect((shift.High-shift.Low)/2, 0.8, family)
 }
 
 // resolution is the least distance of two values if some are equal, as whole
@@ -139,7 +166,7 @@ func (p Plan) conclude(c *Comparison) {
 	} else {
 		c.Warnings = append(c.Warnings, "the control's median is 0: there is no relative change")
 	}
-	c.MinimalEffect = MinimalEffect((c.Shift.High-c.Shift.Low)/2, 0.8, p.Family)
+	c.MinimalEffect = minimalEffect(c.Shift, p.Family)
 	if c.ModeChange {
 		c.Warnings = append(c.Warnings, fmt.Sprintf("the control has %d mode(s), the treatment %d: a shift does not describe this change",
 			len(c.ModesControl), len(c.ModesTreatment)))

@@ -30,9 +30,17 @@ func ShiftInBlocks(all []Block, confidence float64, permutations int, seed uint6
 // shiftInGroups is ShiftInBlocks with one shift for several groups of blocks, each of which is
 // aligned and ranked by itself.
 func shiftInGroups(groups [][]Block, confidence float64, permutations int, seed uint64) (Interval, Test, error) {
+	return shiftOf(func(float64) [][]Block { return groups }, false, confidence, permutations, seed)
+}
+
+// shiftOf is shiftInGroups of values that are adjusted, where they are, as if a shift were the true one. at gives them.
+// The test is of those for the shift 0, and each end of the interval of those for that end, so that both invert
+// tests whose values do not depend on which arm a trial had.
+func shiftOf(at func(shift float64) [][]Block, adjusted bool, confidence float64, permutations int, seed uint64) (Interval, Test, error) {
 	if !(confidence > 0 && confidence < 1) {
 		return Interval{}, Test{}, fmt.Errorf("shift in blocks: confidence %v: it must be between 0 and 1", confidence)
 	}
+	groups := at(0)
 	all := slices.Concat(groups...)
 	zero, err := alignedRank(groups, permutations, seed)
 	if err != nil {
@@ -47,6 +55,13 @@ func shiftInGroups(groups [][]Block, confidence float64, permutations int, seed 
 		return Interval{Confidence: 1 - i.p(i.ranks(1))}, zero, nil
 	}
 	out := Interval{Value: i.centre()}
+	if adjusted {
+		for range fitRounds {
+			i.refit(at, out.Value)
+			out.Value = i.centre()
+		}
+		span = i.span
+	}
 	// At so large a shift no value of one arm lies between those of the other.
 	far := 8 * span
 	least := max(i.p(i.ranks(-far)), i.p(i.ranks(far)))
@@ -57,6 +72,9 @@ func shiftInGroups(groups [][]Block, confidence float64, permutations int, seed 
 			len(control), 100*confidence, 100*(1-least)))
 	}
 	low, high := i.bound(out.Value, -far), i.bound(out.Value, far)
+	if adjusted {
+		low, high = i.refitted(at, low, out.Value, -1), i.refitted(at, high, out.Value, 1)
+	}
 	out.Low, out.High, out.Confidence = low.shift, high.shift, 1-max(low.beyond, high.beyond)
 	switch held := zero.P > i.alpha; {
 	case held: // also if it is the very end of an interval, where values tie
@@ -67,6 +85,27 @@ func shiftInGroups(groups [][]Block, confidence float64, permutations int, seed 
 		zero.P = max(zero.P, high.p)
 	}
 	return out, zero, nil
+}
+
+// refit looks at the values as they are if shift is the true one.
+func (i *inversion) refit(at func(float64) [][]Block, shift float64) {
+	i.groups = at(shift)
+	i.blocks = slices.Concat(i.groups...)
+	i.span = spread(i.blocks)
+}
+
+// refitted looks for an end of the interval again, with the values as they are if that end is the true shift.
+func (i *inversion) refitted(at func(float64) [][]Block, e end, centre, sign float64) end {
+	again := *i
+	for range fitRounds {
+		again.refit(at, e.shift)
+		next := again.bound(centre, centre+sign*(8*again.span+math.Abs(centre)))
+		if math.Abs(next.shift-e.shift) <= 1e-6*i.span {
+			return next
+		}
+		e = next
+	}
+	return e
 }
 
 // inversion looks for the shifts that the test does not reject.

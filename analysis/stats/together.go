@@ -10,8 +10,9 @@ import (
 // Group is the blocks of one of several pages that are compared together, with the step of their
 // values as in Plan.
 type Group struct {
-	Blocks []Block
-	Step   float64
+	Blocks     []Block
+	Step       float64
+	Covariates []Covariate // as in Plan
 }
 
 // ErrBase is returned for groups whose change cannot be told in percent.
@@ -63,10 +64,46 @@ func CompareTogether(groups []Group, p Plan) (Comparison, error) {
 	if c.Shift, c.Test, err = shiftInGroups(scaled, p.Confidence, p.Permutations, p.Seed); err != nil {
 		return Comparison{}, err
 	}
+	if at := adjustedGroups(scaled, groups); at != nil {
+		a := &Adjustment{Raw: c.Shift, RawTest: c.Test, MinimalEffect: minimalEffect(c.Shift, p.Family)}
+		for _, g := range groups {
+			for _, v := range g.Covariates {
+				if !slices.Contains(a.Names, v.Name) {
+					a.Names = append(a.Names, v.Name)
+				}
+			}
+		}
+		if c.Shift, c.Test, err = p.adjusted(at); err != nil {
+			return Comparison{}, err
+		}
+		a.explained(slices.Concat(scaled...), slices.Concat(at(c.Shift.Value)...))
+		c.Adjustment = a
+	}
 	c.Control, c.Treatment = 100, 100+c.Shift.Value
 	c.DeltaSize = DeltaSize(c.Delta)
 	p.conclude(&c)
 	return c, nil
+}
+
+// adjustedGroups takes each group's covariates out of it; nil where no group has any.
+func adjustedGroups(scaled [][]Block, groups []Group) func(shift float64) [][]Block {
+	regressions, any := make([]*regression, len(groups)), false
+	for n, g := range groups {
+		regressions[n] = newRegression(scaled[n], g.Covariates)
+		any = any || regressions[n] != nil
+	}
+	if !any {
+		return nil
+	}
+	return func(shift float64) [][]Block {
+		out := slices.Clone(scaled)
+		for n, r := range regressions {
+			if r != nil {
+				out[n] = r.at(shift)
+			}
+		}
+		return out
+	}
 }
 
 // inPercent are the values of blocks in percent of a base.

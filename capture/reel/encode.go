@@ -21,7 +21,12 @@ type encoder struct {
 
 	within, rects []image.Rectangle // scratch: units of one plane that may have changed, and that did
 	planned       [tileKinds][]op   // scratch: what is planned for one plane, see tiles
-	cost          float64           // of decoding the body made last, ns
+	moved         []byte            // scratch: what is done to each row, see costOfMoves
+	stood         struct {          // what stands said last
+		y  int
+		is bool
+	}
+	cost float64 // of decoding the body made last, ns
 }
 
 // op is one rectangle of a part.
@@ -30,7 +35,6 @@ type op struct {
 	r      image.Rectangle // units
 	dx, dy int             // of the source, for opMove
 	unit   []byte          // for opFill; aliases the frame
-	whole  bool            // opMove, while coding: the rows stood there over their whole width
 }
 
 // bytes returns the size of the rectangle.
@@ -57,6 +61,7 @@ func (e *encoder) encode(dst []byte, changed []image.Rectangle, pix []byte, with
 	e.parts.reset()
 	fresh := 0 // bytes that do not rest on the frame before
 	for i, p := range e.planes {
+		moves := false
 		e.within = e.within[:0]
 		for _, w := range within {
 			e.within = append(e.within, p.FromPixels(w))
@@ -81,16 +86,17 @@ func (e *encoder) encode(dst []byte, changed []image.Rectangle, pix []byte, with
 		}
 		for k, ops := range e.planned {
 			for _, o := range ops {
-				switch {
-				case o.kind != opMove:
+				if o.kind == opMove {
+					moves = true
+				} else {
 					fresh += o.bytes(p)
-				case o.whole:
-					e.cost += costRow * float64(o.r.Dy())
-				default:
-					e.cost += costCopy * float64(o.bytes(p)+o.r.Dy()*p.Stride)
 				}
 			}
 			e.parts.add(i, tileCodes[k], p, ops)
+		}
+		if moves {
+			e.stood.y = -1
+			e.cost += e.costOfMoves(p, pix)
 		}
 	}
 	dst = e.parts.run(dst, e, pix, changed[start:])
@@ -140,27 +146,66 @@ func (e *encoder) plan(plane int, p diff.Plane, pix []byte, r image.Rectangle) {
 		}
 		band := image.Rect(r.Min.X, from, r.Max.X, y)
 		if moved {
-			e.planned[drawn] = append(e.planned[drawn], op{kind: opMove, r: band, dy: dy, whole: e.whole(p, band, dy)})
+			e.planned[drawn] = append(e.planned[drawn], op{kind: opMove, r: band, dy: dy})
 		} else {
 			e.flats(plane, p, pix, band)
 		}
 	}
 }
 
-// whole says whether the rows of a band that moves look the same beside it as where they come from, so that a reader
-// need not copy them. It looks at some.
-func (e *encoder) whole(p diff.Plane, band image.Rectangle, dy int) bool {
+// costOfMoves is what a reader needs for the rows that a plane's operations move, in ns: little for one that is a row of the
+// frame before as a whole, which it need not copy. Of each few rows it looks at one.
+func (e *encoder) costOfMoves(p diff.Plane, pix []byte) (cost float64) {
+	const few = 8
 	if len(e.planes) > 1 {
-		return false
+		for _, ops := range e.planned {
+			for _, o := range ops {
+				if o.kind == opMove {
+					cost += costCopy * float64(o.bytes(p)+o.r.Dy()*p.Stride)
+				}
+			}
+		}
+		return cost
 	}
-	for y := band.Min.Y; y < band.Max.Y; y += max(1, band.Dy()/64) {
-		for _, side := range [2][2]int{{0, band.Min.X}, {band.Max.X, p.Units()}} {
-			if !bytes.Equal(p.Row(e.canvas, y, side[0], side[1]), p.Row(e.canvas, y+dy, side[0], side[1])) {
-				return false
+	e.moved = grow(e.moved, p.Rows)
+	clear(e.moved)
+	for _, ops := range e.planned {
+		for _, o := range ops {
+			for y := o.r.Min.Y; y < o.r.Max.Y; y++ {
+				if is := &e.moved[y]; o.kind == opMove {
+					*is |= rowMoved
+				} else {
+					*is |= rowDrawn
+				}
 			}
 		}
 	}
-	return true
+	for y, is := range e.moved {
+		switch {
+		case is&rowMoved == 0:
+		case is == rowMoved && e.stands(p, pix, y/few*few+few/2):
+			cost += costRow
+		default:
+			cost += costCopy * float64(2*p.Stride) // what stays of it, and what moves
+		}
+	}
+	return cost
+}
+
+// What the operations of a frame do to a row.
+const (
+	rowMoved = 1 << iota
+	rowDrawn
+)
+
+// stands says whether a row is one of the frame before as a whole, where the mover found its region. It remembers the last.
+func (e *encoder) stands(p diff.Plane, pix []byte, y int) bool {
+	if y != e.stood.y {
+		from := y + e.moves.last
+		e.stood.y, e.stood.is = y, y < p.Rows && from >= 0 && from < p.Rows &&
+			bytes.Equal(p.Row(pix, y, 0, p.Units()), p.Row(e.canvas, from, 0, p.Units()))
+	}
+	return e.stood.is
 }
 
 // flats cuts r into bands of rows of one colour and literal bands.

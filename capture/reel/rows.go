@@ -2,7 +2,9 @@ package reel
 
 import (
 	"bytes"
+	"cmp"
 	"image"
+	"slices"
 
 	"eidetic/capture/diff"
 	"eidetic/internal/lab"
@@ -21,6 +23,8 @@ type rowFrame struct {
 	from  []int // of each row, how far away it stood in the frame before, as a whole; elsewhere: it did not
 	last  int   // the distance of most rows that moved in the last frame that was no key frame
 	slab  []byte
+
+	spans, between []span // scratch: of all rows, and of one
 }
 
 // elsewhere is no distance within a frame.
@@ -28,12 +32,17 @@ const elsewhere = 1 << 30
 
 // rowMark is what a body does to one row.
 type rowMark struct {
-	ops  int
-	full bool // an operation covers the whole row
-	move op   // one of them
-	x0   int  // units that the operations lie between
-	x1   int
+	ops   int
+	full  bool // an operation covers the whole row
+	mixed bool // they do different things
+	move  op   // one of them
+	x0    int  // units that the operations lie between
+	x1    int
+	spans int32 // the last of what they move, in rowFrame.spans; -1 for nothing
 }
+
+// span is a part of a row that moves: units, and the one noted before for its row or -1.
+type span struct{ x0, x1, next int32 }
 
 // slabBytes is how many bytes of rows share an allocation: where one row of them stays, no more is kept than that.
 const slabBytes = 128 << 10
@@ -76,6 +85,7 @@ func (f *rowFrame) begin(body []byte, key bool) {
 	f.moves = nil
 	clear(f.marks)
 	clear(f.taken)
+	f.spans = f.spans[:0]
 	eachOp(body, 0, f.p, f.mark)
 	for y := range f.rows {
 		m := &f.marks[y]
@@ -88,11 +98,24 @@ func (f *rowFrame) begin(body []byte, key bool) {
 			f.rows[y], f.taken[y] = f.before[y+m.move.dy], true
 		default:
 			f.rows[y] = f.fresh()
-			if !m.full {
-				copy(f.rows[y], f.before[y])
-			}
+			f.beside(y)
 		}
 	}
+}
+
+// beside takes what a body does not draw of a row from the frame before. One operation covers all between its ends; of
+// several, what lies between them is taken, too.
+func (f *rowFrame) beside(y int) {
+	m, row, was := &f.marks[y], f.rows[y], f.before[y]
+	if m.ops != 1 {
+		if !m.full {
+			copy(row, was)
+		}
+		return
+	}
+	left, right := m.x0*f.p.Unit, m.x1*f.p.Unit
+	copy(row[:left], was[:left])
+	copy(row[right:], was[right:])
 }
 
 // end looks for rows that were drawn and are rows of the frame before all the same, and lists what stood there.
@@ -153,6 +176,14 @@ func (f *rowFrame) mark(o op) {
 		if m.ops == 0 {
 			m.x0, m.x1 = o.r.Min.X, o.r.Max.X
 		}
+		m.mixed = m.mixed || m.ops > 0 && (o.kind != m.move.kind || o.dx != m.move.dx || o.dy != m.move.dy)
+		if m.ops == 0 {
+			m.spans = -1
+		}
+		if o.kind == opMove && !m.mixed {
+			f.spans = append(f.spans, span{int32(o.r.Min.X), int32(o.r.Max.X), m.spans})
+			m.spans = int32(len(f.spans) - 1)
+		}
 		m.ops++
 		m.full = m.full || o.r.Dx() == f.p.Units()
 		m.x0, m.x1 = min(m.x0, o.r.Min.X), max(m.x1, o.r.Max.X)
@@ -160,16 +191,27 @@ func (f *rowFrame) mark(o op) {
 	}
 }
 
-// moved says whether a row is one of the frame before: all that is done to it is a move, and beside what moves
-// both look the same.
+// moved says whether a row is one of the frame before: all that is done to it is moves over one distance, and beside
+// what moves both look the same.
 func (f *rowFrame) moved(y int) bool {
 	m := &f.marks[y]
-	if m.ops != 1 || m.move.kind != opMove || m.move.dx != 0 {
+	if m.ops == 0 || m.mixed || m.move.kind != opMove || m.move.dx != 0 {
 		return false
 	}
 	was, stays := f.before[y+m.move.dy], f.before[y]
-	left, right := m.x0*f.p.Unit, m.x1*f.p.Unit
-	return bytes.Equal(was[:left], stays[:left]) && bytes.Equal(was[right:], stays[right:])
+	f.between = f.between[:0]
+	for i := m.spans; i >= 0; i = f.spans[i].next {
+		f.between = append(f.between, f.spans[i])
+	}
+	slices.SortFunc(f.between, func(a, b span) int { return cmp.Compare(a.x0, b.x0) })
+	at := 0
+	for _, s := range f.between {
+		if from := int(s.x0) * f.p.Unit; from > at && !bytes.Equal(was[at:from], stays[at:from]) {
+			return false
+		}
+		at = int(s.x1) * f.p.Unit
+	}
+	return bytes.Equal(was[at:], stays[at:])
 }
 
 // fresh returns a row of zeros.

@@ -25,9 +25,6 @@ func (c *AnalyzeCmd) rescore(std *streams) error {
 	if err != nil {
 		return usage(fmt.Errorf("--plan: %w", err))
 	}
-	if len(q.Steps) == 0 {
-		return usage(fmt.Errorf("--plan %s: it has no steps", c.Plan))
-	}
 	run, err := store.ReadRun(c.File)
 	if err != nil {
 		return usage(fmt.Errorf("%s is no folder of a run: %w", c.File, err))
@@ -41,12 +38,24 @@ func (c *AnalyzeCmd) rescore(std *streams) error {
 			return usage(q.Locate(err))
 		}
 	}
-	all := execute.Rescore(run, c.File, asked)
+	if len(q.Steps) == 0 && !run.Plan.Compares() {
+		return usage(fmt.Errorf("--plan %s: it has no steps, and the run compares nothing: there is nothing to judge again", c.Plan))
+	}
+	var all []execute.Rescored
+	if len(q.Steps) > 0 {
+		all = execute.Rescore(run, c.File, asked)
+	}
+	judged := execute.Rejudge(run, all, asked)
+	if c.JSON && len(q.Steps) == 0 {
+		return printJSON(std.out, judged)
+	}
 	if c.JSON {
 		return printJSON(std.out, all)
 	}
 	table := tabwriter.NewWriter(std.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "trial\tarm\tstep\tend\ttime to end\tbefore\tlast picture\t")
+	if len(all) > 0 {
+		fmt.Fprintln(table, "trial\tarm\tstep\tend\ttime to end\tbefore\tlast picture\t")
+	}
 	for _, r := range all {
 		if r.Error != "" {
 			fmt.Fprintf(table, "%d\t%s\t\t%s\t\t\t\t\n", r.Trial, r.Arm, client.Plain(r.Error))
@@ -68,5 +77,10 @@ func (c *AnalyzeCmd) rescore(std *streams) error {
 				r.Metrics[name], r.Before[name], s.FinalFrame)
 		}
 	}
-	return table.Flush()
+	if err := table.Flush(); err != nil || judged == nil {
+		return err
+	}
+	fmt.Fprintf(std.out, "%s: %s\n", client.Plain(judged.Headline), client.Plain(judged.Detail))
+	printEffects(std.out, judged, "control", "treatment")
+	return nil
 }

@@ -15,8 +15,8 @@ type ArchiveCmd struct {
 	Edit   ArchiveEditCmd   `cmd:"" help:"Change answers: status, header fields, body, delay. Example: appliance archive edit shop.wacz --url '*/hero.jpg' --first-byte 2s"`
 	Trim   ArchiveTrimCmd   `cmd:"" help:"Keep only what is asked for or was used. Example: appliance archive trim shop.wacz --used trials/001/replay.jsonl"`
 	Merge  ArchiveMergeCmd  `cmd:"" help:"Join recordings into a new one. Example: appliance archive merge all.wacz a.wacz b.wacz"`
-	Import ArchiveImportCmd `cmd:"" help:"Make an archive from a WARC, a WACZ, a HAR or a cut-off recording. Example: appliance archive import shop.wacz shop.har"`
-	Export ArchiveExportCmd `cmd:"" help:"Write a WARC, a HAR or a WACZ. Example: appliance archive export shop.wacz --out shop.har"`
+	Import ArchiveImportCmd `cmd:"" help:"Make an archive from a WARC, a WACZ, a HAR, a .wprgo or a cut-off recording. Example: appliance archive import shop.wacz shop.har"`
+	Export ArchiveExportCmd `cmd:"" help:"Write a WARC, a HAR, a .wprgo or a WACZ. Example: appliance archive export shop.wacz --out shop.har"`
 }
 
 // selection chooses exchanges.

@@ -67,7 +67,7 @@ type ArchiveEditCmd struct {
 	Drop      []string      `help:"Drop a response header field. Repeatable." placeholder:"NAME"`
 	Body      string        `help:"Put this file's bytes in place of the body; its content coding is dropped." placeholder:"FILE"`
 	FirstByte time.Duration `help:"Set the time to first byte; later pieces move along." placeholder:"20ms"`
-	Ignore    []string      `help:"Let this parameter, form field or JSON member mean nothing when requests to --url are matched; * stands for anything. Repeatable." placeholder:"NAME"`
+	Ignore    []string      `help:"Let this parameter, form field, JSON member or segment of the path (/2) mean nothing when requests to --url are matched; * stands for anything. Repeatable." placeholder:"NAME"`
 	partial
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -17,7 +18,7 @@ const maxRatio = 1_000_000
 // ArchiveImportCmd makes an archive of another tool's file.
 type ArchiveImportCmd struct {
 	Out string `arg:"" help:"The new archive; it must not exist."`
-	In  string `arg:"" help:"A WARC (plain, gzip, zstd), WACZ or HAR 1.2, with the files beside it that Playwright makes (also .har.zip)."`
+	In  string `arg:"" help:"A WARC (plain, gzip, zstd), WACZ, HAR 1.2 (also .har.gz), with the files beside it that Playwright makes (also .har.zip), or an archive of Web Page Replay (.wprgo)."`
 
 	partial
 	Ratio int `placeholder:"N" help:"Read a file that takes up to N times its size of memory, for one whose origin you know (without it 32 times, and 64 MB)."`
@@ -47,7 +48,7 @@ func (c *ArchiveImportCmd) Run(std *streams) error {
 type ArchiveExportCmd struct {
 	File   string `arg:"" help:"The archive."`
 	Out    string `required:"" help:"The new file; it must not exist." placeholder:"FILE"`
-	Format string `enum:"auto,warc,har,wacz" default:"auto" help:"warc, har, wacz, or auto: by the file's name."`
+	Format string `enum:"auto,warc,har,wprgo,wacz" default:"auto" help:"warc, har, wprgo (Web Page Replay), wacz, or auto: by the file's name."`
 	partial
 }
 
@@ -60,10 +61,12 @@ func (c *ArchiveExportCmd) Run(std *streams) error {
 			format = "warc"
 		case strings.HasSuffix(name, ".har"):
 			format = "har"
+		case strings.HasSuffix(name, ".wprgo"):
+			format = "wprgo"
 		case strings.HasSuffix(name, ".wacz"):
 			format = "wacz"
 		default:
-			return usage(fmt.Errorf("%s ends in none of .warc.gz, .har, .wacz: say --format", c.Out))
+			return usage(fmt.Errorf("%s ends in none of .warc.gz, .har, .wprgo, .wacz: say --format", c.Out))
 		}
 	}
 	a, err := c.read(std, c.File, archive.Limits{})
@@ -76,25 +79,26 @@ func (c *ArchiveExportCmd) Run(std *streams) error {
 	if _, err := os.Lstat(c.Out); !errors.Is(err, fs.ErrNotExist) {
 		return usage(fmt.Errorf("%s exists; choose another name or remove it", c.Out))
 	}
-	if format == "warc" {
-		err = archive.WriteWARC(c.Out, a)
-	} else {
-		return c.har(std, a)
+	switch format {
+	case "har":
+		return c.write(std, a, archive.ExportHAR)
+	case "wprgo":
+		return c.write(std, a, archive.ExportWPR)
 	}
-	if err != nil {
+	if err := archive.WriteWARC(c.Out, a); err != nil {
 		return cannot(err)
 	}
 	_, err = fmt.Fprintf(std.out, "%s: %d exchanges\n", c.Out, len(a.Exchanges()))
 	return err
 }
 
-// har writes a HAR, and removes it again if other readers would lack something of it.
-func (c *ArchiveExportCmd) har(std *streams, a *archive.Archive) error {
+// write writes the file, and removes it again if other readers would lack something of it.
+func (c *ArchiveExportCmd) write(std *streams, a *archive.Archive, export func(io.Writer, *archive.Archive) ([]string, error)) error {
 	f, err := os.OpenFile(c.Out, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
 	if err != nil {
 		return cannot(err)
 	}
-	lost, err := archive.ExportHAR(f, a)
+	lost, err := export(f, a)
 	if err := errors.Join(err, f.Close()); err != nil {
 		return cannot(errors.Join(err, os.Remove(c.Out)))
 	}
@@ -105,7 +109,7 @@ func (c *ArchiveExportCmd) har(std *streams, a *archive.Archive) error {
 		if err := os.Remove(c.Out); err != nil {
 			return cannot(err)
 		}
-		return failed(fmt.Errorf("%s: %d bodies or messages cannot be written (above): nothing is written; --partial goes on without them", c.File, len(lost)))
+		return failed(fmt.Errorf("%s: %d exchanges, bodies or messages cannot be written (above): nothing is written; --partial goes on without them", c.File, len(lost)))
 	}
 	_, err = fmt.Fprintf(std.out, "%s: %d exchanges\n", c.Out, len(a.Exchanges()))
 	return err

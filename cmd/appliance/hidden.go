@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"eidetic/internal/run/inspect"
+	"eidetic/internal/run/meter"
 	"eidetic/internal/run/sandbox"
 	"eidetic/netlab/link/packet"
 )
@@ -19,6 +20,7 @@ func ownCommands() sandbox.Commands {
 		Forwarder: []string{"/proc/self/exe", "link", "forward"},
 		Site:      []string{"/proc/self/exe", "site"},
 		Inspect:   []string{"/proc/self/exe", "inspect"},
+		Meter:     []string{"/proc/self/exe", "meter"},
 	}
 }
 
@@ -64,6 +66,12 @@ func insideError(ctx context.Context, err error) error {
 	}
 	return cannot(err)
 }
+
+// MeterCmd is the process that measures how fast this machine is.
+type MeterCmd struct{}
+
+// Run prints the reading, in JSON.
+func (c *MeterCmd) Run(std *streams) error { return meter.Serve(std.out) }
 
 // InspectCmd checks a recording, or makes a changed one of it, within limits that it sets for itself.
 type InspectCmd struct {

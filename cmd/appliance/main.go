@@ -14,6 +14,7 @@ import (
 	"syscall"
 
 	"github.com/alecthomas/kong"
+	"github.com/willabides/kongplete"
 )
 
 // CLI is the command line; each field is a command, declared in the file of its name.
@@ -41,6 +42,7 @@ type CLI struct {
 	Record    RecordCmd    `cmd:"" help:"Record pages, or what comes to a proxy, into an archive."`
 	Replay    ReplayCmd    `cmd:"" help:"Answer from an archive: a proxy, a whole network, or pages in a browser of our own."`
 	Inspect   InspectCmd   `cmd:"" hidden:"" help:"The process that checks a recording for the service."`
+	Meter     MeterCmd     `cmd:"" hidden:"" help:"The process that measures how fast this machine is."`
 	Visit     VisitCmd     `cmd:"" hidden:"" help:"The half of record and replay that runs in namespaces."`
 	Capture   CaptureGroup `cmd:"" help:"Record a screen, losslessly, or measure what a grabber loses, delays and alters."`
 	Control   ControlCmd   `cmd:"" help:"Press keys, type, click and drag on a device, and say when it got each event."`
@@ -53,6 +55,9 @@ type CLI struct {
 	Site      SiteCmd      `cmd:"" help:"Serve the sample shop: origins and name server, to record and to replay."`
 	Doctor    DoctorCmd    `cmd:"" help:"Say what this machine can do, and what to do about the rest."`
 	Version   VersionCmd   `cmd:"" help:"Print the version and what it was built from."`
+
+	Completion CompletionCmd `cmd:"" help:"Print what makes bash, zsh or fish complete commands and flags."`
+	Man        ManCmd        `cmd:"" help:"Print the manual page: appliance man | man -l -."`
 
 	Workflow WorkflowCmd `cmd:"" help:"Keep plans on a box under names: put, ls, show, rm."`
 	Schedule ScheduleCmd `cmd:"" help:"Have a box start workflows at times: set, ls, log, pause, resume, rm."`
@@ -123,6 +128,12 @@ func run(ctx context.Context, args []string, std *streams) int {
 	if err != nil {
 		fmt.Fprintln(std.err, "appliance:", err)
 		return exitCannot
+	}
+	if kongplete.Complete(parser, kongplete.WithExitFunc(func(code int) { status = code })); status >= 0 {
+		return status // a shell asked how the line may go on
+	}
+	if args, err = asKong(args); err != nil {
+		return printError(usage(err), std.err)
 	}
 	command, err := parser.Parse(args)
 	if status >= 0 { // --help was printed

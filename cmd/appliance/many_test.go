@@ -192,7 +192,8 @@ func checkOrder(t *testing.T, run *lab.Run) {
 		if trial.Valid {
 			valid[trial.Cell+trial.Arm]++
 		}
-		if repeated := i > 0 && !run.Trials[i-1].Valid && run.Trials[i-1].Cell == trial.Cell && run.Trials[i-1].Arm == trial.Arm; repeated {
+		// An arm of a cell has one place in the plan; the trial that was made first may be the one that counts at the end.
+		if repeated := i > 0 && run.Trials[i-1].Cell == trial.Cell && run.Trials[i-1].Arm == trial.Arm; repeated {
 			continue
 		}
 		if next < len(plan) {

@@ -22,13 +22,17 @@ type MeasureCmd struct {
 	Listen  string `default:"127.0.0.1:8080" help:"Where the panel shows the result afterwards; a loopback address."`
 	NoServe bool   `help:"Write the report and end."`
 
-	Browser   string        `default:"chromium" placeholder:"NAME" help:"chromium, firefox, firefox-esr, or the path of a browser's program (${default})."`
-	End       string        `placeholder:"END" help:"What ends a load, for a page that never rests: 'network 1s', 'still 1s in 0%,0%,100%,50%', 'done NAME' and others of docs/scenarios.md. Without it the page has loaded when all is still."`
-	Still     time.Duration `default:"1.5s" help:"A page has loaded when screen and network have been still for this long (${default})."`
-	Limit     time.Duration `default:"60s" help:"A load that takes longer is ended, and invalid (${default})."`
-	Timing    string        `placeholder:"T" help:"When the replay answers: recorded, shared (with --against: what both pages ask for takes the same time in both), none, or fixed:20ms. Without it recorded, and shared with --against."`
-	Seed      uint64        `default:"1" help:"Of everything that is drawn by lot (${default})."`
-	Tolerance time.Duration `placeholder:"DURATION" help:"How late the link or the recorder may be in a valid trial; without it one frame (16.7ms), relaxed where this machine cannot keep that. One that is given is never relaxed."`
+	Browser    string        `default:"chromium" placeholder:"NAME" help:"chromium, firefox, firefox-esr, or the path of a browser's program (${default})."`
+	End        string        `placeholder:"END" help:"What ends a load, for a page that never rests: 'network 1s', 'still 1s in 0%,0%,100%,50%', 'done NAME' and others of docs/scenarios.md. Without it the page has loaded when all is still."`
+	Still      time.Duration `default:"1.5s" help:"A page has loaded when screen and network have been still for this long (${default})."`
+	Limit      time.Duration `default:"60s" help:"A load that takes longer is ended, and invalid (${default})."`
+	Timing     string        `placeholder:"T" help:"When the replay answers: recorded, shared (with --against: what both pages ask for takes the same time in both, so the pages are compared), none, or fixed:20ms. Without it recorded, and shared with --against; recorded with --against compares the servers too, over several recordings of each."`
+	Recordings int           `placeholder:"N" help:"With --against: how often each page is recorded; each pair of trials replays one recording of each, and whether the servers differ is told by itself. Without it 6 with --timing recorded, whose test counts recordings, else 1."`
+	Find       string        `placeholder:"DIFFERENCE" help:"With --against: the difference that is to be found four times of five, such as 10ms or 1%: after eight pairs the run chooses how many of --trials it makes."`
+	OnDialog   string        `enum:",accept,dismiss" default:"" placeholder:"ANSWER" help:"accept or dismiss: what a page is answered at once that asks a person something in a window of the browser's own (alert, confirm, prompt, print, a permission, whether to leave). Without it the window is shown, and the trial is invalid."`
+	Blank      bool          `name:"expect-blank" help:"The page is to show nothing: a trial counts although its screen stays blank."`
+	Seed       uint64        `default:"1" help:"Of everything that is drawn by lot (${default})."`
+	Tolerance  time.Duration `placeholder:"DURATION" help:"How late the link or the recorder may be in a valid trial; without it one frame (16.7ms), relaxed where this machine cannot keep that. One that is given is never relaxed."`
 	measureFlags
 	pageFlags
 	matchFlags
@@ -81,8 +85,9 @@ func (c *MeasureCmd) Run(ctx context.Context, std *streams) error {
 // task is the task of the half in namespaces, begun at now.
 func (c *MeasureCmd) task(now time.Time) sandbox.Task {
 	t := sandbox.Task{ID: store.NewID(now, "measure"), Out: c.Out, Origins: sandbox.OriginsOutside, NoSandbox: c.NoSandbox, Plan: lab.Plan{
-		Name: "measure", Trials: c.Trials, Seed: c.Seed, Timing: c.Timing, Miss: c.Miss,
+		Name: "measure", Trials: c.Trials, Seed: c.Seed, Timing: c.Timing, Recordings: c.Recordings, Find: c.Find, Miss: c.Miss,
 		Still: c.Still.Seconds(), Limit: c.Limit.Seconds(), Tolerance: c.Tolerance.Seconds() * 1e3,
+		OnDialog: c.OnDialog, ExpectBlank: c.Blank,
 		Arm: lab.Arm{Page: c.URL, Link: c.Link, Match: c.Match, Browser: browserNamed(c.Browser)},
 	}}
 	t.Plan.Measure = c.plan()

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/netip"
 	"os"
+	"strings"
 	"time"
 
 	"eidetic/internal/lab"
@@ -130,6 +131,9 @@ func (c *ReplayCmd) Run(ctx context.Context, std *streams) error {
 	if err != nil {
 		return err
 	}
+	for _, rule := range requests.Rules() {
+		fmt.Fprintf(std.err, "If what differs cannot change the answer, this lets it match: appliance archive edit %s %s\n", shellWord(c.Archive), rule)
+	}
 	if misses, first := requests.Misses(); misses > 0 && (c.Miss == "fail" || len(c.URL) > 0) {
 		return failed(fmt.Errorf("%d requests are not in %s; the first was %s", misses, c.Archive, first))
 	}
@@ -138,6 +142,9 @@ func (c *ReplayCmd) Run(ctx context.Context, std *streams) error {
 	}
 	return nil
 }
+
+// shellWord quotes a text for a shell.
+func shellWord(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
 // pages opens the pages in a virtual device.
 func (c *ReplayCmd) pages(ctx context.Context, requests *requestLog) error {

@@ -16,6 +16,7 @@ import (
 // RunCmd asks a box for a run, waits for it, and ends with the status that stands for what it found.
 type RunCmd struct {
 	boxFlags
+	File     string        `arg:"" optional:"" type:"path" placeholder:"PLAN" help:"What to run: a file with a plan, as with --plan."`
 	Plan     string        `xor:"what" type:"path" placeholder:"FILE" help:"What to run, as YAML or JSON with the fields of POST /api/v1/runs (docs/api.md); a flag goes before a field."`
 	Workflow string        `xor:"what" placeholder:"NAME" help:"What to run: a workflow that the box keeps (see appliance workflow), or a version of it, such as checkout@3; a flag goes before a field, for this run alone."`
 	Out      string        `type:"path" placeholder:"DIR" help:"Put report.json and run.json into this folder, and with a box report.html; on this machine the whole run is kept there, in runs/."`
@@ -45,12 +46,14 @@ type requestFlags struct {
 	Limit   *float64 `placeholder:"SECONDS" help:"A load that takes longer is invalid."`
 	Seed    *uint64  `placeholder:"N" help:"Of everything that is drawn by lot."`
 	// Tolerance is a duration for people, and milliseconds in a request.
-	Tolerance *time.Duration `placeholder:"DURATION" help:"How late the link or the recorder may be in a valid trial (16.7ms); one that is given is never relaxed."`
-	Looks     *int           `placeholder:"N" help:"Compare: look so often, and end as soon as the verdict is known (from 2 to 10)."`
-	Margin    *float64       `placeholder:"PERCENT" help:"Compare: differences of at most so many percent do not matter."`
-	Primary   *string        `placeholder:"METRIC" help:"Compare: the one metric that the verdict rests on."`
-	Device    *string        `placeholder:"D" help:"Which device; the first of the box's list without it."`
-	Name      *string        `placeholder:"TEXT" help:"What you call the run."`
+	Tolerance  *time.Duration `placeholder:"DURATION" help:"How late the link or the recorder may be in a valid trial (16.7ms); one that is given is never relaxed."`
+	Looks      *int           `placeholder:"N" help:"Compare: look so often, and end as soon as the verdict is known (from 2 to 10)."`
+	Margin     *float64       `placeholder:"PERCENT" help:"Compare: differences of at most so many percent do not matter."`
+	Primary    *string        `placeholder:"METRIC" help:"Compare: the one metric that the verdict rests on."`
+	Find       *string        `placeholder:"DIFFERENCE" help:"Compare: the difference that is to be found four times of five, such as 10ms or 1%: after eight pairs the run chooses how many of the trials it makes."`
+	Recordings *int           `placeholder:"N" help:"Compare two pages that the run records: how often each is recorded."`
+	Device     *string        `placeholder:"D" help:"Which device; the first of the box's list without it."`
+	Name       *string        `placeholder:"TEXT" help:"What you call the run."`
 
 	TreatmentPage    *string `placeholder:"URL" help:"Compare: page of the treatment."`
 	TreatmentLink    *string `placeholder:"LINK" help:"Compare: access network of the treatment."`
@@ -71,12 +74,18 @@ failed or was cancelled, a box that does not answer.
 Example:
   appliance run --token-file out/box/token --page https://www.shop.example/ --link lte
   appliance run --box https://box.local:8080 --page https://www.shop.example/ --archive shop.wacz --treatment-archive new.wacz --out report
-  appliance run --plan checkout.yaml --trials 16 --out out/checkout
+  appliance run checkout.yaml --trials 16 --out out/checkout
   appliance run --workflow checkout --box https://box.local:8080`
 }
 
 // Validate checks what kong cannot.
 func (c *RunCmd) Validate() error {
+	switch {
+	case c.File != "" && (c.Plan != "" || c.Workflow != ""):
+		return fmt.Errorf("%s: name one plan, by its file, --plan or --workflow", c.File)
+	case c.File != "":
+		c.Plan = c.File
+	}
 	c.local = !c.named() && !c.NoWait && c.Workflow == ""
 	if err := c.check(); err != nil {
 		return err
@@ -168,6 +177,7 @@ func (c *RunCmd) request() (q plan.Request, err error) {
 		set(&q, "trials", c.Trials), set(&q, "timing", c.Timing), set(&q, "match", c.Match), set(&q, "miss", c.Miss),
 		set(&q, "still_s", c.Still), set(&q, "limit_s", c.Limit), set(&q, "seed", c.Seed), set(&q, "tolerance_ms", inMS(c.Tolerance)),
 		set(&q, "looks", c.Looks), set(&q, "margin_percent", c.Margin), set(&q, "primary", c.Primary),
+		set(&q, "find", c.Find), set(&q, "recordings", c.Recordings),
 		set(&q, "device", c.Device), set(&q, "name", c.Name),
 		set(&q, "treatment.page", c.TreatmentPage), set(&q, "treatment.link", c.TreatmentLink),
 		set(&q, "treatment.archive", c.TreatmentArchive), setBrowser(&q, "treatment.browser", c.TreatmentBrowser),

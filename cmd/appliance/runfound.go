@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -38,6 +39,12 @@ func printAnswer(out io.Writer, run *lab.Run) {
 		time.Duration(run.Elapsed*float64(time.Second)).Round(time.Second))
 	if c := run.Comparison; c != nil {
 		printEffects(out, c, "control", "treatment")
+	}
+	for i, row := range run.Servers {
+		if i == mostRows {
+			break
+		}
+		fmt.Fprintln(out, "Server:", client.Plain(row.String()))
 	}
 	switch {
 	case len(run.Cells) > 0:
@@ -134,14 +141,26 @@ func printEffects(out io.Writer, c *lab.Comparison, control, treatment string) {
 	table := tabwriter.NewWriter(out, 0, 0, 3, ' ', tabwriter.AlignRight)
 	defer table.Flush()
 	rows := 0
+	adjusted := slices.ContainsFunc(c.Effects, func(e lab.Effect) bool { return e.Adjustment != nil })
 	for _, e := range c.Effects {
 		if !e.Guard || rows == mostRows {
 			continue
 		}
 		if rows++; rows == 1 {
-			fmt.Fprintf(table, "\t%s\t%s\tchange\t95 %% interval\tfinding\t\n", control, treatment)
+			fmt.Fprintf(table, "\t%s\t%s\tchange\t95 %% interval\t", control, treatment)
+			if adjusted {
+				fmt.Fprint(table, "unadjusted\t95 % interval\texplained\t")
+			}
+			fmt.Fprint(table, "finding\t\n")
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%+.1f\t%+.1f … %+.1f\t%s\t\n", labelOf(e.Metric), valueOf(e.Control, e.Unit),
-			valueOf(e.Treatment, e.Unit), e.Shift.Value, e.Shift.Low, e.Shift.High, client.Plain(e.Finding))
+		fmt.Fprintf(table, "%s\t%s\t%s\t%+.1f\t%+.1f … %+.1f\t", labelOf(e.Metric), valueOf(e.Control, e.Unit),
+			valueOf(e.Treatment, e.Unit), e.Shift.Value, e.Shift.Low, e.Shift.High)
+		switch a := e.Adjustment; {
+		case a != nil:
+			fmt.Fprintf(table, "%+.1f\t%+.1f … %+.1f\t%.0f %%\t", a.Raw.Value, a.Raw.Low, a.Raw.High, 100*a.Explained)
+		case adjusted:
+			fmt.Fprint(table, "\t\t\t")
+		}
+		fmt.Fprintf(table, "%s\t\n", client.Plain(e.Finding))
 	}
 }

@@ -105,6 +105,23 @@ func stage(dir string, o options) error {
 	if err := put("usr/bin/appliance", 0o755, binary, nil); err != nil {
 		return err
 	}
+	const share = "usr/share/"
+	for _, page := range []struct {
+		to   string
+		args []string
+	}{
+		{share + "bash-completion/completions/appliance", []string{"completion", "bash"}},
+		{share + "fish/vendor_completions.d/appliance.fish", []string{"completion", "fish"}},
+		{share + "man/man1/appliance.1", []string{"man"}},
+	} {
+		text, err := exec.Command(o.binary, page.args...).Output()
+		if err != nil {
+			err = fmt.Errorf("%s %v: %w", o.binary, page.args, err)
+		}
+		if err := put(page.to, 0o644, text, err); err != nil {
+			return err
+		}
+	}
 	for from, to := range map[string]string{
 		"LICENSE":     "usr/share/doc/appliance/copyright",
 		"docs/box.md": "usr/share/doc/appliance/box.md",

@@ -14,7 +14,7 @@ import (
 func TestBuild(t *testing.T) {
 	testlab.NeedProgram(t, "dpkg-deb")
 	binary := filepath.Join(t.TempDir(), "appliance")
-	if err := os.WriteFile(binary, []byte("a program"), 0o600); err != nil {
+	if err := os.WriteFile(binary, []byte("#!/bin/sh\necho \"$@\"\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	var files [2]string
@@ -37,10 +37,10 @@ func TestBuild(t *testing.T) {
 		t.Fatal(err, string(out))
 	}
 	for _, want := range []string{
-		"-rwxr-xr-x root/root         9 2026-01-01 00:00 ./usr/bin/appliance",
+		"-rwxr-xr-x root/root        20 2026-01-01 00:00 ./usr/bin/appliance",
 		" ./usr/lib/systemd/system/appliance.service", " ./usr/lib/systemd/system/appliance-panel.socket.d/50-local.conf",
 		" ./usr/lib/sysusers.d/appliance.conf", " ./usr/lib/tmpfiles.d/appliance.conf", " ./etc/appliance/appliance.yaml",
-		" ./usr/share/doc/appliance/copyright",
+		" ./usr/share/doc/appliance/copyright", " ./usr/share/man/man1/appliance.1", " ./usr/share/bash-completion/completions/appliance",
 	} {
 		if !strings.Contains(string(out), want+"\n") {
 			t.Errorf("the package has no %q", want)

@@ -1,5 +1,7 @@
 package lab
 
+import "fmt"
+
 // The verdicts of a comparison.
 const (
 	Slower   = "slower" // a guarded metric got worse, and none got better
@@ -33,8 +35,10 @@ type Comparison struct {
 	// Margin is the plan's: differences up to so many percent of the control do not matter.
 	Margin float64 `json:"margin_percent,omitempty"`
 	// Missing is about how many more pairs would make an unknown verdict known.
-	Missing int      `json:"missing_pairs,omitempty"`
-	Effects []Effect `json:"effects"`
+	Missing int `json:"missing_pairs,omitempty"`
+	// Covariates are those of the plan, as far as trials have them.
+	Covariates []CovariateUse `json:"covariates,omitempty"`
+	Effects    []Effect       `json:"effects"`
 }
 
 // Telling is the guard that tells most: the first with the verdict's finding, or else the first that was
@@ -73,6 +77,8 @@ type Effect struct {
 	// or unknown for other metrics.
 	Finding string `json:"finding"`
 	Pairs   int    `json:"pairs"`
+	// Recordings is how many recordings of each arm the test counts, where they are what varies; else it counts trials.
+	Recordings int `json:"recordings,omitempty"`
 	// Control and Treatment are the medians of all valid trials.
 	Control   float64 `json:"control"`
 	Treatment float64 `json:"treatment"`
@@ -93,6 +99,42 @@ type Effect struct {
 	// ModeChange is set if the arms differ in their number of modes.
 	ModeChange bool     `json:"mode_change,omitempty"`
 	Warnings   []string `json:"warnings,omitempty"`
+	// Adjustment is set if covariates were taken out: Shift, Percent, P and MinimalEffect are then of what is left.
+	Adjustment *Adjustment `json:"adjustment,omitempty"`
+}
+
+// Size is how many pairs a run chose to make, once it knew by how much loads vary.
+type Size struct {
+	After  int     `json:"after_pairs"` // that it knew
+	Pairs  int     `json:"pairs"`
+	Metric string  `json:"metric"`
+	Effect float64 `json:"effect"` // to be found four times of five, in the metric's unit
+	// Spread is the standard deviation of the loads of both arms together within blocks, without what covariates explain.
+	Spread float64 `json:"spread"`
+	Needed int     `json:"needed_pairs"` // which may be more than the plan has
+}
+
+// ServerRow is an answer that both arms ask their servers for: by how much longer that of the treatment took until its
+// first byte, in ms, over several recordings of each.
+type ServerRow struct {
+	Name       string  `json:"name"` // its address without the server
+	Recordings int     `json:"recordings"`
+	Control    float64 `json:"control_ms"`
+	Treatment  float64 `json:"treatment_ms"`
+	Shift      Range   `json:"shift_ms"`
+	// P is corrected for all answers (Benjamini and Hochberg).
+	P       float64 `json:"p_adjusted"`
+	Differs bool    `json:"differs"`
+}
+
+// String is the row as a sentence.
+func (r ServerRow) String() string {
+	text := fmt.Sprintf("%s %s ms (%s and %s), %d recordings each, p = %.2g", Clip(r.Name, 80), Signed(r.Shift.Value, 1), Millis(r.Control),
+		Millis(r.Treatment), r.Recordings, r.P)
+	if !r.Differs {
+		return text + ": no difference found"
+	}
+	return text
 }
 
 // Range is an estimate with its confidence interval.

@@ -26,7 +26,8 @@ type Plan struct {
 	Seed      uint64  `json:"seed,omitempty" default:"1" doc:"Of everything that is drawn by lot"`
 	Tolerance float64 `json:"tolerance_ms,omitempty" minimum:"0" maximum:"60000" doc:"How late, in ms, the link or the recorder may be in a valid trial, and never more. Without it one frame (16.7), relaxed where the machine cannot keep that" example:"16.7"`
 	// ExpectBlank is for pages that are to show nothing.
-	ExpectBlank bool `json:"expect_blank,omitempty" doc:"Whether the page is to show nothing: without it a trial is invalid in which the screen does not change, or whose final picture is blank or the first one again"`
+	ExpectBlank bool   `json:"expect_blank,omitempty" doc:"Whether the page is to show nothing: without it a trial is invalid in which the screen does not change, or whose final picture is blank or the first one again"`
+	OnDialog    string `json:"on_dialog,omitempty" enum:"accept,dismiss" doc:"What a page is answered that asks a person something in a window of the browser's own (alert, confirm, prompt, print, a permission, whether to leave): the page goes on at once, and no window is shown. Without it the window is shown, and the trial is invalid" example:"accept"`
 	// Steps make a journey. Without them a trial loads the page.
 	Steps []Step `json:"steps,omitempty" maxItems:"200" doc:"What is done in a trial after another; without steps the page is loaded, and that is all. The first step opens the page"`
 	// Files hold what the steps name, for a plan that is sent to a box.
@@ -36,6 +37,12 @@ type Plan struct {
 	Looks   int     `json:"looks,omitempty" minimum:"2" maximum:"10" doc:"Compares: the run looks at its comparison so often, evenly, the last time after all trials, and ends as soon as it knows that the treatment is slower, faster or, with margin_percent, equivalent. All looks together have the level of significance that one has" example:"4"`
 	Margin  float64 `json:"margin_percent,omitempty" minimum:"0" maximum:"100" doc:"Compares: differences of at most so many percent of the control do not matter. The treatment is slower or faster if it is by more, equivalent if it is by no more, and if neither is known, the run says how many pairs are missing" example:"3"`
 	Primary string  `json:"primary,omitempty" maxLength:"300" doc:"Compares: the one metric that the verdict rests on, in place of all guards" example:"speed_index_ms"`
+	// Recordings is 0 or 1 where each arm has one.
+	Recordings int `json:"recordings,omitempty" minimum:"1" maximum:"30" doc:"Compares two pages that the run itself records: how often each is recorded, in an order that is drawn by lot. Each pair of trials replays one recording of each, whether the servers differ is a row of its own, and with timing: recorded the test counts recordings, as a server's speed on one occasion is one sample. Without it 6 with timing: recorded, else 1" example:"6"`
+	// Find chooses how many of the trials are made.
+	Find string `json:"find,omitempty" maxLength:"20" doc:"Compares: the smallest difference that is to be found four times of five, in ms or in percent of the control. After eight pairs the run chooses how many it makes of the trials that the plan has at most, by how much the loads of both arms together vary" example:"10ms"`
+	// Covariates are filled in by the check of the plan, so that the run's own plan declares them.
+	Covariates []string `json:"covariates,omitempty" maxItems:"5" enum:"key_to_request_ms,browser_settle_ms,meter_ms,page_meter_ms,meter_processor_ms,none" doc:"Compares: what is known of each trial before its arm can act, and taken out of its times in the test, those that tell most first: key_to_request_ms, browser_settle_ms, meter_ms, page_meter_ms, meter_processor_ms. Without it those that no arm can change, if the arms have one browser and one state; none for none" example:"[\"none\"]"`
 	// Warmups are made before the measured trials.
 	Warmups int `json:"warmups,omitempty" minimum:"1" maximum:"100" doc:"How many trials more, of each arm, page and user, are made before the others, so that the first ones that count find the machine, its caches and its network as the later ones do. They are kept, and are in no statistic" example:"2"`
 	// Traces are made after the measured trials, as they cost time.

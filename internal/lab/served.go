@@ -33,6 +33,9 @@ type Served struct {
 	Why string `json:"why,omitempty"`
 	// RunnerUp is the next best exchange of a fuzzy match, and the nearest one of a miss.
 	RunnerUp string `json:"runner_up,omitempty"`
+	// Rule is the flags of appliance archive edit that make a miss match its RunnerUp, if a rule can: right where what
+	// differs cannot change the answer.
+	Rule string `json:"rule,omitempty"`
 	// Filled is set if the exchange is none of the recording but was fetched for an earlier miss.
 	Filled bool `json:"filled,omitempty"`
 

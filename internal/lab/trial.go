@@ -79,6 +79,9 @@ type Trial struct {
 	Wall  time.Time `json:"wall"` // start, for people
 	Ended End       `json:"ended"`
 
+	// Recording is the number, from 1, of the arm's recording that was replayed, where it has several.
+	Recording int `json:"recording,omitempty"`
+
 	// Valid trials enter the statistics; Invalid says why a trial is not valid.
 	Valid   bool     `json:"valid"`
 	Invalid []string `json:"invalid,omitempty"`
@@ -124,6 +127,11 @@ type Trial struct {
 	Blur    *Blur    `json:"blur,omitempty"`
 	Machine *Machine `json:"machine,omitempty"`
 
+	// Before is what was known before the arm could act, by the names of the covariates; After is the meter again, when the
+	// device's browser is gone.
+	Before map[string]float64 `json:"before,omitempty"`
+	After  map[string]float64 `json:"after,omitempty"`
+
 	// Capture describes the quality of the recording.
 	Capture *CaptureState `json:"capture,omitempty"`
 
@@ -132,6 +140,7 @@ type Trial struct {
 
 	Measurements []Measurement `json:"measurements"`
 	Analysis     *Analysis     `json:"analysis,omitempty"`
+	Dialogues    []Dialogue    `json:"dialogues,omitempty"`  // what the page asked a person, in a window of the browser's own
 	PageMarks    []PageMark    `json:"page_marks,omitempty"` // what the page reported, placed on frames
 	Spans        []*Span       `json:"spans,omitempty"`
 	Events       []Event       `json:"events"`
@@ -238,6 +247,8 @@ type Run struct {
 
 	Page    string      `json:"page"`    // URL under test
 	Archive ArchiveInfo `json:"archive"` // what was replayed
+	// Servers are the answers of the two servers of a comparison of addresses, where each was recorded several times.
+	Servers []ServerRow `json:"servers,omitempty"`
 	// Filled is the archive of what the recording lacked and the run fetched; nil for nothing.
 	Filled *ArchiveInfo `json:"filled,omitempty"`
 	Link   Link         `json:"link"` // of the control
@@ -263,6 +274,8 @@ type Run struct {
 	Resumed []Resumption `json:"resumed,omitempty"`
 	// Looks are those that were taken at the comparison before the run ended.
 	Looks []Look `json:"looks,omitempty"`
+	// Size is set if the plan left it to the run how many pairs are made (Plan.Find).
+	Size *Size `json:"size,omitempty"`
 	// Warnings are shown at the top of the report.
 	Warnings []string `json:"warnings,omitempty"`
 }

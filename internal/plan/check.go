@@ -84,7 +84,7 @@ func Check(r Request, o Options) (Checked, error) {
 		c.Plan.Timing = lab.TimingShared
 	}
 	for _, check := range []func() error{
-		c.checkTimes, c.checkReplay, c.checkJudging, c.checkTraces, c.checkSteps, c.checkArms(o), c.checkJourneys, c.readMeasure,
+		c.checkTimes, c.checkReplay, c.checkJudging, c.checkCovariates, c.checkTraces, c.checkSteps, c.checkArms(o), c.checkJourneys, c.readMeasure,
 	} {
 		if err := check(); err != nil {
 			return c, err
@@ -166,6 +166,9 @@ func (c *Checked) checkReplay() (err error) {
 		return fieldError("miss", "fill is for replays, and a live run replays nothing")
 	}
 	timing := c.Plan.Timing
+	if err := c.checkRecordings(); err != nil {
+		return err
+	}
 	if c.SharedTimes = timing == lab.TimingShared; c.SharedTimes {
 		if c.Treatment == nil && len(c.Pages) == 0 {
 			return fieldError("timing", "shared is for two arms: give the plan a treatment, or write recorded")
@@ -174,6 +177,32 @@ func (c *Checked) checkReplay() (err error) {
 	}
 	if c.Timing, err = replay.ParseTiming(timing); err != nil {
 		return fieldError("timing", "%w; or shared, in a plan with a treatment", err)
+	}
+	return nil
+}
+
+const (
+	// usualRecordings is how often each server is recorded if its times are what is compared: six of each give a 95 % interval.
+	usualRecordings = 6
+	// leastRecordings can differ by more than chance does one time in twenty.
+	leastRecordings = 4
+)
+
+// checkRecordings fills in how often each arm is recorded.
+func (c *Checked) checkRecordings() error {
+	recorded := c.Plan.Timing == "recorded"
+	switch {
+	case c.Recordings == 0 && recorded && c.recordsTwo() && c.Miss != lab.MissFill && !c.Live:
+		c.Recordings = usualRecordings
+	case c.Recordings <= 1:
+	case !c.recordsTwo():
+		return fieldError("recordings", "%d: the run does not record a page for each arm; give the treatment another page, and neither arm an archive",
+			c.Recordings)
+	case c.Miss == lab.MissFill:
+		return fieldError("recordings", "%d: with miss: fill each arm has one recording, which grows", c.Recordings)
+	case recorded && c.Recordings < leastRecordings:
+		return fieldError("recordings", "%d of each arm cannot differ by more than chance: at least %d, or 1 for a comparison of one occasion",
+			c.Recordings, leastRecordings)
 	}
 	return nil
 }
@@ -189,15 +218,30 @@ func (c *Checked) recordsTwo() bool {
 // can find nothing, and only cost the others.
 const pairsPerLook = 5
 
+// leastToFind is the fewest trials of each arm by which a run chooses how many it makes.
+const leastToFind = 10
+
 // checkJudging returns an error for a way of judging that is not possible.
 func (c *Checked) checkJudging() error {
 	for _, f := range []struct {
 		name string
 		set  bool
-	}{{"looks", c.Looks != 0}, {"margin_percent", c.Margin != 0}, {"primary", c.Primary != ""}} {
+	}{{"looks", c.Looks != 0}, {"margin_percent", c.Margin != 0}, {"primary", c.Primary != ""}, {"find", c.Find != ""}} {
 		if f.set && !c.Compares() {
 			return fieldError(f.name, "there is nothing to compare: the plan has no treatment")
 		}
+	}
+	if _, _, err := lab.ParseFind(c.Find); err != nil {
+		return &lab.FieldError{Path: "find", Err: err}
+	}
+	switch {
+	case c.Find == "":
+	case c.IsMany():
+		return fieldError("find", "a run of many pages or users has many sizes: leave out pages and users, or say trials")
+	case c.Recordings > 1 && c.Plan.Timing != lab.TimingShared:
+		return fieldError("find", "with timing: recorded the recordings are what varies, and more trials find no smaller difference: say recordings")
+	case c.Trials < leastToFind:
+		return fieldError("find", "%d trials of each arm at most: by how much loads vary is known after %d", c.Trials, leastToFind)
 	}
 	if c.Looks*pairsPerLook > c.Trials {
 		return fieldError("looks", "%d at %d pairs: at least %d pairs for each, so %d trials", c.Looks, c.Trials, pairsPerLook, c.Looks*pairsPerLook)

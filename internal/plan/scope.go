@@ -78,7 +78,8 @@ const (
 // ScopeRules is the table of all fields of a plan.
 func ScopeRules() []ScopeRule {
 	return []ScopeRule{
-		{Fields: words("name trials timing miss still_s limit_s seed tolerance_ms expect_blank looks margin_percent primary warmups traces trace_all " +
+		{Fields: words("name trials timing miss still_s limit_s seed tolerance_ms expect_blank on_dialog looks margin_percent primary find covariates " +
+			"recordings warmups traces trace_all " +
 			"link match state process"), Reaches: usual + "; a trace file of `link`",
 			Run: "any, and no trace file", Admin: "any, and no trace file"},
 		{Fields: words("measure.metrics measure.guards measure.steps measure.regions measure.ignore measure.tolerance measure.unique_pixels " +

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/net/html"
 )
 
-// addIcons adds an empty answer for the icon of each document: browsers ask for icons and do not save
-// them in a HAR, so that every replay would miss them.
+// addIcons adds an empty answer for the icon of each document: browsers ask for icons by themselves, do not save
+// them in a HAR and do not ask for them when they are driven by a tool, so that every replay would miss them.
 func (a *Archive) addIcons(notes *harNotes) {
 	have := map[string]bool{}
 	for _, e := range a.exchanges {
@@ -31,7 +31,7 @@ func (a *Archive) addIcons(notes *harNotes) {
 				ID: uuid([]byte("HAR icon\n" + doc.ID + "\n" + icon)), Order: last.Order + 1, Wall: last.Wall, Start: last.Start,
 				Method: "GET", URL: icon, Protocol: doc.Protocol, TLS: doc.TLS, Server: doc.Server, Status: 204,
 			})
-			notes.add("icon", icon, "added with an empty answer (204): browsers ask for icons and do not save them in a HAR")
+			notes.add("icon", icon, "added with an empty answer (204): browsers ask for icons by themselves, and tools do not save them")
 		}
 	}
 }

@@ -55,7 +55,7 @@ func TestChromeReload(t *testing.T) {
 		"1 × answered 304 with content, taken as 200: the browser had it in its cache (entry 0 https://shop.example/)",
 		`1 × left out: the scheme "data" is not http or https (entry 2 data:image/gif;base64,R0lGODlhAQABAAAAACw=)`,
 		`1 × a message of a WebSocket left out: it is of type "error", which is neither send nor receive (entry 3 wss://shop.example/live?room=1)`,
-		"1 × added with an empty answer (204): browsers ask for icons and do not save them in a HAR (icon https://shop.example/favicon.ico)",
+		"1 × added with an empty answer (204): browsers ask for icons by themselves, and tools do not save them (icon https://shop.example/favicon.ico)",
 	}
 	if d := cmp.Diff(notes, a.Warnings()); d != "" {
 		t.Errorf("warnings (-want +got):\n%s", d)

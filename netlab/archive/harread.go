@@ -16,6 +16,8 @@ import (
 
 	"eidetic/internal/lab"
 	"eidetic/netlab/inject"
+
+	"github.com/klauspost/compress/gzip"
 )
 
 // isHAR tells a HAR by its beginning, after a byte order mark and blanks, or when it is
@@ -28,25 +30,46 @@ func isHAR(head []byte) bool {
 	return len(head) > 0 && head[0] == '{'
 }
 
+func isGzip(head []byte) bool { return bytes.HasPrefix(head, []byte{0x1f, 0x8b}) }
+
+// isGzippedJSON tells JSON in gzip, whose first bytes it decompresses.
+func isGzippedJSON(r io.Reader) bool {
+	z, err := gzip.NewReader(r)
+	if err != nil {
+		return false
+	}
+	defer z.Close()
+	head := make([]byte, 64)
+	n, _ := io.ReadFull(z, head)
+	return isHAR(head[:n]) && !isZlib(head[:n])
+}
+
 // isZlib tells a zlib stream by its first two bytes (RFC 1950).
 func isZlib(head []byte) bool {
 	return len(head) >= 2 && head[0] == 0x78 && (int(head[0])<<8|int(head[1]))%31 == 0
 }
 
 // openHAR reads the exchanges of a HAR, entry by entry. Bodies of other tools are decoded, so content
-// codings are removed from the headers; a missing body is marked as cut off.
+// codings are removed from the headers; a missing body is marked as cut off. An archive of Web Page Replay is
+// JSON, too, and is told by what is in it.
 func (a *Archive) openHAR(file *io.SectionReader, files harFiles, l Limits) error {
 	hi := harImport{a: a, limits: l, files: files, ids: map[string]bool{}, first: map[harLoose]*lab.Exchange{}}
+	hi.wpr = wprImport{a: a, limits: l}
 	var tooMuch *memoryError
 	switch err := hi.read(file); {
 	case err == nil:
 	case errors.Is(err, errLimit), errors.As(err, &tooMuch), len(a.exchanges) == 0:
 		return fmt.Errorf("HAR: %w", err)
 	default:
-		a.lose("the HAR is cut off or damaged after %d whole entries (%v), which are used", hi.entries, err)
+		a.lose("the file is cut off or damaged after %d whole entries (%v), which are used", hi.entries+hi.wpr.entries, err)
 	}
-	if !hi.hasEntries {
-		return fmt.Errorf("the JSON has no log.entries, so it is not a HAR")
+	switch {
+	case hi.hasEntries:
+	case hi.wpr.seen:
+		hi.wpr.finish()
+		return nil
+	default:
+		return fmt.Errorf("the JSON has neither log.entries nor Requests, so it is not a HAR, and no archive of Web Page Replay")
 	}
 	hi.finish()
 	a.notes = append(hi.ofLog.lines(), hi.notes.lines()...)
@@ -62,8 +85,8 @@ func (a *Archive) openHAR(file *io.SectionReader, files harFiles, l Limits) erro
 // read reads the JSON.
 func (hi *harImport) read(file *io.SectionReader) error {
 	buffered := bufio.NewReaderSize(file, 64<<10)
-	if head, err := buffered.Peek(2); err == nil && isZlib(head) { // mitmproxy's .zhar
-		z, err := zlib.NewReader(buffered)
+	if head, err := buffered.Peek(2); err == nil && (isZlib(head) || isGzip(head)) { // mitmproxy's .zhar, .wprgo, .har.gz
+		z, err := inflater(buffered, isGzip(head))
 		if err != nil {
 			return err
 		}
@@ -80,6 +103,9 @@ func (hi *harImport) read(file *io.SectionReader) error {
 		if strings.EqualFold(name, "log") {
 			return s.object(func(name string) error { return hi.logField(s, name) })
 		}
+		if isOurs, err := hi.wpr.field(s, name); isOurs || err != nil {
+			return err
+		}
 		_, _, err := s.value(false)
 		return err
 	})
@@ -87,6 +113,14 @@ func (hi *harImport) read(file *io.SectionReader) error {
 		return err
 	}
 	return s.end()
+}
+
+// inflater reads what is compressed by gzip or zlib.
+func inflater(r io.Reader, isGzip bool) (io.ReadCloser, error) {
+	if isGzip {
+		return gzip.NewReader(r)
+	}
+	return zlib.NewReader(r)
 }
 
 // byteOrderMark is UTF-8's.
@@ -162,7 +196,8 @@ func (hi *harImport) entry(s *jsonStream) error {
 
 // harImport collects the entries of a HAR.
 type harImport struct {
-	zone    string // of the first time that has one
+	wpr     wprImport // what the file is instead, perhaps
+	zone    string    // of the first time that has one
 	files   harFiles
 	a       *Archive
 	limits  Limits

@@ -11,7 +11,6 @@ import (
 
 // done joins the records that were read into exchanges and DNS answers.
 func (ld *loader) done() error {
-	ld.a.notes = append(ld.a.notes, ld.notes.lines()...)
 	payloads, err := ld.payloads()
 	if err != nil {
 		return err
@@ -53,6 +52,10 @@ func (ld *loader) done() error {
 		}
 	}
 	ld.a.exchanges = append(timed, untimed...)
+	if len(timed) == 0 && len(untimed) > 0 && !ld.isOwn {
+		ld.a.addIcons(&ld.notes)
+	}
+	ld.a.notes = append(ld.a.notes, ld.notes.lines()...)
 	if ld.a.options.Wall.IsZero() {
 		for _, e := range ld.a.exchanges {
 			if !e.Wall.IsZero() && (ld.a.options.Wall.IsZero() || e.Wall.Before(ld.a.options.Wall)) {

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"eidetic/internal/lab"
+
+	"github.com/klauspost/compress/zstd"
 )
 
 // loader joins records into exchanges.
@@ -35,7 +37,10 @@ type loader struct {
 	dnsMeta   map[string]*DNS
 	pageCount map[string]bool
 	kinds     map[string]int // records by their type, and scheme where it is not HTTP
-	notes     harNotes       // what is left out of another tool's file, or was mended
+	// dictionary is that of a .warc.zst; nil without one.
+	dictionary zstd.DOption
+	isOwn      bool     // this program wrote the file
+	notes      harNotes // what is left out of another tool's file, or was mended
 }
 
 // pending is a response that waits for its request and metadata.
@@ -62,20 +67,39 @@ func newLoader(a *Archive, l Limits) *loader {
 
 // read takes the records of one WARC. It returns the error of the first incomplete record.
 func (ld *loader) read(r io.Reader) error {
-	rr := newRecordReader(r, ld.limits, &ld.decoded)
+	plain := &counter{r: r}
+	rr := newRecordReader(plain, ld.limits, &ld.decoded)
 	rr.count = ld.records
+	var last *record // not taken yet: the checksum of its gzip member comes behind it
+	lastAt := int64(0)
 	for {
+		at := plain.n - int64(rr.r.Buffered())
 		rec, err := rr.next()
+		if last != nil && isDamaged(err, lastAt) {
+			ld.limits.budget.give(int64(len(last.block)) + last.headerCost)
+			last = nil
+		}
+		if last != nil {
+			if err := ld.take(parse(last, ld.limits)); err != nil {
+				return err
+			}
+		}
 		if err == io.EOF {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		if err := ld.take(parse(rec, ld.limits)); err != nil {
-			return err
-		}
+		last, lastAt = rec, at
 	}
+}
+
+// isDamaged tells that a reading ended with a damaged gzip member that began with the record which begins behind a byte: at most
+// so many line ends lie between them.
+func isDamaged(err error, at int64) bool {
+	const lineEnds = 8
+	var m *memberError
+	return errors.As(err, &m) && at <= m.plain && m.plain <= at+lineEnds
 }
 
 // item is a record parsed as far as it can be without the other records, so that many goroutines
@@ -151,8 +175,9 @@ func (ld *loader) info(block []byte) {
 		if len(before) > 40 || len(after) > ld.limits.Header {
 			continue
 		}
-		value := string(bytes.TrimSpace(after))
-		switch string(bytes.ToLower(bytes.TrimSpace(before))) {
+		value, name := string(bytes.TrimSpace(after)), string(bytes.ToLower(bytes.TrimSpace(before)))
+		ld.isOwn = ld.isOwn || strings.HasPrefix(name, "eidetic-")
+		switch name {
 		case "software":
 			ld.a.options.Software = value
 		case "title":

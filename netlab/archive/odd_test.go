@@ -120,7 +120,7 @@ func TestRecordsOfTheTool(t *testing.T) {
 	a := openOdd(t, oddRecord("response", "http://t.test/", oddResponse("Content-Type: text/html\r\n", "<p>"), 0)+
 		oddRecord("resource", "urn:thumbnail:http://t.test/", "picture", 0, "Content-Type: image/png")+
 		oddRecord("resource", "file.html", "<p>", 0, "Content-Type: text/html"))
-	if got := byURL(a); len(got) != 1 || a.Lost() != 0 || !strings.Contains(fmt.Sprint(a.Warnings()), "2 × left out") {
+	if got := byURL(a); len(got) != 2 || a.Lost() != 0 || !strings.Contains(fmt.Sprint(a.Warnings()), "2 × left out") { // and an icon
 		t.Errorf("read %d, lost %d, told %q", len(got), a.Lost(), a.Warnings())
 	}
 }

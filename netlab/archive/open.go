@@ -15,7 +15,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 )
 
@@ -102,10 +101,10 @@ func OpenReader(r io.ReaderAt, size int64, l Limits) (*Archive, error) {
 	switch {
 	case bytes.Equal(magic, []byte("PK\x03\x04")):
 		err = a.openZip(r, size, l)
-	case isHAR(magic):
+	case isHAR(magic), isGzip(magic) && isGzippedJSON(io.NewSectionReader(r, 0, size)):
 		err = a.openHAR(io.NewSectionReader(r, 0, size), l.files, l)
 	default:
-		err = a.openStream(io.NewSectionReader(r, 0, size), magic, l)
+		err = a.openStream(io.NewSectionReader(r, 0, size), l)
 	}
 	if err != nil {
 		return nil, err
@@ -118,17 +117,12 @@ func OpenReader(r io.ReaderAt, size int64, l Limits) (*Archive, error) {
 }
 
 // openStream reads one WARC file and repairs a cut-off end.
-func (a *Archive) openStream(r io.Reader, magic []byte, l Limits) error {
-	plain, closer, err := decompress(r, magic, l)
-	if err != nil {
-		return err
-	}
-	defer closer()
+func (a *Archive) openStream(file *io.SectionReader, l Limits) error {
 	ld := newLoader(a, l)
-	err = ld.read(plain)
+	err := ld.readFrom(file, 0)
 	switch {
 	case err == nil:
-	case errors.Is(err, errLimit), errors.Is(err, errARC):
+	case errors.Is(err, errLimit), errors.Is(err, errARC), errors.Is(err, errUnknown):
 		return err
 	case ld.records == 0:
 		return fmt.Errorf("not a WACZ, WARC or HAR file: %w", err)
@@ -145,19 +139,30 @@ const arcMagic = "filedesc://"
 var errARC = errors.New("this is an ARC file (it begins with " + arcMagic + "), the format before WARC, which is not read: " +
 	"convert it, for instance with 'warcio recompress old.arc.gz new.warc.gz' (Python's warcio), and import that")
 
+// errUnknown says that a file begins with none of the formats.
+var errUnknown = errors.New("not a WACZ, WARC or HAR file")
+
 // decompress returns the decompressed stream of a WARC, whose first bytes tell the compression.
-func decompress(r io.Reader, magic []byte, l Limits) (io.Reader, func(), error) {
-	buffered := bufio.NewReaderSize(r, 64<<10)
+func (ld *loader) decompress(buffered *bufio.Reader, magic []byte) (io.Reader, func(), error) {
 	switch {
-	case bytes.HasPrefix(magic, []byte{0x1f, 0x8b}):
-		z, err := gzip.NewReader(buffered)
+	case isGzip(magic):
+		m, err := newMemberReader(buffered)
 		if err != nil {
-			return nil, nil, fmt.Errorf("gzip header: %w", err)
+			return nil, nil, err
 		}
-		return z, func() { _ = z.Close() }, nil
-	case bytes.Equal(magic, []byte{0x28, 0xb5, 0x2f, 0xfd}):
-		z, err := zstd.NewReader(buffered, zstd.WithDecoderConcurrency(1),
-			zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(128<<20), zstd.WithDecoderMaxMemory(uint64(l.Decoded)))
+		return m, func() { _ = m.z.Close() }, nil
+	case bytes.Equal(magic, []byte(zstdMagic)), bytes.Equal(magic, []byte(zstdDictionary)):
+		options := []zstd.DOption{zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(128 << 20),
+			zstd.WithDecoderMaxMemory(uint64(ld.limits.Decoded))}
+		if string(magic) == zstdDictionary {
+			if err := ld.readDictionary(buffered); err != nil {
+				return nil, nil, fmt.Errorf("the dictionary at the front of the file: %w", err)
+			}
+		}
+		if ld.dictionary != nil {
+			options = append(options, ld.dictionary)
+		}
+		z, err := zstd.NewReader(buffered, options...)
 		if err != nil {
 			return nil, nil, fmt.Errorf("zstd header: %w", err)
 		}
@@ -169,7 +174,7 @@ func decompress(r io.Reader, magic []byte, l Limits) (io.Reader, func(), error) 
 			return nil, nil, errARC
 		}
 	}
-	return nil, nil, fmt.Errorf("not a WACZ, WARC or HAR file: it starts with %q", magic)
+	return nil, nil, fmt.Errorf("%w: it starts with %q", errUnknown, magic)
 }
 
 // openZip reads a WACZ.
@@ -335,32 +340,23 @@ func (ld *loader) readWARC(r io.ReaderAt, f *zip.File, cuts []int64) error {
 	stored := io.NewSectionReader(r, at, size)
 	parts := partsOf(size, cuts, ld.limits.part)
 	if len(parts) == 1 {
-		return ld.readPacked(stored)
+		return ld.readFrom(stored, 0)
 	}
 	done, err := ld.readParts(stored, parts)
-	switch {
-	case err != nil || done == size:
+	if err != nil || done == size {
 		return err
-	case done == 0:
-		return ld.readPacked(stored)
 	}
-	rest := io.NewSectionReader(r, at+done, size-done)
-	z, err := gzip.NewReader(bufio.NewReaderSize(rest, 64<<10))
-	if err != nil {
-		return unexpected(err)
-	}
-	defer z.Close()
-	return ld.read(z)
+	return ld.readFrom(stored, done)
 }
 
 // readPacked reads a WARC whose first bytes tell the compression.
 func (ld *loader) readPacked(r io.Reader) error {
-	raw := bufio.NewReader(r)
+	raw := bufio.NewReaderSize(r, 64<<10)
 	magic, err := raw.Peek(4)
 	if err != nil {
 		return fmt.Errorf("cut off: %w", unexpected(err))
 	}
-	plain, closer, err := decompress(raw, bytes.Clone(magic), ld.limits)
+	plain, closer, err := ld.decompress(raw, bytes.Clone(magic))
 	if err != nil {
 		return err
 	}

@@ -72,6 +72,9 @@ func Assess(a *Archive) Quality {
 		}
 	}
 	for _, e := range a.exchanges {
+		if isForRobots(e) {
+			continue
+		}
 		isPage := isDocument(e)
 		if isPage && shown[e.URL] && (e.Status == 401 || e.Status == 407) {
 			continue // the browser signed in, and asked again

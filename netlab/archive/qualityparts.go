@@ -175,6 +175,11 @@ func isIcon(raw string) bool {
 	return strings.HasPrefix(name, "favicon") || strings.HasPrefix(name, "apple-touch-icon")
 }
 
+// isForRobots tells what crawlers ask for and no page: whether they may come. That a site has none is no defect.
+func isForRobots(e *lab.Exchange) bool {
+	return lab.ParseURL(e.URL).Path == "/robots.txt" && e.Request.Get("Sec-Fetch-Dest") == ""
+}
+
 func isPrefetch(purpose string) bool { return strings.Contains(strings.ToLower(purpose), "prefetch") }
 
 // isPixel tells a picture of a point or nothing.

@@ -11,7 +11,8 @@ type Rule struct {
 	// URL selects requests by a pattern; see MatchURL.
 	URL string `json:"url"`
 	// Ignore names query parameters, form fields and JSON members ("user.session") that do not matter:
-	// neither their values nor whether, or how often, they are there. * stands for any text.
+	// neither their values nor whether, or how often, they are there. * stands for any text. "/2" is the second
+	// segment of the path.
 	Ignore []string `json:"ignore"`
 }
 
@@ -39,7 +40,8 @@ func (r Rule) Ignores(url, name string) bool {
 		return false
 	}
 	for _, pattern := range r.Ignore {
-		if pattern == name || strings.Contains(pattern, "*") && MatchURL(pattern, name) {
+		isSegment := strings.HasPrefix(name, "/") && !strings.HasPrefix(pattern, "/") // "*" is every parameter
+		if pattern == name || strings.Contains(pattern, "*") && !isSegment && MatchURL(pattern, name) {
 			return true
 		}
 	}

@@ -191,7 +191,11 @@ func (rr *recordReader) next() (*record, error) {
 	}
 	rec := &record{}
 	if !strings.HasPrefix(version, "WARC/") {
-		if rec.skipped, err = rr.skip(); err != nil || rr.count == 0 {
+		var member *memberError
+		if rec.skipped, err = rr.skip(); errors.As(err, &member) {
+			return nil, err
+		}
+		if err != nil || rr.count == 0 {
 			return nil, fmt.Errorf("record %d starts with %.20q instead of WARC/1.x", rr.count+1, version)
 		}
 		rec.skipped += int64(len(version))

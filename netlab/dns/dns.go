@@ -22,7 +22,7 @@ type Query struct {
 	Type      string         `json:"type"`
 	RCode     string         `json:"rcode"`
 	// Source says where the answer came from: "box", "table", "upstream", "policy"
-	// (a rule of this server), "none".
+	// (a rule of this server), "parent" (only names under it are known), "none".
 	Source string `json:"source"`
 	// Origins are the origins' addresses, Answers the synthetic ones in the answer.
 	Origins []netip.Addr  `json:"origins,omitempty"`

@@ -295,12 +295,16 @@ func (s *Server) answer(m *dns.Msg, q *Query) {
 		m.Rcode, q.Source, q.Error = dns.RcodeServerFailure, found.Source, err.Error()
 		return
 	}
-	if addrs, ok := s.c.Fallback[q.Name]; ok && found.RCode != dns.RcodeSuccess {
+	if addrs, ok := s.c.Fallback[q.Name]; ok && (found.RCode != dns.RcodeSuccess || found.Source == Parent) {
 		s.box(m, q, addrs, negative)
 		return
 	}
 	if isFailure(found.RCode) {
 		m.Rcode, q.Source = found.RCode, found.Source
+		return
+	}
+	if found.Source == Unknown && s.isParent(q.Name) {
+		negative(dns.RcodeSuccess, Parent)
 		return
 	}
 	if qtype == dns.TypeAAAA && !s.c.Pool.IPv6() && found.RCode == dns.RcodeSuccess {
@@ -346,6 +350,19 @@ func (s *Server) answer(m *dns.Msg, q *Query) {
 	}
 }
 
+// isParent tells a name under which there is one of the box or a fallback, see Parent.
+func (s *Server) isParent(name string) bool {
+	under := "." + name
+	for _, names := range []map[string][]netip.Addr{s.c.Box, s.c.Fallback} {
+		for one := range names {
+			if strings.HasSuffix(one, under) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // own returns the addresses of a name of the box.
 func (s *Server) own(name string) ([]netip.Addr, bool) {
 	if label, _, more := strings.Cut(name, "."); more && s.c.BoxLabel != "" && label == s.c.BoxLabel {
@@ -359,7 +376,7 @@ func (s *Server) own(name string) ([]netip.Addr, bool) {
 func (s *Server) lookup(name string, qtype uint16) (Answer, error) {
 	src := s.source.Load()
 	if src == nil {
-		return Answer{RCode: dns.RcodeNameError, Source: "none"}, nil
+		return Answer{RCode: dns.RcodeNameError, Source: Unknown}, nil
 	}
 	switch qtype {
 	case dns.TypeA, dns.TypeAAAA, dns.TypeHTTPS, dns.TypeSVCB, dns.TypeCNAME, dns.TypeTXT, dns.TypeSRV, dns.TypePTR:

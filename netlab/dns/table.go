@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"github.com/miekg/dns"
 )
@@ -14,6 +15,7 @@ type Table struct {
 	answers map[question]Answer
 	hosts   map[string][]netip.Addr // by name, in the order of the answer
 	names   map[netip.Addr]string   // the first host of an address
+	parents map[string]bool         // names under which others exist
 	absent  map[string]bool         // names with NXDOMAIN and no other answer: NXDOMAIN for every type (RFC 8020)
 }
 
@@ -21,7 +23,7 @@ type Table struct {
 func NewTable() *Table {
 	return &Table{
 		answers: map[question]Answer{}, hosts: map[string][]netip.Addr{},
-		names: map[netip.Addr]string{}, absent: map[string]bool{},
+		names: map[netip.Addr]string{}, absent: map[string]bool{}, parents: map[string]bool{},
 	}
 }
 
@@ -55,6 +57,12 @@ func (t *Table) AddAnswer(name, qtype, rcode string, records []string) {
 		return
 	}
 	delete(t.absent, q.name)
+	t.exists(q.name)
+	for _, rr := range a.Chain {
+		if alias, ok := rr.(*dns.CNAME); ok {
+			t.exists(Canonical(alias.Target))
+		}
+	}
 	if _, ok := t.hosts[q.name]; !ok {
 		t.hosts[q.name] = nil
 	}
@@ -67,6 +75,7 @@ func (t *Table) AddAnswer(name, qtype, rcode string, records []string) {
 func (t *Table) AddHost(name string, addr netip.Addr) {
 	name, addr = Canonical(name), addr.Unmap()
 	delete(t.absent, name)
+	t.exists(name)
 	if slices.Contains(t.hosts[name], addr) {
 		return
 	}
@@ -76,11 +85,27 @@ func (t *Table) AddHost(name string, addr netip.Addr) {
 	}
 }
 
+// exists notes that the names above a name that exists do, too.
+func (t *Table) exists(name string) {
+	for {
+		_, parent, ok := strings.Cut(name, ".")
+		if !ok || t.parents[parent] {
+			return
+		}
+		t.parents[parent] = true
+		name = parent
+	}
+}
+
 // Hosts returns the addresses of each name; do not change the map.
 func (t *Table) Hosts() map[string][]netip.Addr { return t.hosts }
 
 // Unknown is the Source of a Table's answer about a name that is not in it.
 const Unknown = "none"
+
+// Parent is the Source of a Table's answer about a name of which it knows only that others lie under it. It has no data, and
+// does exist: a resolver that hears that it does not takes the others for absent as well (RFC 8020).
+const Parent = "parent"
 
 // Lookup implements Source.
 func (t *Table) Lookup(_ context.Context, name string, qtype uint16) (Answer, error) {
@@ -109,6 +134,9 @@ func (t *Table) Lookup(_ context.Context, name string, qtype uint16) (Answer, er
 				Ptr: dns.Fqdn(t.names[addr]),
 			}}}, nil
 		}
+	}
+	if t.parents[name] {
+		return Answer{RCode: dns.RcodeSuccess, Source: Parent}, nil
 	}
 	return Answer{RCode: dns.RcodeNameError, Source: Unknown}, nil
 }

@@ -27,6 +27,8 @@ type arguments struct {
 	Date *int64   `json:"date"` // ms since 1970, null to leave Date alone
 	Mode DateMode `json:"mode"`
 	Path string   `json:"path"`
+	// Dialog is what is answered to a page's dialogues; "" shows them.
+	Dialog string `json:"dialog"`
 }
 
 // NewScript renders the script. It returns nil when the options switch it off.
@@ -34,7 +36,7 @@ func NewScript(o Options) *Script {
 	if o.Off {
 		return nil
 	}
-	a := arguments{Mode: o.Mode, Path: BoxPath}
+	a := arguments{Mode: o.Mode, Path: BoxPath, Dialog: o.Dialog}
 	if a.Mode == "" {
 		a.Mode = DateCount
 	}

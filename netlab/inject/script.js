@@ -145,7 +145,135 @@ if (win.document) {
 attempt(function () {
 frames(win, seeds);
 });
+attempt(function () {
+dialogues(win);
+});
 }
+}
+
+// dialogues tells the box what a page asks a person in a window of the browser's own, and answers where the plan says how.
+function dialogues(win) {
+var send = win.fetch;
+var path = a.path + "dialogue";
+var used = function () {
+return win.navigator.userActivation ? win.navigator.userActivation.hasBeenActive : true;
+};
+var tell = function (kind, text) {
+var body = JSON.stringify({kind: kind, text: text === undefined ? "" : String(text).slice(0, 200), answered: kind === "permission" ? a.dialog === "dismiss" : a.dialog !== ""});
+attempt(function () {
+send.call(win, path, {method: "POST", keepalive: true, credentials: "omit", body: body}).then(function () {}, function () {});
+});
+};
+var answer = function (name, f) {
+attempt(function () {
+wrap(win, name, function (old, self, args) {
+if (args.length) {
+args[0] = String(args[0]);
+}
+tell(name, args[0]);
+return a.dialog ? f(args) : Reflect.apply(old, self, args);
+});
+});
+};
+answer("alert", function () {});
+answer("confirm", function () {
+return a.dialog === "accept";
+});
+answer("prompt", function (args) {
+return a.dialog !== "accept" ? null : args[1] === undefined ? "" : String(args[1]);
+});
+answer("print", function () {});
+
+// A browser asks whether to leave only after somebody has used the page.
+var leaving = function () {
+if (used()) {
+tell("beforeunload");
+}
+};
+attempt(function () {
+var proto = win.BeforeUnloadEvent.prototype;
+Object.defineProperty(proto, "preventDefault", {writable: true, configurable: true, enumerable: true, value: stand(win.Event.prototype.preventDefault, function (old, self, args) {
+leaving();
+return a.dialog ? undefined : Reflect.apply(old, self, args);
+})});
+accessor(proto, "returnValue", null, function (set, self, args) {
+leaving();
+return a.dialog ? undefined : Reflect.apply(set, self, args);
+});
+accessor(win, "onbeforeunload", function (get, self, args) {
+var f = Reflect.apply(get, self, args);
+return f && original(f) || f;
+}, function (set, self, args) {
+var f = args[0];
+return Reflect.apply(set, self, [typeof f !== "function" ? f : alike(function (e) {
+var got = Reflect.apply(f, this, [e]);
+if (got === undefined || got === null) {
+return got;
+}
+leaving();
+return a.dialog ? undefined : got;
+}, f)]);
+});
+});
+
+// What needs a permission opens a window where neither the page has it nor was refused it.
+var asks = function (permission, text) {
+var ask = function () {
+tell("permission", text);
+};
+var state = win.navigator.permissions && win.navigator.permissions.query;
+if (!state) {
+return ask();
+}
+state.call(win.navigator.permissions, {name: permission}).then(function (s) {
+if (s.state === "prompt") {
+ask();
+}
+}, ask);
+};
+var guard = function (object, name, permission, refuse) {
+attempt(function () {
+wrap(object, name, function (old, self, args) {
+attempt(function () {
+asks(typeof permission === "string" ? permission : permission(args), name);
+});
+return a.dialog === "dismiss" ? refuse(args) : Reflect.apply(old, self, args);
+});
+});
+};
+var later = win.setTimeout;
+var unplaced = function (args) {
+later.call(win, function () {
+if (typeof args[1] === "function") {
+args[1]({code: 1, message: "User denied Geolocation", PERMISSION_DENIED: 1, POSITION_UNAVAILABLE: 2, TIMEOUT: 3});
+}
+}, 0);
+return 0;
+};
+var refused = function () {
+return win.Promise.reject(new win.DOMException("Permission denied", "NotAllowedError"));
+};
+attempt(function () {
+guard(win.Geolocation.prototype, "getCurrentPosition", "geolocation", unplaced);
+guard(win.Geolocation.prototype, "watchPosition", "geolocation", unplaced);
+});
+attempt(function () {
+guard(win.Notification, "requestPermission", "notifications", function (args) {
+if (typeof args[0] === "function") {
+later.call(win, args[0], 0, "denied");
+}
+return win.Promise.resolve("denied");
+});
+});
+attempt(function () {
+guard(win.MediaDevices.prototype, "getUserMedia", function (args) {
+return args[0] && args[0].video ? "camera" : "microphone";
+}, refused);
+guard(win.MediaDevices.prototype, "getDisplayMedia", "display-capture", refused);
+});
+attempt(function () {
+guard(win.Navigator.prototype, "requestMIDIAccess", "midi", refused);
+});
 }
 
 // What crypto draws by lot.

@@ -123,7 +123,7 @@ func (o *output) readBody() ([]byte, error) {
 func (o *output) deliver(out outcome) {
 	line := &o.line
 	line.Stage, line.Score, line.Differs, line.RunnerUp, line.Why = out.Stage, out.Score, out.Differs, out.RunnerUp, out.Why
-	line.Filled, line.Error = out.filled, out.problem
+	line.Filled, line.Error, line.Rule = out.filled, out.problem, out.Rule
 	if out.Entry != nil {
 		line.Exchange = out.Entry.ID
 	}

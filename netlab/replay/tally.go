@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 
@@ -20,7 +21,8 @@ type Tally struct {
 	served    []lab.Served
 	stages    map[lab.Stage]int
 	firstMiss string
-	failed    int // requests that their origins did not answer
+	rules     []string // of misses, each once
+	failed    int      // requests that their origins did not answer
 	firstFail string
 }
 
@@ -34,6 +36,10 @@ func (t *Tally) Add(s lab.Served) {
 	t.stages[s.Stage]++
 	if s.Stage == lab.StageMiss && t.firstMiss == "" {
 		t.firstMiss = s.Method + " " + s.URL
+	}
+	const mostRules = 5
+	if s.Rule != "" && len(t.rules) < mostRules && !slices.Contains(t.rules, s.Rule) {
+		t.rules = append(t.rules, s.Rule)
 	}
 	if s.Stage == lab.StageLive && s.Error != "" && !s.Aborted {
 		if t.failed++; t.failed == 1 {
@@ -58,6 +64,13 @@ func (t *Tally) Misses() (n int, first string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.stages[lab.StageMiss], t.firstMiss
+}
+
+// Rules returns rules that would have answered misses, see lab.Served: at most five.
+func (t *Tally) Rules() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Clone(t.rules)
 }
 
 // Failures returns how many requests could not be fetched from their origins, and the first of them with

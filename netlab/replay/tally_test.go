@@ -13,8 +13,8 @@ func TestTally(t *testing.T) {
 	var log bytes.Buffer
 	tally := NewTally(&log)
 	for _, s := range []lab.Served{
-		{Stage: lab.StageExact, Score: 1}, {Stage: lab.StageExact, Score: 1}, {Stage: lab.StageMiss, Method: "GET", URL: "https://x.test/a"},
-		{Stage: lab.StageMiss, Method: "GET", URL: "https://x.test/b"}, {Stage: lab.StageBox},
+		{Stage: lab.StageExact, Score: 1}, {Stage: lab.StageExact, Score: 1}, {Stage: lab.StageMiss, Method: "GET", URL: "https://x.test/a", Rule: "--url 'x*' --ignore 't'"},
+		{Stage: lab.StageMiss, Method: "GET", URL: "https://x.test/b", Rule: "--url 'x*' --ignore 't'"}, {Stage: lab.StageBox},
 	} {
 		tally.Add(s)
 	}
@@ -23,6 +23,9 @@ func TestTally(t *testing.T) {
 	}
 	if n, first := tally.Misses(); n != 2 || first != "GET https://x.test/a" {
 		t.Errorf("Misses() = %d, %q; want 2 and the first", n, first)
+	}
+	if got := tally.Rules(); len(got) != 1 || got[0] != "--url 'x*' --ignore 't'" {
+		t.Errorf("Rules() = %q; want the rule of both misses, once", got)
 	}
 	if lines := strings.Count(log.String(), "\n"); lines != 5 || tally.Err() != nil {
 		t.Errorf("the log has %d lines, error %v; want 5, nil", lines, tally.Err())

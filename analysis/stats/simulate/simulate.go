@@ -4,6 +4,7 @@
 package simulate
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 
@@ -27,6 +28,10 @@ type Machine struct {
 	// Tails, if it is more than 2, are the degrees of freedom of Student's t, which the noise then follows
 	// in place of the normal distribution, with the same standard deviation.
 	Tails int
+	// Known is the share of the noise's variance that a covariate tells before the load, and Useless is how many
+	// covariates tell nothing.
+	Known   float64
+	Useless int
 }
 
 // Usual is the machine of docs/metrics.md: loads of 1.5 s with a spread of 45 ms,
@@ -39,38 +44,72 @@ func Usual() Machine {
 // The arms' order is drawn by lot within blocks of about five pairs, as
 // internal/run/experiment does.
 func (m Machine) Experiment(r *rand.Rand, pairs int, shift float64) []stats.Block {
+	blocks, _ := m.Adjusted(r, pairs, shift)
+	return blocks
+}
+
+// Adjusted is Experiment with its covariates: first the one that tells something, if Known says so, then the useless ones. Theirs
+// drift with the machine, as its speed does, and one in twenty of their numbers is odd.
+func (m Machine) Adjusted(r *rand.Rand, pairs int, shift float64) (blocks []stats.Block, covariates []stats.Covariate) {
 	count := max((pairs+2)/5, 1)
-	blocks := make([]stats.Block, count)
+	blocks = make([]stats.Block, count)
+	if m.Known > 0 {
+		covariates = append(covariates, stats.Covariate{Name: "known", Blocks: make([]stats.Block, count)})
+	}
+	for n := range m.Useless {
+		covariates = append(covariates, stats.Covariate{Name: fmt.Sprint("useless ", n+1), Blocks: make([]stats.Block, count)})
+	}
 	trial := 0
 	for i := range blocks {
 		size := (i+1)*pairs/count - i*pairs/count
 		for _, place := range r.Perm(2 * size) {
-			into, more := &blocks[i].Control, 0.0
+			arm, more := func(b *stats.Block) *[]float64 { return &b.Control }, 0.0
 			if place >= size {
-				into, more = &blocks[i].Treatment, shift
+				arm, more = func(b *stats.Block) *[]float64 { return &b.Treatment }, shift
 			}
-			v := m.trial(r, more+float64(m.Drift*float64(trial)/float64(2*pairs-1)))
+			drift := float64(m.Drift * float64(trial) / float64(2*pairs-1))
+			v, known := m.trial(r, more+drift)
+			var told []float64
+			for k := range covariates {
+				z := known
+				if m.Known == 0 || k > 0 {
+					z = r.NormFloat64()
+				}
+				if told = append(told, 100+drift/10+10*z); m.Outliers > 0 && r.Float64() < m.Outliers {
+					told[k] += 300
+				}
+			}
 			if trial++; m.Invalid == 0 || r.Float64() >= m.Invalid {
-				*into = append(*into, v)
+				*arm(&blocks[i]) = append(*arm(&blocks[i]), v)
+				for k := range covariates {
+					to := arm(&covariates[k].Blocks[i])
+					*to = append(*to, told[k])
+				}
 			}
 		}
 	}
-	return blocks
+	return blocks, covariates
 }
 
-func (m Machine) trial(r *rand.Rand, more float64) float64 {
-	v := float64(m.Load*math.Exp(m.Spread/m.Load*m.noise(r))) + more
+// trial is a load's time, and what was known of its noise.
+func (m Machine) trial(r *rand.Rand, more float64) (v, known float64) {
+	z := m.noise(r)
+	if m.Known > 0 {
+		known = r.NormFloat64()
+		z = float64(math.Sqrt(1-m.Known)*z) + float64(math.Sqrt(m.Known)*known)
+	}
+	v = float64(m.Load*math.Exp(m.Spread/m.Load*z)) + more
 	if r.Float64() < m.Outliers {
 		v += 300 + float64(700*r.Float64())
 	}
 	if m.Frame == 0 {
-		return v
+		return v, known
 	}
 	phase := 0.0
 	if m.Moving {
 		phase = m.Frame * r.Float64()
 	}
-	return float64(math.Ceil((v+phase)/m.Frame)*m.Frame) - phase
+	return float64(math.Ceil((v+phase)/m.Frame)*m.Frame) - phase, known
 }
 
 // noise has a standard deviation of 1.

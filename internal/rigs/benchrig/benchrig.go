@@ -124,7 +124,9 @@ func Open(ctx context.Context, c Config) (*Rig, error) {
 	if err := isolate.Mount(isolate.Mounts{Keep: keep, Resolver: device.Gateway().String(), TempSize: tempSize}); err != nil {
 		return nil, err
 	}
-	v, err := execute.NewVirtual(ctx, execute.VirtualConfig{Forwarder: []string{c.Appliance, "link", "forward"}, Log: c.Log})
+	v, err := execute.NewVirtual(ctx, execute.VirtualConfig{
+		Forwarder: []string{c.Appliance, "link", "forward"}, Meter: []string{c.Appliance, "meter"}, Log: c.Log,
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 // What is better.
@@ -35,6 +36,8 @@ type Result struct {
 	P *float64 `json:"p,omitempty"`
 	// Goal is of the ratio or of the value, as the benchmark says.
 	Goal *float64 `json:"goal,omitempty"`
+	// Commit is what was measured: Write fills it in.
+	Commit string `json:"commit,omitempty"`
 }
 
 // Less is a result of which less is better.
@@ -101,13 +104,18 @@ func (r Result) PeerText() string {
 	return fmt.Sprintf("%.4g  %s", *r.PeerV, r.Peer)
 }
 
-// Write writes the list to a file, in a folder that is made if need be. Numbers that JSON does not have are an
+// Write writes the list to a file, in a folder that is made if need be, with the commit of the tree that the program was
+// started in. Numbers that JSON does not have are an
 // error that names their line.
 func Write(file string, list []Result) error {
 	for _, r := range list {
 		if math.IsNaN(r.Value) || math.IsInf(r.Value, 0) {
 			return fmt.Errorf("%s: %q is %v", file, r.Name, r.Value)
 		}
+	}
+	list = slices.Clone(list)
+	for at, i := commit("."), 0; i < len(list); i++ {
+		list[i].Commit = at
 	}
 	text, err := json.MarshalIndent(list, "", "  ")
 	if err != nil {

@@ -132,7 +132,7 @@ func (p planner) whole() []stage {
 	const yielding = 5
 	beside := slices.Concat([]job{vet(yielding)}, p.unit(yielding), p.followers(yielding))
 	if !p.short() {
-		beside = slices.Concat([]job{vet(yielding), staticcheck(yielding)}, p.unit(yielding), p.raced(yielding), p.container(yielding),
+		beside = slices.Concat([]job{vet(yielding), staticcheck(yielding), benchRegress(yielding)}, p.unit(yielding), p.raced(yielding), p.container(yielding),
 			p.followers(yielding))
 	}
 	return []stage{
@@ -145,6 +145,11 @@ func vet(nice int) job { return job{name: "vet", command: []string{"make", "vet"
 
 func staticcheck(nice int) job {
 	return job{name: "staticcheck", command: []string{"make", "staticcheck"}, nice: nice}
+}
+
+// benchRegress compares what the benchmarks count before and after the last change; the machine's load does not matter to it.
+func benchRegress(nice int) job {
+	return job{name: benchRegressName, command: []string{"make", "bench-regress"}, nice: nice}
 }
 
 type planner struct {

@@ -26,9 +26,10 @@ func raceName(path string) string { return "race " + strings.TrimPrefix(path, mo
 func longName(path string) string { return "long " + strings.TrimPrefix(path, module) }
 
 const (
-	bootsName       = "boots"
-	containerName   = "container"
-	staticcheckName = "staticcheck"
+	bootsName        = "boots"
+	containerName    = "container"
+	staticcheckName  = "staticcheck"
+	benchRegressName = "bench-regress"
 )
 
 // containerPackage tests the container image, and has to build it first.
@@ -40,7 +41,8 @@ func (p planner) parts() (parts []part) {
 	for _, s := range p.all {
 		everything = append(everything, s.path)
 	}
-	parts = []part{{staticcheckName, everything, []job{staticcheck(0)}}}
+	benches := []string{module + "capture/reel/bench", module + "netlab/replay/bench", module + "analysis/change/bench", module + "analysis/bisect/bench"}
+	parts = []part{{staticcheckName, everything, []job{staticcheck(0)}}, {benchRegressName, benches, []job{benchRegress(0)}}}
 	for _, s := range p.all {
 		if len(s.tests) == 0 {
 			continue

@@ -95,8 +95,8 @@ func (s *session) writeTested(ctx context.Context, passed int, second []string) 
 			boots += n.Seconds
 		case "container":
 			container = n.Seconds
-		case staticcheckName:
-			t.Parts[staticcheckName] = n.Seconds
+		case staticcheckName, benchRegressName:
+			t.Parts[n.Name] = n.Seconds
 		}
 	}
 	t.Parts[containerName] = container + t.Parts[longName(containerPackage)]

@@ -35,7 +35,7 @@ func (r Rig) Replay(a *archive.Archive) experiment.Network {
 func (r Rig) ReplayObserved(a *archive.Archive) experiment.Network {
 	return &replaying{
 		network: r.Network, archive: a, timing: replay.Timing{Mode: replay.TimingRecorded}, local: true,
-		inject: injected(&lab.Measure{PageMarks: true}, ""),
+		inject: injected(lab.Plan{Measure: &lab.Measure{PageMarks: true}}, ""),
 	}
 }
 

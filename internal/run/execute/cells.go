@@ -2,6 +2,7 @@ package execute
 
 import (
 	"fmt"
+	"strings"
 
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
@@ -18,6 +19,31 @@ type cellArm struct {
 	arm      plan.Arm
 	file     string // name of the recording in the run's folder
 	recorded *archive.Archive
+	more     []*take // further recordings of the same
+}
+
+// take is one of several recordings of an arm.
+type take struct {
+	file     string
+	recorded *archive.Archive
+}
+
+// takes are all recordings of the arm, the first one first.
+func (c *cellArm) takes() []*archive.Archive {
+	all := []*archive.Archive{c.recorded}
+	for _, t := range c.more {
+		all = append(all, t.recorded)
+	}
+	return all
+}
+
+// files are their names.
+func (c *cellArm) files() []string {
+	all := []string{c.file}
+	for _, t := range c.more {
+		all = append(all, t.file)
+	}
+	return all
 }
 
 // origin is what a recording is made of.
@@ -45,6 +71,11 @@ func armsOf(p plan.Checked) (arms []*cellArm, recordings []*cellArm) {
 				one.file = recordingName(c, i, a.Name)
 				made[from] = one.file
 				recordings = append(recordings, one)
+			}
+			if a.Archive == "" {
+				for n := 2; n <= p.Recordings; n++ {
+					one.more = append(one.more, &take{file: strings.TrimSuffix(one.file, ".wacz") + fmt.Sprintf(".%d.wacz", n)})
+				}
 			}
 			arms = append(arms, one)
 		}

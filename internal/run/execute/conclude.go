@@ -47,7 +47,19 @@ func closing(run *lab.Run) (all []string) {
 		all = append(all, fmt.Sprintf("The run ended after %d trials, before all that were planned: what the comparison found is of those alone.",
 			len(run.Trials)))
 	}
-	for _, text := range []string{experiment.Explain(run.Tolerance, run.Trials), filledWarning(run)} {
+	var dropped []string
+	if run.Comparison != nil {
+		dropped = append(dropped, verdict.Dropped(run.Comparison))
+	}
+	for _, c := range run.Cells {
+		if c.Comparison == nil {
+			continue
+		}
+		if text := verdict.Dropped(c.Comparison); text != "" {
+			dropped = append(dropped, c.Name+": "+text)
+		}
+	}
+	for _, text := range append(dropped, experiment.Explain(run.Tolerance, run.Trials), filledWarning(run)) {
 		if text != "" {
 			all = append(all, text)
 		}

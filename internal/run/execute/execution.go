@@ -28,6 +28,7 @@ import (
 	"eidetic/internal/run/experiment"
 	"eidetic/internal/run/inspect"
 	"eidetic/internal/run/journey"
+	"eidetic/internal/run/meter"
 	"eidetic/internal/tell/report"
 	"eidetic/internal/tell/verdict"
 	"eidetic/netlab"
@@ -62,6 +63,8 @@ type Rig struct {
 	MainThreads func() map[int]time.Duration
 	// Memory is that of the experiment's runner; nil if it is unknown.
 	Memory func(shares bool) []lab.ProcessMemory
+	// Meter is that of the experiment's runner; nil where the device's processors are its own.
+	Meter func(context.Context) (meter.Reading, error)
 	// Describe fills in the device's part of a run's environment; it is called at the
 	// beginning and at the end.
 	Describe func(*lab.Environment)
@@ -164,6 +167,7 @@ func (x *Execution) Run(ctx context.Context) (err error) {
 	}
 	defer x.folder.Close()
 	defer func() { err = x.finish(ctx, err) }()
+	x.sizeOfLast(ctx)
 	x.warmed = map[string]bool{}
 	for _, a := range x.Plan.Every() { // a browser that is missing is told before anything is recorded
 		if err := x.canSeed(a); err != nil {
@@ -205,7 +209,7 @@ func (x *Execution) perform(ctx context.Context) error {
 	}
 	runner := &experiment.Runner{
 		Link: shaped, Device: x.Rig.Device, Screen: watched{liveScreen{screen, x.Live}, x.News.Film}, Control: x.Rig.Control, Analyst: x.analyst,
-		Usage: x.usage(), MainThreads: x.Rig.MainThreads, Memory: x.Rig.Memory,
+		Usage: x.usage(), MainThreads: x.Rig.MainThreads, Memory: x.Rig.Memory, Meter: x.Rig.Meter,
 		Journey: x.journey,
 		Host:    device.Host{Processes: x.Processes}, Clock: clock, Log: x.Log, Progress: x.News.Step,
 	}
@@ -245,6 +249,7 @@ func (x *Execution) plan() experiment.Plan {
 	p.Still, p.Limit, p.Seed = x.Plan.StillTime(), x.Plan.LimitTime(), x.Plan.Seed
 	p.Warmups, p.Traces, p.TraceAll = x.Plan.Warmups, x.Plan.Traces, x.Plan.TraceAll
 	p.Tolerance, p.Steps, p.ExpectBlank = x.Plan.ToleranceTime(), maskCodes(x.Plan.Plan), x.Plan.ExpectBlank
+	p.Size = x.size()
 	if x.Plan.Looks > 0 {
 		p.Looks = x.Plan.LooksAfter()
 		p.Look = func(run *lab.Run, at int) bool { return verdict.Look(run, at, x.Plan.Seed) }

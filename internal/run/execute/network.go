@@ -53,6 +53,7 @@ type armed struct {
 	marks   markLog
 	page    pageMarks
 	notes   pageNotes
+	asked   dialogues
 	finish  func() error
 	// fills is set if what the recording lacks is fetched.
 	fills bool
@@ -91,11 +92,18 @@ func (a *armed) annotate(n replay.Annotation) {
 		a.page.add(n)
 	case noteAnnotation:
 		a.notes.add(n)
+	case dialogueAnnotation:
+		a.asked.add(n)
 	}
 }
 
 // Told is what pages said of themselves so far, with times on the box's clock.
-func (a *armed) Told() ([]lab.PageMark, []lab.Annotation) { return a.page.all(), a.notes.all() }
+func (a *armed) Told() experiment.Told {
+	return experiment.Told{Marks: a.page.all(), Annotations: a.notes.all(), Dialogues: a.asked.all()}
+}
+
+// PageMeter implements experiment.Metered.
+func (a *armed) PageMeter() (ms float64, ok bool) { return a.network.PageMeter() }
 
 func (a *armed) Disarm() ([]lab.Served, error) {
 	a.network.Disarm()
@@ -116,6 +124,7 @@ type recording struct {
 	by      string // name and version of the appliance
 	plain   bool   // do not modify pages, and discard the recording afterwards
 	script  string // that of replaying
+	dialog  string // the plan's answer to dialogues
 
 	problems OriginProblems
 }
@@ -155,7 +164,7 @@ func (r *recording) Arm(ctx context.Context) (experiment.Session, error) {
 	recorder, err := r.network.Record(ctx, w, replay.RecordOptions{
 		Clock: clock, Wall: time.Now, Annotate: a.annotate,
 		Log:    func(s lab.Served) { a.log.add(s); r.problems.Add(s) },
-		Inject: inject.Options{Seed: r.seed, Date: r.wall, Off: r.plain, More: r.script},
+		Inject: inject.Options{Seed: r.seed, Date: r.wall, Off: r.plain, More: r.script, Dialog: r.dialog},
 	})
 	if err != nil {
 		w.Discard()

@@ -31,9 +31,9 @@ func observerScript(heroes bool) string {
 }
 
 // injected are the options of the script in the pages of a plan's replays.
-func injected(m *lab.Measure, script string) inject.Options {
-	o := inject.Options{More: script}
-	switch {
+func injected(p lab.Plan, script string) inject.Options {
+	o := inject.Options{More: script, Dialog: p.OnDialog}
+	switch m := p.Measure; {
 	case m == nil:
 	case m.FrameCodes:
 		o.After = framecode.Script + observerScript(true)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -30,9 +31,9 @@ const treatmentFile = "archive-treatment.wacz"
 // replay. No origin is needed afterwards.
 func (x *Execution) recordings(ctx context.Context, runner *experiment.Runner) ([]experiment.Arm, error) {
 	all, missing := armsOf(x.Plan)
-	for _, one := range missing {
-		if err := x.provide(ctx, runner, one); err != nil {
-			return nil, of(one.of, err)
+	for _, t := range inTurns(missing, x.Plan.Seed) {
+		if err := x.provide(ctx, runner, t); err != nil {
+			return nil, of(t.of, err)
 		}
 	}
 	if x.Plan.Miss == lab.MissFill {
@@ -45,16 +46,28 @@ func (x *Execution) recordings(ctx context.Context, runner *experiment.Runner) (
 	if err := x.openAll(ctx, all); err != nil {
 		return nil, err
 	}
+	x.run.Servers = servers(all)
+	for _, row := range x.run.Servers {
+		x.News.say("Server: %s", row)
+	}
 	if x.Plan.SharedTimes {
 		x.share(all)
 	}
 	var arms []experiment.Arm
 	for _, one := range all {
 		a := one.arm
-		arms = append(arms, x.arm(ctx, one.of, a, &replaying{
-			network: x.Rig.Network, page: a.Page, archive: one.recorded, timing: x.Plan.Timing, match: match.Policy(a.Match), view: x.fill.view,
-			warm: a.IsWarm(), inject: injected(x.Plan.Plan.Measure, x.Plan.Scripts[a.Inject]), local: !x.Rig.Parts,
-		}))
+		var networks []experiment.Network
+		for _, recorded := range one.takes() {
+			networks = append(networks, &replaying{
+				network: x.Rig.Network, page: a.Page, archive: recorded, timing: x.Plan.Timing, match: match.Policy(a.Match), view: x.fill.view,
+				warm: a.IsWarm(), inject: injected(x.Plan.Plan, x.Plan.Scripts[a.Inject]), local: !x.Rig.Parts,
+			})
+		}
+		made := x.arm(ctx, one.of, a, networks[0])
+		if made.Recordings, made.Lot = networks, x.Plan.Seed^lotOfRecordings; !x.Plan.SharedTimes && a.Name != lab.Control {
+			made.Lot++ // those that share their times make pairs
+		}
+		arms = append(arms, made)
 		x.noteLocale(one.recorded)
 	}
 	if !x.Plan.IsMany() {
@@ -91,6 +104,14 @@ func (x *Execution) openAll(ctx context.Context, all []*cellArm) (err error) {
 				return of(one.of, err)
 			}
 			opened[one.file] = one.recorded
+		}
+		for _, t := range one.more {
+			if t.recorded = opened[t.file]; t.recorded == nil {
+				if t.recorded, err = x.open(ctx, t.file, true); err != nil {
+					return of(one.of, err)
+				}
+				opened[t.file] = t.recorded
+			}
 		}
 		if one.arm.Name == lab.Control && one.cell < len(x.run.Cells) {
 			info := one.recorded.Info()
@@ -194,8 +215,41 @@ func (x *Execution) live(ctx context.Context) (arms []experiment.Arm) {
 	return arms
 }
 
+// lotOfRecordings keeps the order of recordings from being that of the trials.
+const lotOfRecordings = 0x7265636f7264 // "record"
+
+// turn is one recording that is to be made.
+type turn struct {
+	*cellArm
+	file      string
+	nth, many int // the nth, from 1, of so many
+}
+
+// inTurns lists the recordings that are missing: several of each arm of a cell in an order that is drawn by lot, as the trials' is, so
+// that a server that is slow for a while is slow for both.
+func inTurns(missing []*cellArm, seed uint64) (all []turn) {
+	for from := 0; from < len(missing); {
+		to := from + 1
+		for to < len(missing) && missing[to].cell == missing[from].cell {
+			to++
+		}
+		var cell []turn
+		for _, one := range missing[from:to] {
+			files := one.files()
+			for i, file := range files {
+				cell = append(cell, turn{one, file, i + 1, len(files)})
+			}
+		}
+		if len(cell) > to-from { // one recording each is made in the order of the plan
+			rand.New(rand.NewPCG(seed^lotOfRecordings, uint64(from))).Shuffle(len(cell), func(i, k int) { cell[i], cell[k] = cell[k], cell[i] })
+		}
+		all, from = append(all, cell...), to
+	}
+	return all
+}
+
 // provide copies the arm's archive into the run's folder, or records its page.
-func (x *Execution) provide(ctx context.Context, runner *experiment.Runner, one *cellArm) error {
+func (x *Execution) provide(ctx context.Context, runner *experiment.Runner, one turn) error {
 	a := one.arm
 	path := filepath.Join(x.folder.Path(), one.file)
 	if x.resumed { // further trials replay what the first ones did
@@ -211,14 +265,18 @@ func (x *Execution) provide(ctx context.Context, runner *experiment.Runner, one 
 	if a.Name != lab.Control {
 		dir += "-" + a.Name
 	}
+	told := ""
+	if one.many > 1 {
+		dir += fmt.Sprintf("-take-%d", one.nth)
+		told = fmt.Sprintf(", recording %d of %d", one.nth, one.many)
+	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
 	if a.User != nil {
-		x.News.say("Recording %s from its origins, for %s", a.Page, a.User.Name)
-	} else {
-		x.News.say("Recording %s from its origins", a.Page)
+		told = fmt.Sprintf(", for %s", a.User.Name) + told
 	}
+	x.News.say("Recording %s from its origins%s", a.Page, told)
 	// The network of a port outlives its runs, and keeps the link of the last one.
 	if err := x.Rig.Network.SetLink(link.Profile{Name: "native"}); err != nil {
 		return fmt.Errorf("recording: %w", err)
@@ -233,6 +291,7 @@ func (x *Execution) provide(ctx context.Context, runner *experiment.Runner, one 
 	filming.Analyst = ofFailures{x.analyst}
 	network := &recording{
 		network: x.Rig.Network, path: path, page: a.Page, seed: x.Plan.Seed, wall: x.run.Wall, by: x.Software, script: x.Plan.Scripts[a.Inject],
+		dialog: x.Plan.OnDialog,
 	}
 	filming.Network = network
 	p := x.plan()

@@ -6,12 +6,14 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
 	"eidetic/internal/plan"
 	"eidetic/internal/run/experiment"
 	"eidetic/internal/run/journey"
+	"eidetic/internal/tell/verdict"
 )
 
 // Rescored is a trial of an earlier run, judged again by the ends of another plan.
@@ -83,4 +85,32 @@ func (a *analyst) rescore(out *Rescored, dir string, steps []lab.Step, still str
 		s.LoadHistogram, s.VisualProgress, s.FrameTimes = nil, nil, nil
 	}
 	return nil
+}
+
+// Rejudge compares the arms of an earlier run again, by the rules of another plan: its margin, its primary metric and guards, and its covariates, as
+// far as the run's trials have them. Without any the test is the raw one. The trials that were measured again have their new
+// numbers. It is nil for a run of one arm; the run is not changed.
+func Rejudge(run *lab.Run, again []Rescored, asked plan.Checked) *lab.Comparison {
+	other := *run
+	other.Looks = nil
+	other.Plan.Margin, other.Plan.Primary, other.Plan.Measure, other.Plan.Covariates = asked.Margin, asked.Primary, asked.Plan.Measure, asked.Covariates
+	if len(asked.Covariates) == 0 {
+		other.Plan.Covariates = run.Plan.Covariates
+	}
+	other.Trials = slices.Clone(run.Trials)
+	for i, t := range other.Trials {
+		at := slices.IndexFunc(again, func(r Rescored) bool { return r.Trial == t.Number && r.Error == "" })
+		if at < 0 {
+			continue
+		}
+		now := *t
+		now.Measurements = slices.Clone(t.Measurements)
+		for k := range now.Measurements {
+			if v, ok := again[at].Metrics[now.Measurements[k].Name]; ok {
+				now.Measurements[k].Value, now.Measurements[k].Low, now.Measurements[k].High = v, nil, nil
+			}
+		}
+		other.Trials[i] = &now
+	}
+	return verdict.Of(&other, run.Plan.Seed)
 }

@@ -67,9 +67,11 @@ func (x *Execution) takeOver(run *lab.Run) error {
 	if !x.resumed { // nothing has been replayed, and what was recorded may not be whole
 		_, recordings := armsOf(x.Plan)
 		for _, r := range recordings {
-			path := filepath.Join(x.folder.Path(), r.file)
-			if err := errors.Join(removeIfThere(path), removeIfThere(path+archive.WorkingSuffix)); err != nil {
-				return err
+			for _, file := range r.files() {
+				path := filepath.Join(x.folder.Path(), file)
+				if err := errors.Join(removeIfThere(path), removeIfThere(path+archive.WorkingSuffix)); err != nil {
+					return err
+				}
 			}
 		}
 	}

@@ -21,17 +21,20 @@ func (x *Execution) share(all []*cellArm) {
 		if control.cell != treatment.cell || control.recorded == treatment.recorded {
 			continue
 		}
-		pairs := answersOfBoth(control, treatment)
-		if told := toldOfServers(pairs); told != "" {
-			if control.of.Name != "" {
-				told = control.of.Name + ": " + told
+		a, b := control.takes(), treatment.takes()
+		for n := range min(len(a), len(b)) {
+			pairs := answersOfBoth(a[n], control.arm.Page, b[n], treatment.arm.Page)
+			if told := toldOfServers(pairs); told != "" && len(a) == 1 { // of several recordings there are rows
+				if control.of.Name != "" {
+					told = control.of.Name + ": " + told
+				}
+				x.note(told)
 			}
-			x.note(told)
-		}
-		for _, p := range pairs {
-			mean := (p.a.FirstByte + p.b.FirstByte) / 2
-			postpone(p.a, mean-p.a.FirstByte)
-			postpone(p.b, mean-p.b.FirstByte)
+			for _, p := range pairs {
+				mean := (p.a.FirstByte + p.b.FirstByte) / 2
+				postpone(p.a, mean-p.a.FirstByte)
+				postpone(p.b, mean-p.b.FirstByte)
+			}
 		}
 	}
 }
@@ -44,19 +47,19 @@ type answerPair struct {
 
 // answersOfBoth pairs the exchanges of two recordings: those of the pages' own servers by path and query, others by
 // their whole address, equal ones in their order.
-func answersOfBoth(control, treatment *cellArm) (pairs []answerPair) {
+func answersOfBoth(control *archive.Archive, page string, treatment *archive.Archive, other string) (pairs []answerPair) {
 	waiting := map[string][]*lab.Exchange{}
 	key := func(e *lab.Exchange, page string) string { return e.Method + " " + withoutServer(e.URL, page) }
-	for _, e := range inOrder(control.recorded) {
-		k := key(e, control.arm.Page)
+	for _, e := range inOrder(control) {
+		k := key(e, page)
 		waiting[k] = append(waiting[k], e)
 	}
-	for _, e := range inOrder(treatment.recorded) {
-		k := key(e, treatment.arm.Page)
+	for _, e := range inOrder(treatment) {
+		k := key(e, other)
 		if list := waiting[k]; len(list) > 0 {
 			waiting[k] = list[1:]
 			if !list[0].IsPending() && !e.IsPending() {
-				pairs = append(pairs, answerPair{withoutServer(e.URL, treatment.arm.Page), list[0], e})
+				pairs = append(pairs, answerPair{withoutServer(e.URL, other), list[0], e})
 			}
 		}
 	}

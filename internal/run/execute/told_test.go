@@ -16,7 +16,8 @@ func told(local bool, posts ...replay.Annotation) ([]lab.PageMark, []lab.Annotat
 	for _, p := range posts {
 		a.annotate(p)
 	}
-	return a.Told()
+	said := a.Told()
+	return said.Marks, said.Annotations
 }
 
 func post1(name string, at lab.Time, body string) replay.Annotation {

@@ -16,6 +16,7 @@ import (
 	"eidetic/internal/plan"
 	"eidetic/internal/run/device"
 	"eidetic/internal/run/experiment"
+	"eidetic/internal/run/meter"
 	"eidetic/netlab"
 	"eidetic/netlab/ca"
 	"eidetic/netlab/port"
@@ -38,6 +39,8 @@ type VirtualConfig struct {
 	Sealed func()
 	// Forwarder is the command line of the link's process.
 	Forwarder []string
+	// Meter is the command line of the process that measures how fast this machine is.
+	Meter []string
 	// ShapeConnections is that of netlab.Config.
 	ShapeConnections bool
 	Log              *slog.Logger
@@ -150,6 +153,9 @@ func NewVirtual(ctx context.Context, c VirtualConfig) (_ *Virtual, err error) {
 	}}
 	v.Describe, v.Sealed, v.Finish, v.Usage = v.describe, c.Sealed, v.isolation, device.NewUsage().Total
 	v.MainThreads, v.Memory = device.MainThreads, device.NewMemory().Read
+	if len(c.Meter) > 0 {
+		v.Meter = func(ctx context.Context) (meter.Reading, error) { return meter.Read(ctx, c.Meter) }
+	}
 	return v, nil
 }
 

@@ -77,9 +77,12 @@ func accompanied(t *lab.Trial, c *lab.Company) string {
 	if c == nil || t.Machine == nil || t.Machine.Busy <= c.Limit {
 		return ""
 	}
-	return fmt.Sprintf("the machine was busy with other work beside it: %.2f of its %d processors, usually %.2f (at most %.2f): %s",
+	return fmt.Sprintf("the machine was busy with other work beside it: %.2f of its %d processors, usually %.2f (at most %.2f"+causesAfter+"%s",
 		t.Machine.Busy, c.Cores, c.Usual, c.Limit, t.Machine.Causes())
 }
+
+// causesAfter stands between a reason and what the machine did.
+const causesAfter = "): "
 
 // explainCompany says that this machine was never quiet, or "".
 func explainCompany(t *lab.Tolerance, trials []*lab.Trial) string {

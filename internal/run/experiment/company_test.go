@@ -4,6 +4,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"eidetic/internal/lab"
 )
@@ -67,6 +69,25 @@ func TestCompanyOfAll(t *testing.T) {
 	if text := Explain(got, nil); !strings.Contains(text, "nothing quieter came") {
 		t.Errorf("explained by %q", text)
 	}
+}
+
+// TestRunKeepsWhatWasQuietAtFirst: a trial that counted when it was made, and does not beside later ones, counts where the run
+// has nothing else for its arm.
+func TestRunKeepsWhatWasQuietAtFirst(t *testing.T) {
+	root := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		w := world{changes: []time.Duration{time.Second}, busyUntil: time.Second, busyOf: []float64{1.6, 0.2}}
+		run := &lab.Run{}
+		p := plan()
+		p.Trials = 1
+		if err := w.runner().Run(t.Context(), p, arms(&w, lab.Control, lab.Treatment), run, folder{root},
+			func() error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+		if len(run.Trials) != 2 || !run.Trials[0].Valid || !run.Trials[1].Valid || run.Tolerance.Company.Kept != 1 {
+			t.Errorf("%+v, %+v; want both trials valid, and one of them kept", run.Trials, run.Tolerance.Company)
+		}
+	})
 }
 
 // TestCompanyIsUnknown: a device at a port has processors of its own, and trials of earlier versions do not say.

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/run/meter"
 )
 
 // Network is the device's network.
@@ -52,9 +53,18 @@ type Traffic struct {
 
 // Teller is a Session that keeps what pages report of themselves, and what they put onto the timeline, with
 // times on the box's clock.
-type Teller interface {
-	Told() ([]lab.PageMark, []lab.Annotation)
+type Teller interface{ Told() Told }
+
+// Told is what the pages of a session said.
+type Told struct {
+	Marks       []lab.PageMark
+	Annotations []lab.Annotation
+	Dialogues   []lab.Dialogue
 }
+
+// Metered is a Session that knows how long the browser took for the fixed layout of the synchronisation page, in ms; false
+// if it has not told.
+type Metered interface{ PageMeter() (float64, bool) }
 
 // RestNoter is a Session that notes when the page came to rest: one that records it.
 type RestNoter interface{ AtRest(lab.Time) }
@@ -197,6 +207,9 @@ type Plan struct {
 	// one is that of all pairs, at which it is not asked.
 	Looks []int
 	Look  func(run *lab.Run, at int) (known bool)
+	// Size is asked after blocks how many pairs are made, until it knows: 0 then stands for all trials. Choosing looks again after
+	// each of Looks for that many. nil makes all.
+	Size func(run *lab.Run) (pairs int, looks []int, known bool)
 	// Steps make a journey, of which the first step is the load of Page. Where a step has several recorded
 	// gestures, the trials of an arm take turns, by [lab.StepsOf].
 	Steps []lab.Step
@@ -230,6 +243,8 @@ type Runner struct {
 	MainThreads func() map[int]time.Duration
 	// Memory reads the memory of the browser's processes, also what of it is their share if asked to; nil if it is unknown.
 	Memory func(shares bool) []lab.ProcessMemory
+	// Meter measures how fast this machine is; nil where the device's processors are its own.
+	Meter func(context.Context) (meter.Reading, error)
 	// Progress is called for each step; it must not block.
 	Progress func(Step)
 }

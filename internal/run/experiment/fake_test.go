@@ -42,6 +42,7 @@ type world struct {
 	stopped       int
 	analysed      int
 	machine       *lab.Machine
+	busyOf        []float64       // beside the lab, per life, if it differs
 	late, lateAt  time.Duration   // of the link, and when, after the key
 	lateOf        []time.Duration // per life, if it differs
 	awake         int             // number of Awake calls not yet released
@@ -186,7 +187,14 @@ func (h fakeHost) Awake() func() {
 }
 
 func (h fakeHost) Watch() func() *lab.Machine {
-	return func() *lab.Machine { return h.w.machine }
+	return func() *lab.Machine {
+		if len(h.w.busyOf) == 0 {
+			return h.w.machine
+		}
+		var busy float64
+		busy, h.w.busyOf = h.w.busyOf[0], h.w.busyOf[1:]
+		return &lab.Machine{Seconds: 1, Busy: busy}
+	}
 }
 func (h fakeHost) Wall() time.Time {
 	h.w.looks++

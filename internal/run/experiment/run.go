@@ -22,6 +22,9 @@ type Arm struct {
 	Steps      []lab.Step
 	Page, Sync string // as in Plan
 	Network    Network
+	// Recordings are the networks of all recordings of the arm, where it has several: each trial replays the one that Lot draws.
+	Recordings []Network
+	Lot        uint64
 	// Ready is called before each trial of the arm, to set the link; nil does nothing.
 	Ready func() error
 	// Traced traces every trial of the arm: what a trace costs is the difference to an arm without.
@@ -60,14 +63,21 @@ func (r *Runner) Run(ctx context.Context, p Plan, arms []Arm, run *lab.Run, fold
 			if err := o.fill(ctx, s); err != nil {
 				return err
 			}
-			if ends := i+1 == len(plan) || plan[i+1].Block != s.Block; ends && o.knows() {
+			ends := i+1 == len(plan) || plan[i+1].Block != s.Block
+			if ends && o.knows() {
 				known = true
+				break
+			}
+			if ends && o.isEnough(len(plan)-i-1) {
 				break
 			}
 		}
 		if !known {
 			plan = o.missing()
 		}
+	}
+	if !known {
+		o.settle()
 	}
 	for i, arm := range arms {
 		if came := o.came(i); came.valid == 0 {
@@ -113,12 +123,13 @@ type outing struct {
 	warming bool // the trials are warm-ups
 	planned int  // slots of the plan, without those that make up for invalid trials
 	looked  int  // looks that are over
+	enough  int  // pairs that are made, if the run has chosen
 }
 
 // knows looks at the comparison if it is time to, and says whether the run may end. It is asked
 // at the ends of blocks, since only whole blocks are balanced.
 func (o *outing) knows() bool {
-	if o.plan.Look == nil {
+	if o.plan.Look == nil || o.plan.Size != nil { // before the size is chosen nobody knows when the looks are
 		return false
 	}
 	at, pairs := -1, len(o.slots)/len(o.arms)
@@ -130,6 +141,28 @@ func (o *outing) knows() bool {
 		return false
 	}
 	o.progress(Step{Trial: len(o.run.Trials), Of: len(o.run.Trials), Note: fmt.Sprintf("The verdict is known after %d of %d pairs", pairs, o.plan.Trials)})
+	return true
+}
+
+// isEnough chooses how many pairs are made, once that is known, and says whether all of them are, although so many slots are left. It is
+// asked at the ends of blocks, and the choice does not depend on which arm a trial had.
+func (o *outing) isEnough(left int) bool {
+	if o.plan.Size != nil {
+		pairs, looks, known := o.plan.Size(o.run)
+		if !known {
+			return false
+		}
+		if o.plan.Size = nil; pairs > 0 {
+			o.enough = pairs
+			o.plan.Looks = looks
+		}
+	}
+	pairs := len(o.slots) / len(o.arms)
+	if o.enough == 0 || pairs < o.enough || left == 0 {
+		return false
+	}
+	o.plan.Trials, o.planned, o.enough = pairs, len(o.slots), 0
+	o.total -= left
 	return true
 }
 
@@ -196,12 +229,25 @@ func (o *outing) next(ctx context.Context, s Slot, n, nth int) (t *lab.Trial, kn
 		plan.Steps = arm.Steps
 	}
 	plan.Steps = lab.StepsOf(plan.Steps, nth)
+	recording := arm.draw(nth)
 	t, err = o.one(ctx, plan, arm, n, o.total, dir)
 	if err != nil {
 		return nil, false, err
 	}
-	t.Block, t.Cell = s.Block, arm.Cell
+	t.Block, t.Cell, t.Recording = s.Block, arm.Cell, recording
 	return t, false, nil
+}
+
+// draw makes the arm's network that of one of its recordings, and returns its number; 0 if it has one. Of so many slots as there are
+// recordings each gets another one, in an order that is drawn by lot.
+func (a *Arm) draw(nth int) (number int) {
+	n := len(a.Recordings)
+	if n < 2 {
+		return 0
+	}
+	i := rand.New(rand.NewPCG(a.Lot, uint64(nth/n))).Perm(n)[nth%n]
+	a.Network = a.Recordings[i]
+	return i + 1
 }
 
 // nth counts the slots of an arm before the newest one: the arms go through the same steps equally often.
@@ -245,6 +291,17 @@ func (o *outing) judge() {
 		note += ": " + strings.Join(changed, ", ")
 	}
 	o.progress(Step{Trial: len(o.run.Trials), Of: o.total, Note: note})
+}
+
+// settle ends the slots that lack a trial once no more are made: one that counted when it was made may count no more,
+// because later ones had less company.
+func (o *outing) settle() {
+	for place, s := range o.slots {
+		if !o.docket.filled(place) && o.came(s.Arm).valid < o.plan.Trials {
+			o.docket.giveUp(place)
+			o.judge()
+		}
+	}
 }
 
 // missing returns a further block for the cells that lack valid trials, with as many trials of each of

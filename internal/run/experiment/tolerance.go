@@ -96,7 +96,11 @@ func (d *docket) judge() *lab.Tolerance {
 	best := map[int]*attempt{}
 	for _, a := range d.attempts {
 		a.Invalid = slices.Clone(a.Faults)
-		for _, reason := range []string{blurred(a.Trial, t.Used), accompanied(a.Trial, t.Company)} {
+		late, beside := blurred(a.Trial, t.Used), accompanied(a.Trial, t.Company)
+		if before, _, cut := strings.Cut(beside, causesAfter); cut && late != "" {
+			beside = before + ")" // the causes are the same
+		}
+		for _, reason := range []string{late, beside} {
 			if reason != "" {
 				a.Invalid = append(a.Invalid, reason)
 			}

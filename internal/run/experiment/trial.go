@@ -58,6 +58,7 @@ func (r *Runner) trial(ctx context.Context, p Plan, number int, dir string) (*la
 	}
 	facts := facts{offsetBefore: r.clockOffset(), still: p.Still, expectBlank: p.ExpectBlank}
 	spent := r.parts(t)
+	t.Before = r.moment(ctx)
 	start, err := r.perform(ctx, p, t, dir, &facts, spent)
 	if start == nil {
 		spent.end(PartBirth) // the trial failed before its load
@@ -72,6 +73,8 @@ func (r *Runner) trial(ctx context.Context, p Plan, number int, dir string) (*la
 		return t, err
 	}
 	facts.offsetAfter = r.clockOffset()
+	t.After = r.moment(ctx)
+	r.known(t, facts.served, start)
 	if broken != nil {
 		t.Invalid = append(t.Invalid, broken.Error())
 	}
@@ -147,7 +150,8 @@ func (r *Runner) perform(ctx context.Context, p Plan, t *lab.Trial, dir string, 
 		t.Files["replay"], t.Files["events"] = ReplayFile, EventsFile
 		var notes []lab.Annotation
 		if told, ok := session.(Teller); ok {
-			t.PageMarks, notes = told.Told()
+			said := told.Told()
+			t.PageMarks, t.Dialogues, notes = said.Marks, said.Dialogues, said.Annotations
 		}
 		if len(notes) > 0 {
 			t.Files["annotations"] = AnnotationsFile
@@ -212,6 +216,11 @@ func (r *Runner) perform(ctx context.Context, p Plan, t *lab.Trial, dir string, 
 		return nil, err
 	}
 	spent.end(PartSettle)
+	if m, ok := session.(Metered); ok {
+		if ms, ok := m.PageMeter(); ok {
+			t.Before[lab.CovariatePage] = ms
+		}
+	}
 	if r.Link != nil {
 		r.Link.Restart()
 		defer func() { err = errors.Join(err, r.reportLink(t, dir, f)) }()

@@ -368,6 +368,44 @@ func TestRunEndsWhenItKnows(t *testing.T) {
 	})
 }
 
+// A run that chooses its size makes whole blocks until it has so many pairs, looks after the pairs that it makes, and chooses the same
+// when it goes on after an interruption.
+func TestRunChoosesItsSize(t *testing.T) {
+	root := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		asked := 0
+		var looked []int
+		carryOut := func(run *lab.Run, pairs int) {
+			w := world{changes: []time.Duration{time.Second}}
+			p := plan()
+			p.Trials, p.Looks, looked = 40, []int{20, 40}, nil
+			p.Look = func(run *lab.Run, _ int) bool { looked = append(looked, len(run.Trials)); return false }
+			p.Size = func(run *lab.Run) (int, []int, bool) {
+				asked++
+				return pairs, []int{pairs / 2, pairs}, len(run.Trials) >= 16
+			}
+			if err := w.runner().Run(t.Context(), p, arms(&w, lab.Control, lab.Treatment), run, folder{root}, func() error { return nil }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for pairs, want := range map[int]int{8: 20, 17: 40, 22: 50, 40: 80, 0: 80} {
+			asked = 0
+			run := &lab.Run{}
+			carryOut(run, pairs)
+			if len(run.Trials) != want || asked != 2 {
+				t.Errorf("%d pairs: %d trials, asked %d times; want %d, and once after ten pairs", pairs, len(run.Trials), asked, want)
+			}
+			if pairs == 22 && !slices.Equal(looked, []int{30}) {
+				t.Errorf("looks after %v trials; want one after 15 of 22 pairs", looked)
+			}
+			again := &lab.Run{Trials: slices.Clone(run.Trials[:13])}
+			if carryOut(again, pairs); len(again.Trials) != want {
+				t.Errorf("%d pairs, interrupted: %d trials; want %d", pairs, len(again.Trials), want)
+			}
+		}
+	})
+}
+
 // An invalid trial is repeated at once, for the same arm and in the same block.
 func TestInvalidTrialsAreRepeated(t *testing.T) {
 	for _, c := range []struct {

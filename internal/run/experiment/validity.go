@@ -52,6 +52,12 @@ func judge(t *lab.Trial, f facts) (reasons []string) {
 		reasons = append(reasons, fmt.Sprintf("%s answers 401 and makes the browser ask for a password, in a dialogue over the page: if the "+
 			"answer behind it is meant, record the page with its credentials (https://USER:PASSWORD@…, or --header 'Authorization: Basic …')", url))
 	}
+	for _, d := range t.Dialogues {
+		if !d.Answered {
+			reasons = append(reasons, d.Shown())
+			break // a second one tells nothing more
+		}
+	}
 	if n, first := aborted(f.served); n > 0 {
 		reasons = append(reasons, fmt.Sprintf("%d answers failed on our side, first %s", n, first))
 	}
@@ -60,7 +66,7 @@ func judge(t *lab.Trial, f facts) (reasons []string) {
 			"loaded too early, or it is another page now; see the replay log", t.Asked, t.Recorded))
 	}
 	if t.NoLoad != "" && !f.expectBlank {
-		reasons = append(reasons, t.NoLoad+"; look at its video, and set expect_blank in the plan if the page is to show nothing")
+		reasons = append(reasons, t.NoLoad+"; look at its video, and say expect_blank in the plan, or --expect-blank, if the page is to show nothing")
 	}
 	if t.Machine != nil && t.Machine.Service > mostService {
 		reasons = append(reasons, t.Machine.Beside()+": close pages of the panel, and let no strangers reach its port")

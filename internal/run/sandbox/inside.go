@@ -40,6 +40,8 @@ type Commands struct {
 	// Inspect is the whole command line of the process that checks a recording, to which the file and
 	// its memory are added.
 	Inspect []string
+	// Meter is the whole command line of the process that measures how fast this machine is, which calls meter.Serve.
+	Meter []string
 	// Site is the whole command line of the sample site, to which flags are added.
 	Site []string
 	// Ahead lets what is started on this thread go before the service's other work, until back is called; see
@@ -162,7 +164,7 @@ func (t Task) carryOut(ctx context.Context, news execute.News, in Inner) error {
 		return err
 	}
 	config := execute.VirtualConfig{
-		Forwarder: in.Commands.Forwarder, ShapeConnections: t.Connections, Log: in.Log,
+		Forwarder: in.Commands.Forwarder, Meter: in.Commands.Meter, ShapeConnections: t.Connections, Log: in.Log,
 		Browser: asked.Cells[0].Arms[0].Browser, NoSandbox: t.NoSandbox,
 		Protocol: asked.NeedsProtocol(), Again: asked.LaunchesAgain(),
 	}

@@ -37,6 +37,7 @@ func Markdown(w io.Writer, s *Source) error {
 		cells(b, run)
 	case c != nil:
 		guards(b, c)
+		servers(b, run.Servers)
 	default:
 		for i, view := range run.Views() {
 			if name := run.Plan.Cells()[i].Name; name != "" {
@@ -97,6 +98,40 @@ func guards(b *strings.Builder, c *lab.Comparison) {
 		guardRow(b, metric.Label(e.Metric), e)
 	}
 	b.WriteString("\n")
+	unadjusted(b, c)
+}
+
+// unadjusted says of each guard that was adjusted what it is without.
+func unadjusted(b *strings.Builder, c *lab.Comparison) {
+	rows := 0
+	for i := range c.Effects {
+		e := &c.Effects[i]
+		a := e.Adjustment
+		if !e.Guard || a == nil || rows == mostRows {
+			continue
+		}
+		if rows++; rows == 1 {
+			fmt.Fprintf(b, "Adjusted by what was known before each load (%s). Unadjusted:\n\n", prose(strings.Join(a.Covariates, ", ")))
+		}
+		fmt.Fprintf(b, "- %s: %s, 95 %% interval %s … %s, p %.2g; %.0f %% of the variance explained\n", prose(metric.Label(e.Metric)),
+			prose(change(a.Raw.Value, e.Unit)), lab.Signed(a.Raw.Low, 1), lab.Signed(a.Raw.High, 1), a.RawP, 100*a.Explained)
+	}
+	if rows > 0 {
+		b.WriteString("\n")
+	}
+}
+
+// servers says whether the servers of two addresses differ.
+func servers(b *strings.Builder, rows []lab.ServerRow) {
+	for i, r := range rows {
+		if i == mostRows {
+			break
+		}
+		fmt.Fprintf(b, "- Server: %s\n", prose(r.String()))
+	}
+	if len(rows) > 0 {
+		b.WriteString("\n")
+	}
 }
 
 // guardRow is a line of a table of guards.

@@ -110,6 +110,9 @@ func noteOf(s lab.Served) string {
 	default:
 		add("next best: " + s.RunnerUp)
 	}
+	if s.Rule != "" {
+		add("if what differs means nothing: appliance archive edit archive.wacz " + s.Rule)
+	}
 	if s.Filled {
 		add("answered from what this run fetched")
 	}

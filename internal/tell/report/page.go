@@ -27,7 +27,8 @@ type page struct {
 	On          []string // link and browser
 	When        string
 	WhenMachine string
-	Trouble     string // why results are missing
+	Trouble     string    // why results are missing
+	Failure     *artifact // the screen when the first trial failed, where no trial is valid
 	Verdict     *verdict
 	Found       *found   // instead of Verdict, if two arms are compared
 	Sides       []side   // of a comparison
@@ -149,7 +150,7 @@ func pageOf(files *os.Root, run *lab.Run) *page {
 		}
 	}
 	p.On = onOf(run)
-	p.Trouble = troubleOf(run)
+	p.Trouble, p.Failure = troubleOf(run), failureOf(files, run)
 	if p.Found = foundOf(run); p.Found == nil {
 		p.Verdict = verdictOf(run)
 	}

@@ -2,6 +2,7 @@ package report
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -37,6 +38,7 @@ type change struct {
 	Control, Treatment        string // medians
 	Finding, Kind             string
 	Chance, Delta, Minimal    string
+	Raw, Explained            string // without covariates, and what they explain; "" where none were used
 	Label                     string
 	Effect                    *lab.Effect
 }
@@ -103,10 +105,11 @@ func changesOf(run *lab.Run) []change {
 			Effect: e, Label: describe(e.Metric, e.Unit).Label, Shift: signed(e.Shift.Value, e.Unit), Low: signed(e.Shift.Low, e.Unit),
 			High:    signed(e.Shift.High, e.Unit),
 			Control: number(e.Control, e.Unit), Treatment: number(e.Treatment, e.Unit), Minimal: number(e.MinimalEffect, e.Unit),
-			Delta: strings.TrimPrefix(signed(e.Delta, ""), "+") + ", " + e.DeltaSize, Chance: number(e.Adjusted, ""),
+			Delta: strings.TrimPrefix(signed(e.Delta, ""), "+") + ", " + e.DeltaSize, Chance: chance(e.Adjusted),
 		}
-		if e.Adjusted < 0.001 {
-			c.Chance = "< 0.001"
+		if a := e.Adjustment; a != nil {
+			c.Raw = fmt.Sprintf("%s (%s to %s, p %s)", signed(a.Raw.Value, e.Unit), signed(a.Raw.Low, e.Unit), signed(a.Raw.High, e.Unit), chance(a.RawP))
+			c.Explained = fmt.Sprintf("%.0f %%", 100*a.Explained)
 		}
 		if e.Percent != nil {
 			c.Percent = signed(e.Percent.Value, "%") + " %"
@@ -134,6 +137,14 @@ func changesOf(run *lab.Run) []change {
 		return cmp.Or(guardFirst(a, b), cmp.Compare(place(a.Effect.Metric), place(b.Effect.Metric)))
 	})
 	return out
+}
+
+// chance formats a p-value.
+func chance(p float64) string {
+	if p < 0.001 {
+		return "< 0.001"
+	}
+	return number(p, "")
 }
 
 func guardFirst(a, b change) int {

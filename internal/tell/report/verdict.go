@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"os"
 	"strings"
 
 	"eidetic/internal/keep/store"
@@ -28,6 +29,22 @@ func troubleOf(run *lab.Run) string {
 		text = strings.TrimSpace(text + " No trial is valid, so there is no result. Each trial below says why.")
 	}
 	return text
+}
+
+// failureOf is the picture of what stood on the screen when the first trial failed: of the step that did, or the film's last.
+func failureOf(files *os.Root, run *lab.Run) *artifact {
+	if valid(run) > 0 {
+		return nil
+	}
+	for _, t := range run.Trials {
+		if a := artifactOf(files, t, "failed"); a != nil {
+			return a
+		}
+		if thumbs, _ := filmstrip(files, t); len(thumbs) > 0 {
+			return &thumbs[len(thumbs)-1].artifact
+		}
+	}
+	return nil
 }
 
 func valid(run *lab.Run) int {

@@ -82,7 +82,7 @@ func testTogether(run *lab.Run, cells [][]*block, all []*tested, r rule, rows fl
 		r.times = 2
 	}
 	sum := &tested{c, r, map[string]lab.Range{}, map[string]bool{}}
-	guards, groups := groupsOf(cells, r)
+	guards, groups := groupsOf(cells, all, r)
 	for _, m := range guards {
 		of := groups[m.name]
 		if len(of) < min(2, len(cells)) {
@@ -109,9 +109,9 @@ func testTogether(run *lab.Run, cells [][]*block, all []*tested, r rule, rows fl
 const togetherSeed = 0x746f676574686572
 
 // groupsOf lists the guards of all cells, and the values of each in the cells that have it.
-func groupsOf(cells [][]*block, r rule) (guards []compared, groups map[string][]stats.Group) {
+func groupsOf(cells [][]*block, all []*tested, r rule) (guards []compared, groups map[string][]stats.Group) {
 	groups = map[string][]stats.Group{}
-	for _, blocks := range cells {
+	for n, blocks := range cells {
 		for _, m := range metrics(blocks, r) {
 			if !m.guarded {
 				continue
@@ -120,8 +120,14 @@ func groupsOf(cells [][]*block, r rule) (guards []compared, groups map[string][]
 				guards = append(guards, m)
 				groups[m.name] = nil
 			}
-			if values, step := valuesOf(m, blocks); isComparable(values) {
-				groups[m.name] = append(groups[m.name], stats.Group{Blocks: values, Step: step})
+			values, step := valuesOf(m, blocks)
+			if r.recordings {
+				values, step = recordingsOf(m, blocks), 0
+			}
+			if isComparable(values) {
+				groups[m.name] = append(groups[m.name], stats.Group{
+					Blocks: values, Step: step, Covariates: covariatesOf(m, blocks, all[n].Covariates),
+				})
 			}
 		}
 	}
@@ -246,6 +252,9 @@ func wordsOfMany(c *lab.Comparison, found string, run *lab.Run, each []*lab.Comp
 	}
 	if c.Verdict == lab.Unknown {
 		parts = append(parts, fmt.Sprintf("%s, of each", morePairs(c.Missing)))
+	}
+	if text := machineOf(run); text != "" {
+		parts = append(parts, text)
 	}
 	if n := len(run.Looks); n > 0 && run.Looks[n-1].Known {
 		parts = append(parts, fmt.Sprintf("known at look %d of %d", n, run.Plan.Looks))

@@ -19,7 +19,7 @@ import (
 // look the guards are corrected as always. Bounds from the joint distribution would end some
 // runs a little earlier, but hold for normal statistics only.
 func Look(run *lab.Run, at int, seed uint64) (known bool) {
-	spent, levels := 0.0, Levels(run.Plan.LooksAfter())
+	spent, levels := 0.0, Levels(LooksAfter(run))
 	for _, l := range run.Looks {
 		spent += l.Level
 	}
@@ -31,6 +31,15 @@ func Look(run *lab.Run, at int, seed uint64) (known bool) {
 	look.Pairs, look.Known = c.Pairs, slices.Contains([]string{lab.Slower, lab.Faster, lab.Mixed, lab.Equivalent}, c.Verdict)
 	run.Looks = append(run.Looks, look)
 	return look.Known
+}
+
+// LooksAfter lists after how many pairs a run looks: evenly among those that it makes, which it may have chosen itself.
+func LooksAfter(run *lab.Run) []int {
+	p := run.Plan
+	if run.Size != nil {
+		p.Trials = run.Size.Pairs
+	}
+	return p.LooksAfter()
 }
 
 // Levels divides Level among looks after so many pairs, the last one the planned total.

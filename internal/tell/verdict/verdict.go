@@ -79,6 +79,9 @@ func conclude(c *lab.Comparison, run *lab.Run, level float64) {
 	if p := run.Plan.Primary; p != "" && !slices.ContainsFunc(c.Effects, func(e lab.Effect) bool { return e.Guard }) {
 		c.Detail = fmt.Sprintf("no valid trial has the primary metric, %s", lab.Clip(p, 120))
 	}
+	if text := machineOf(run); text != "" {
+		c.Detail += "; " + text
+	}
 	if n := len(run.Looks); n > 0 && run.Looks[n-1].Known {
 		c.Detail += fmt.Sprintf("; known at look %d of %d, so that the run ended after %d of %d pairs", n, run.Plan.Looks, c.Pairs, run.Plan.Trials)
 	}
@@ -95,13 +98,21 @@ type rule struct {
 	primary string   // the only guard; "" for all
 	asked   []string // further guards
 	times   int      // by how much the family of guards is larger, because other comparisons share the level; 0 is 1
+	// covariates are the plan's, to be taken out of guards.
+	covariates []string
+	// recordings says that the test counts recordings, of which each arm has several, and not the trials that replay them: how
+	// fast a server was on one occasion is one sample, however often it is replayed.
+	recordings bool
 	// scales are the ratios of what two boxes measure, by metric; metrics without one are left out. nil: one box measured both.
 	scales map[string]stats.Scale
 }
 
 // ruleOf is the rule of a run's plan.
 func ruleOf(run *lab.Run, level float64) rule {
-	return rule{level: level, margin: run.Plan.Margin, settles: run.Plan.Margin > 0, primary: run.Plan.Primary, asked: asked(run)}
+	return rule{
+		level: level, margin: run.Plan.Margin, settles: run.Plan.Margin > 0, primary: run.Plan.Primary, asked: asked(run),
+		covariates: run.Plan.Covariates, recordings: run.Plan.Recordings > 1 && run.Plan.Timing != lab.TimingShared,
+	}
 }
 
 // judge fills in the effects and the verdict.
@@ -133,10 +144,19 @@ func test(
 			guards++
 		}
 	}
+	if !r.recordings {
+		c.Covariates = balanced(blocks, r, c.Seed)
+	}
 	t := &tested{c, r, map[string]lab.Range{}, map[string]bool{}}
 	for _, m := range all {
 		t.higher[m.name] = m.entry.Better == metric.Higher
-		t.measure(m, familyOf(m, guards, r), func(p stats.Plan) (lab.Effect, bool) { return effect(m, blocks, p, compare) })
+		t.measure(m, familyOf(m, guards, r), func(p stats.Plan) (lab.Effect, bool) {
+			if r.recordings {
+				return effectOfRecordings(m, blocks, p)
+			}
+			p.Covariates = covariatesOf(m, blocks, c.Covariates)
+			return effect(m, blocks, p, compare)
+		})
 	}
 	return t
 }
@@ -169,6 +189,10 @@ func (t *tested) measure(m compared, family int, of func(stats.Plan) (lab.Effect
 func (t *tested) find() {
 	for i := range t.Effects {
 		e := &t.Effects[i]
+		if e.Recordings > 0 && e.Shift.Confidence < 1-t.level-rounding { // even the clearest order of so few could be chance
+			e.Finding = lab.Unknown
+			continue
+		}
 		least := t.rule.margin / 100 * math.Abs(e.Control)
 		if e.Guard && t.settles {
 			e.Finding = t.settled(e, t.sure[e.Metric], least, t.higher[e.Metric])
@@ -359,22 +383,16 @@ func effect(
 // valuesOf lists the values of a metric, and the usual width of the interval in which each is known to lie.
 func valuesOf(m compared, blocks []*block) (values []stats.Block, step float64) {
 	var widths []float64
-	of := func(trials []*lab.Trial) (all []float64) {
-		for _, t := range trials {
-			one := t.Measurement(m.name)
-			if one == nil {
-				continue
-			}
-			all = append(all, one.Value)
-			if m.entry.Instant && one.Low != nil && one.High != nil {
-				widths = append(widths, *one.High-*one.Low)
-			}
+	values = trialsOf(blocks, func(t *lab.Trial) (float64, bool) {
+		one := t.Measurement(m.name)
+		if one == nil {
+			return 0, false
 		}
-		return all
-	}
-	for _, b := range blocks {
-		values = append(values, stats.Block{Control: of(b.control), Treatment: of(b.treatment)})
-	}
+		if m.entry.Instant && one.Low != nil && one.High != nil {
+			widths = append(widths, *one.High-*one.Low)
+		}
+		return one.Value, true
+	})
 	if len(widths) > 0 {
 		slices.Sort(widths)
 		step = max(stats.Quantile(widths, 0.5), 0)
@@ -391,6 +409,12 @@ func effectOf(m compared, c stats.Comparison) lab.Effect {
 	}
 	if c.Pairs >= leastForModes {
 		e.ModeChange, e.Warnings = c.ModeChange, c.Warnings
+	}
+	if a := c.Adjustment; a != nil {
+		e.Adjustment = &lab.Adjustment{
+			Covariates: a.Names, Explained: a.Explained, Spread: a.Spread, RawSpread: a.RawSpread, Raw: bounds(a.Raw), RawP: a.RawTest.P,
+			MinimalEffect: a.MinimalEffect,
+		}
 	}
 	if percent := bounds(c.Percent); percent.Confidence > 0 && !math.IsInf(percent.Low-percent.High, 0) {
 		e.Percent = &percent

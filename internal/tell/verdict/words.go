@@ -3,6 +3,7 @@ package verdict
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"eidetic/internal/lab"
@@ -36,7 +37,7 @@ func words(c *lab.Comparison, v voice) (headline, detail string) {
 	best := telling(c)
 	switch c.Verdict {
 	case lab.Slower, lab.Faster:
-		return v.name + " is " + c.Verdict, fmt.Sprintf("%s; %s", v.change(best, true), agreeing(c))
+		return v.name + " is " + c.Verdict, joined(v.change(best, true), adjusted(best), agreeing(c))
 	case lab.Mixed:
 		var slower, faster []string
 		for i := range c.Effects {
@@ -51,22 +52,45 @@ func words(c *lab.Comparison, v voice) (headline, detail string) {
 		return v.name + " is slower in some metrics and faster in others",
 			fmt.Sprintf("slower: %s; faster: %s; %s", strings.Join(slower, ", "), strings.Join(faster, ", "), v.trials(best))
 	case lab.NoChange:
-		return v.none, fmt.Sprintf("%s; %s or more would have been found four times of five", v.change(best, true),
-			amount(best.MinimalEffect, best))
+		return v.none, joined(v.change(best, true), leavesOutZero(c, best), adjusted(best),
+			amount(best.MinimalEffect, best)+" or more would have been found four times of five")
 	}
 	switch {
 	case c.Verdict == lab.Equivalent:
 		return fmt.Sprintf("%s is equivalent to the control within %g %%", v.name, c.Margin),
-			fmt.Sprintf("%s; all guarded metrics are within the margin", v.change(best, true))
+			joined(v.change(best, true), adjusted(best), "all guarded metrics are within the margin")
 	case c.Margin > 0 && c.Pairs >= Least && best != nil:
 		return fmt.Sprintf("Whether the treatment differs by more than %g %% is not known", c.Margin),
-			fmt.Sprintf("%s; %s", v.change(best, true), morePairs(c.Missing))
+			joined(v.change(best, true), adjusted(best), morePairs(c.Missing))
 	}
 	detail = v.least
 	if best != nil {
 		detail += "; so far " + v.change(best, false)
 	}
 	return v.few, detail
+}
+
+// joined puts the parts of a sentence together that say something.
+func joined(parts ...string) string {
+	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), "; ")
+}
+
+// leavesOutZero explains an interval that leaves out 0 although no difference is found; "" for one that holds it.
+func leavesOutZero(c *lab.Comparison, e *lab.Effect) string {
+	if e.Pairs < Least || e.Shift.Low <= 0 && e.Shift.High >= 0 {
+		return ""
+	}
+	if e.Adjusted <= Level {
+		return "the interval leaves out 0, but reaches into the margin, within which differences count as none"
+	}
+	guards := 0
+	for _, e := range c.Effects {
+		if e.Guard {
+			guards++
+		}
+	}
+	return fmt.Sprintf("the interval leaves out 0 since it is of this metric alone: one of %d guarded metrics does so by chance more often than one "+
+		"in twenty times, and p, which is corrected for that, is above 0.05 (uncorrected %s)", guards, strings.TrimPrefix(probability(e.P), "p = "))
 }
 
 // morePairs says how many pairs are missing.
@@ -106,7 +130,11 @@ func (v voice) change(e *lab.Effect, all bool) string {
 		in = append(in, fmt.Sprintf("95 %% interval %s to %s", signed(e.Shift.Low), signed(e.Shift.High)))
 	}
 	if all {
-		in = append(in, v.trials(e), probability(e.Adjusted))
+		in = append(in, v.trials(e))
+		if e.Recordings > 0 {
+			in = append(in, fmt.Sprintf("%d recordings of each", e.Recordings))
+		}
+		in = append(in, probability(e.Adjusted))
 	}
 	if len(in) > 0 {
 		text += " (" + strings.Join(in, ", ") + ")"
@@ -150,4 +178,27 @@ func signed(v float64) string {
 		return lab.Signed(v, 1)
 	}
 	return lab.Signed(v, 0)
+}
+
+// machineOf says how the machine was beside the trials: "the machine was quiet: other work took 0.04 of its 2 processors"; "" for a
+// device with processors of its own.
+func machineOf(run *lab.Run) string {
+	c := run.Tolerance.CompanyOf()
+	if c == nil {
+		return ""
+	}
+	how, left := "the machine was quiet", 0
+	if c.Noisy() {
+		how = "the machine was never quiet"
+	}
+	for _, t := range run.Trials {
+		if t.Machine != nil && !t.Valid && t.Machine.Busy > c.Limit {
+			left++
+		}
+	}
+	text := fmt.Sprintf("%s: other work took %.2f of its %d processors beside a usual trial", how, c.Usual, c.Cores)
+	if left > 0 {
+		text += fmt.Sprintf(", and %d beside more than %.2f %s left out", left, c.Limit, lab.Plural(left, "is", "are"))
+	}
+	return text
 }

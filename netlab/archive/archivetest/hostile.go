@@ -369,12 +369,13 @@ func hars() []Hostile {
 		{"nested", `{"log":{"x":[[]`, `,[[[[[[[]]]]]]]`, `],"entries":[]}}`},
 		{"surrogates", `{"log":{"entries":[{"request":{"method":"GET","url":"http://a"},"response":{"status":200,"content":{"text":"`, `\udc80`, `"}}}]}}`},
 		{"text", `{"log":{"entries":[{"request":{"method":"GET","url":"http://a"},"response":{"status":200,"content":{"text":"`, `x`, `"}}}]}}`},
+		{"web-page-replay", `{"Requests":{"a":{"http://a":[{}`, `,{"SerializedRequest":"R0VUIC8=","SerializedResponse":"SFRUUC8xLjEgMjAw"}`, `]}}}`},
 	} {
 		all = append(all, Hostile{c.name + ".har", func() []byte {
 			n := (MaxBytes - len(c.begin) - len(c.tail)) / len(c.unit)
 			return []byte(c.begin + strings.Repeat(c.unit, n) + c.tail)
 		}})
-		if !slices.Contains([]string{"entries", "empty-headers", "own-dns", "nested", "text"}, c.name) {
+		if !slices.Contains([]string{"entries", "empty-headers", "own-dns", "nested", "text", "web-page-replay"}, c.name) {
 			continue
 		}
 		all = append(all, Hostile{c.name + ".zhar", func() []byte { // as mitmproxy compresses them

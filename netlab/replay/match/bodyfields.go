@@ -49,7 +49,7 @@ func bodyFields(header Header, body []byte, sum string) (kind string, fields []p
 	case len(body) > maxParsed:
 	case media == "application/x-www-form-urlencoded":
 		if kind = "form"; bytes.Count(body, []byte("&")) < maxFields {
-			fields, ok = splitQuery(string(body)), true
+			fields, ok = nestedFields(splitQuery(string(body))), true
 		}
 	case strings.Contains(media, "json") || media == "" || media == "text/plain":
 		kind = "json"
@@ -115,20 +115,11 @@ func multipartFields(body []byte, boundary string) ([]pair, bool) {
 	return nil, false
 }
 
-// jsonFields flattens a JSON value: {"a":[1]} is a.0 = 1.
+// jsonFields flattens a JSON value: {"a":[1]} is a.0 = 1. So are values that are JSON in a text.
 func jsonFields(body []byte) ([]pair, bool) {
-	body = bytes.TrimSpace(body)
-	if len(body) == 0 || body[0] != '{' && body[0] != '[' || jsonValues(body) > 2*maxFields {
+	v, ok := decodeJSON(body)
+	if !ok {
 		return nil, false
-	}
-	d := json.NewDecoder(bytes.NewReader(body))
-	d.UseNumber()
-	var v any
-	if err := d.Decode(&v); err != nil {
-		return nil, false
-	}
-	if _, err := d.Token(); err != io.EOF {
-		return nil, false // JSON lines, or other text behind the value
 	}
 	f := flattener{room: maxParsed}
 	if f.flatten("", v); f.room < 0 || len(f.out) >= maxFields {
@@ -136,6 +127,21 @@ func jsonFields(body []byte) ([]pair, bool) {
 	}
 	slices.SortFunc(f.out, func(a, b pair) int { return cmp.Compare(a.name, b.name) })
 	return f.out, true
+}
+
+// decodeJSON reads an object or an array, unless it has too many values.
+func decodeJSON(text []byte) (v any, ok bool) {
+	text = bytes.TrimSpace(text)
+	if len(text) == 0 || text[0] != '{' && text[0] != '[' || jsonValues(text) > 2*maxFields {
+		return nil, false
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	if err := d.Decode(&v); err != nil {
+		return nil, false
+	}
+	_, err := d.Token()
+	return v, err == io.EOF // else JSON lines, or other text behind the value
 }
 
 // jsonValues returns an upper bound of the number of values in a JSON text, so that
@@ -180,7 +186,9 @@ func (f *flattener) flatten(name string, v any) {
 			f.inner(name, strconv.Itoa(i), inner)
 		}
 	case string:
-		add(v)
+		if !f.nested(name, v) {
+			add(v)
+		}
 	case json.Number:
 		add(v.String())
 	case bool:
@@ -188,6 +196,18 @@ func (f *flattener) flatten(name string, v any) {
 	case nil:
 		add("null")
 	}
+}
+
+// nested flattens a text that is JSON itself.
+func (f *flattener) nested(name, text string) bool {
+	if len(text) < 2 || text[0] != '{' && text[0] != '[' {
+		return false
+	}
+	v, ok := decodeJSON([]byte(text))
+	if ok {
+		f.flatten(name, v)
+	}
+	return ok
 }
 
 // inner flattens the value that has a key inside the value called name.

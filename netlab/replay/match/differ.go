@@ -170,7 +170,7 @@ func brief(s string) string {
 // whyNormal says why the differences of a normalised match do not count.
 func (g *Ignored) whyNormal(r *Request, list []difference) string {
 	var room [mostDifferences]string
-	why := room[:0]
+	why, clocks := room[:0], g.clocksOf(r)
 	add := func(text string) {
 		if !slices.Contains(why, text) {
 			why = append(why, text)
@@ -180,11 +180,13 @@ func (g *Ignored) whyNormal(r *Request, list []difference) string {
 		p, q := pair{d.name, d.recorded}, pair{d.name, d.asked}
 		switch isPair := d.where == "query" || d.where == "body"; {
 		case strings.HasPrefix(d.where, "path segment"):
-			add("a part of the path is a value of time or chance")
+			add("a part of the path is a value of time or chance, or left out by a rule")
 		case !isPair || d.name == "" && d.where == "body":
 			add("only the spelling or the layout is another")
 		case (d.recorded == absent || p.isVolatile()) && (d.asked == absent || q.isVolatile()):
 			add(d.where + " " + d.name + " is a value of time or chance")
+		case isReading(clocks, d.where+" "+d.name, d.asked):
+			add(d.where + " " + d.name + " is the page's own clock: in the recording it is the time since the document")
 		case d.where == "query" && g.byRule(r.url, d.name), d.where == "body" && g.byRule(r.url, strings.TrimPrefix(d.name, ".")):
 			add(d.where + " " + d.name + " is left out by a rule of the recording")
 		case d.where == "query" && g.idle[r.place()][d.name]:

@@ -13,28 +13,48 @@ type Ignored struct {
 	// telling holds places (Request.widePlace) where a UUID or a long number in the path tells things
 	// apart: the recording has several, with different answers.
 	telling map[string]bool
+	// clocks holds fields that are a page's own clock, by Request.numberPlace and the names of eachField.
+	clocks map[string]map[string]bool
 	// rule tells whether a rule leaves a query parameter or body field of a request
 	// with a URL out; nil without rules.
 	rule func(url, name string) bool
 }
 
-// byRule tells whether a rule leaves a query parameter or body field out.
-func (g *Ignored) byRule(url, name string) bool { return g.rule != nil && g.rule(url, name) }
+// byRule tells whether a rule leaves a query parameter, a body field or a segment of the path ("/1") out. One for
+// an object leaves out all that is in it.
+func (g *Ignored) byRule(url, name string) bool {
+	if g.rule == nil {
+		return false
+	}
+	for i := 1; i < len(name); i++ {
+		if name[i] == '.' && g.rule(url, name[:i]) {
+			return true
+		}
+	}
+	return g.rule(url, name)
+}
 
 // place is the part of a URL that idle parameters belong to, with the method.
 func (r *Request) place() string { return r.method + " " + r.origin + "/" + strings.Join(r.path, "/") }
 
 // Learn compares requests of a recording that differ in the value of one query
-// parameter: the parameter does not matter if their answers are always equal.
+// parameter: the parameter does not matter if their answers are always equal. Nor do fields that are the page's
+// own clock.
 // rule, which may be nil, tells the query parameters and body fields that the
 // recording's rules leave out.
 func Learn(entries []*Entry, rule func(url, name string) bool) *Ignored {
-	return &Ignored{idle: idleParameters(entries), telling: tellingPaths(entries), rule: rule}
+	return &Ignored{idle: idleParameters(entries), telling: tellingPaths(entries), clocks: clocks(entries), rule: rule}
 }
 
-// passes tells that a segment of the path is a value of time or chance, which may be another one.
+// passes tells that a segment of the path is a value of time or chance, which may be another one, or is left out by a rule.
 func (g *Ignored) passes(r *Request, segment int) bool {
 	v := r.path[segment]
+	if _, ok := clockValue(v); ok && isReading(g.clocksOf(r), segmentName(segment), v) {
+		return true
+	}
+	if g.rule != nil && g.rule(r.url, segmentName(segment)) {
+		return true
+	}
 	return isVolatile(v) && !(len(g.telling) > 0 && mayIdentify(v) && g.telling[r.widePlace()])
 }
 
@@ -90,7 +110,7 @@ func idleParameters(entries []*Entry) map[string]map[string]bool {
 		for i, p := range r.queryByName {
 			rest := make([]pair, 0, len(r.query))
 			rest = append(append(rest, r.queryByName[:i]...), r.queryByName[i+1:]...)
-			key := string(appendPairs([]byte(r.place()+"?"), rest, func(string) bool { return false })) + " " + p.name + " " + r.sum
+			key := string(appendPairs([]byte(r.place()+"?"), rest, func(pair) bool { return false })) + " " + p.name + " " + r.sum
 			old, ok := seen[key]
 			switch {
 			case !ok:

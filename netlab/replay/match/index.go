@@ -88,6 +88,7 @@ type Result struct {
 	Differs  []string // what is not equal: "query cb: 1 → 9"
 	RunnerUp string   // the next best entry of a fuzzy match, the best one of a miss
 	Why      string   // why what differs was accepted, or nothing was
+	Rule     string   // of a miss: flags of appliance archive edit that accept what differs, "" if no rule can
 }
 
 func miss() Result { return Result{Stage: lab.StageMiss} }
@@ -210,6 +211,9 @@ func (x *Index) missed(p Policy, bucket []*Entry, r *Request) Result {
 	}
 	differs := compare(best.entry.request, r)
 	m.RunnerUp, m.Differs = best.entry.describe(best.score), texts(differs)
+	if p != Strict {
+		m.Rule = ruleFor(best.entry.request, r, differs)
+	}
 	switch {
 	case len(differs) == 0:
 		m.Why = "what was recorded of it cannot answer this request: it is a part of the body, or a 304 for a cache"

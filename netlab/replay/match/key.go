@@ -41,7 +41,7 @@ type pair struct{ name, value string }
 func NewRequest(method, rawURL string, header Header, body []byte) *Request {
 	u := lab.ParseURL(rawURL)
 	r := &Request{method: method, url: rawURL, origin: u.Origin(), path: segments(u.Path)}
-	r.query = withoutClock(splitQuery(u.Query))
+	r.query = nestedFields(withoutClock(splitQuery(u.Query)))
 	if len(body) > 0 {
 		r.sum = BodySum(body)
 		r.kind, r.body = bodyFields(header, body, r.sum)
@@ -144,16 +144,22 @@ func (r *Request) appendNormalKey(b []byte, ignored *Ignored) []byte {
 		b = append(append(b, '/'), p...)
 	}
 	b = append(b, '?')
+	var clocks map[string]bool
+	if len(r.query)+len(r.body) > 0 {
+		clocks = ignored.clocksOf(r)
+	}
 	if len(r.query) > 0 {
 		var idle map[string]bool
 		if len(ignored.idle) > 0 { // place is not cheap
 			idle = ignored.idle[r.place()]
 		}
-		b = appendPairs(b, r.queryByName, func(name string) bool { return idle[name] || ignored.byRule(r.url, name) })
+		b = appendPairs(b, r.queryByName, func(p pair) bool {
+			return idle[p.name] || ignored.byRule(r.url, p.name) || len(clocks) > 0 && isReading(clocks, "query "+p.name, p.value)
+		})
 	}
 	if r.kind != "" {
-		b = appendPairs(append(append(append(b, ' '), r.kind...), ' '), r.bodyByName, func(name string) bool {
-			return ignored.byRule(r.url, strings.TrimPrefix(name, "."))
+		b = appendPairs(append(append(append(b, ' '), r.kind...), ' '), r.bodyByName, func(p pair) bool {
+			return ignored.byRule(r.url, strings.TrimPrefix(p.name, ".")) || len(clocks) > 0 && isReading(clocks, "body "+p.name, p.value)
 		})
 	}
 	return b
@@ -174,9 +180,9 @@ func (r *Request) pathKey() string { return strings.ToLower(strings.Join(r.path,
 
 // appendPairs appends the pairs that matter of a list that is sorted by name. Values of one name
 // stay in their order, which may count: a=2&a=1 is not a=1&a=2.
-func appendPairs(b []byte, byName []pair, isIgnored func(name string) bool) []byte {
+func appendPairs(b []byte, byName []pair, isIgnored func(pair) bool) []byte {
 	for _, p := range byName {
-		if p.isVolatile() || isIgnored(p.name) {
+		if p.isVolatile() || isIgnored(p) {
 			continue
 		}
 		b = strconv.AppendQuote(append(strconv.AppendQuote(b, p.name), '='), p.value)
@@ -198,12 +204,14 @@ func (p pair) isVolatile() bool {
 }
 
 // isVolatile tells values of time and chance by their form: epoch seconds and
-// milliseconds, Math.random, UUIDs, jQuery's callback names.
+// milliseconds, with or without a fraction, Math.random, UUIDs, jQuery's callback names.
 func isVolatile(v string) bool {
 	switch {
 	case len(v) < 10 || len(v) > 64:
 		return false
 	case strings.HasPrefix(v, "0.") && len(v) >= 12 && isDigits(v[2:]):
+		return true
+	case isEpoch(v):
 		return true
 	case isDigits(v):
 		return (len(v) == 10 || len(v) == 13 || len(v) == 16) && v[0] >= '1' && v[0] <= '3'
@@ -213,6 +221,12 @@ func isVolatile(v string) bool {
 		return strings.Trim(v[5:], "0123456789_yp") == ""
 	}
 	return false
+}
+
+// isEpoch tells epoch seconds and milliseconds with a fraction, as of performance.timeOrigin + performance.now().
+func isEpoch(v string) bool {
+	whole, part, ok := strings.Cut(v, ".")
+	return ok && (len(whole) == 10 || len(whole) == 13) && whole[0] >= '1' && whole[0] <= '3' && isDigits(whole) && isDigits(part)
 }
 
 func isUUID(v string) bool {

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"eidetic/internal/lab"
+	"eidetic/internal/rigs/testlab"
+)
+
+// asking is a page that asks a person everything that a page can, and sends the answers.
+const asking = `<!doctype html><link rel="icon" href="data:,"><h1 id="h">asking</h1><script>
+var answers = [alert("Hi"), confirm("Sure?"), prompt("Name?", "Ann"), prompt("Again?"), print(), alert.name, "" + confirm === "" + Function.prototype.toString.call(confirm)];
+navigator.geolocation.getCurrentPosition(function () { tell("placed"); }, function (e) { tell("error " + e.code); });
+function tell(place) {
+	answers.push(place);
+	fetch("/answers?" + encodeURIComponent(answers.join("|"))).then(function () { h.textContent = answers.join(", "); });
+}
+</script>`
+
+// answered are the answers that a run's trials sent.
+func answered(t *testing.T, dir string, trial *lab.Trial) string {
+	t.Helper()
+	for _, line := range bag(t, dir, trial) {
+		if _, query, ok := strings.Cut(line, "/answers?"); ok {
+			text, err := url.QueryUnescape(strings.Fields(query)[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			return text
+		}
+	}
+	return ""
+}
+
+// TestDialogues: a page's dialogues are answered as the plan says, or end the run by their name, with a picture.
+func TestDialogues(t *testing.T) {
+	needLab(t)
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		switch r.URL.Path {
+		case "/":
+			fmt.Fprint(w, asking)
+		case "/alert":
+			fmt.Fprint(w, `<!doctype html><link rel="icon" href="data:,"><h1>hello</h1><script>setTimeout(alert, 300, "Cookies?")</script>`)
+		}
+	}))
+	t.Cleanup(site.Close)
+	testlab.EachBrowser(t, func(t *testing.T, program string) {
+		measure := func(page string, more ...string) (result, string, *lab.Run) {
+			out := t.TempDir()
+			got := finishCmd(t, appliance(t, append([]string{"measure", site.URL + page, "--trials", "1", "--browser", program, "--no-serve", "--out", out}, more...)...))
+			dir, run := readRun(t, out)
+			return got, dir, run
+		}
+		got, dir, run := measure("/", "--on-dialog", "dismiss")
+		if len(run.Trials) == 0 {
+			t.Fatalf("status %d: %s%s", got.status, got.out, got.err)
+		}
+		trial := run.Trials[0]
+		if text := answered(t, dir, trial); text != "|false||||alert|true|error 1" {
+			t.Errorf("dismissed, the page was answered %q", text)
+		}
+		sure := func(d lab.Dialogue) bool { return d.Kind == "confirm" && d.Text == "Sure?" && d.Answered }
+		if !trial.Valid && !slowed(trial) || len(trial.Dialogues) != 6 || !slices.ContainsFunc(trial.Dialogues, sure) {
+			t.Errorf("dismissed, the trial is invalid because of %q, with the dialogues %+v; want it valid, with six", trial.Invalid, trial.Dialogues)
+		}
+
+		got, dir, _ = measure("/alert")
+		if got.status != exitCannot || !strings.Contains(got.err, `alert("Cookies?")`) || !strings.Contains(got.err, "--on-dialog accept") {
+			t.Errorf("shown: status %d, %s; want %d, what was asked, and how to answer", got.status, got.err, exitCannot)
+		}
+		report, err := os.ReadFile(filepath.Join(dir, "report.html"))
+		if err != nil || !strings.Contains(string(report), "The screen when the first trial ended") {
+			t.Errorf("shown: %v, the report has no picture of it", err)
+		}
+		if testing.Short() {
+			return // the third run is left to make test-all
+		}
+		if _, _, run = measure("/", "--on-dialog", "accept"); len(run.Trials) == 0 {
+			t.Fatalf("accepted: no trial")
+		}
+		// A permission is nothing that a page can be given: the browser asks for it.
+		if text := fmt.Sprint(run.Trials[0].Invalid); !strings.Contains(text, "permission (getCurrentPosition)") {
+			t.Errorf("accepted: the trial is invalid because of %q; want the permission", text)
+		}
+	})
+}

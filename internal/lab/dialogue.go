@@ -1,0 +1,38 @@
+package lab
+
+import "fmt"
+
+// Dialogue is something that a page asked a person in a window of the browser's own, above the page.
+type Dialogue struct {
+	// Kind is "alert", "confirm", "prompt", "print", "beforeunload" (whether to leave the page) or "permission".
+	Kind string `json:"kind"`
+	// Text is what the page says there, or the function that needs the permission, such as "getUserMedia".
+	Text string `json:"text,omitempty"`
+	// Answered says that the box answered, and that no window was shown.
+	Answered bool `json:"answered,omitempty"`
+	At       Time `json:"at_ns"` // when the box heard of it
+}
+
+// Shown says that the window was shown, and what to do.
+func (d Dialogue) Shown() string {
+	var what, advice string
+	switch d.Kind {
+	case "permission":
+		what = fmt.Sprintf("the page asked for a permission (%s), and the browser asked a person", d.Text)
+		advice = "--on-dialog dismiss, or on_dialog in a plan, refuses it at once; a profile that was given the permission (browser: {profile: …}) grants it"
+	case "beforeunload":
+		what = "the page asked whether to leave it"
+		advice = "--on-dialog accept, or on_dialog in a plan, leaves"
+	default:
+		what = fmt.Sprintf("the page opened a dialogue, %s(%s)", d.Kind, quoted(d.Text))
+		advice = "--on-dialog accept or dismiss, or on_dialog in a plan, answers it at once"
+	}
+	return what + ", in a window over the page, which stands in the film: " + advice
+}
+
+func quoted(text string) string {
+	if text == "" {
+		return ""
+	}
+	return fmt.Sprintf("%.60q", text)
+}
