@@ -249,7 +249,7 @@ func (f firefoxViewer) begin(t *testing.T) (tabs []show, end func()) {
 	}}, func() { f.call(t, "browser.removeUserContext", map[string]any{"userContext": user.UserContext}, nil) }
 }
 
-// newViewers are the browsers of the pairs, whose connections lead through two junctions.
+// newChromiumViewer resolves all names to two junctions.
 func newChromiumViewer(t *testing.T, s *stand, plain, secure *junction) viewer {
 	at := *s
 	at.http, at.https = plain.listen.Addr().String(), secure.listen.Addr().String()
@@ -258,15 +258,70 @@ func newChromiumViewer(t *testing.T, s *stand, plain, secure *junction) viewer {
 		chromedp.Flag("autoplay-policy", "no-user-gesture-required"))...).Context}
 }
 
+// newFirefoxViewer uses SOCKS (RFC 1928), for which a Firefox sends the same bytes as directly.
 func newFirefoxViewer(t *testing.T, s *stand, plain, secure *junction) viewer {
-	_, http80, err := net.SplitHostPort(plain.listen.Addr().String())
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	check(t, err)
-	_, https443, err := net.SplitHostPort(secure.listen.Addr().String())
+	ctx, cancel := context.WithCancel(context.Background())
+	var open sync.WaitGroup
+	t.Cleanup(func() {
+		_ = l.Close()
+		cancel()
+		open.Wait()
+	})
+	open.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			open.Go(func() {
+				port, err := readSOCKS(c)
+				to := secure
+				if port == 80 {
+					to = plain
+				}
+				if err != nil || port != 80 && port != 443 {
+					_ = c.Close()
+					return
+				}
+				join(ctx, c, to.listen.Addr().String())
+			})
+		}
+	})
+	host, port, err := net.SplitHostPort(l.Addr().String())
 	check(t, err)
 	prefs := map[string]any{
-		"network.proxy.type": 0, "network.dns.forceResolve": "127.0.0.1", "network.socket.forcePort": "80=" + http80 + ";443=" + https443,
+		"network.proxy.type": 1, "network.proxy.socks": host, "network.proxy.socks_port": json.Number(port), "network.proxy.socks_remote_dns": true,
 		"dom.security.https_first": false, "dom.security.https_first_schemeless": false, "browser.sessionhistory.max_total_viewers": 0,
-		"network.http.http3.enable": false, "network.trr.mode": 5, "layout.css.prefers-color-scheme.content-override": 1,
+		"network.http.http3.enable": false, "layout.css.prefers-color-scheme.content-override": 1,
 	}
 	return firefoxViewer{startFirefox(t, s.authority, prefs, func(cmd *exec.Cmd) error { return testlab.Start(t, cmd) }, http.DefaultTransport)}
+}
+
+// readSOCKS reads a request to connect to a name, grants it, and returns its port.
+func readSOCKS(c net.Conn) (port int, err error) {
+	head := make([]byte, 2)
+	if _, err := io.ReadFull(c, head); err != nil {
+		return 0, err
+	}
+	if _, err := io.CopyN(io.Discard, c, int64(head[1])); err != nil { // its methods
+		return 0, err
+	}
+	if _, err := c.Write([]byte{5, 0}); err != nil {
+		return 0, err
+	}
+	request := make([]byte, 5)
+	if _, err := io.ReadFull(c, request); err != nil {
+		return 0, err
+	}
+	rest := make([]byte, int(request[4])+2) // a name, and the port
+	if request[3] == 1 {                    // an address, of which one byte is read
+		rest = make([]byte, 3+2)
+	}
+	if _, err := io.ReadFull(c, rest); err != nil {
+		return 0, err
+	}
+	_, err = c.Write([]byte{5, 0, 0, 1, 0, 0, 0, 0, 0, 0})
+	return int(rest[len(rest)-2])<<8 | int(rest[len(rest)-1]), err
 }
