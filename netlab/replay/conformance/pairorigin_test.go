@@ -92,8 +92,8 @@ func (q *inquiry) line() string {
 // of its connections was free.
 func varies(name string) bool {
 	switch strings.ToLower(name) {
-	case "sec-websocket-key", "content-type", "content-length", "connection", "priority", "rtt", "downlink", "ect":
-		return true // boundaries of forms are drawn by lot, reports of policies name the box's hash
+	case "sec-websocket-key", "content-type", "content-length", "connection", "te", "priority", "rtt", "downlink", "ect":
+		return true // boundaries of forms are drawn by lot, and connection and te are those of each connection
 	}
 	return false
 }

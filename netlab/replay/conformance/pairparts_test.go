@@ -247,7 +247,8 @@ func cutsOff(name string) bool {
 	return false
 }
 
-// framings are how the end of a body is told.
+// framings are how the end of a body is told. Left out are a length with a sign and chunks in HTTP/1.0, which Firefox heeds and
+// Chromium does not.
 func framings() []choice {
 	f1 := func(name string, f framing) choice { return choice{name, 1, func(a *odd) { a.framing = f }} }
 	f2 := func(name string, f framing) choice { return choice{name, 2, func(a *odd) { a.framing = f }} }
@@ -265,13 +266,10 @@ func framings() []choice {
 		f1("chunk size is nonsense", framing{chunks: chunked(700, hexLine("x%x"), end), codings: c, close: true}),
 		f1("until the close", framing{length: "-", close: true}), f1("a length that is short", framing{length: "50", close: true}), f1("a length that is long", framing{length: "999999", close: true}),
 		f1("two lengths", framing{length: "-", close: true}), f1("a length that is nonsense", framing{length: "abc", close: true}), f1("a negative length", framing{length: "-5", close: true}),
-		f1("a length with a sign", framing{length: "+50", close: true}), f1("an empty length", framing{length: " ", close: true}), f1("a length and a closed connection", framing{close: true}),
+		f1("an empty length", framing{length: " ", close: true}), f1("a length and a closed connection", framing{close: true}),
 		f1("a byte at a time", framing{piece: 1}), f1("a pause after the head", framing{pause: 30 * time.Millisecond}), f1("cut off", framing{cut: 100, close: true}), f1("no body", framing{cut: 1 << 20, close: true}),
 		{"HTTP/1.0 until the close", 1, func(a *odd) { a.start, a.framing = "HTTP/1.0 200 OK", framing{length: "-", close: true} }},
 		{"HTTP/1.0 kept alive", 1, func(a *odd) { a.start, a.lines = "HTTP/1.0 200 OK", append(a.lines, "Connection: keep-alive") }},
-		{"HTTP/1.0 chunked", 1, func(a *odd) {
-			a.start, a.framing = "HTTP/1.0 200 OK", framing{chunks: chunked(700, hexLine("%x"), end), codings: c, close: true}
-		}},
 		{"the same length twice", 1, func(a *odd) { a.lines = append(a.lines, fmt.Sprint("Content-Length: ", len(a.body))) }},
 		{"the length in a list", 1, func(a *odd) { a.framing.length = fmt.Sprintf("%d, %d", len(a.body), len(a.body)) }},
 		{"the length with zeros", 1, func(a *odd) { a.framing.length = fmt.Sprintf("000%d", len(a.body)) }},
