@@ -27,7 +27,7 @@ type Stream struct {
 	encode  flusher
 	held    []byte // decoded, before the script's place is known
 	placed  bool
-	looked  int // how much was held when the place was searched last, in vain
+	looked  int  // how much was held when the place was searched last, in vain
 	skipped bool // the body turned out to be no document
 	charset string
 	markup  *markup // of an HTML document, after the script's place
