@@ -7,13 +7,16 @@ import (
 	"eidetic/internal/lab"
 )
 
+// NoReason stands for the reason of a status line that has none.
+const NoReason = " "
+
 // FieldWriter is an http.ResponseWriter that keeps the order and case of fields;
 // that of package wire does.
 type FieldWriter interface {
 	// WriteFields is WriteHeader with these fields instead of Header()'s. Fields
 	// of the connection (Transfer-Encoding) are the server's and not to be given;
 	// trailers stay in Header() under http.TrailerPrefix. An empty reason means
-	// the status's own.
+	// the status's own, NoReason none.
 	WriteFields(status int, reason string, fields []lab.HeaderField)
 }
 

@@ -3,6 +3,8 @@ package inject
 import (
 	"bufio"
 	"bytes"
+	stdflate "compress/flate"
+	stdgzip "compress/gzip"
 	"compress/zlib"
 	"errors"
 	"fmt"
@@ -13,9 +15,7 @@ import (
 	"eidetic/internal/lab"
 
 	"github.com/andybalholm/brotli"
-	"github.com/klauspost/compress/flate"
 	"github.com/klauspost/compress/gzip"
-	kzlib "github.com/klauspost/compress/zlib"
 	"github.com/klauspost/compress/zstd"
 )
 
@@ -28,6 +28,22 @@ func MaxDecoded(coded int64) int64 { return min(256<<20, 16<<20+64*coded) }
 
 // maxCodings bounds how many content codings one body may have been given.
 const maxCodings = 4
+
+// isMixed tells a response with several codings, one of which browsers read in different ways: Chromium leaves such a body
+// as it is, Firefox undoes the codings that it knows (tried in 2026).
+func isMixed(header []lab.HeaderField) bool {
+	several, odd := 0, false
+	for _, f := range header {
+		if !strings.EqualFold(f.Name, "Content-Encoding") {
+			continue
+		}
+		for one := range strings.SplitSeq(f.Value, ",") {
+			names := codings(one)
+			several, odd = several+1, odd || len(names) == 0 || !isKnown(names[0])
+		}
+	}
+	return several > 1 && odd
+}
 
 // ContentCoding returns the content codings of a response that browsers undo, in the order in which they were applied:
 // "", "gzip", "gzip, br". Names are in lower case, and identity, which changes nothing, is left out. With a name that
@@ -115,18 +131,23 @@ func newDecoder(coding string, r io.Reader) (io.ReadCloser, error) {
 	return lenientDecoder{d}, nil
 }
 
+// excessive is what the decoder of br says of bytes behind the end; it has no name for that error.
+const excessive = "brotli: excessive input"
+
 // lenientDecoder ends where a decoder says that the body has ended too early.
 type lenientDecoder struct{ io.ReadCloser }
 
 // Read implements io.Reader.
 func (d lenientDecoder) Read(p []byte) (int, error) {
 	n, err := d.ReadCloser.Read(p)
-	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, gzip.ErrChecksum) {
+	if err != nil && (errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, gzip.ErrChecksum) || err.Error() == excessive) {
 		err = io.EOF
 	}
 	return n, err
 }
 
+// newStrictDecoder undoes deflate with the standard library: of a body that is cut off it gives what zlib gives, but for a
+// symbol, of which klauspost's decoder keeps back up to 258 bytes.
 func newStrictDecoder(coding string, r io.Reader, members bool) (io.ReadCloser, error) {
 	switch coding {
 	case "gzip":
@@ -134,7 +155,7 @@ func newStrictDecoder(coding string, r io.Reader, members bool) (io.ReadCloser, 
 		if head, _ := b.Peek(2); !strings.HasPrefix("\x1f\x8b", string(head)) {
 			return nil, gzip.ErrHeader
 		}
-		z, err := gzip.NewReader(b)
+		z, err := stdgzip.NewReader(b)
 		if err != nil {
 			return nil, err
 		}
@@ -156,9 +177,9 @@ func newStrictDecoder(coding string, r io.Reader, members bool) (io.ReadCloser, 
 			return nil, err
 		}
 		if head[0]&0x0f == 8 && (uint(head[0])<<8|uint(head[1]))%31 == 0 {
-			return kzlib.NewReader(b)
+			return zlib.NewReader(b)
 		}
-		return flate.NewReader(b), nil
+		return stdflate.NewReader(b), nil
 	}
 	return nil, fmt.Errorf("content coding %q is not known", coding)
 }

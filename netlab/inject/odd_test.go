@@ -52,6 +52,7 @@ func TestBodiesAsBrowsersReadThem(t *testing.T) {
 		"another checksum":      {"gzip", join(inGzip[:len(inGzip)-8], make([]byte, 8)), "whole"},
 		"two members":           {"gzip", join(inGzip, inGzip), "whole"},
 		"half of gzip":          {"gzip", inGzip[:len(inGzip)/2], "part"},
+		"more after br":         {"br", join(inBr, []byte("more")), "whole"},
 		"half of br":            {"br", inBr[:len(inBr)/2], "part"},
 		"zlib":                  {"deflate", inZlib, "whole"},
 		"zlib, cut":             {"deflate", inZlib[:len(inZlib)-4], "whole"},
@@ -83,6 +84,89 @@ func TestBodiesAsBrowsersReadThem(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		case c.want == "whole" && string(got) != text, c.want == "part" && (len(got) == 0 || !strings.HasPrefix(text, string(got))):
 			t.Errorf("%s: %d bytes, %.20q; want the text of %d (%s)", name, len(got), got, len(text), c.want)
+		}
+	}
+}
+
+// TestCutOffTextIsWhole: what a server has flushed before it is cut off is decoded to the last byte or two.
+func TestCutOffTextIsWhole(t *testing.T) {
+	text := "<p>begin" + strings.Repeat("said over and over. ", 100) + "</p>"
+	in := packed(t, func(w io.Writer) io.WriteCloser { return gzip.NewWriter(w) }, text)
+	for cut := 10; cut < len(in)-20; cut++ {
+		o, err := NewDecoder("gzip", bytes.NewReader(in[:len(in)-cut]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := io.ReadAll(o)
+		// Of a match that is known, no byte is kept back: the last symbol may be.
+		next, _ := io.ReadAll(flate.NewReader(bytes.NewReader(in[10 : len(in)-cut])))
+		if err != nil || len(got) < len(next) || !strings.HasPrefix(text, string(got)) {
+			t.Errorf("without %d bytes: %d bytes, %v; want %d", cut, len(got), err, len(next))
+		}
+	}
+}
+
+// TestTypesAsBrowsersReadThem: of several types the last one counts that is one.
+func TestTypesAsBrowsersReadThem(t *testing.T) {
+	for fields, want := range map[string]string{
+		"text/plain|text/html": "text/html ", "text/html|text/plain": "text/plain ", "text/html, text/html": "text/html ", "text/html;charset=a|text/html": "text/html a",
+		"text/html;charset=a|text/plain": "text/plain ", "html": " ", "text/html|*/*|x": "text/html ", `a/b;x=","; charset="c"`: "a/b c", "text/html charset=x": "text/html ", "": " ",
+	} {
+		var header []lab.HeaderField
+		for value := range strings.SplitSeq(fields, "|") {
+			header = append(header, lab.HeaderField{Name: "content-type", Value: value})
+		}
+		if mime, charset := contentType(header); mime+" "+charset != want {
+			t.Errorf("%q is %q %q; want %q", fields, mime, charset, want)
+		}
+	}
+}
+
+// TestDeclaredCharsets: what browsers find in the first bytes of a document (HTML, prescan a byte stream).
+func TestDeclaredCharsets(t *testing.T) {
+	for text, want := range map[string]string{
+		"<meta charset=koi8-r>": "koi8-r", "<META CHARSET = 'Big5' >": "big5", "<meta charset=koi8-r/>": "", "<meta charset=nonsense><meta charset=sjis>": "sjis",
+		`<meta name=description content="charset=koi8-r">`: "", `<meta http-equiv="content-type" content="text/html; charset = 'gbk' x">`: "gbk", `<meta http-equiv=content-type content="a charset b charset=l1;">`: "l1",
+		"<!-- <meta charset=koi8-r> --><meta charset=utf-16>": "utf-8", `<p title="<meta charset=koi8-r>">`: "", "<script>'<meta charset=koi8-r>'</script>": "koi8-r", "</p <meta charset=koi8-r>": "", "<meta charset=x-user-defined>": "windows-1252",
+		"<meta content='text/html; charset=koi8-r'>": "", "<meta": "", "<?php <meta charset=koi8-r>": "",
+	} {
+		if got := metaCharset([]byte(text)); got != want {
+			t.Errorf("%s declares %q, want %q", text, got, want)
+		}
+	}
+}
+
+// TestDoctypeStaysFirst: the script goes behind a doctype, however much stands before that.
+func TestDoctypeStaysFirst(t *testing.T) {
+	request := &lab.Message{Header: []lab.HeaderField{{Name: "Sec-Fetch-Dest", Value: "document"}}}
+	for _, before := range []string{strings.Repeat(" \n", 60_000), "<!--" + strings.Repeat("c", 120_000) + "-->"} {
+		plan := NewScript(Options{}).Plan("GET", "https://odd.test/", request, 200, []lab.HeaderField{{Name: "Content-Type", Value: "text/html"}})
+		s, err := plan.NewStream()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		for text := before + "<!doctype html><p>x"; text != ""; text = text[min(len(text), 1000):] {
+			b, err := s.Feed([]byte(text[:min(len(text), 1000)]))
+			if err != nil {
+				t.Fatal(err)
+			}
+			out.Write(b)
+		}
+		rest, err := s.Finish()
+		if out.Write(rest); err != nil || !strings.Contains(out.String(), "<!doctype html><script>") {
+			t.Errorf("after %d bytes before it: %v, the doctype is not before the script", len(before), err)
+		}
+	}
+}
+
+// TestMixedCodingsStay: browsers differ on what they undo, so such a document is not touched.
+func TestMixedCodingsStay(t *testing.T) {
+	request := &lab.Message{Header: []lab.HeaderField{{Name: "Sec-Fetch-Dest", Value: "document"}}}
+	for coding, want := range map[string]bool{"gzip, identity": false, " gzip ,": false, "gzip, foo": false, "gzip, br": true, "identity": true, "foo": true, "": true} {
+		header := []lab.HeaderField{{Name: "Content-Type", Value: "text/html"}, {Name: "Content-Encoding", Value: coding}}
+		if got := NewScript(Options{}).Plan("GET", "https://odd.test/", request, 200, header) != nil; got != want {
+			t.Errorf("Content-Encoding %q: changed %v, want %v", coding, got, want)
 		}
 	}
 }

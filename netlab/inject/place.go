@@ -1,6 +1,9 @@
 package inject
 
-import "bytes"
+import (
+	"bytes"
+	"strings"
+)
 
 // place finds where in a document the script goes: after the byte order mark, comments, doctype,
 // <html> and <head>, if they are there, so that nothing of the page runs before the script and
@@ -95,15 +98,18 @@ func commentEnd(b []byte) int {
 	case hasFold(b, "<!--->"):
 		return len("<!--->")
 	}
-	for i := len("<!--"); i < len(b); i++ {
-		if hasFold(b[i:], "-->") {
+	for i := len("<!--"); ; i++ {
+		n := bytes.Index(b[i:], []byte("--"))
+		if n < 0 {
+			return -1
+		}
+		if i += n; hasFold(b[i:], "-->") {
 			return i + len("-->")
 		}
 		if hasFold(b[i:], "--!>") {
 			return i + len("--!>")
 		}
 	}
-	return -1
 }
 
 // looksHTML tells whether a body without a type is a document, by the first signatures of the
@@ -127,48 +133,79 @@ func mayBeHTML(text []byte) bool {
 	return false
 }
 
-// metaCharset finds the encoding that a document declares in its first 1024 bytes, by a simplified
-// version of HTML's prescan.
+// metaCharset finds the encoding that a document declares in its first 1024 bytes (HTML, prescan a byte stream to determine
+// its encoding).
 func metaCharset(text []byte) string {
-	lower := bytes.ToLower(text[:min(len(text), 1024)])
+	text = text[:min(len(text), 1024)]
 	for i := 0; ; {
-		n := bytes.IndexByte(lower[i:], '<')
+		n := bytes.IndexByte(text[i:], '<')
 		if n < 0 {
 			return ""
 		}
 		i += n
-		if hasFold(lower[i:], "<!--") {
-			n := commentEnd(lower[i:])
-			if n < 0 {
-				return ""
+		rest := text[i:]
+		end := -1
+		switch {
+		case hasFold(rest, "<!--"):
+			end = commentEnd(rest)
+		case len(rest) > 1 && isLetter(rest[1]), len(rest) > 2 && rest[1] == '/' && isLetter(rest[2]):
+			end = tagEnd(rest)
+		case len(rest) > 1 && (rest[1] == '!' || rest[1] == '/' || rest[1] == '?'):
+			if end = bytes.IndexByte(rest, '>'); end >= 0 {
+				end++
 			}
-			i += n
-			continue
+		default:
+			end = 1
 		}
-		if !bytes.HasPrefix(lower[i:], []byte("<meta")) {
-			i++
-			continue
-		}
-		end := tagEnd(lower[i:])
 		if end < 0 {
 			return ""
 		}
-		tag := lower[i : i+end]
-		if n := bytes.Index(tag, []byte("charset")); n >= 0 {
-			v := bytes.TrimLeft(tag[n+len("charset"):], " \t\r\n\f")
-			if len(v) > 0 && v[0] == '=' {
-				v = bytes.TrimLeft(v[1:], " \t\r\n\f\"'")
-				stop := bytes.IndexAny(v, "\"'; \t\r\n\f>/")
-				if stop > 0 {
-					return declared(string(v[:stop]))
-				}
+		if isTag(rest, "meta") {
+			if charset := declared(strings.ToLower(charsetOf(rest[:end]))); charset != "" {
+				return charset
 			}
 		}
 		i += end
 	}
 }
 
-// declared returns the encoding that a browser uses for a name in a <meta> element.
+// charsetOf returns what a <meta> element says of the encoding, if it does.
+func charsetOf(tag []byte) string {
+	list := attributes(tag)
+	if a, ok := find(list, "charset"); ok {
+		return strings.TrimSpace(string(a.value(tag)))
+	}
+	kind, _ := find(list, "http-equiv")
+	content, ok := find(list, "content")
+	if !ok || !strings.EqualFold(string(kind.value(tag)), "content-type") {
+		return ""
+	}
+	for rest := string(content.value(tag)); ; { // HTML, extracting a character encoding from a meta element
+		at := strings.Index(strings.ToLower(rest), "charset")
+		if at < 0 {
+			return ""
+		}
+		rest = strings.TrimLeft(rest[at+len("charset"):], " \t\r\n\f")
+		value, ok := strings.CutPrefix(rest, "=")
+		if !ok {
+			continue
+		}
+		value = strings.TrimLeft(value, " \t\r\n\f")
+		if value != "" && (value[0] == '"' || value[0] == '\'') {
+			value, _, ok = strings.Cut(value[1:], value[:1])
+			if !ok {
+				return ""
+			}
+			return value
+		}
+		if end := strings.IndexAny(value, " \t\r\n\f;"); end >= 0 {
+			value = value[:end]
+		}
+		return value
+	}
+}
+
+// declared returns the encoding that a browser uses for a name in a <meta> element, or "".
 func declared(name string) string {
 	switch name {
 	case "utf-16", "utf-16le", "utf-16be", "unicode", "utf8":
@@ -176,10 +213,8 @@ func declared(name string) string {
 	case "x-user-defined":
 		return "windows-1252"
 	}
-	for _, c := range name {
-		if !(c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '-' || c == '_' || c == ':' || c == '.') {
-			return ""
-		}
+	if !isLabel(name) {
+		return ""
 	}
 	return name
 }

@@ -1,6 +1,7 @@
 package inject
 
 import (
+	"cmp"
 	"net/http"
 	"strings"
 
@@ -39,8 +40,7 @@ func (s *Script) Concerns(method string, status int, header []lab.HeaderField) b
 	if s == nil || method == "HEAD" || status < 200 || status == 204 || status == 206 || status/100 == 3 {
 		return false
 	}
-	response := lab.Message{Header: header}
-	mime := mimeOf(response.Get("Content-Type"))
+	mime, _ := contentType(header)
 	return mime == "text/html" || mime == "application/xhtml+xml" || isScript(mime) || isUnknown(mime)
 }
 
@@ -57,10 +57,50 @@ func isUnknown(mime string) bool {
 	return !strings.Contains(mime, "/")
 }
 
-// mimeOf returns the media type of a Content-Type, in lower case.
+// mimeOf returns the media type of a Content-Type, in lower case, as browsers read it: up to the first blank,
+// parenthesis or semicolon.
 func mimeOf(contentType string) string {
-	mime, _, _ := strings.Cut(contentType, ";")
-	return strings.ToLower(strings.TrimSpace(mime))
+	mime := strings.TrimSpace(contentType)
+	if end := strings.IndexAny(mime, " \t(;"); end >= 0 {
+		mime = mime[:end]
+	}
+	return strings.ToLower(mime)
+}
+
+// contentType returns the media type and the charset of a response, both in lower case. Of several types the last counts
+// that is one, and the charset of an equal type before it stays (Fetch, extract a MIME type).
+func contentType(header []lab.HeaderField) (mime, charset string) {
+	for _, f := range header {
+		if !strings.EqualFold(f.Name, "Content-Type") {
+			continue
+		}
+		for _, value := range splitList(f.Value) {
+			next := mimeOf(value)
+			if first, second, ok := strings.Cut(next, "/"); !ok || first == "" || second == "" || next == "*/*" {
+				continue
+			}
+			if next != mime {
+				mime, charset = next, ""
+			}
+			_, params, _ := strings.Cut(value, ";")
+			charset = cmp.Or(charsetParam(params), charset)
+		}
+	}
+	return mime, charset
+}
+
+// splitList splits a field at the commas that are not in quotes.
+func splitList(field string) (list []string) {
+	quoted, from := false, 0
+	for i := range len(field) {
+		switch {
+		case field[i] == '"' && (i == 0 || field[i-1] != '\\'):
+			quoted = !quoted
+		case field[i] == ',' && !quoted:
+			list, from = append(list, field[from:i]), i+1
+		}
+	}
+	return append(list, field[from:])
 }
 
 // Plan returns how a response is changed, or nil for not at all. Of request only the header is
@@ -71,9 +111,7 @@ func (s *Script) Plan(method, rawURL string, request *lab.Message, status int, h
 	}
 	response := lab.Message{Header: header}
 	p := &Plan{script: s}
-	contentType := response.Get("Content-Type")
-	_, params, _ := strings.Cut(contentType, ";")
-	mime := mimeOf(contentType)
+	mime, charset := contentType(header)
 	if p.kind = kindOf(request, mime); p.kind == kindNone {
 		return nil
 	}
@@ -81,10 +119,13 @@ func (s *Script) Plan(method, rawURL string, request *lab.Message, status int, h
 		strings.EqualFold(strings.TrimSpace(options), "nosniff") {
 		return nil // the browser takes it for text, and runs none of it
 	}
+	if isMixed(header) {
+		return nil // what a browser shows is what it gets
+	}
 	if p.encoding = ContentCoding(header); p.encoding != "" && !Recodes(p.encoding) {
 		return nil // no browser undoes so many
 	}
-	p.charset = charsetParam(params)
+	p.charset = charset
 	if t, err := http.ParseTime(response.Get("Last-Modified")); err == nil {
 		p.modified = t.UnixMilli()
 	}

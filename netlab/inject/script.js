@@ -765,6 +765,25 @@ done = e[1];
 return out + text.slice(done);
 }
 
+// bared takes the script out of a document in an attribute, and out of those in it.
+function bared(text) {
+var form = tag;
+for (var depth = 0; depth < 4; depth++) {
+text = text.split(form).join("");
+form = escaped(form);
+}
+return text;
+}
+
+// cleared takes the script out of markup that is read back. Browsers differ in what they escape in an attribute.
+function cleared(html) {
+return html.indexOf("srcdoc=") < 0 ? html : html.split(serialised(tag)).join("").split(serialised(tag).replace(/</g, "&lt;").replace(/>/g, "&gt;")).join("");
+}
+
+function serialised(text) {
+return text.replace(/&/g, "&amp;").replace(/"/g, "&quot;");
+}
+
 // Frames without a document of their own on the network.
 function frames(win, seeds) {
 var proto = win.HTMLIFrameElement.prototype;
@@ -799,7 +818,7 @@ return made;
 };
 var taken = function (self, name, got) {
 var all = given.get(self);
-return all && all[name] && all[name].made === got ? all[name].given : name === "srcdoc" && got ? got.replace(tag, "") : got;
+return all && all[name] && all[name].made === got ? all[name].given : name === "srcdoc" && got ? bared(got) : got;
 };
 ["src", "srcdoc"].forEach(function (name) {
 accessor(proto, name, function (get, self) {
@@ -835,7 +854,9 @@ change(win.Range.prototype, "createContextualFragment", function (args) {
 args[0] = edited(win, args[0], false);
 });
 [[win.Element, "innerHTML"], [win.Element, "outerHTML"], [win.ShadowRoot, "innerHTML"]].forEach(function (p) {
-accessor(p[0].prototype, p[1], null, function (set, self, args) {
+accessor(p[0].prototype, p[1], function (get, self) {
+return cleared(Reflect.apply(get, self, []));
+}, function (set, self, args) {
 return Reflect.apply(set, self, [edited(win, args[0], false)]);
 });
 });

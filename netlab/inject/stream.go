@@ -10,9 +10,9 @@ import (
 	"unicode/utf16"
 )
 
-// maxHold bounds what is held back while the script's place is searched. If the first 64 KiB of HTML
-// are comments, the script goes where it can.
-const maxHold = 64 << 10
+// maxHold bounds what is held back while the script's place is searched. If the first 1 MiB of HTML is
+// comments and blanks, the script goes where it can, which makes a doctype behind it count for nothing.
+const maxHold = 1 << 20
 
 // sniffed is how many bytes the algorithm of the WHATWG's MIME Sniffing looks at, which
 // http.DetectContentType implements.
@@ -27,6 +27,7 @@ type Stream struct {
 	encode  flusher
 	held    []byte // decoded, before the script's place is known
 	placed  bool
+	looked  int  // how much was held when the place was searched last, in vain
 	skipped bool // the body turned out to be no document
 	charset string
 	markup  *markup // of an HTML document, after the script's place
@@ -143,6 +144,9 @@ func (s *Stream) pass(plain []byte, eof bool) error {
 // more bytes come, eof that the search is not continued.
 func (s *Stream) insert(eof, last bool) []byte {
 	held := s.held
+	if !eof && len(held) < s.looked+s.looked/16 {
+		return nil // of much that is held, little is new
+	}
 	if len(held) == 0 {
 		// An empty document stays empty: nothing is there that could run.
 		s.placed, s.skipped = eof, eof
@@ -186,6 +190,7 @@ func (s *Stream) insert(eof, last bool) []byte {
 	}
 	at, root, ok := place(text[skip:], eof)
 	if !ok {
+		s.looked = len(held)
 		return nil
 	}
 	if s.plan.kind == kindXHTML && !root { // XML of another vocabulary

@@ -6,6 +6,7 @@ package message
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"strconv"
@@ -88,11 +89,9 @@ func readLine(r *bufio.Reader, left *int) (string, error) {
 	if *left -= len(part); *left < 0 {
 		return "", ErrTooLarge
 	}
-	n := len(part)
-	for n > 0 && (part[n-1] == '\n' || part[n-1] == '\r') {
-		n--
-	}
-	return string(part[:n]), err
+	part, _ = bytes.CutSuffix(part, []byte("\n"))
+	part, _ = bytes.CutSuffix(part, []byte("\r"))
+	return string(part), err
 }
 
 // Values lists the values of a field.
@@ -187,7 +186,8 @@ func IsToken(name string) bool {
 }
 
 // Status takes a response's start line apart: the minor version of HTTP/1, the status and the reason. A line without
-// a version that can be read counts as HTTP/1.0, as in browsers; ok is false for what is no status line.
+// a version that can be read counts as HTTP/1.0, and one without a status as 200, as in browsers; ok is false for what
+// is no status line.
 func Status(start string) (minor, status int, reason string, ok bool) {
 	if len(start) < 4 || !strings.EqualFold(start[:4], "HTTP") {
 		return 0, 0, "", false
@@ -196,9 +196,13 @@ func Status(start string) (minor, status int, reason string, ok bool) {
 	if after, isOne := strings.CutPrefix(version, "/1."); isOne && after != "" && after[0] >= '1' && after[0] <= '9' {
 		minor = 1
 	}
-	code, reason, _ := strings.Cut(strings.TrimLeft(rest, " "), " ")
-	status, err := strconv.Atoi(code)
-	return minor, status, strings.TrimLeft(reason, " "), err == nil && len(code) == 3 && status >= 100
+	rest = strings.TrimLeft(rest, " ")
+	digits := len(rest) - len(strings.TrimLeft(rest, "0123456789"))
+	if digits == 0 {
+		return minor, 200, "", true
+	}
+	status, err := strconv.Atoi(rest[:digits])
+	return minor, status, strings.TrimLeft(rest[digits:], " "), err == nil && status >= 100 && status <= 999
 }
 
 // WithoutControls is a field's value as net/http sends it: it refuses control characters, which some clients send

@@ -46,13 +46,17 @@ func TestStatus(t *testing.T) {
 		"HTTP/1.0 404":          {0, 404, ""},
 		"http/1.1  503  Not up": {1, 503, "Not up"},
 		"HTTP 200 OK":           {0, 200, "OK"},
+		"HTTP/1.1 0200 OK":      {1, 200, "OK"},
+		"HTTP/1.1 200OK":        {1, 200, "OK"},
+		"HTTP/1.1 OK":           {1, 200, ""},
+		"HTTP/1.0":              {0, 200, ""},
 	} {
 		minor, status, reason, ok := Status(line)
 		if got := [3]any{minor, status, reason}; !ok || got != want {
 			t.Errorf("Status(%q) = %v, %v; want %v", line, got, ok, want)
 		}
 	}
-	for _, line := range []string{"", "GET / HTTP/1.1", "HTTP/1.1 OK", "HTTP/1.1 20", "HTTP/1.1 2000"} {
+	for _, line := range []string{"", "GET / HTTP/1.1", "HTTP/1.1 20", "HTTP/1.1 2000"} {
 		if _, _, _, ok := Status(line); ok {
 			t.Errorf("Status(%q): ok, want not", line)
 		}

@@ -181,7 +181,7 @@ func (u *Upstream) roundTrip1(r *http.Request) (*http.Response, error) {
 	e := hop.HeadersOf(r.Context())
 	trace := &httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) {
 		if conn, _ = i.Conn.(*wire.Conn); conn != nil {
-			conn.Begin(r.Method)
+			conn.Begin(r.Method, r.URL.Port() == "")
 			if e != nil {
 				conn.Arrange(e.Request)
 			}

@@ -2,10 +2,12 @@ package replay
 
 import (
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
 	"eidetic/internal/lab"
+	"eidetic/netlab/hop"
 	"eidetic/netlab/inject"
 )
 
@@ -36,7 +38,7 @@ func (s *Session) answer(o *output, en *entry) answer {
 		a.cut(en, h)
 	}
 	if a.status == en.Status {
-		a.reason, a.interim = en.Reason, s.o.Timing.interim(en.Interim, a.first)
+		a.reason, a.interim = reasonOf(en.Exchange), s.o.Timing.interim(en.Interim, a.first)
 	}
 	for _, f := range en.Response.Trailer {
 		a.fields = append(a.fields, lab.HeaderField{Name: http.TrailerPrefix + f.Name, Value: f.Value})
@@ -45,6 +47,14 @@ func (s *Session) answer(o *output, en *entry) answer {
 		a.chunks = nil
 	}
 	return a
+}
+
+// reasonOf is the reason of an answer as hop.FieldWriter takes it.
+func reasonOf(e *lab.Exchange) string {
+	if e.Reason == "" && strings.HasPrefix(e.Protocol, "http/1") {
+		return hop.NoReason
+	}
+	return e.Reason
 }
 
 // variant is the body for this kind of request: a document that a script fetches is

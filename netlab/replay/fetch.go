@@ -20,6 +20,7 @@ import (
 
 	"eidetic/internal/lab"
 	"eidetic/netlab/hop"
+	"eidetic/netlab/message"
 	"eidetic/netlab/replay/match"
 )
 
@@ -328,7 +329,10 @@ func (f *fetch) response(resp *http.Response) {
 	e.Response.Header = fieldsOf(resp.Header, resp.ProtoMajor)
 	if received := f.headers.Response; received != nil {
 		// The transfer coding belonged to this connection; the body is kept without it.
-		e.Response.Header = dropFields(received, "Transfer-Encoding")
+		isChunked := resp.ContentLength < 0 && (&message.Head{Fields: received}).IsChunked()
+		if e.Response.Header = dropFields(received, "Transfer-Encoding"); isChunked {
+			e.Response.Header = dropFields(e.Response.Header, "Content-Length") // the chunks override it
+		}
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"eidetic/internal/lab"
 	"eidetic/netlab/archive"
 	"eidetic/netlab/inject"
+	"eidetic/netlab/message"
 	"eidetic/netlab/replay/match"
 )
 
@@ -131,16 +132,16 @@ func newEntry(a *archive.Archive, script *inject.Script, e *lab.Exchange, limit 
 	return en, nil
 }
 
-// trueLength returns the header with a Content-Length that is the body's:
-// other tools keep one that belonged to the compressed or uncut body.
+// trueLength returns the header with a Content-Length that is the body's: other tools keep one that belonged to the
+// compressed or uncut body. What states the true length in words of its own ("5, 5"), or none ("abc"), stays.
 func trueLength(e *lab.Exchange) []lab.HeaderField {
-	want := strconv.Itoa(len(e.Response.Body))
-	got, hasBody := e.Response.Get("Content-Length"), e.Method != "HEAD" && bodyAllowed(e.Status)
-	if got == "" || got == want || !hasBody || e.Truncated != "" {
+	want, hasBody := int64(len(e.Response.Body)), e.Method != "HEAD" && bodyAllowed(e.Status)
+	got, err := message.Length((&message.Head{Fields: e.Response.Header}).Values("Content-Length"))
+	if err == nil && (got < 0 || got == want) || !hasBody || e.Truncated != "" {
 		return e.Response.Header
 	}
 	fields := slices.Clone(e.Response.Header)
-	return append(dropFields(fields, "Content-Length"), lab.HeaderField{Name: "Content-Length", Value: want})
+	return append(dropFields(fields, "Content-Length"), lab.HeaderField{Name: "Content-Length", Value: strconv.FormatInt(want, 10)})
 }
 
 // injectBody puts the script into a recorded body. It returns nil for one that

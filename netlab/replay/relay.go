@@ -135,7 +135,7 @@ func (d *delivery) begin(fields []lab.HeaderField) {
 			kept = append(kept, field)
 		}
 	}
-	d.out.header(d.f.e.Status, d.f.e.Reason, kept)
+	d.out.header(d.f.e.Status, reasonOf(d.f.e), kept)
 }
 
 func (d *delivery) flush() {

@@ -220,7 +220,7 @@ func (a *answer1) head(status int, reason string, fields []lab.HeaderField, leng
 	b = append(b, "HTTP/1.1 "...)
 	b = strconv.AppendInt(b, int64(status), 10)
 	b = append(b, ' ')
-	b = appendValue(b, reason)
+	b = appendValue(b, strings.TrimSpace(reason))
 	b = append(b, "\r\n"...)
 	said := false // that the connection closes
 	for _, f := range fields {

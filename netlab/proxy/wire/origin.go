@@ -34,6 +34,8 @@ type Conn struct {
 	mu     sync.Mutex
 	method string        // of the request that is answered next
 	head   *message.Head // of the last final answer
+	// ownPort says that the next request is to port 80 or 443.
+	ownPort bool
 
 	order []lab.HeaderField // of the next head that is sent
 	held  []byte            // of a head that is not complete yet
@@ -66,15 +68,23 @@ func (c *Conn) Read(p []byte) (int, error) {
 
 // readHead reads the next head, and makes next what its body needs.
 func (c *Conn) readHead() error {
-	if b, err := c.r.Peek(1); err != nil {
+	isHTTP, err := c.skipJunk()
+	if err != nil {
 		return err
-	} else if b[0]|0x20 != 'h' && b[0] != '\r' && b[0] != '\n' {
-		c.next = nil // no HTTP: the transport says so
+	}
+	if !isHTTP {
+		c.next = nil // the transport says so, or it is a body
+		if c.isBodyAlone() {
+			c.out = []byte("HTTP/1.0 200 OK\r\n\r\n")
+		}
 		return nil
 	}
 	h, err := message.ReadHead(c.r, maxHead)
 	if err != nil {
 		return err
+	}
+	for i, f := range h.Fields { // a bare CR ends a line, too
+		h.Fields[i].Value, _, _ = strings.Cut(f.Value, "\r")
 	}
 	minor, status, _, ok := message.Status(h.Start)
 	if !ok {
@@ -101,6 +111,41 @@ func (c *Conn) readHead() error {
 		c.next = nil // until the connection ends
 	}
 	return nil
+}
+
+// skipJunk skips empty lines, and up to four bytes that browsers skip before a head, and tells whether a head follows.
+func (c *Conn) skipJunk() (isHTTP bool, err error) {
+	const junk = 4
+	b, err := c.r.Peek(1)
+	for err == nil && (b[0] == '\r' || b[0] == '\n') {
+		_, _ = c.r.Discard(1) // it is there
+		b, err = c.r.Peek(1)
+	}
+	if err != nil {
+		return false, err
+	}
+	for n := 1; n <= junk+len("http"); n++ {
+		b, err := c.r.Peek(n)
+		if err != nil {
+			return false, nil // it is too short for a head
+		}
+		if at := n - len("http"); at >= 0 && strings.EqualFold(string(b[at:]), "http") {
+			_, err := c.r.Discard(at)
+			return true, err
+		}
+	}
+	return false, nil
+}
+
+// isBodyAlone tells whether what comes from a port of HTTP's own is HTTP/0.9 to browsers: a body without a head.
+func (c *Conn) isBodyAlone() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.ownPort {
+		return false
+	}
+	c.head = &message.Head{Start: "HTTP/1.0 200 OK"}
+	return true
 }
 
 // strict is a head as net/http reads it, with one framing, and with the lengths as received if two of them differ, which
@@ -190,10 +235,11 @@ func (c *Conn) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Begin says that the next answer is that to a request with a method. It is called between messages.
-func (c *Conn) Begin(method string) {
+// Begin says that the next answer is that to a request with a method, to a port of HTTP's own or to another. It is called
+// between messages.
+func (c *Conn) Begin(method string, ownPort bool) {
 	c.mu.Lock()
-	c.method, c.head = method, nil
+	c.method, c.ownPort, c.head = method, ownPort, nil
 	c.mu.Unlock()
 }
 

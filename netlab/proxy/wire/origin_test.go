@@ -48,7 +48,7 @@ func TestHeadKeepsOrderAndCase(t *testing.T) {
 		if want := fields("server: x\nX-b: 1\nx-A: 2\nX-b: 3"); !ok || reason != "Quite Fine" || !cmp.Equal(got, want) {
 			t.Fatalf("in pieces of %d: %q %v, want %v", n, reason, got, want)
 		}
-		c.Begin("GET")
+		c.Begin("GET", true)
 		if _, _, ok := c.Head(); ok {
 			t.Fatal("Head() after Begin returns the head of the previous message, want none")
 		}
@@ -123,13 +123,16 @@ func TestOddAnswers(t *testing.T) {
 			"GET", "HTTP/1.1 200 OK\r\ntransfer-encoding:  Chunked \r\n\r\n0003 \nabc\n2;x=y\r\nde\r\n000000000000000000000\r\n\r\n", "abcde", "",
 		},
 		"chunks and a length": {"GET", "HTTP/1.1 200 OK\r\nContent-Length: 99\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\nX-T: u\r\n\r\n", "a", ""},
+		"bytes before a head": {"GET", "\r\nab\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi", "hi", ""},
+		"no status":           {"GET", "HTTP/1.1 OK\r\nContent-Length: 2\r\n\r\nhi", "hi", ""},
+		"a CR in a value":     {"GET", "HTTP/1.1 200 OK\r\nX-A: b\rc\r\nContent-Length: 2\r\n\r\nhi", "hi", "X-A: b"},
 		"HEAD":                {"HEAD", "HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n", "", ""},
 		"not modified":        {"GET", "HTTP/1.1 304 Not Modified\r\nContent-Length: 7\r\n\r\n", "", ""},
 		"an unknown interim":  {"GET", "HTTP/1.1 199 Wait\nX: y\n\nHTTP/1.1 200 OK\nContent-Length: 1\n\n1", "1", ""},
 	} {
 		for _, n := range []int{1, 7, 4096} {
 			c2 := NewConn(&memory{in: strings.NewReader(c.sent + next), n: n})
-			c2.Begin(c.method)
+			c2.Begin(c.method, true)
 			r := bufio.NewReader(c2)
 			request := &http.Request{Method: c.method}
 			resp, err := http.ReadResponse(r, request)
@@ -147,7 +150,7 @@ func TestOddAnswers(t *testing.T) {
 			if _, got, ok := c2.Head(); c.header != "" && (!ok || !slices.Contains(got, fields(c.header)[0])) {
 				t.Errorf("%s: received %q, want %q among them", name, got, c.header)
 			}
-			c2.Begin("GET")
+			c2.Begin("GET", true)
 			resp, err = http.ReadResponse(r, &http.Request{Method: "GET"})
 			if err != nil {
 				t.Errorf("%s, in pieces of %d: the next answer: %v", name, n, err)
@@ -155,6 +158,30 @@ func TestOddAnswers(t *testing.T) {
 			}
 			if body, err = io.ReadAll(resp.Body); string(body) != "next" || err != nil {
 				t.Errorf("%s, in pieces of %d: the next body is %q, %v", name, n, body, err)
+			}
+		}
+	}
+}
+
+// TestBodyAlone: HTTP/0.9 is what comes first from a port of HTTP's own, and nothing else is.
+func TestBodyAlone(t *testing.T) {
+	for _, text := range []string{"<p>no head", "x", "ICY 200 OK\r\n\r\n"} {
+		for _, own := range []bool{true, false} {
+			c := NewConn(&memory{in: strings.NewReader(text), n: 5})
+			c.Begin("GET", own)
+			resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+			if !own {
+				if err == nil {
+					t.Errorf("%q from another port: status %d, want an error", text, resp.StatusCode)
+				}
+				continue
+			}
+			if err != nil {
+				t.Errorf("%q: %v", text, err)
+				continue
+			}
+			if body, err := io.ReadAll(resp.Body); string(body) != text || err != nil {
+				t.Errorf("the body is %q, %v; want %q", body, err, text)
 			}
 		}
 	}

@@ -120,6 +120,14 @@ func startFirefox(
 // call sends a command and waits for its result.
 func (f *firefox) call(t *testing.T, method string, params map[string]any, result any) {
 	t.Helper()
+	if err := f.try(t, method, params, result); err != nil {
+		t.Fatalf("%s %v: %v", method, params, err)
+	}
+}
+
+// try is call for a command that may fail.
+func (f *firefox) try(t *testing.T, method string, params map[string]any, result any) error {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), testlab.Hang)
 	defer cancel()
 	f.last++
@@ -135,12 +143,11 @@ func (f *firefox) call(t *testing.T, method string, params map[string]any, resul
 		switch {
 		case m.ID != f.last:
 		case m.Type == "error":
-			t.Fatalf("%s %v: %s: %s", method, params, m.Error, m.Message)
+			return fmt.Errorf("%s: %s", m.Error, m.Message)
 		case result == nil:
-			return
+			return nil
 		default:
-			check(t, json.Unmarshal(m.Result, result))
-			return
+			return json.Unmarshal(m.Result, result)
 		}
 	}
 }

@@ -67,10 +67,15 @@ func usable(list []*Entry, h Header) []*Entry {
 		if len(complete) == 0 {
 			complete = filter(list, func(en *Entry) bool { return en.Part.isComplete() })
 		}
+		if len(complete) == 0 { // the origin answers so whatever it is asked
+			complete = filter(list, func(en *Entry) bool { return en.AskedRange == "" })
+		}
 		list = complete
 	}
-	if fresh := filter(list, func(en *Entry) bool { return en.Status != notModified }); len(fresh) > 0 || !conditional {
+	if fresh := filter(list, func(en *Entry) bool { return en.Status != notModified }); len(fresh) > 0 {
 		list = fresh
+	} else if !conditional { // an origin may answer so though nothing was cached
+		list = filter(list, func(en *Entry) bool { return !en.isConditional() })
 	}
 	// What was open at the end of the recording keeps its place: it came after the complete ones.
 	list = prefer(list, func(en *Entry) bool { return en.Truncated == "" || en.IsOpen() })
@@ -78,6 +83,11 @@ func usable(list []*Entry, h Header) []*Entry {
 		list = prefer(list, func(en *Entry) bool { return en.Request.Get("If-Match") == want })
 	}
 	return prefer(list, func(en *Entry) bool { return en.variesAs(h) })
+}
+
+// isConditional tells whether the recorded request asked for a 304.
+func (en *Entry) isConditional() bool {
+	return en.Request.Get("If-None-Match") != "" || en.Request.Get("If-Modified-Since") != ""
 }
 
 // answersPlainly tells that usable need not look at ranges and conditions.

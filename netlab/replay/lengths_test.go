@@ -1,0 +1,66 @@
+package replay
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"eidetic/internal/lab"
+)
+
+// TestTrueLength: a length that is the body's stays as it is written, another one is replaced, and what states none is none.
+func TestTrueLength(t *testing.T) {
+	for values, want := range map[string]string{"4": "4", "4, 4": "4, 4", "4|4": "4|4", "0004": "0004", "abc": "abc", "-5": "-5", "99": "4", "4, 5": "4", "": ""} {
+		e := &lab.Exchange{Method: "GET", Status: 200}
+		e.Response.Body = []byte("text")
+		for v := range strings.SplitSeq(values, "|") {
+			if v != "" {
+				e.Response.Header = append(e.Response.Header, lab.HeaderField{Name: "Content-Length", Value: v})
+			}
+		}
+		var got []string
+		for _, f := range trueLength(e) {
+			got = append(got, f.Value)
+		}
+		if text := strings.Join(got, "|"); text != want {
+			t.Errorf("the length %q became %q, want %q", values, text, want)
+		}
+	}
+}
+
+// TestReasonOfNone: a status line without a reason has none in a replay either, and HTTP/2 has the usual one.
+func TestReasonOfNone(t *testing.T) {
+	for protocol, want := range map[string]string{"http/1.1": " ", "http/1.0": " ", "h2": ""} {
+		if got := reasonOf(&lab.Exchange{Protocol: protocol}); got != want {
+			t.Errorf("%s: %q, want %q", protocol, got, want)
+		}
+	}
+	if got := reasonOf(&lab.Exchange{Protocol: "http/1.1", Reason: "Fine"}); got != "Fine" {
+		t.Errorf("a reason became %q", got)
+	}
+}
+
+// TestAnswersThatNobodyAskedFor: an origin that answers 206 or 304 to a request without a range or a condition does so again.
+func TestAnswersThatNobodyAskedFor(t *testing.T) {
+	k := newAsker(t, build(
+		exchange{ask: "GET https://a.test/part", status: 206, answer: "all", header: "Content-Type: text/plain"},
+		exchange{ask: "GET https://a.test/same", status: 304},
+		exchange{ask: "GET https://a.test/cached", with: "If-None-Match: \"a\"", status: 304},
+		exchange{ask: "GET https://a.test/bytes", with: "Range: bytes=0-2", status: 206, answer: "all", header: "Content-Range: bytes 0-2/9"},
+	), Options{Timing: Timing{Mode: TimingNone}})
+	for path, want := range map[string]int{"part": 206, "same": 304, "cached": 404, "bytes": 404} {
+		if r, body, _ := k.ask("192.0.2.1", "GET https://a.test/"+path, "", ""); r.StatusCode != want || want == 206 && body != "all" {
+			t.Errorf("%s: %d %q, want %d", path, r.StatusCode, body, want)
+		}
+	}
+}
+
+// TestLengthBesideChunks: the chunks of an origin override its length, which the device gets no more.
+func TestLengthBesideChunks(t *testing.T) {
+	f := &fetch{c: &Recorder{o: RecordOptions{Clock: lab.Monotonic}}, e: &lab.Exchange{}}
+	f.headers.Response = []lab.HeaderField{{Name: "Content-Length", Value: "5"}, {Name: "Transfer-Encoding", Value: "chunked"}, {Name: "X", Value: "y"}}
+	f.response(&http.Response{StatusCode: 200, Status: "200 OK", ProtoMajor: 1, ProtoMinor: 1, ContentLength: -1})
+	if got := f.e.Response.Header; len(got) != 1 || got[0].Name != "X" {
+		t.Errorf("recorded %v, want X alone", got)
+	}
+}
