@@ -49,7 +49,8 @@ type Comparison struct {
 // spread within the step to which they were rounded, so that shift, interval and test
 // tell of the same numbers. With covariates both are of the values that regression on them leaves (Rosenbaum 2002,
 // "Covariance adjustment in randomized experiments"): the slopes are fitted within blocks and without the arms, so that they
-// are the same for every order of the arms that could have been drawn, and P stays exact. δ, medians and modes are of the values as they are.
+// are the same for every order of the arms that could have been drawn, and P stays exact. δ, medians and modes are of the
+// values as they are.
 // The same values and plan give the same result on every machine.
 func Compare(blocks []Block, p Plan) (Comparison, error) {
 	p = p.filled()

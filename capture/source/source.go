@@ -13,6 +13,7 @@ import (
 
 	"eidetic/capture"
 	"eidetic/capture/file"
+	"eidetic/capture/mjpeg"
 	"eidetic/capture/reel"
 	"eidetic/capture/rfb"
 	"eidetic/capture/steady"
@@ -70,7 +71,8 @@ func Open(ctx context.Context, o Options) (capture.Source, error) {
 	return &Late{src, o.Latency[0], o.Latency[1]}, nil
 }
 
-// Worn has a source pass through a rehearsed grabber, if there is one, and has its pictures held if noise is not nil.
+// Worn has a source pass through a rehearsed grabber, if there is one, and has its pictures decoded and held if noise is not
+// nil.
 func Worn(src capture.Source, way string, noise *steady.Memory) (capture.Source, error) {
 	if way != "" {
 		w, err := through.Parse(way)
@@ -86,7 +88,7 @@ func Worn(src capture.Source, way string, noise *steady.Memory) (capture.Source,
 		}
 	}
 	if noise != nil {
-		src = steady.New(src, noise)
+		src = steady.New(mjpeg.New(src), noise)
 	}
 	return src, nil
 }

@@ -263,7 +263,8 @@ func (w *watch) learn(h *holder) (n lab.ScreenNoise, ok bool) {
 func isNoisy(kinds [4]int, beyond, alarms int, most float64) bool {
 	all := kinds[stands] + kinds[rare] + kinds[noisy] + kinds[moving]
 	return kinds[noisy] >= fewestNoisy &&
-		beyond >= fewestBeyond && (alarms >= leastAlarms || float64(beyond) >= most*float64(all)) && float64(kinds[noisy]) >= leastNoisy*float64(all)
+		beyond >= fewestBeyond && (alarms >= leastAlarms || float64(beyond) >= most*float64(all)) &&
+		float64(kinds[noisy]) >= leastNoisy*float64(all)
 }
 
 // group is 0 for a tile of a flat part.

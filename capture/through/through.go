@@ -1,7 +1,7 @@
 // Package through makes of a screen's exact pictures what a grabber with a cable would deliver, so that what a stick
 // does to the numbers can be tried before it is bought, on the same screen at the same moment: a turned or scaled
-// picture, a dithering panel, analogue noise, JPEG, colours at a quarter of the resolution. BGRX flows in; BGRX or
-// NV12 flows out.
+// picture, a dithering panel, analogue noise, JPEG, colours at a quarter of the resolution. BGRX flows in; BGRX, NV12
+// or JPEGs flow out.
 package through
 
 import (
@@ -84,6 +84,7 @@ type Source struct {
 	table  []int8 // of noise
 
 	pix, other []byte
+	sent       []byte // the last picture as it came out
 	still      []byte // what is the same in each picture of a still screen
 	tick       int
 	places     []place // of each column, and then of each row, of a scaled picture
@@ -112,8 +113,11 @@ func New(from capture.Source, w Way, seed uint64) (*Source, error) {
 		s.format.Width, s.format.Height = w.Width, w.Height
 		s.places = append(placesOf(turned.Width, w.Width), placesOf(turned.Height, w.Height)...)
 	}
-	if w.Quarter {
+	switch {
+	case w.Quarter:
 		s.format.Pixels = lab.NV12
+	case w.JPEG > 0:
+		s.format.Pixels = lab.MJPEG
 	}
 	s.table = make([]int8, 1<<16+4*s.format.Width)
 	for i := range s.table {
@@ -153,7 +157,7 @@ func (s *Source) Next(ctx context.Context) (lab.Frame, error) {
 	if s.way.Noise == 0 && s.way.Dither == 0 {
 		if f.Flags&lab.FrameRepeat != 0 && !first {
 			f.Changed = nil
-			f.Pix = s.pix
+			f.Pix = s.sent
 			return f, nil
 		}
 	} else {
@@ -161,8 +165,8 @@ func (s *Source) Next(ctx context.Context) (lab.Frame, error) {
 	}
 	s.tick++
 	s.rasterize()
-	f.Pix, err = s.coded()
-	s.pix = f.Pix
+	s.sent, err = s.coded()
+	f.Pix = s.sent
 	return f, err
 }
 
@@ -264,30 +268,8 @@ func (s *Source) coded() ([]byte, error) {
 	if err := jpeg.Encode(&s.code, s.rgba, &jpeg.Options{Quality: s.way.JPEG}); err != nil {
 		return nil, err
 	}
-	img, err := jpeg.Decode(&s.code)
-	if err != nil {
-		return nil, err
-	}
-	fromYCbCr(s.pix, img.(*image.YCbCr))
-	return s.pix, nil
+	return s.code.Bytes(), nil
 }
-
-// fromYCbCr writes a picture as BGRX, by the formula of JFIF.
-func fromYCbCr(pix []byte, img *image.YCbCr) {
-	w := img.Rect.Dx()
-	for y := range img.Rect.Dy() {
-		luma := img.Y[y*img.YStride:][:w]
-		cb, cr := img.Cb[y/2*img.CStride:], img.Cr[y/2*img.CStride:]
-		line := pix[4*y*w:][:4*w]
-		for x, l := range luma {
-			v, u, r := int(l)<<16+1<<15, int(cb[x/2])-128, int(cr[x/2])-128
-			p := line[4*x:][:3]
-			p[0], p[1], p[2] = clamp(v+116130*u), clamp(v-22554*u-46802*r), clamp(v+91881*r)
-		}
-	}
-}
-
-func clamp(v int) byte { return byte(min(max(v>>16, 0), 255)) }
 
 // nv12 converts to limited range, by BT.709 from 720 rows on and by BT.601 below, as is usual on HDMI.
 func (s *Source) nv12() []byte {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"testing"
 
+	"eidetic/capture/mjpeg"
 	"eidetic/capture/through"
 	"eidetic/internal/lab"
 )
@@ -101,12 +102,13 @@ func TestColours(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f, err := s.Next(t.Context())
+		decoded := mjpeg.New(s)
+		f, err := decoded.Next(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(f.Pix) != s.Format().FrameSize() {
-			t.Errorf("%s: %d bytes, want %d", way, len(f.Pix), s.Format().FrameSize())
+		if len(f.Pix) != decoded.Format().FrameSize() {
+			t.Errorf("%s: %d bytes, want %d", way, len(f.Pix), decoded.Format().FrameSize())
 		}
 		at := f.Pix[20*width+8]
 		if way != "420" {

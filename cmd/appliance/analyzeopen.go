@@ -10,7 +10,9 @@ import (
 	"time"
 
 	"eidetic/analysis/visual"
+	"eidetic/capture"
 	"eidetic/capture/file"
+	"eidetic/capture/mjpeg"
 	"eidetic/capture/reel"
 	"eidetic/capture/steady"
 	"eidetic/internal/lab"
@@ -47,6 +49,10 @@ func (c *AnalyzeCmd) open(ctx context.Context) (frames visual.Frames, name strin
 	if err != nil {
 		return nil, "", nil, err
 	}
+	if r.Format().Pixels == lab.MJPEG {
+		defer r.Close()
+		return asReel(ctx, mjpeg.New(steady.Play(r)), path, "MJPEG at the source")
+	}
 	return r, path, func() { _ = r.Close() }, nil
 }
 
@@ -68,6 +74,11 @@ func importFilm(ctx context.Context, path string) (frames visual.Frames, name st
 	if err != nil {
 		return nil, "", nil, badFile(fmt.Errorf("analyze: %s is no reel, and %w", path, err))
 	}
+	return asReel(ctx, src, path, src.NotLossless())
+}
+
+// asReel writes the pictures of a source into a reel in a temporary folder, and closes the source.
+func asReel(ctx context.Context, src capture.Source, path, lost string) (frames visual.Frames, name string, done func(), err error) {
 	defer src.Close()
 	dir, err := os.MkdirTemp("", "appliance-analyze-")
 	if err != nil {
@@ -80,7 +91,7 @@ func importFilm(ctx context.Context, path string) (frames visual.Frames, name st
 		}
 	}()
 	to := filepath.Join(dir, "film.reel")
-	w, err := reel.Create(to, reel.Header{Format: src.Format(), Source: "file:" + path, Wall: time.Now(), NotLossless: src.NotLossless()})
+	w, err := reel.Create(to, reel.Header{Format: src.Format(), Source: "file:" + path, Wall: time.Now(), NotLossless: lost})
 	if err != nil {
 		return nil, "", nil, cannot(err)
 	}
@@ -98,7 +109,7 @@ func importFilm(ctx context.Context, path string) (frames visual.Frames, name st
 		}
 	}
 	if err = w.Close(); err != nil {
-		return nil, "", nil, cannot(fmt.Errorf("analyze: turn %s into a reel: %w", path, err))
+		return nil, "", nil, cannot(fmt.Errorf("analyze: read the pictures of %s: %w", path, err))
 	}
 	r, err := reel.Open(to)
 	if err != nil {

@@ -75,7 +75,10 @@ func asKong(args []string) ([]string, error) {
 		return append([]string{"version"}, args[1:]...), nil
 	case args[0] == "help":
 		for _, word := range args[1:] {
-			if len(word) > 0 && word[0] == '-' {
+			switch {
+			case word == "--help":
+				return args[1:], nil
+			case len(word) > 0 && word[0] == '-':
 				return nil, errors.New("help: name a command, such as: appliance help archive import")
 			}
 		}

@@ -48,7 +48,9 @@ func (s *sourceFlags) open(ctx context.Context) (capture.Source, error) {
 	if err != nil {
 		return nil, usage(err)
 	}
-	src, err := source.Open(ctx, source.Options{Name: s.Source, Format: f, Password: password, Controls: s.Control, EDID: s.EDID, Through: s.Through})
+	src, err := source.Open(ctx, source.Options{
+		Name: s.Source, Format: f, Password: password, Controls: s.Control, EDID: s.EDID, Through: s.Through,
+	})
 	var wrong *source.OptionError
 	switch {
 	case errors.As(err, &wrong):

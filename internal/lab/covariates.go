@@ -18,6 +18,12 @@ const (
 	CovariateNone = "none"
 )
 
+// MeterReading is what the load of CovariateMeter took, in ms.
+type MeterReading struct {
+	Wall      float64 `json:"wall_ms"`
+	Processor float64 `json:"processor_ms"`
+}
+
 // Covariates lists them, those first that tell most of a load.
 func Covariates() []string {
 	return []string{CovariateRequest, CovariateSettle, CovariateMeter, CovariatePage, CovariateMeterProcessor}

@@ -13,7 +13,7 @@ type ScreenPart struct {
 	RFB    string `json:"rfb,omitempty" maxLength:"255" doc:"VNC server: PORT of the device itself, or HOST:PORT" example:"5900"`
 	X11    string `json:"x11,omitempty" maxLength:"100" doc:"X server of the appliance" example:":0"`
 	// What is asked of the source; what is left out is the source's choice.
-	Pixels  PixelFormat    `json:"format,omitempty" enum:"BGRX,BGR24,YUYV,UYVY,NV12,GREY" doc:"Pixel format asked of a grabber; without it the grabber's own"`
+	Pixels  PixelFormat    `json:"format,omitempty" enum:"BGRX,BGR24,YUYV,UYVY,NV12,GREY,MJPEG" doc:"Pixel format asked of a grabber; without it the grabber's own"`
 	Size    string         `json:"size,omitempty" maxLength:"11" doc:"Size asked of a grabber, WIDTHxHEIGHT" example:"1920x1080"`
 	Rate    float64        `json:"rate,omitempty" minimum:"0" maximum:"240" doc:"Pictures a second; an HDMI receiver has its signal's"`
 	EDID    string         `json:"edid,omitempty" maxLength:"20" doc:"Mode that an HDMI receiver offers to the device" example:"1080p60"`

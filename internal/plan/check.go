@@ -84,7 +84,8 @@ func Check(r Request, o Options) (Checked, error) {
 		c.Plan.Timing = lab.TimingShared
 	}
 	for _, check := range []func() error{
-		c.checkTimes, c.checkReplay, c.checkJudging, c.checkCovariates, c.checkTraces, c.checkSteps, c.checkArms(o), c.checkJourneys, c.readMeasure,
+		c.checkTimes, c.checkReplay, c.checkJudging, c.checkCovariates, c.checkTraces, c.checkSteps, c.checkArms(o),
+		c.checkJourneys, c.readMeasure,
 	} {
 		if err := check(); err != nil {
 			return c, err

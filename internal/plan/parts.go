@@ -74,9 +74,9 @@ func checkScreen(p lab.ScreenPart) (field string, err error) {
 		return ".size", err
 	}
 	switch p.Pixels {
-	case "", lab.BGRX, lab.BGR24, lab.YUYV, lab.UYVY, lab.NV12, lab.Grey:
+	case "", lab.BGRX, lab.BGR24, lab.YUYV, lab.UYVY, lab.NV12, lab.Grey, lab.MJPEG:
 	default:
-		return ".format", fmt.Errorf("%q is none of BGRX, BGR24, YUYV, UYVY, NV12 and GREY", p.Pixels)
+		return ".format", fmt.Errorf("%q is none of BGRX, BGR24, YUYV, UYVY, NV12, GREY and MJPEG", p.Pixels)
 	}
 	if p.Rate != 0 && !(p.Rate >= 1 && p.Rate <= 240) {
 		return ".rate", fmt.Errorf("%g a second: at least 1 and at most 240", p.Rate)

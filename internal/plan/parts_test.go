@@ -28,7 +28,7 @@ func TestCheckParts(t *testing.T) {
 		{func(s *lab.ScreenPart, _ *lab.ControlsPart, _ *string) { s.V4L2, s.RFB = "", "70000" }, "screen.rfb"},
 		{func(s *lab.ScreenPart, _ *lab.ControlsPart, _ *string) { s.Size = "1920" }, "screen.size"},
 		{func(s *lab.ScreenPart, _ *lab.ControlsPart, _ *string) { s.Size = "1920x1080 " }, ""},
-		{func(s *lab.ScreenPart, _ *lab.ControlsPart, _ *string) { s.Pixels = lab.MJPEG }, "screen.format"},
+		{func(s *lab.ScreenPart, _ *lab.ControlsPart, _ *string) { s.Pixels = "H264" }, "screen.format"},
 		{func(s *lab.ScreenPart, _ *lab.ControlsPart, _ *string) { s.EDID = "8k" }, "screen.edid"},
 		{func(s *lab.ScreenPart, _ *lab.ControlsPart, _ *string) { s.Latency = []float64{9, 8} }, "screen.latency_ms"},
 		{func(s *lab.ScreenPart, _ *lab.ControlsPart, _ *string) { s.Rate = 1000 }, "screen.rate"},

@@ -15,6 +15,7 @@ import (
 
 	"eidetic/analysis/visual"
 	"eidetic/capture/diff"
+	"eidetic/capture/mjpeg"
 	"eidetic/capture/reel"
 	"eidetic/capture/steady"
 	"eidetic/capture/through"
@@ -52,8 +53,10 @@ func run(files []string, out io.Writer) error {
 			}
 			if exact == nil {
 				exact = r
-				fmt.Fprintf(out, "%s | exact | frames %d, %d, %d, %d, %d, %d | SpeedIndex %.0f ms, content %v\n", file, r.FirstChange-r.Start,
-					r.FirstContent-r.Start, r.Complete[85]-r.Start, r.Complete[95]-r.Start, r.Complete[99]-r.Start, r.LastChange-r.Start, r.SpeedIndex, r.Content)
+				fmt.Fprintf(out, "%s | exact | frames %d, %d, %d, %d, %d, %d | SpeedIndex %.0f ms, content %v\n", file,
+					r.FirstChange-r.Start,
+					r.FirstContent-r.Start, r.Complete[85]-r.Start, r.Complete[95]-r.Start, r.Complete[99]-r.Start, r.LastChange-r.Start,
+					r.SpeedIndex, r.Content)
 				continue
 			}
 			fmt.Fprintf(out, "%s | %s | %d %.2f %.2f | %+d | %+d | %+d | %+d | %+d | %+d | %+.2f | %.1f  content %v\n", file, way, noise.Pixel, noise.Mean, noise.Texture,
@@ -83,7 +86,7 @@ func worn(file, way string) (*visual.Result, lab.ScreenNoise, error) {
 		if src, err = through.New(src, w, 1); err != nil {
 			return nil, none, err
 		}
-		src = steady.New(src, memory)
+		src = steady.New(mjpeg.New(src), memory)
 		// Once for the noise of the whole film, as the trials before this one have met it.
 		for {
 			if _, err := src.Next(context.Background()); err != nil {
@@ -93,7 +96,7 @@ func worn(file, way string) (*visual.Result, lab.ScreenNoise, error) {
 		if src, err = through.New(steady.Play(r), w, 2); err != nil {
 			return nil, none, err
 		}
-		src = steady.New(src, memory)
+		src = steady.New(mjpeg.New(src), memory)
 	}
 	kept := reel.NewMemory(8 << 30)
 	w, err := reel.NewWriter(kept, reel.Header{Format: src.Format(), Source: "reel", Wall: time.Unix(0, 0)})

@@ -30,8 +30,8 @@ func directions() []direction {
 		{"netlab/hop", lab, "listeners, core and transport all import what they tell each other of a request, so it imports none of them"},
 		{
 			"netlab/replay",
-			append([]string{"netlab/archive", "netlab/hop", "netlab/inject"}, lab...),
-			"the core answers requests and knows no listener",
+			append([]string{"netlab/archive", "netlab/hop", "netlab/inject", "netlab/message"}, lab...),
+			"the core answers requests and knows no listener; how a head is read it has from the one reading of heads",
 		},
 		{
 			"netlab/replay/match",
@@ -119,6 +119,7 @@ func directions() []direction {
 					"internal/run/device",
 					"internal/run/experiment",
 					"internal/run/inspect",
+					"internal/run/meter",
 					"internal/tell/verdict",
 					"internal/keep/store",
 					"internal/tell/report",
@@ -374,6 +375,12 @@ func directions() []direction {
 				},
 				lab...),
 			"the truth is asked of the product's procedure and verdict as they are",
+		},
+		{"internal/run/meter", lab, "the meter is a process of its own beside a trial, and knows nothing of it"},
+		{
+			"internal/rigs/grabbers",
+			append([]string{"analysis", "capture"}, lab...),
+			"what a grabber does to the numbers is measured on a film, as a run would measure it",
 		},
 		{
 			"internal/rigs/noise",

@@ -132,8 +132,8 @@ func (p planner) whole() []stage {
 	const yielding = 5
 	beside := slices.Concat([]job{vet(yielding)}, p.unit(yielding), p.followers(yielding))
 	if !p.short() {
-		beside = slices.Concat([]job{vet(yielding), staticcheck(yielding), benchRegress(yielding)}, p.unit(yielding), p.raced(yielding), p.container(yielding),
-			p.followers(yielding))
+		beside = slices.Concat([]job{vet(yielding), staticcheck(yielding), benchRegress(yielding)}, p.unit(yielding),
+			p.raced(yielding), p.container(yielding), p.followers(yielding))
 	}
 	return []stage{
 		{"box, and what minds no company", [][]job{slices.Concat(p.box(), p.companions(0)), beside}},

@@ -28,7 +28,6 @@ import (
 	"eidetic/internal/run/experiment"
 	"eidetic/internal/run/inspect"
 	"eidetic/internal/run/journey"
-	"eidetic/internal/run/meter"
 	"eidetic/internal/tell/report"
 	"eidetic/internal/tell/verdict"
 	"eidetic/netlab"
@@ -64,7 +63,7 @@ type Rig struct {
 	// Memory is that of the experiment's runner; nil if it is unknown.
 	Memory func(shares bool) []lab.ProcessMemory
 	// Meter is that of the experiment's runner; nil where the device's processors are its own.
-	Meter func(context.Context) (meter.Reading, error)
+	Meter func(context.Context) (lab.MeterReading, error)
 	// Describe fills in the device's part of a run's environment; it is called at the
 	// beginning and at the end.
 	Describe func(*lab.Environment)

@@ -56,10 +56,6 @@ type partScreen struct {
 
 // opened notes what a source says of itself.
 func (p *partScreen) opened(h reel.Header) (*lab.SourceState, error) {
-	if h.Format.Pixels == lab.MJPEG {
-		return nil, fmt.Errorf("%s delivers compressed pictures (MJPEG), which cannot be compared: ask it for another format and size, "+
-			"such as format: YUYV; appliance devices lists what it has", p.name)
-	}
 	s := &lab.SourceState{
 		Name: p.name, Pixels: h.Format.Pixels, Chroma: chroma(h.Format.Pixels), Width: h.Format.Width, Height: h.Format.Height,
 		Rate: micro(h.Format.Rate), Notes: h.Notes, NotLossless: h.NotLossless, Latency: p.latency,

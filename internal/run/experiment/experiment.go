@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"eidetic/internal/lab"
-	"eidetic/internal/run/meter"
 )
 
 // Network is the device's network.
@@ -246,7 +245,7 @@ type Runner struct {
 	// Memory reads the memory of the browser's processes, also what of it is their share if asked to; nil if it is unknown.
 	Memory func(shares bool) []lab.ProcessMemory
 	// Meter measures how fast this machine is; nil where the device's processors are its own.
-	Meter func(context.Context) (meter.Reading, error)
+	Meter func(context.Context) (lab.MeterReading, error)
 	// Progress is called for each step; it must not block.
 	Progress func(Step)
 }

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"eidetic/internal/lab"
-	"eidetic/internal/run/meter"
 )
 
 // meteredWorld tells what the synchronisation page took.
@@ -38,12 +37,12 @@ func TestMoment(t *testing.T) {
 			return map[string]time.Duration{"browser": used}
 		}
 		readings, pressed := 0.0, false
-		r.Meter = func(context.Context) (meter.Reading, error) {
+		r.Meter = func(context.Context) (lab.MeterReading, error) {
 			if readings++; w.stopped != int(readings)-1 {
 				t.Errorf("meter %v while %d browsers have ended", readings, w.stopped)
 			}
 			pressed = pressed || w.pressed != 0 && w.pressed.Sub(w.born) > greenAfter+plan().Settle+200*time.Millisecond
-			return meter.Reading{Wall: 60 + readings, Processor: 50 + readings}, nil
+			return lab.MeterReading{Wall: 60 + readings, Processor: 50 + readings}, nil
 		}
 		trial, err := r.Trial(t.Context(), DefaultPlan("https://shop.test/", "sync", 1), 1, t.TempDir())
 		if err != nil {
@@ -56,7 +55,7 @@ func TestMoment(t *testing.T) {
 		if !pressed {
 			t.Error("the key was pressed before the layout on the synchronisation page was over")
 		}
-		r.Meter = func(context.Context) (meter.Reading, error) { return meter.Reading{}, errors.New("no memory") }
+		r.Meter = func(context.Context) (lab.MeterReading, error) { return lab.MeterReading{}, errors.New("no memory") }
 		if trial, err = r.Trial(t.Context(), DefaultPlan("https://shop.test/", "sync", 1), 2, t.TempDir()); err != nil || !trial.Valid {
 			t.Errorf("Trial() with a meter that fails = %+v, %v; want a valid one", trial, err)
 		}

@@ -16,13 +16,9 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-)
 
-// Reading is what the load took, in ms.
-type Reading struct {
-	Wall      float64 `json:"wall_ms"`
-	Processor float64 `json:"processor_ms"`
-}
+	"eidetic/internal/lab"
+)
 
 // Serve is the process: it carries the load out once and prints the reading.
 func Serve(w io.Writer) error { return json.NewEncoder(w).Encode(load()) }
@@ -34,16 +30,16 @@ const limit = 5 * time.Second
 const mostBytes = 1 << 10
 
 // Read starts the process, whose whole command line is given, and returns its reading.
-func Read(ctx context.Context, command []string) (Reading, error) {
+func Read(ctx context.Context, command []string) (lab.MeterReading, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	var out bytes.Buffer
 	c := exec.CommandContext(ctx, command[0], command[1:]...)
 	c.Stdout = &out
 	if err := c.Run(); err != nil {
-		return Reading{}, fmt.Errorf("measuring the machine's speed: %w", err)
+		return lab.MeterReading{}, fmt.Errorf("measuring the machine's speed: %w", err)
 	}
-	var r Reading
+	var r lab.MeterReading
 	if err := json.NewDecoder(io.LimitReader(&out, mostBytes)).Decode(&r); err != nil {
 		return r, fmt.Errorf("measuring the machine's speed: %w", err)
 	}
@@ -60,13 +56,13 @@ const (
 )
 
 // load carries out the load on one thread, without the collector of memory.
-func load() Reading {
+func load() lab.MeterReading {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	debug.SetGCPercent(-1)
 	wall, processor := time.Now(), threadTime()
 	runtime.KeepAlive(fillAndJump() + branch() + tree()) // the compiler leaves nothing of it out
-	return Reading{Wall: ms(time.Since(wall)), Processor: ms(threadTime() - processor)}
+	return lab.MeterReading{Wall: ms(time.Since(wall)), Processor: ms(threadTime() - processor)}
 }
 
 // fillAndJump fills a table with the next index of each, a generator of full period, as a raster fills its tiles, and follows it.

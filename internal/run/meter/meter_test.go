@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"eidetic/internal/lab"
 )
 
 // The load takes time of its thread, and Read gets from a process what Serve prints.
@@ -14,7 +16,7 @@ func TestMeter(t *testing.T) {
 	if err := Serve(&printed); err != nil {
 		t.Fatal(err)
 	}
-	var r Reading
+	var r lab.MeterReading
 	if err := json.Unmarshal(printed.Bytes(), &r); err != nil || r.Processor <= 0 || r.Wall <= 0 {
 		t.Fatalf("Serve() printed %s, %v; want two times", printed.Bytes(), err)
 	}

@@ -108,7 +108,8 @@ func changesOf(run *lab.Run) []change {
 			Delta: strings.TrimPrefix(signed(e.Delta, ""), "+") + ", " + e.DeltaSize, Chance: chance(e.Adjusted),
 		}
 		if a := e.Adjustment; a != nil {
-			c.Raw = fmt.Sprintf("%s (%s to %s, p %s)", signed(a.Raw.Value, e.Unit), signed(a.Raw.Low, e.Unit), signed(a.Raw.High, e.Unit), chance(a.RawP))
+			c.Raw = fmt.Sprintf("%s (%s to %s, p %s)", signed(a.Raw.Value, e.Unit), signed(a.Raw.Low, e.Unit),
+				signed(a.Raw.High, e.Unit), chance(a.RawP))
 			c.Explained = fmt.Sprintf("%.0f %%", 100*a.Explained)
 		}
 		if e.Percent != nil {

@@ -57,7 +57,8 @@ func effectOfRecordings(m compared, blocks []*block, plan stats.Plan) (lab.Effec
 		return e, false
 	}
 	found := effectOf(m, c)
-	found.Pairs, found.Control, found.Treatment, found.Recordings = e.Pairs, e.Control, e.Treatment, min(len(values[0].Control), len(values[0].Treatment))
+	found.Pairs, found.Control, found.Treatment = e.Pairs, e.Control, e.Treatment
+	found.Recordings = min(len(values[0].Control), len(values[0].Treatment))
 	found.ModeChange = false // there are too few to count modes
 	if base := math.Abs(e.Control); base > 0 && found.Shift.Confidence > 0 {
 		s := found.Shift
