@@ -152,18 +152,19 @@ func NewVirtual(ctx context.Context, c VirtualConfig) (_ *Virtual, err error) {
 	v.Seed = func(ctx context.Context, a plan.Arm, visits Visits) error {
 		return v.browsers.seed(ctx, a, visits, func(url string) (experiment.Life, error) { return v.Device.Birth(ctx, url) })
 	}
-	display := x11.Options{Display: v.device.X.Display, Rate: frameRate}
-	v.Screen = Screen{Name: "x11:" + display.Display, Open: func(context.Context) (capture.Source, error) { return x11.Open(display) }}
+	screen := Screen{Name: "x11:" + v.device.X.Display}
 	if c.Through != "" {
-		noise := &steady.Memory{}
-		v.Screen = Screen{Name: "x11:" + display.Display, Noise: noise, Open: func(context.Context) (capture.Source, error) {
-			src, err := x11.Open(display)
-			if err != nil {
-				return nil, err
-			}
-			return source.Worn(src, c.Through, noise)
-		}}
+		screen.Noise = &steady.Memory{}
 	}
+	screen.Open = func(context.Context) (capture.Source, error) {
+		// A viewport of a plan has a display of its own, which the device knows.
+		src, err := x11.Open(x11.Options{Display: v.device.X.Display, Rate: frameRate})
+		if err != nil {
+			return nil, err
+		}
+		return source.Worn(src, c.Through, screen.Noise)
+	}
+	v.Screen = screen
 	v.Describe, v.Sealed, v.Finish, v.Usage = v.describe, c.Sealed, v.isolation, device.NewUsage().Total
 	v.MainThreads, v.Memory = device.MainThreads, device.NewMemory().Read
 	if len(c.Meter) > 0 {
