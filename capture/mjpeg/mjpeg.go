@@ -154,18 +154,27 @@ func (s *Source) Close() error {
 	return s.from.Close()
 }
 
-// Decode writes a JPEG of the format's size as BGRX. The error says what is wrong with the bytes.
-func Decode(pix, code []byte, f lab.Format) error {
+// Picture decodes a JPEG of the format's size, also one without Huffman tables. The error says what is wrong with the bytes.
+func Picture(code []byte, f lab.Format) (image.Image, error) {
 	head, err := jpeg.DecodeConfig(bytes.NewReader(code))
 	if err != nil {
-		return fmt.Errorf("a JPEG of %d bytes: %w", len(code), err)
+		return nil, fmt.Errorf("a JPEG of %d bytes: %w", len(code), err)
 	}
 	if head.Width != f.Width || head.Height != f.Height {
-		return fmt.Errorf("a JPEG of %d × %d among pictures of %d × %d", head.Width, head.Height, f.Width, f.Height)
+		return nil, fmt.Errorf("a JPEG of %d × %d among pictures of %d × %d", head.Width, head.Height, f.Width, f.Height)
 	}
 	img, err := jpeg.Decode(bytes.NewReader(withTables(code)))
 	if err != nil {
-		return fmt.Errorf("a JPEG of %d bytes: %w", len(code), err)
+		return nil, fmt.Errorf("a JPEG of %d bytes: %w", len(code), err)
+	}
+	return img, nil
+}
+
+// Decode writes a picture as BGRX.
+func Decode(pix, code []byte, f lab.Format) error {
+	img, err := Picture(code, f)
+	if err != nil {
+		return err
 	}
 	if m, ok := img.(*image.YCbCr); ok {
 		fromYCbCr(pix, m)

@@ -1,11 +1,10 @@
 package qualify
 
 import (
-	"bytes"
 	"fmt"
 	"image"
-	"image/jpeg"
 
+	"eidetic/capture/mjpeg"
 	"eidetic/internal/lab"
 )
 
@@ -136,16 +135,9 @@ func (c *comparer) fidelity() Fidelity {
 
 // decode makes of a JPEG its brightness, in full range.
 func decode(b []byte, f lab.Format) ([]byte, error) {
-	head, err := jpeg.DecodeConfig(bytes.NewReader(b))
+	m, err := mjpeg.Picture(b, f)
 	if err != nil {
-		return nil, fmt.Errorf("decode JPEG: %w", err)
-	}
-	if head.Width != f.Width || head.Height != f.Height {
-		return nil, fmt.Errorf("a JPEG of %d × %d among frames of %d × %d", head.Width, head.Height, f.Width, f.Height)
-	}
-	m, err := jpeg.Decode(bytes.NewReader(b))
-	if err != nil {
-		return nil, fmt.Errorf("decode JPEG: %w", err)
+		return nil, err
 	}
 	var luma []byte
 	var stride int
