@@ -77,7 +77,7 @@ func TestArchiveCommands(t *testing.T) {
 		{[]string{"cat", path, "99"}, exitUsage, "no exchange is"},
 		{[]string{"verify", path}, exitGood, "score 1.000"},
 		{[]string{"verify", in("none.wacz")}, exitUsage, "no such file"},
-		{[]string{"verify", in("junk.wacz")}, exitUsage, "not a WACZ, WARC or HAR"},
+		{[]string{"verify", in("junk.wacz")}, exitUsage, "not a WACZ, WARC, HAR or Web Page Replay"},
 		{[]string{"rm", path}, exitUsage, "say what to remove"},
 		{[]string{"rm", path, "--url", "nothing"}, exitUsage, "no exchange matches"},
 		{[]string{"rm", path, "--url", "*ads.example*", "--dry-run"}, exitGood, "would be removed"},

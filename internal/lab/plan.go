@@ -102,9 +102,6 @@ const (
 	StateAppWarm = "app-warm"
 )
 
-// States lists them.
-func States() []string { return []string{StateCold, StateWarm, StateAppCold, StateAppWarm} }
-
 // IsStart says whether the trials of the arm start the browser.
 func (a Arm) IsStart() bool { return a.State == StateAppCold || a.State == StateAppWarm }
 

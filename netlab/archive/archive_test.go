@@ -359,7 +359,7 @@ func TestHostileZip(t *testing.T) {
 		{"many files", "limit", build(many...)},
 		{"long index", "limit", build([2]string{namePackage, strings.Repeat(" ", 5000)})},
 		{"bomb", "limit", build(pkg, [2]string{nameData, bomb.String()})},
-		{"not a WARC", "not a WACZ, WARC or HAR", build(pkg, [2]string{nameData, "hello world"})},
+		{"not a WARC", "not a WACZ, WARC, HAR or Web Page Replay", build(pkg, [2]string{nameData, "hello world"})},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

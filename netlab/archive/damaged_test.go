@@ -162,8 +162,8 @@ func TestZstdDictionary(t *testing.T) {
 	}{
 		"plain":            {dictionaryFrame(dictionary) + body, ""},
 		"compressed":       {dictionaryFrame([]byte(zstdText(t, string(dictionary), nil))) + body, ""},
-		"missing":          {body, "not a WACZ, WARC or HAR file"},
-		"of another":       {dictionaryFrame([]byte("some text")) + body, "not a WACZ, WARC or HAR file"},
+		"missing":          {body, "not a WACZ, WARC, HAR or Web Page Replay file"},
+		"of another":       {dictionaryFrame([]byte("some text")) + body, "not a WACZ, WARC, HAR or Web Page Replay file"},
 		"damaged":          {dictionaryFrame([]byte(dictionaryHead+"nonsense")) + body, "zstd header"},
 		"cut off":          {dictionaryFrame(dictionary)[:50], "the dictionary at the front"},
 		"larger than real": {zstdDictionary + "\xff\xff\xff\x7f" + body, "the dictionary at the front"},

@@ -125,7 +125,7 @@ func (a *Archive) openStream(file *io.SectionReader, l Limits) error {
 	case errors.Is(err, errLimit), errors.Is(err, errARC), errors.Is(err, errUnknown):
 		return err
 	case ld.records == 0:
-		return fmt.Errorf("not a WACZ, WARC or HAR file: %w", err)
+		return fmt.Errorf("not a WACZ, WARC, HAR or Web Page Replay file: %w", err)
 	default:
 		a.lose("the file is cut off or damaged after %d complete records (%v), which are used", ld.records, err)
 	}
@@ -140,7 +140,7 @@ var errARC = errors.New("this is an ARC file (it begins with " + arcMagic + "), 
 	"convert it, for instance with 'warcio recompress old.arc.gz new.warc.gz' (Python's warcio), and import that")
 
 // errUnknown says that a file begins with none of the formats.
-var errUnknown = errors.New("not a WACZ, WARC or HAR file")
+var errUnknown = errors.New("not a WACZ, WARC, HAR or Web Page Replay file")
 
 // decompress returns the decompressed stream of a WARC, whose first bytes tell the compression.
 func (ld *loader) decompress(buffered *bufio.Reader, magic []byte) (io.Reader, func(), error) {
