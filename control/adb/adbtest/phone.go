@@ -261,6 +261,13 @@ func (l *link) handle(ctx context.Context, m packet, commands *sync.WaitGroup) {
 	case cmdOpen:
 		service := strings.TrimRight(string(m.data), "\x00")
 		options, command, ok := strings.Cut(service, ":")
+		if options == "reboot" {
+			l.next++
+			_ = l.send(packet{cmdOkay, l.next, m.arg0, nil})
+			l.phone.Change(func(s *State) { s.Boots++ })
+			_ = l.conn.Close()
+			return
+		}
 		if !ok || !strings.HasPrefix(options, "shell,v2") {
 			_ = l.send(packet{cmdClose, 0, m.arg0, nil})
 			return
