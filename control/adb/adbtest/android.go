@@ -75,8 +75,15 @@ func (p *Phone) run(ctx context.Context, s *shellStream, command string) {
 	case command == "getevent -t":
 		p.getevent(ctx, s)
 	default:
+		before := len(p.State().Done)
 		out, code := p.command(command)
 		status = code
+		p.mu.Lock()
+		done := p.done
+		p.mu.Unlock()
+		if done != nil && len(p.State().Done) > before {
+			done(command)
+		}
 		if _, err := io.WriteString(s, out); out != "" && err != nil {
 			return
 		}

@@ -46,6 +46,14 @@ type Phone struct {
 	conns   map[net.Conn]bool
 	props   State
 	nodes   *nodes
+	done    func(command string) // told what a command has done
+}
+
+// OnDone calls f with every command that stops, clears or starts a package, before the command ends.
+func (p *Phone) OnDone(f func(command string)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.done = f
 }
 
 // NewPhone makes a phone that listens on a port of its own. It trusts no key until Accept.
