@@ -28,7 +28,8 @@ func (c *ArchiveRmCmd) Run(std *streams) error {
 	return rewrite(std, c.partial, c.File, c.DryRun, "removed", nil, func(e *lab.Exchange) bool { return !c.chosen().Has(e) })
 }
 
-// dropped is what becomes of what a trimmed archive lacks. That it lacks nothing is no mistake: a script trims whatever it has recorded.
+// dropped is what becomes of what a trimmed archive lacks. That it lacks nothing is no mistake: a script trims whatever
+// it has recorded.
 const dropped = "dropped"
 
 // rewrite keeps the exchanges of these pages, or of all, for which keep is true, and prints the others.

@@ -92,8 +92,9 @@ func clip(text string, most int) string {
 type table struct {
 	head  []string
 	rows  [][]string
-	paint []string                // of each row's last cell
-	bar   func(row, n int) string // what is drawn of a row beside it, on a terminal that has room for n characters; nil for nothing
+	paint []string // of each row's last cell
+	// bar is what is drawn of a row beside it, on a terminal that has room for n characters; nil for nothing.
+	bar func(row, n int) string
 }
 
 // add adds a row, whose last cell has a colour.
@@ -106,7 +107,8 @@ const (
 	mostBar  = 24
 )
 
-// print prints the table. Where the terminal is too narrow there is one space between columns, and then the names are cut.
+// print prints the table. Where the terminal is too narrow there is one space between columns, and then the names are
+// cut.
 func (t *table) print(c *console) {
 	if len(t.rows) == 0 {
 		return

@@ -39,7 +39,7 @@ type panelFlags struct {
 	NoServe bool   `help:"Write the report and end."`
 }
 
-// usualPanel is where the panel is unless a person says another address; where another program is there, it is elsewhere.
+// usualPanel is where the panel is unless a person says another address, or another program is there.
 const usualPanel = "127.0.0.1:8080"
 
 // listen opens the panel's address, or nothing where no person looks at it.
@@ -102,8 +102,8 @@ func (l localRun) run(ctx context.Context, std *streams, t *sandbox.Task) error 
 	return gate(run, l.Compare)
 }
 
-// carryOut has the half in namespaces do the work and show its progress; where standard output is for a program, this half shows it on
-// standard error, if anybody is to see it.
+// carryOut has the half in namespaces do the work and show its progress; where standard output is for a program, this
+// half shows it on standard error, if anybody is to see it.
 func (l localRun) carryOut(ctx context.Context, std *streams, t *sandbox.Task) error {
 	if !l.JSON && !l.Quiet {
 		return t.Run(ctx, ownCommands())
@@ -147,7 +147,8 @@ func (l localRun) has(id, name string) string {
 	return file
 }
 
-// conclude prints what was found, for whoever reads it; where is the report, told as for printFound, and next says where to look.
+// conclude prints what was found, for whoever reads it; where is the report, told as for printFound, and next says where
+// to look.
 func (f outcomeFlags) conclude(std *streams, run *lab.Run, where string, told bool, next func(*console)) error {
 	c := newConsole(std.out)
 	if f.JSON {

@@ -86,7 +86,8 @@ func (p *progress) title(s experiment.Step) string {
 	return text
 }
 
-// status is the line that is overwritten: which trial of which arm, the time, what is known so far, and what goes on, as far as there is room.
+// status is the line that is overwritten: which trial of which arm, the time, what is known so far, and what goes on, as
+// far as there is room.
 func (p *progress) status(s experiment.Step) string {
 	if s.Trial == 0 {
 		return clip(fmt.Sprintf("Recording, %s: %s", clockOf(p.now().Sub(p.begun)), oneLine(s.Doing)), p.width-1)
@@ -136,7 +137,8 @@ func (p *progress) soFar() string {
 	case len(control) == 0, p.arms && len(treatment) == 0:
 		return ""
 	case p.arms:
-		return fmt.Sprintf("%s %.0f → %s", of.Label(), stats.Median(control), valueOf(stats.Median(treatment), of.Entry().Unit))
+		after := valueOf(stats.Median(treatment), of.Entry().Unit)
+		return fmt.Sprintf("%s %.0f → %s", of.Label(), stats.Median(control), after)
 	}
 	return fmt.Sprintf("%s %s", of.Label(), valueOf(stats.Median(control), of.Entry().Unit))
 }

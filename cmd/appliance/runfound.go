@@ -30,8 +30,8 @@ const mostServers = 3
 // causesOfBlur begins what an explanation says of the machine's other work.
 const causesOfBlur = " What was seen: "
 
-// printFound ends a run for a person: how far its trials may be trusted, the answer, its numbers and their cause. told says that a person
-// has seen the notes of the run while it went on.
+// printFound ends a run for a person: how far its trials may be trusted, the answer, its numbers and their cause. told
+// says that a person has seen the notes of the run while it went on.
 func printFound(c *console, run *lab.Run, told bool) {
 	if run.Measured() == 0 {
 		return // it ended before its first trial
@@ -115,7 +115,8 @@ func more(n int, one, many, where string) string {
 	return fmt.Sprintf("and %d more %s %s", n, lab.Plural(n, one, many), where)
 }
 
-// shortened leaves out rows of a table that would have more than mostLines lines: of a higher rank first, and of those the last.
+// shortened leaves out rows of a table that would have more than mostLines lines: of a higher rank first, and of those
+// the last.
 func shortened[T any](rows []T, rank func(T) int) (kept []T, left int) {
 	if len(rows) < mostLines {
 		return rows, 0
@@ -140,7 +141,8 @@ func shortened[T any](rows []T, rank func(T) int) (kept []T, left int) {
 // The ranks of rows: all of a journey, what says something, and the rest.
 const highestRank = 2
 
-// medianRows are the medians that tell most: of a load the guards, of a journey each step's time to its end, and all of it last.
+// medianRows are the medians that tell most: of a load the guards, of a journey each step's time to its end, and all of
+// it last.
 func medianRows(all []lab.Summary) (rows []lab.Summary) {
 	journey := false
 	for _, s := range all {
@@ -155,7 +157,9 @@ func medianRows(all []lab.Summary) (rows []lab.Summary) {
 		}
 	}
 	if !journey {
-		slices.SortStableFunc(rows, func(a, b lab.Summary) int { return metric.GuardPlace(a.Metric) - metric.GuardPlace(b.Metric) })
+		slices.SortStableFunc(rows, func(a, b lab.Summary) int {
+			return metric.GuardPlace(a.Metric) - metric.GuardPlace(b.Metric)
+		})
 	}
 	return rows
 }
@@ -175,11 +179,7 @@ func printMedians(c *console, all []lab.Summary) {
 	var values []float64
 	alike := true
 	for _, s := range rows {
-		interval := valueOf(s.Low, s.Unit) + " … " + valueOf(s.High, s.Unit)
-		if len(s.Warnings) > 0 { // too few trials for one
-			interval = "from " + valueOf(s.Min, s.Unit) + " to " + valueOf(s.Max, s.Unit)
-		}
-		t.add("", labelOf(s.Metric)+ofTreatment(s.Arm), valueOf(s.Median, s.Unit), interval, strconv.Itoa(s.N))
+		t.addMedian(labelOf(s.Metric)+ofTreatment(s.Arm), s)
 		values, alike = append(values, s.Median), alike && s.Unit == rows[0].Unit
 	}
 	if alike {
@@ -189,6 +189,15 @@ func printMedians(c *console, all []lab.Summary) {
 	if left > 0 {
 		c.line(more(left, "row", "rows", "in the report"))
 	}
+}
+
+// addMedian adds a row of a metric's median.
+func (t *table) addMedian(name string, s lab.Summary) {
+	interval := valueOf(s.Low, s.Unit) + " … " + valueOf(s.High, s.Unit)
+	if len(s.Warnings) > 0 { // too few trials for one
+		interval = "from " + valueOf(s.Min, s.Unit) + " to " + valueOf(s.Max, s.Unit)
+	}
+	t.add("", name, valueOf(s.Median, s.Unit), interval, strconv.Itoa(s.N))
 }
 
 // ofTreatment marks rows of the second arm, where a run has two and compares nothing: it ended too early.
@@ -237,7 +246,8 @@ func effectRows(c *lab.Comparison) (rows []*lab.Effect) {
 	return rows
 }
 
-// printEffects prints what was found of each guard, under the names of what was compared. rest says where the rows are that are left out.
+// printEffects prints what was found of each guard, under the names of what was compared. rest says where the rows are
+// that are left out.
 func printEffects(c *console, found *lab.Comparison, control, treatment, rest string) {
 	rows, left := shortened(effectRows(found), func(e *lab.Effect) int {
 		switch {
@@ -257,8 +267,7 @@ func printEffects(c *console, found *lab.Comparison, control, treatment, rest st
 		if !e.Guard {
 			said = ""
 		}
-		t.add(colourOf(e.Finding), labelOf(e.Metric), valueOf(e.Control, e.Unit), valueOf(e.Treatment, e.Unit),
-			strings.TrimSpace(lab.Change(e.Shift.Value)+" "+e.Unit), lab.Change(e.Shift.Low)+" … "+lab.Change(e.Shift.High), said)
+		t.addEffect(labelOf(e.Metric), e, said)
 		drawn, alike = append(drawn, span{e.Shift.Low, e.Shift.Value, e.Shift.High}), alike && e.Unit == rows[0].Unit
 		if e.Adjustment != nil {
 			adjusted = e.Adjustment
@@ -272,9 +281,16 @@ func printEffects(c *console, found *lab.Comparison, control, treatment, rest st
 		c.line(more(left, "row", "rows", rest))
 	}
 	if adjusted != nil {
-		c.line(client.Plain(fmt.Sprintf("Changes are adjusted by what was known before each load (%s); what they are without is %s.",
+		c.line(client.Plain(fmt.Sprintf("Changes are adjusted by what was known before each load (%s); the others are %s.",
 			strings.Join(adjusted.Covariates, ", "), rest)))
 	}
+}
+
+// addEffect adds a row of a metric's effect, with what was found.
+func (t *table) addEffect(name string, e *lab.Effect, said string) {
+	t.add(colourOf(e.Finding), name, valueOf(e.Control, e.Unit), valueOf(e.Treatment, e.Unit),
+		strings.TrimSpace(lab.Change(e.Shift.Value)+" "+e.Unit),
+		lab.Change(e.Shift.Low)+" … "+lab.Change(e.Shift.High), said)
 }
 
 // printCells prints a line for each page and user of a run of many: the guard that tells most, or the first median.
@@ -298,13 +314,12 @@ func printCells(c *console, run *lab.Run) {
 				t.add("", name, "–", "–", "–", "–", "not compared")
 				continue
 			}
-			t.add(colourOf(e.Finding), name+": "+labelOf(e.Metric), valueOf(e.Control, e.Unit), valueOf(e.Treatment, e.Unit),
-				strings.TrimSpace(lab.Change(e.Shift.Value)+" "+e.Unit), lab.Change(e.Shift.Low)+" … "+lab.Change(e.Shift.High), one.Comparison.Words(e))
+			t.addEffect(name+": "+labelOf(e.Metric), e, one.Comparison.Words(e))
 		case run.Comparison != nil:
 			t.add("", name, "–", "–", "–", "–", "not compared")
 		case len(medianRows(one.Summary)) > 0:
 			s := medianRows(one.Summary)[0]
-			t.add("", name+": "+labelOf(s.Metric), valueOf(s.Median, s.Unit), valueOf(s.Low, s.Unit)+" … "+valueOf(s.High, s.Unit), strconv.Itoa(s.N))
+			t.addMedian(name+": "+labelOf(s.Metric), s)
 		default:
 			t.add("", name, "–", "no valid trial", "0")
 		}

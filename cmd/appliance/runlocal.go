@@ -40,7 +40,8 @@ func (c *RunCmd) here(ctx context.Context, std *streams, q plan.Request) error {
 			task.ID = id
 		}
 	}
-	l := localRun{panelFlags: panelFlags{NoServe: true}, outcomeFlags: c.outcomeFlags, Out: task.Out, Compare: asked.Compares()}
+	l := localRun{outcomeFlags: c.outcomeFlags, Out: task.Out, Compare: asked.Compares()}
+	l.NoServe = true
 	err = l.run(ctx, std, &task)
 	if _, readErr := os.Stat(l.folder(task.ID)); readErr != nil { // it did not get as far as a folder
 		return cmp.Or(err, cannot(readErr))

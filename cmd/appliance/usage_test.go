@@ -49,7 +49,7 @@ func TestWrongUses(t *testing.T) {
 		{"nothing to fetch", []string{"run", "--page", "https://a.test/", "--box", box.URL, "--no-wait", "--quiet"}, exitUsage, []string{"nothing to fetch yet"}},
 		{"configuration: truth", []string{"serve", "--config", file("a.yaml", "virtual:\n  no_sandbox: please\n")}, exitUsage,
 			[]string{"a.yaml: [2:15] a text stands where true or false is expected", ">  2 |   no_sandbox: please"}},
-		{"configuration: fields", []string{"serve", "--config", file("b.yaml", "virtual: yes\n")}, exitUsage, []string{"[1:10] a text stands where fields (NAME: VALUE) is expected"}},
+		{"configuration: fields", []string{"serve", "--config", file("b.yaml", "virtual: yes\n")}, exitUsage, []string{"[1:10] a text stands where fields (NAME: VALUE) are expected"}},
 		{"configuration: list", []string{"serve", "--config", file("c.yaml", "panel:\n  listen: [1]\n")}, exitUsage, []string{"[2:11] a list stands where a text is expected"}},
 		{"configuration: field", []string{"serve", "--config", file("d.yaml", "panel:\n  lisen: a\n")}, exitUsage, []string{`[2:3] unknown field "lisen"`}},
 		{"plan: number", []string{"run", file("e.yaml", "page: https://a.test/\ntrials: many\n")}, exitUsage, []string{"e.yaml: [2:9] a text stands where a whole number is expected"}},

@@ -5,6 +5,7 @@
 package bounded
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -52,8 +53,8 @@ func YAML(text []byte, read func() error) (err error) {
 	return Plain(read())
 }
 
-// Plain is an error of a reader of YAML or JSON without words of Go: "cannot unmarshal string into Go struct field Config.Virtual of type bool"
-// becomes "a text stands where true or false is expected". Its place in the text stays.
+// Plain is an error of a reader of YAML or JSON without words of Go: "cannot unmarshal string into Go struct field
+// Config.Virtual of type bool" becomes "a text stands where true or false is expected". Its place in the text stays.
 func Plain(err error) error {
 	var wrong *yaml.TypeError
 	var large *yaml.OverflowError
@@ -61,14 +62,14 @@ func Plain(err error) error {
 	var inJSON *json.UnmarshalTypeError
 	switch {
 	case errors.As(err, &wrong):
-		return &yaml.SyntaxError{Token: wrong.Token, Message: fmt.Sprintf("%s where %s is expected", stands(ofType(wrong.SrcType)), ofType(wrong.DstType))}
+		return &yaml.SyntaxError{Token: wrong.Token, Message: misplaced(ofType(wrong.SrcType), ofType(wrong.DstType))}
 	case errors.As(err, &large):
 		return &yaml.SyntaxError{Token: large.Token, Message: large.SrcNum + " is out of range"}
 	case errors.As(err, &node):
-		return &yaml.SyntaxError{Token: node.Token, Message: fmt.Sprintf("%s where %s is expected", stands(ofNode(node.Actual)), ofNode(node.Expected))}
+		return &yaml.SyntaxError{Token: node.Token, Message: misplaced(ofNode(node.Actual), ofNode(node.Expected))}
 	case errors.As(err, &inJSON):
 		value, _, _ := strings.Cut(inJSON.Value, " ") // "number 1.5"
-		text := fmt.Sprintf("%s where %s is expected", stands(ofJSON(value)), ofType(inJSON.Type))
+		text := misplaced(ofJSON(value), ofType(inJSON.Type))
 		if inJSON.Field != "" {
 			text = inJSON.Field + ": " + text
 		}
@@ -79,19 +80,22 @@ func Plain(err error) error {
 
 // ofJSON is what package json calls a value.
 func ofJSON(value string) string {
-	what, ok := map[string]string{"number": oneNumber, "string": oneText, "bool": oneBool, "array": oneList, "object": manyFields}[value]
-	if !ok {
-		return value
-	}
-	return what
+	return cmp.Or(map[string]string{
+		"number": oneNumber, "string": oneText, "bool": oneBool, "array": oneList, "object": manyFields,
+	}[value], value)
 }
 
-// stands begins a sentence about what a text has at a place.
-func stands(what string) string {
-	if what == manyFields {
-		return what + " stand"
+// misplaced says what a text has at a place, and what belongs there.
+func misplaced(what, expected string) string {
+	of := func(what string) (stand, is string) {
+		if what == manyFields {
+			return "stand", "are"
+		}
+		return "stands", "is"
 	}
-	return what + " stands"
+	stand, _ := of(what)
+	_, is := of(expected)
+	return fmt.Sprintf("%s %s where %s %s expected", what, stand, expected, is)
 }
 
 const (

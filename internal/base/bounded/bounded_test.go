@@ -118,7 +118,7 @@ func TestPlain(t *testing.T) {
 		"share: [1]":        "[1:8] a list stands where a number is expected",
 		"text: {a: 1}":      "[1:7] fields (NAME: VALUE) stand where a text is expected",
 		"list: 3":           "[1:7] a whole number stands where a list is expected",
-		"inner: true":       "[1:8] true or false stands where fields (NAME: VALUE) is expected",
+		"inner: true":       "[1:8] true or false stands where fields (NAME: VALUE) are expected",
 		"inner:\n  a: 1000": "[2:6] 1000 is out of range",
 		"limit: {}":         "[1:8] fields (NAME: VALUE) stand where a duration such as 30s is expected",
 	} {

@@ -281,8 +281,8 @@ func (o *outing) judge() {
 		}
 	}
 	if t.Company.Noisy() && !noisy {
-		o.progress(Step{Trial: len(o.run.Trials), Of: o.total, Note: fmt.Sprintf("Other work takes %.1f of this machine's %d processors beside the trials: "+
-			"small differences will not be found", t.Company.Usual, t.Company.Cores)})
+		o.progress(Step{Trial: len(o.run.Trials), Of: o.total, Note: fmt.Sprintf("Other work takes %.1f of this machine's %d "+
+			"processors beside the trials: small differences will not be found", t.Company.Usual, t.Company.Cores)})
 	}
 	if relaxed == t.Relaxed() && len(changed) == 0 {
 		return
@@ -329,7 +329,8 @@ func (o *outing) missing() (plan []Slot) {
 	if len(plan) > 0 {
 		o.blocks = block
 		o.progress(Step{Trial: len(o.run.Trials), Of: o.total,
-			Note: fmt.Sprintf("%d more %s in the place of what does not count: %d in all", len(plan), lab.Plural(len(plan), "trial", "trials"), o.total)})
+			Note: fmt.Sprintf("%d more %s in the place of what does not count: %d in all", len(plan),
+				lab.Plural(len(plan), "trial", "trials"), o.total)})
 	}
 	return plan
 }

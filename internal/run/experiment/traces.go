@@ -71,7 +71,8 @@ func (o *outing) traceExtra(ctx context.Context) error {
 	o.total = len(o.run.Trials) + len(plan)
 	o.plan.traced = true
 	o.progress(Step{Trial: len(o.run.Trials), Of: o.total,
-		Note: fmt.Sprintf("%d more %s for the browser's own trace: %d in all", len(plan), lab.Plural(len(plan), "trial", "trials"), o.total)})
+		Note: fmt.Sprintf("%d more %s for the browser's own trace: %d in all", len(plan),
+			lab.Plural(len(plan), "trial", "trials"), o.total)})
 	for _, s := range plan {
 		s.Block += o.blocks
 		o.slots = append(o.slots, s)
