@@ -20,6 +20,7 @@ import (
 	"eidetic/internal/lab"
 	"eidetic/internal/metric"
 	"eidetic/internal/run/experiment"
+	"eidetic/internal/tell/report"
 )
 
 // Names of a trial's evidence.
@@ -30,9 +31,6 @@ const (
 	stripFile    = "filmstrip.json"
 	timelineFile = "timeline.json"
 )
-
-// leadIn is how many frames before the start the evidence includes.
-const leadIn = 15
 
 // analyst measures a trial's reel and makes its evidence.
 type analyst struct {
@@ -244,7 +242,7 @@ func (a *analyst) writeVideo(ctx context.Context, dir string, start lab.Time, ar
 	}
 	defer r.Close()
 	return video.WebM(ctx, r, filepath.Join(dir, videoFile), video.Options{
-		First: max(0, frameAt(r, start)-leadIn), Crop: area,
+		First: max(0, frameAt(r, start)-report.VideoLead), Crop: area,
 		Ended: func(p *os.ProcessState) { a.encoding.Add(int64(p.UserTime() + p.SystemTime())) },
 	})
 }

@@ -200,7 +200,7 @@ func TestReportStates(t *testing.T) {
 		{"failed", "This run failed: no Chromium.", empty("failed", "no Chromium")},
 		{"interrupted", "was interrupted", empty("interrupted", "")},
 		{"nothing valid", "No trial is valid", noneValid},
-		{"one trial", "in the only valid trial", one},
+		{"one trial", "In the only valid trial.", one},
 		{"three trials", "too few for a 95 % interval", reporttest.Run(1, 3)},
 		{"ten trials", "95 % interval", reporttest.Run(1, 10)},
 		{"without series", "www.shop.example", bare},

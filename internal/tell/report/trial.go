@@ -17,6 +17,8 @@ type trial struct {
 	Thumbs   []thumb
 	Sheet    *artifact
 	Video    *artifact
+	Lead     float64   // by how much the video begins before the start, in ms
+	Failed   *artifact // the screen when its step failed, or else its last picture
 	Heat     *artifact
 	Areas    *artifact // the regions, and what is ignored, on the last picture
 	Charts   []link
@@ -48,6 +50,14 @@ func (t trial) Extra() string {
 	return ""
 }
 
+// Last is the last picture of the filmstrip, nil if there is none.
+func (t trial) Last() *thumb {
+	if n := len(t.Thumbs); n > 0 {
+		return &t.Thumbs[n-1]
+	}
+	return nil
+}
+
 // shown is a value in a row, with the text before and after it for screen readers.
 type shown struct{ Label, Value, Unit string }
 
@@ -67,6 +77,7 @@ func trialOf(files *os.Root, t *lab.Trial, zero lab.Time, columns []metric.Entry
 		Timeline: timelineOf(t, zero, columns), Capture: append(captureRows(t.Capture), timely(t)...),
 	}
 	v.Thumbs, v.Sheet = filmstrip(files, t)
+	v.Lead, v.Failed = leadOf(t), artifactOf(files, t, "failed")
 	for _, m := range columns {
 		s := shown{Label: m.Label, Value: "–"}
 		if value, ok := t.Value(m.Name); ok {
@@ -85,7 +96,7 @@ func trialOf(files *os.Root, t *lab.Trial, zero lab.Time, columns []metric.Entry
 		lab.EndLimit:  "the time limit was reached",
 		lab.EndSteps:  "all steps came to their ends",
 	}[t.Ended]
-	for _, role := range []string{"reel", "replay", "events", "input", "failed", "timeline", "browser trace", "work"} {
+	for _, role := range []string{"reel", "replay", "events", "input", "timeline", "browser trace", "work"} {
 		if a := artifactOf(files, t, role); a != nil {
 			v.Others = append(v.Others, link{role, *a})
 			v.HasLog = v.HasLog || role == "replay"

@@ -68,33 +68,15 @@ func summaryOf(run *lab.Run, name, arm string) *lab.Summary {
 }
 
 func verdictOf(run *lab.Run) *verdict {
-	arms := armsOf(run)
-	if len(arms) == 0 {
+	m, s := firstMedian(run)
+	if s == nil {
 		return nil
 	}
-	for _, m := range metricsOf(run) {
-		s := summaryOf(run, m.Name, arms[0])
-		if s == nil {
-			continue
-		}
-		says := m.Says
-		if len(arms) > 1 { // and the comparison is not made yet
-			says = armName(arms[0]) + ": " + says
-		}
-		v := &verdict{Says: says, Value: number(s.Median, m.Unit), Unit: m.Unit}
-		switch {
-		case s.N == 1:
-			v.Rest = "in the only valid trial"
-		case confident(s):
-			v.Rest = fmt.Sprintf("median of %d valid trials; 95 %% interval %s to %s %s",
-				s.N, number(s.Low, m.Unit), number(s.High, m.Unit), m.Unit)
-		default:
-			v.Rest = fmt.Sprintf("median of %d valid trials, too few for a 95 %% interval; they lie between %s and %s %s",
-				s.N, number(s.Min, m.Unit), number(s.Max, m.Unit), m.Unit)
-		}
-		return v
+	says := m.Says
+	if both(run) { // and the comparison is not made yet
+		says = armName(s.Arm) + ": " + says
 	}
-	return nil
+	return &verdict{Says: says, Value: number(s.Median, m.Unit), Unit: m.Unit, Rest: spreadOf(s, m)}
 }
 
 // confident says whether Low and High are a 95 % interval. Six is the fewest values whose
@@ -102,12 +84,15 @@ func verdictOf(run *lab.Run) *verdict {
 // probability of 2 × 0.5⁶ = 3.1 %.
 func confident(s *lab.Summary) bool { return s.N >= 6 }
 
+// factTrials is the label of how many trials are valid.
+const factTrials = "Valid trials"
+
 func factsOf(run *lab.Run) []fact {
 	n, ok := run.Measured(), valid(run)
 	if n == 0 {
 		return nil
 	}
-	facts := []fact{{Good: ok == n, Label: "Valid trials", Value: fmt.Sprintf("%d of %d", ok, n)}}
+	facts := []fact{{Good: ok == n, Label: factTrials, Value: fmt.Sprintf("%d of %d", ok, n)}}
 	var requests, misses, fetched, frames, lost int
 	finals := map[string]map[string]bool{} // distinct final pictures, by arm
 	var pictures int
