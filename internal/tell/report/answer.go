@@ -35,8 +35,8 @@ func gaugeOf(m metric.Entry, at, low, high float64) *gauge {
 	x := func(v float64) float64 { return 6 + 88*(v-from)/(to-from) }
 	g := &gauge{Kind: "plain", Zero: percent(x(0)), At: percent(x(at)), HasLow: high > low}
 	g.Low, g.LowW = percent(x(low)), percent(x(high)-x(low))
-	for _, v := range ticks {
-		g.Ticks = append(g.Ticks, tick{X: percent(x(v)), Label: number(v, m.Unit), Anchor: "middle"})
+	for i, v := range ticks {
+		g.Ticks = append(g.Ticks, tick{percent(x(v)), number(v, m.Unit), "middle", v != 0 && i > 0 && i < len(ticks)-1})
 	}
 	return g
 }

@@ -2,6 +2,7 @@ package report
 
 import (
 	"os"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -48,6 +49,16 @@ func (t trial) Extra() string {
 		return "traced"
 	}
 	return ""
+}
+
+// Shown are the pictures of the filmstrip from the first change on.
+func (t trial) Shown() []thumb {
+	if first, ok := t.Value(metric.FirstChange.String()); ok {
+		if k := slices.IndexFunc(t.Thumbs, func(one thumb) bool { return one.TimeMS >= first-1 }); k > 0 {
+			return t.Thumbs[k:]
+		}
+	}
+	return t.Thumbs
 }
 
 // Last is the last picture of the filmstrip, nil if there is none.

@@ -2,7 +2,9 @@ package report
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
+	"path"
 	"strings"
 
 	"eidetic/internal/keep/store"
@@ -31,10 +33,18 @@ func troubleOf(run *lab.Run) string {
 	return text
 }
 
-// failureOf is the picture of what stood on the screen when the first trial failed: of the step that did, or the film's last.
+// failureOf is the picture of what stood on the screen when the recording failed, or else the first trial: of the step that did, or the
+// film's last.
 func failureOf(files *os.Root, run *lab.Run) *artifact {
 	if valid(run) > 0 {
 		return nil
+	}
+	if len(run.Trials) == 0 {
+		for _, dir := range recordings(files) {
+			if a := fileAt(files, path.Join(dir, lab.FailedFile)); a != nil {
+				return a
+			}
+		}
 	}
 	for _, t := range run.Trials {
 		if a := artifactOf(files, t, "failed"); a != nil {
@@ -45,6 +55,15 @@ func failureOf(files *os.Root, run *lab.Run) *artifact {
 		}
 	}
 	return nil
+}
+
+// recordings are the folders of what was recorded for a run.
+func recordings(files *os.Root) []string {
+	list, err := fs.Glob(files.FS(), "recording*")
+	if err != nil {
+		return nil
+	}
+	return list[:min(len(list), maxThumbs)]
 }
 
 func valid(run *lab.Run) int {

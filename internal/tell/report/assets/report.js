@@ -269,7 +269,7 @@ function player(figure, strips) {
   const changes = f => f.curve ? f.curve.t.slice(1) : f.cells.filter(c => c.img).map(c => c.at);
   const lastOf = f => Math.max(0, ...changes(f));
   const from = -Math.max(...films.map(f => f.video ? f.lead : 0));
-  let to = Math.max(...films.map(lastOf)) + 300, now = films.length > 1 ? Math.min(...films.map(lastOf)) : lastOf(films[0]), playing = 0, rate = 1, touched = false;
+  let to = Math.max(...films.map(lastOf)) + 300, now = Math.min(...films.map(lastOf)) || to, playing = 0, rate = 1, touched = false;
   const button = (text, name, act) => { const b = make("button", { type: "button", textContent: text, onclick: act }); b.setAttribute("aria-label", name); return b; };
   const which = films.length > 1 ? "both films" : "the film";
   const scrub = make("input", { type: "range", min: from, max: to, step: FRAME, oninput: () => { pause(); seek(Number(scrub.value)); } });
@@ -349,7 +349,7 @@ function player(figure, strips) {
   for (const f of films) {
     if (!f.video) continue;
     if (f.video.preload === "none") f.video.preload = "auto";
-    const ready = () => { to = Math.max(to, f.video.duration * 1000 - f.lead); scrub.max = to; seek(now); };
+    const ready = () => { to = Math.max(to, f.video.duration * 1000 - f.lead); scrub.max = to; seek(touched || lastOf(f) ? now : to); };
     if (f.video.readyState) ready(); else f.video.addEventListener("loadedmetadata", ready, { once: true });
   }
   tell();
