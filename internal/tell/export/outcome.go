@@ -8,6 +8,7 @@ import (
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
 	"eidetic/internal/metric"
+	"eidetic/internal/tell/verdict"
 )
 
 // check is one question of a run with its answer, as a build server's test is.
@@ -108,8 +109,11 @@ func ofCell(all string, found lab.CellResult) check {
 // ofGuard says what was found of a guard.
 func ofGuard(e *lab.Effect) check {
 	c := check{name: metric.Label(e.Metric), effect: e, more: e.Warnings}
-	c.says = fmt.Sprintf("%s → %s (%s, 95 %% interval %s … %s%s)", value(e.Control, e.Unit), value(e.Treatment, e.Unit),
-		change(e.Shift.Value, e.Unit), lab.Signed(e.Shift.Low, 1), lab.Signed(e.Shift.High, 1), percent(e))
+	bounds := intervalOf(e)
+	if e.Pairs >= verdict.Least {
+		bounds = "95 % interval " + bounds
+	}
+	c.says = fmt.Sprintf("%s → %s (%s, %s%s)", value(e.Control, e.Unit), value(e.Treatment, e.Unit), change(e.Shift.Value, e.Unit), bounds, percent(e))
 	switch e.Finding {
 	case lab.Slower:
 		c.state = bad
