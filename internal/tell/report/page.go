@@ -2,6 +2,7 @@ package report
 
 import (
 	"cmp"
+	"fmt"
 	"html/template"
 	"math"
 	"net/url"
@@ -305,13 +306,19 @@ func warningsOf(run *lab.Run) []string {
 		}
 	}
 	for _, w := range order {
-		if len(said[w]) < len(all) {
-			w = strings.Join(said[w], ", ") + ": " + w
+		if list := said[w]; len(list) < len(all) {
+			if more := len(list) - mostNamed; more > 1 {
+				list = append(list[:mostNamed:mostNamed], fmt.Sprintf("%d more metrics", more))
+			}
+			w = strings.Join(list, ", ") + ": " + w
 		}
 		out = append(out, w)
 	}
 	return out
 }
+
+// mostNamed bounds the metrics that a warning names.
+const mostNamed = 3
 
 // mostSteps bounds the steps of a journey at the top of its report.
 const mostSteps = 11

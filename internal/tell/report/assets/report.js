@@ -357,11 +357,7 @@ function player(figure, strips) {
 const seen = $("#top .player");
 if (seen) player(seen, all("#top ol.film"));
 
-// On a narrow screen each value of a table stands below its heading.
-for (const table of all("table.numbers, .step-data table, .reach")) {
-  const heads = all("thead th, caption + tbody tr:first-child > th[scope=col]", table).map(th => th.textContent.trim());
-  for (const row of all("tbody tr", table)) [...row.children].forEach((cell, i) => { if (heads[i]) cell.dataset.label = heads[i]; });
-}
+for (const table of all("table.numbers, .step-data table, .reach")) labelled(table);
 
 // ---- trials ---------------------------------------------------------------
 function open(section) {
