@@ -109,15 +109,3 @@ func TestMeasure(t *testing.T) {
 		t.Errorf("Measure() = %+v; want name, unit and definition of the entry, and the details", m)
 	}
 }
-
-// TestLabels: a label is of one metric.
-func TestLabels(t *testing.T) {
-	of := map[string]string{}
-	for _, id := range All() {
-		e := id.Entry()
-		if other := of[e.Label]; other != "" {
-			t.Errorf("%s and %s are both called %q; want two labels", other, e.Name, e.Label)
-		}
-		of[e.Label] = e.Name
-	}
-}
