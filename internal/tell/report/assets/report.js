@@ -266,7 +266,9 @@ function player(figure, strips) {
     e, video: $("video", e), still: $(".still", e), says: $(".says", e), lead: Number(e.dataset.lead), curve: data.curves.find(c => c.n === Number(e.dataset.film)),
     cells: strips[i] ? all("li[data-at]", strips[i]).map(li => ({ at: Number(li.dataset.at), img: $("img", li) })) : [],
   }));
-  const changes = f => f.curve ? f.curve.t.slice(1) : f.cells.filter(c => c.img).map(c => c.at);
+  // The last point of a curve is where it ends, and changes nothing.
+  const differs = (list, i) => list && list[i] !== list[i - 1];
+  const changes = f => f.curve ? f.curve.t.filter((_, i) => i && (differs(f.curve.load, i) || differs(f.curve.visual, i))) : f.cells.filter(c => c.img).map(c => c.at);
   const lastOf = f => Math.max(0, ...changes(f));
   const from = -Math.max(...films.map(f => f.video ? f.lead : 0));
   let to = Math.max(...films.map(lastOf)) + 300, now = Math.min(...films.map(lastOf)) || to, playing = 0, rate = 1, touched = false;
