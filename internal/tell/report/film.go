@@ -143,16 +143,3 @@ func align(sides []side) (step float64) {
 	}
 	return step
 }
-
-// VideoLead is how many frames before that of the start an evidence video begins.
-const VideoLead = 15
-
-// leadOf is by how much a trial's video begins before the start, in ms.
-func leadOf(t *lab.Trial) float64 {
-	period := 1000.0 / 60
-	if t.Capture != nil && t.Capture.Rate > 0 {
-		period = 1000 / t.Capture.Rate
-	}
-	start := millis(zeroOf(t), t.FirstFrame)
-	return round3(max(0, start-max(0, math.Floor(start/period)-VideoLead)*period))
-}

@@ -50,16 +50,6 @@ func TestFilmFromFirstChange(t *testing.T) {
 	}
 }
 
-// TestLead: a film begins some frames before the start, or with the recording where that began later.
-func TestLead(t *testing.T) {
-	for start, want := range map[float64]float64{1000: 250, 1010: 260, 100: 100} {
-		got := leadOf(&lab.Trial{FirstFrame: 1e12, StartTime: lab.Time(1e12 + start*1e6), Capture: &lab.CaptureState{Rate: 60}})
-		if got < want-17 || got > want+17 {
-			t.Errorf("leadOf() of a start after %v ms = %v, want %v", start, got, want)
-		}
-	}
-}
-
 // TestAxesFromZero: an axis begins with 0, and that of a share ends with 1.
 func TestAxesFromZero(t *testing.T) {
 	run := reporttest.Run(1, 7)

@@ -394,7 +394,7 @@ func reachesOf(load steps) (row reachRow, ok bool) {
 	for _, level := range levels() {
 		text := "not reached"
 		if at, ok := load.reach(level); ok {
-			text = number(at, "ms") + " ms"
+			text = number(at, "ms")
 		}
 		row.Times = append(row.Times, text)
 	}

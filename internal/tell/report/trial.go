@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"os"
 	"slices"
 	"strings"
@@ -18,7 +19,6 @@ type trial struct {
 	Thumbs   []thumb
 	Sheet    *artifact
 	Video    *artifact
-	Lead     float64   // by how much the video begins before the start, in ms
 	Failed   *artifact // the screen when its step failed, or else its last picture
 	Heat     *artifact
 	Areas    *artifact // the regions, and what is ignored, on the last picture
@@ -50,6 +50,9 @@ func (t trial) Extra() string {
 	}
 	return ""
 }
+
+// Lead is by how much the trial's video begins before the start, in ms. Trials of older versions do not say it: 15 frames, mostly of 60 Hz.
+func (t trial) Lead() float64 { return round3(cmp.Or(t.VideoLead, 250)) }
 
 // Shown are the pictures of the filmstrip from the first change on.
 func (t trial) Shown() []thumb {
@@ -88,7 +91,7 @@ func trialOf(files *os.Root, t *lab.Trial, zero lab.Time, columns []metric.Entry
 		Timeline: timelineOf(t, zero, columns), Capture: append(captureRows(t.Capture), timely(t)...),
 	}
 	v.Thumbs, v.Sheet = filmstrip(files, t)
-	v.Lead, v.Failed = leadOf(t), artifactOf(files, t, "failed")
+	v.Failed = artifactOf(files, t, "failed")
 	for _, m := range columns {
 		s := shown{Label: m.Label, Value: "–"}
 		if value, ok := t.Value(m.Name); ok {

@@ -87,7 +87,7 @@ function tables() {
       ...c.data.tracks.flatMap(track => track.ev.map(e => [track.name, c.data.texts[e[NAME]], e[START], +(e[END] - e[START]).toFixed(3), -e[EARLY], e[LATE], facts(c, e).map(f => f.join(": ")).join(", ")]))],
     "Download all tracks as CSV"));
     for (const { track } of c.rows) {
-      const body = make("tbody"), more = make("button", { type: "button", className: "quiet" });
+      const body = make("tbody"), more = make("button", { type: "button", className: "quiet", hidden: true });
       let done = 0;
       const fill = () => {
         for (const e of track.ev.slice(done, done + 500)) {
