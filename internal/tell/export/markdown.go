@@ -11,7 +11,6 @@ import (
 
 	"eidetic/internal/lab"
 	"eidetic/internal/metric"
-	"eidetic/internal/tell/verdict"
 )
 
 const (
@@ -138,7 +137,7 @@ func servers(b *strings.Builder, rows []lab.ServerRow) {
 
 // intervalOf is the 95 % interval of a difference, or that there is none.
 func intervalOf(e *lab.Effect) string {
-	if e.Pairs < verdict.Least {
+	if e.Pairs < lab.LeastForInterval {
 		return "too few pairs"
 	}
 	return lab.Signed(e.Shift.Low, 1) + " … " + lab.Signed(e.Shift.High, 1)
@@ -187,7 +186,7 @@ func medians(b *strings.Builder, run *lab.Run) {
 	if len(run.Summary) == 0 {
 		return
 	}
-	known := func(m lab.Summary) bool { return m.N >= verdict.Least }
+	known := func(m lab.Summary) bool { return m.N >= lab.LeastForInterval }
 	bounds := "95 % interval"
 	if !slices.ContainsFunc(run.Summary, known) {
 		bounds = "Smallest … largest"
@@ -209,7 +208,7 @@ func medians(b *strings.Builder, run *lab.Run) {
 	}
 	b.WriteString("\n")
 	if bounds != "95 % interval" {
-		fmt.Fprintf(b, "Fewer than %d valid trials do not give a 95 %% interval of the median.\n\n", verdict.Least)
+		fmt.Fprintf(b, "Fewer than %d valid trials do not give a 95 %% interval of the median.\n\n", lab.LeastForInterval)
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
 	"eidetic/internal/metric"
-	"eidetic/internal/tell/verdict"
 )
 
 // check is one question of a run with its answer, as a build server's test is.
@@ -110,10 +109,11 @@ func ofCell(all string, found lab.CellResult) check {
 func ofGuard(e *lab.Effect) check {
 	c := check{name: metric.Label(e.Metric), effect: e, more: e.Warnings}
 	bounds := intervalOf(e)
-	if e.Pairs >= verdict.Least {
+	if e.Pairs >= lab.LeastForInterval {
 		bounds = "95 % interval " + bounds
 	}
-	c.says = fmt.Sprintf("%s → %s (%s, %s%s)", value(e.Control, e.Unit), value(e.Treatment, e.Unit), change(e.Shift.Value, e.Unit), bounds, percent(e))
+	c.says = fmt.Sprintf("%s → %s (%s, %s%s)", value(e.Control, e.Unit), value(e.Treatment, e.Unit), change(e.Shift.Value, e.Unit),
+		bounds, percent(e))
 	switch e.Finding {
 	case lab.Slower:
 		c.state = bad

@@ -55,7 +55,8 @@ func gaugeOfSummary(m metric.Entry, s *lab.Summary) *gauge {
 	if g.IsSpan = !confident(s); g.IsSpan {
 		what = "all trials"
 	}
-	g.Words = fmt.Sprintf("%s: median %s %s, %s %s to %s", m.Label, number(s.Median, m.Unit), m.Unit, what, number(low, m.Unit), number(high, m.Unit))
+	g.Words = fmt.Sprintf("%s: median %s %s, %s %s to %s", m.Label, number(s.Median, m.Unit), m.Unit, what, number(low, m.Unit),
+		number(high, m.Unit))
 	return g
 }
 

@@ -30,7 +30,7 @@ type change struct {
 }
 
 // Bounded says whether the change has a 95 % interval, for which fewer than six pairs do not suffice.
-func (c change) Bounded() bool { return c.Effect.Pairs >= 6 }
+func (c change) Bounded() bool { return c.Effect.Pairs >= lab.LeastForInterval }
 
 // both says whether the run has two arms.
 func both(run *lab.Run) bool { return len(armsOf(run)) > 1 }

@@ -98,10 +98,8 @@ func verdictOf(run *lab.Run) *verdict {
 	return &verdict{Says: says, Value: number(s.Median, m.Unit), Unit: m.Unit, Rest: spreadOf(s, m)}
 }
 
-// confident says whether Low and High are a 95 % interval. Six is the fewest values whose
-// minimum and maximum bound the median that well: the median is outside them with a
-// probability of 2 × 0.5⁶ = 3.1 %.
-func confident(s *lab.Summary) bool { return s.N >= 6 }
+// confident says whether Low and High are a 95 % interval.
+func confident(s *lab.Summary) bool { return s.N >= lab.LeastForInterval }
 
 // factTrials is the label of how many trials are valid.
 const factTrials = "Valid trials"
