@@ -43,7 +43,7 @@ func Across(control, treatment []float64, margin float64, p Plan) (Comparison, e
 	c.Pairs = min(len(control), len(treatment))
 	a, b := control, read
 	if p.Step > 0 {
-		a, b = Dither(control, p.Step, p.Seed), Dither(read, p.Step/s.Ratio, p.Seed+1)
+		a, b = ditherByValue(control, p.Step, p.Seed), ditherByValue(read, p.Step/s.Ratio, p.Seed)
 	}
 	a, errA := logs(a)
 	b, errB := logs(b)

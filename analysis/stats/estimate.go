@@ -70,6 +70,22 @@ func Dither(values []float64, step float64, seed uint64) []float64 {
 	return out
 }
 
+// ditherByValue is Dither with amounts that are drawn for each value, and for its place among those that equal it, instead of for its
+// place in the sample: equal samples stay equal, on whichever side of a comparison they stand.
+func ditherByValue(values []float64, step float64, seed uint64) []float64 {
+	equals := map[float64]*rand.Rand{}
+	out := make([]float64, len(values))
+	for i, v := range values {
+		r := equals[v]
+		if r == nil {
+			r = rand.New(rand.NewPCG(seed, math.Float64bits(v)))
+			equals[v] = r
+		}
+		out[i] = v + float64(step*(r.Float64()-0.5))
+	}
+	return out
+}
+
 // normalQuantile is the inverse of the standard normal distribution.
 func normalQuantile(p float64) float64 { return math.Sqrt2 * math.Erfinv(2*p-1) }
 

@@ -32,7 +32,7 @@ func Independent(control, treatment []float64, margin float64, p Plan) (Comparis
 	c.Pairs = min(len(control), len(treatment))
 	a, b := control, treatment
 	if p.Step > 0 {
-		a, b = Dither(control, p.Step, p.Seed), Dither(treatment, p.Step, p.Seed+1)
+		a, b = ditherByValue(control, p.Step, p.Seed), ditherByValue(treatment, p.Step, p.Seed)
 	}
 	var err error
 	if c.Shift, err = ShiftOfTwo(a, b, p.Confidence); err != nil {

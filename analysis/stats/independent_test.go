@@ -135,3 +135,15 @@ func TestIndependentRefuses(t *testing.T) {
 		t.Error("nine million differences are made")
 	}
 }
+
+// A sample does not differ from itself, whatever the dither within its frames.
+func TestIndependentOfItself(t *testing.T) {
+	const frame = 1000.0 / 60
+	values := []float64{40 * frame, 40 * frame, 41 * frame, 42 * frame, 44 * frame, 44 * frame, 44 * frame, 47 * frame}
+	for seed := range uint64(20) {
+		c, err := Independent(values, values, 0, Plan{Step: frame, Seed: seed})
+		if err != nil || c.Shift.Value != 0 || c.Shift.Low != -c.Shift.High {
+			t.Fatalf("seed %d: shift of a sample from itself = %+v, %v; want 0", seed, c.Shift, err)
+		}
+	}
+}

@@ -251,17 +251,28 @@ func (t *table) requests() {
 			all[name][i] = &asked{start, first, max(start+s.Duration.Seconds()*1e3, first), float64(s.Bytes)}
 		}
 	}
+	order, called := t.joined(order, all)
 	for _, name := range order {
-		t.request(name, all)
+		t.request(name, cmp.Or(called[name], name), all)
 	}
 }
 
-func (t *table) request(name string, all map[string][]*asked) {
+// request adds the rows of a request under what it is called.
+func (t *table) request(name, called string, all map[string][]*asked) {
 	mine := all[name]
 	row := func(kind, unit string, first float64) *row {
-		return t.of(rowKey{kind: kind, what: name}, unit, false, first)
+		return t.of(rowKey{kind: kind, what: called}, unit, false, first)
 	}
-	count, bytes := row(lab.CauseCount, "requests", 0), row(lab.CauseBytes, "bytes", math.NaN())
+	count := row(lab.CauseCount, "requests", 0)
+	if _, alone := t.aloneIn(mine); alone { // what an arm does not ask for has no times there, and takes none
+		for i, a := range mine {
+			if a != nil {
+				count.values[i], count.mean = 1, max(count.mean, a.end-a.start)
+			}
+		}
+		return
+	}
+	bytes := row(lab.CauseBytes, "bytes", math.NaN())
 	wait, start := row(lab.CauseWait, "ms", math.NaN()), row(lab.CauseStart, "ms", math.NaN())
 	// Answers of one size differ in their transfer by the link and by what else is on it: these share a row.
 	receive := t.of(rowKey{kind: lab.CauseReceive, what: sameSize}, "ms", false, 0)

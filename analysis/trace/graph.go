@@ -52,8 +52,21 @@ func (g *Graph) Add(tl *Timeline, block int) {
 		if track.Kind == Annotation {
 			parent = g.below(parent, track.Kind, track.Name)
 		}
-		g.addTrack(parent, track, tl.Zero)
+		g.addTrack(parent, withoutPage(track, tl.Page), tl.Zero)
 	}
+}
+
+// withoutPage is a track in which the load of the trial's page has the same name in all trials: arms may load different pages.
+func withoutPage(track Track, page string) Track {
+	if track.Kind == Step && page != "" {
+		track.Events = slices.Clone(track.Events)
+		for i := range track.Events {
+			if e := &track.Events[i]; e.Name == "load "+page {
+				e.Name = "load of the page"
+			}
+		}
+	}
+	return track
 }
 
 func (g *Graph) addTrack(top *Node, track Track, zero lab.Time) {
@@ -152,7 +165,8 @@ type GraphRow struct {
 	Kind, Name         string
 	Depth              int
 	Control, Treatment *Node // nil where the arm does not have it
-	// Difference is that of the totals in blocks, treatment less control; nil where there are too few for one.
+	// Difference is that of the totals in blocks, treatment less control; nil where there are too few for one, and where one arm alone
+	// has the row: what is not there does not take 0 ms.
 	Difference *stats.Interval
 	Children   []*GraphRow
 }
@@ -191,7 +205,11 @@ func Beside(control, treatment *Graph, most int) (rows []*GraphRow, left int) {
 		each(rows, func(*GraphRow) { left-- })
 	}
 	if treatment != nil {
-		each(rows, func(r *GraphRow) { r.Difference = difference(control, treatment, r.Control, r.Treatment) })
+		each(rows, func(r *GraphRow) {
+			if r.Control != nil && r.Treatment != nil {
+				r.Difference = difference(control, treatment, r.Control, r.Treatment)
+			}
+		})
 	}
 	return rows, left
 }

@@ -55,8 +55,8 @@ func TestGraphsBeside(t *testing.T) {
 	if d := by["search"].Difference; d == nil || d.Low > 0 || d.High < 0 {
 		t.Errorf("search differs by %+v, want an interval with 0", d)
 	}
-	if r := by["extra"]; r.Control != nil || r.Difference == nil || r.Difference.Low < 9 {
-		t.Errorf("what the control lacks: %+v", r)
+	if r := by["extra"]; r.Control != nil || r.Treatment == nil || r.Difference != nil {
+		t.Errorf("what the control lacks = %+v; want a row of the treatment without a difference", r)
 	}
 }
 
@@ -79,5 +79,25 @@ func TestGraphIsBounded(t *testing.T) {
 		if g.Left != mostNodes+1 || shown != 40 || left != mostNodes-40 {
 			t.Errorf("%d lengths: %d intervals left out, %d rows shown, %d not; want %d, 40, %d", lengths, g.Left, shown, left, mostNodes+1, mostNodes-40)
 		}
+	}
+}
+
+// Arms that load different pages have one row for the load, not one each that the other arm lacks.
+func TestGraphsOfTwoPages(t *testing.T) {
+	var control, treatment Graph
+	for block := range 8 {
+		for _, one := range []struct {
+			g    *Graph
+			page string
+			ms   int
+		}{{&control, "https://a.test/old", 2600}, {&treatment, "https://b.test/new", 2650}} {
+			tl := stepsOf([4]any{"load " + one.page, 0, 0, one.ms + block%3})
+			tl.Page = one.page
+			one.g.Add(tl, block)
+		}
+	}
+	rows, _ := Beside(&control, &treatment, 99)
+	if len(rows) != 1 || rows[0].Difference == nil || math.Abs(rows[0].Difference.Value-50) > 1 {
+		t.Fatalf("rows of loads of two pages = %+v; want one that differs by 50 ms", rows)
 	}
 }

@@ -13,6 +13,10 @@ const (
 	Unknown    = "unknown" // too few pairs of valid trials
 )
 
+// LeastForInterval is the fewest trials, or pairs of them, whose smallest and largest value bound the median at 95 %: it is outside
+// them with a probability of 2 × 0.5⁶ = 3.1 %.
+const LeastForInterval = 6
+
 // Comparison is what a run with two arms found about the change from control to
 // treatment.
 type Comparison struct {

@@ -112,16 +112,18 @@ type Trial struct {
 	Filled         int             `json:"filled,omitempty"`
 	FilledRequests []FilledRequest `json:"filled_requests,omitempty"`
 
-	Frames     int    `json:"frames"`
-	FramesLost int    `json:"frames_lost"`
-	FirstFrame Time   `json:"first_frame_ns"`
-	StartFrame int    `json:"start_frame"` // the frame from which times count
-	StartTime  Time   `json:"start_ns"`    // the navigation: zero of FrameTimes and of every metric in ms
-	ContentX   int    `json:"content_x"`
-	ContentY   int    `json:"content_y"`
-	ContentW   int    `json:"content_w"`
-	ContentH   int    `json:"content_h"`
-	FinalFrame string `json:"final_frame_sha256"` // of the content area of the last frame, BGRX
+	Frames     int  `json:"frames"`
+	FramesLost int  `json:"frames_lost"`
+	FirstFrame Time `json:"first_frame_ns"`
+	StartFrame int  `json:"start_frame"` // the frame from which times count
+	StartTime  Time `json:"start_ns"`    // the navigation: zero of FrameTimes and of every metric in ms
+	// VideoLead is by how many ms the trial's video begins before StartTime.
+	VideoLead  float64 `json:"video_lead_ms,omitempty"`
+	ContentX   int     `json:"content_x"`
+	ContentY   int     `json:"content_y"`
+	ContentW   int     `json:"content_w"`
+	ContentH   int     `json:"content_h"`
+	FinalFrame string  `json:"final_frame_sha256"` // of the content area of the last frame, BGRX
 
 	// Steps are the steps of a journey in the order in which they were carried out, a step
 	// before those in it; nil for the load of one page.

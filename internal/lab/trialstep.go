@@ -103,6 +103,9 @@ const (
 	StepIdle   = "idle"
 )
 
+// FailedFile is the picture of the screen when a step failed, in the folder of its trial or recording.
+const FailedFile = "failed-step.png"
+
 // Measured says whether a step has measurements of its own: it had an end to reach, was pinged, or
 // watched the screen.
 func (s *TrialStep) Measured() bool { return s.Expect != "" || len(s.Pings) > 0 || s.Verb == VerbIdle }

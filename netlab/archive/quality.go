@@ -23,6 +23,9 @@ type Problem struct {
 // IsBackground tells a problem of what nobody sees, such as a missing favicon.
 func (p Problem) IsBackground() bool { return p.Part == backgroundPart }
 
+// IsGap tells a problem of something that the page shows.
+func (p Problem) IsGap() bool { return p.Part != "" && !p.IsBackground() }
+
 // Quality is the assessment of a recording.
 type Quality struct {
 	// Score is how much of what the page showed is present and complete, 0 to 1: the mean of the parts'

@@ -3,6 +3,7 @@ package archive
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -89,6 +90,11 @@ func TestAssess(t *testing.T) {
 		}
 		for _, p := range q.Parts {
 			list = append(list, fmt.Sprintf("%s %d/%d", p.Name, p.Lost, p.Count))
+		}
+		// A page without an icon has no gap: nobody sees it.
+		lacks := slices.ContainsFunc(q.Parts, func(p Part) bool { return p.Lost > 0 && p.Name != "background" })
+		if got := slices.ContainsFunc(q.Problems, Problem.IsGap); got != lacks {
+			t.Errorf("%s: IsGap() of a problem = %v, want %v", tt.name, got, lacks)
 		}
 		if math.Abs(q.Score-tt.score) > 1e-9 || strings.Join(kinds, " ") != tt.kinds || strings.Join(list, ", ") != tt.parts {
 			t.Errorf("%s: Assess() = %+v; want the score %v, the problems %q and the parts %q", tt.name, q, tt.score, tt.kinds, tt.parts)

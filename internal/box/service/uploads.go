@@ -152,7 +152,7 @@ func (a Uploads) accept(ctx context.Context, file, path, match string) (panel.Ar
 func qualityOf(r inspect.Report) panel.Quality {
 	q := panel.Quality{Score: r.Quality.Score, Problems: []panel.ArchiveProblem{}}
 	for _, p := range r.Quality.Problems {
-		q.Problems = append(q.Problems, panel.ArchiveProblem{Kind: p.Kind, URL: p.URL, What: p.What, Grave: p.Grave})
+		q.Problems = append(q.Problems, panel.ArchiveProblem{Kind: p.Kind, URL: p.URL, What: p.What, Grave: p.Grave, Gap: p.IsGap()})
 	}
 	return q
 }

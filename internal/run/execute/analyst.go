@@ -49,11 +49,13 @@ func (a *analyst) Analyse(ctx context.Context, dir string, t *lab.Trial, start l
 		return nil, err
 	}
 	defer r.Close()
+	first := max(0, frameAt(r, middle(start))-leadIn)
+	t.VideoLead = middle(start).Sub(r.Info(first).Time).Seconds() * 1e3
 	filming, giveUp := context.WithCancel(ctx)
 	filmed := make(chan error, 1)
 	go func() {
 		defer giveUp()
-		filmed <- a.writeVideo(filming, dir, middle(start), o.Content)
+		filmed <- a.writeVideo(filming, dir, first, o.Content)
 	}()
 	evidence, err := a.measure(r, o, t, dir, filmed)
 	if err != nil {
@@ -236,15 +238,15 @@ func writeStrip(ctx context.Context, dir string, t *lab.Trial, result *visual.Re
 	return writeJSON(dir, stripFile, thumbs)
 }
 
-// writeVideo makes the video of a trial that started at an instant.
-func (a *analyst) writeVideo(ctx context.Context, dir string, start lab.Time, area image.Rectangle) error {
+// writeVideo makes the video of a trial from a frame on.
+func (a *analyst) writeVideo(ctx context.Context, dir string, first int, area image.Rectangle) error {
 	r, err := reel.Open(filepath.Join(dir, experiment.ReelFile)) // a reader must not be used by two goroutines
 	if err != nil {
 		return err
 	}
 	defer r.Close()
 	return video.WebM(ctx, r, filepath.Join(dir, videoFile), video.Options{
-		First: max(0, frameAt(r, start)-leadIn), Crop: area,
+		First: first, Crop: area,
 		Ended: func(p *os.ProcessState) { a.encoding.Add(int64(p.UserTime() + p.SystemTime())) },
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
@@ -84,10 +85,32 @@ func closing(run *lab.Run) (all []string) {
 		all = append(all, fmt.Sprintf("In %d %s the device slowed itself down because of its heat (first: %s). Their times may be longer than those of a "+
 			"cool device: let it cool, or set conditions in the plan", hot, lab.Plural(hot, "trial", "trials"), how))
 	}
-	if measured := run.Measured(); measured > valid(run.Trials) {
-		all = append(all, fmt.Sprintf("%d of %d trials are invalid and not in the summary; each says why", measured-valid(run.Trials), measured))
+	if measured, good := run.Measured(), valid(run.Trials); measured > good {
+		all = append(all, thrownAway(run.Trials, measured, good))
 	}
 	return all
+}
+
+// thrownAway says of invalid trials what that means for the numbers, and what most of them had against them.
+func thrownAway(trials []*lab.Trial, measured, good int) string {
+	text := fmt.Sprintf("%d of %d trials are invalid and in no number", measured-good, measured)
+	if good > 0 {
+		text += fmt.Sprintf("; the other %d hold", good)
+	}
+	counts, most := map[string]int{}, ""
+	for _, t := range trials {
+		if t.Valid || t.Warmup || t.Traced || len(t.Invalid) == 0 {
+			continue
+		}
+		reason, _, _ := strings.Cut(t.Invalid[0], ": ")
+		if counts[reason]++; counts[reason] > counts[most] {
+			most = reason
+		}
+	}
+	if most != "" {
+		text += fmt.Sprintf(". What to mend first, the reason of %d: %s", counts[most], lab.Clip(most, 160))
+	}
+	return text + "."
 }
 
 // CutOff is the error of an interrupted run that has been concluded. It differs from the

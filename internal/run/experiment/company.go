@@ -97,7 +97,7 @@ func explainCompany(t *lab.Tolerance, trials []*lab.Trial) string {
 	if c.Kept > 0 {
 		text += fmt.Sprintf("; %d %s beside more because nothing quieter came", c.Kept, lab.Plural(c.Kept, "counts", "count"))
 	}
-	text += ". So times vary more, and small differences are not found."
+	text += ". The numbers hold, but times vary more, and small differences are not found."
 	if causes := usual(trials); causes != "" {
 		text += " What was seen: " + causes + "."
 	}

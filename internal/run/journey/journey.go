@@ -25,8 +25,7 @@ import (
 
 // Names of a trial's artifacts.
 const (
-	InputFile  = "input.jsonl"     // each event of a step's input
-	FailedFile = "failed-step.png" // the screen when a step failed
+	InputFile = "input.jsonl" // each event of a step's input
 )
 
 // Player is a device that steps can be carried out on.
@@ -291,9 +290,9 @@ func (p *play) fail(ctx context.Context, t *lab.TrialStep, end string, cause err
 	}
 	t.Invalid = append(t.Invalid, cause.Error())
 	if pic, err := p.picture(); err == nil {
-		if err := writePNG(filepath.Join(p.Dir, FailedFile), pic.Image()); err == nil {
-			p.Trial.Files["failed"] = FailedFile
-			cause = fmt.Errorf("%w; the screen is in %s", cause, FailedFile)
+		if err := writePNG(filepath.Join(p.Dir, lab.FailedFile), pic.Image()); err == nil {
+			p.Trial.Files["failed"] = lab.FailedFile
+			cause = fmt.Errorf("%w; the screen is in %s", cause, lab.FailedFile)
 		}
 	}
 	return experiment.Broken(&FailedError{t.Name, cause})

@@ -50,6 +50,9 @@ func Runs(reference, run *lab.Run, margin float64, seed uint64) (*Between, error
 	}
 	if adjusted == nil {
 		b.Comparison = verdict.Between(reference, run, margin, seed)
+		if c := b.Comparison; reference.ID == run.ID && reference.Wall.Equal(run.Wall) {
+			c.Verdict, c.Headline, c.Detail = lab.NoChange, "The same run", "both are run "+run.ID+", which does not differ from itself: name another one"
+		}
 		return b, nil
 	}
 	b.Adjusted, b.Comparison = adjusted, verdict.Across(reference, run, margin, seed, scales)

@@ -283,6 +283,20 @@ func TestMarkdown(t *testing.T) {
 	}
 }
 
+// Fewer than six trials have a smallest and a largest value, and no interval.
+func TestMarkdownOfFewTrials(t *testing.T) {
+	for trials, want := range map[int]string{4: "| | Median | Smallest … largest | Trials |", 10: "| | Median | 95 % interval | Trials |"} {
+		text := written(t, "markdown", &Source{Run: reporttest.Run(1, trials)})
+		if !strings.Contains(text, want) {
+			t.Errorf("the summary of %d trials lacks %q:\n%s", trials, want, text)
+		}
+	}
+	text := written(t, "markdown", &Source{Run: reporttest.Compared(1, 3, 800)})
+	if !strings.Contains(text, "| too few pairs |") {
+		t.Errorf("the summary of three pairs has intervals:\n%s", text)
+	}
+}
+
 // The picture has a row for each arm, of the pictures that the run kept.
 func TestPicture(t *testing.T) {
 	for name, arms := range map[string]int{"one arm": 1, "slower": 2} {

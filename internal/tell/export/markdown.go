@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -134,6 +135,14 @@ func servers(b *strings.Builder, rows []lab.ServerRow) {
 	}
 }
 
+// intervalOf is the 95 % interval of a difference, or that there is none.
+func intervalOf(e *lab.Effect) string {
+	if e.Pairs < lab.LeastForInterval {
+		return "too few pairs"
+	}
+	return lab.Signed(e.Shift.Low, 1) + " … " + lab.Signed(e.Shift.High, 1)
+}
+
 // guardRow is a line of a table of guards.
 func guardRow(b *strings.Builder, name string, c *lab.Comparison, e *lab.Effect) {
 	said := c.Words(e)
@@ -144,9 +153,8 @@ func guardRow(b *strings.Builder, name string, c *lab.Comparison, e *lab.Effect)
 	if e.Unit == "%" {
 		more = ""
 	}
-	fmt.Fprintf(b, "| %s | %s | %s | %s%s | %s … %s | %s |\n", prose(name), prose(value(e.Control, e.Unit)),
-		prose(value(e.Treatment, e.Unit)), prose(change(e.Shift.Value, e.Unit)), more, lab.Signed(e.Shift.Low, 1),
-		lab.Signed(e.Shift.High, 1), said)
+	fmt.Fprintf(b, "| %s | %s | %s | %s%s | %s | %s |\n", prose(name), prose(value(e.Control, e.Unit)),
+		prose(value(e.Treatment, e.Unit)), prose(change(e.Shift.Value, e.Unit)), more, intervalOf(e), said)
 }
 
 // cells is the table of a run of many: all together, and each page and user.
@@ -178,16 +186,30 @@ func medians(b *strings.Builder, run *lab.Run) {
 	if len(run.Summary) == 0 {
 		return
 	}
-	b.WriteString("| | Median | 95 % interval | Trials |\n|---|--:|--:|--:|\n")
+	known := func(m lab.Summary) bool { return m.N >= lab.LeastForInterval }
+	bounds := "95 % interval"
+	if !slices.ContainsFunc(run.Summary, known) {
+		bounds = "Smallest … largest"
+	}
+	fmt.Fprintf(b, "| | Median | %s | Trials |\n|---|--:|--:|--:|\n", bounds)
 	for i, m := range run.Summary {
 		if i == mostRows {
 			b.WriteString("| … | | | |\n")
 			break
 		}
-		fmt.Fprintf(b, "| %s | %s | %s … %s | %d |\n", prose(metric.Label(m.Metric)), prose(value(m.Median, m.Unit)),
-			value(m.Low, ""), value(m.High, ""), m.N)
+		low, high, of := m.Low, m.High, ""
+		if !known(m) {
+			if low, high = m.Min, m.Max; bounds == "95 % interval" {
+				of = "all: "
+			}
+		}
+		fmt.Fprintf(b, "| %s | %s | %s%s … %s | %d |\n", prose(metric.Label(m.Metric)), prose(value(m.Median, m.Unit)), of,
+			value(low, ""), value(high, ""), m.N)
 	}
 	b.WriteString("\n")
+	if bounds != "95 % interval" {
+		fmt.Fprintf(b, "Fewer than %d valid trials do not give a 95 %% interval of the median.\n\n", lab.LeastForInterval)
+	}
 }
 
 // notes lists what qualifies the numbers, folded away.

@@ -108,8 +108,12 @@ func ofCell(all string, found lab.CellResult) check {
 // ofGuard says what was found of a guard.
 func ofGuard(e *lab.Effect) check {
 	c := check{name: metric.Label(e.Metric), effect: e, more: e.Warnings}
-	c.says = fmt.Sprintf("%s → %s (%s, 95 %% interval %s … %s%s)", value(e.Control, e.Unit), value(e.Treatment, e.Unit),
-		change(e.Shift.Value, e.Unit), lab.Signed(e.Shift.Low, 1), lab.Signed(e.Shift.High, 1), percent(e))
+	bounds := intervalOf(e)
+	if e.Pairs >= lab.LeastForInterval {
+		bounds = "95 % interval " + bounds
+	}
+	c.says = fmt.Sprintf("%s → %s (%s, %s%s)", value(e.Control, e.Unit), value(e.Treatment, e.Unit), change(e.Shift.Value, e.Unit),
+		bounds, percent(e))
 	switch e.Finding {
 	case lab.Slower:
 		c.state = bad

@@ -56,12 +56,24 @@ func artifactOf(files *os.Root, t *lab.Trial, role string) *artifact {
 }
 
 func artifactAt(files *os.Root, n int, name string) *artifact {
-	f, err := openArtifact(files, n, name)
+	if !filepath.IsLocal(name) {
+		return nil
+	}
+	a := fileAt(files, trialPath(n, name))
+	if a != nil {
+		a.Name = name
+	}
+	return a
+}
+
+// fileAt looks up a file of the run's folder.
+func fileAt(files *os.Root, name string) *artifact {
+	f, _, err := store.OpenFile(files, name)
 	if err != nil {
 		return nil
 	}
 	defer f.Close()
-	a := &artifact{URL: (&url.URL{Path: trialPath(n, name)}).EscapedPath(), Name: name}
+	a := &artifact{URL: (&url.URL{Path: name}).EscapedPath(), Name: name}
 	if info, err := f.Stat(); err == nil {
 		a.Size = size(info.Size())
 	}

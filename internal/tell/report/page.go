@@ -2,6 +2,7 @@ package report
 
 import (
 	"cmp"
+	"fmt"
 	"html/template"
 	"math"
 	"net/url"
@@ -30,15 +31,17 @@ type page struct {
 	Trouble     string    // why results are missing
 	Failure     *artifact // the screen when the first trial failed, where no trial is valid
 	Verdict     *verdict
-	Found       *found   // instead of Verdict, if two arms are compared
-	Sides       []side   // of a comparison
+	Found       *found // instead of Verdict, if two arms are compared
+	Sides       []side // an arm each, with its film
+	Answer      *answer
+	Validity    *validity
+	Cause       string   // in a sentence
 	Changes     []change // those that the verdict rests on, if it is a journey's
 	MoreChanges []change // of a journey: the others
 	Why         *why
 	Facts       []fact
 	Warnings    []string
 	Cards       []card
-	Seen        *trial // the trial whose filmstrip is at the top
 	Curves      bool
 	Levels      []string   // of the load histogram
 	Reaches     []reachRow // when each arm's median reaches the levels
@@ -104,6 +107,7 @@ type card struct {
 	Spread, Range, Note string
 	Change              *change // if two arms are compared
 	Both                []armValue
+	Gauge               *gauge
 }
 
 // armValue is an arm's median.
@@ -120,7 +124,7 @@ type method struct {
 }
 
 // mostColumns of numbers stand in the row of a trial; its own table has all.
-const mostColumns = 9
+const mostColumns = 6
 
 func pageOf(files *os.Root, run *lab.Run) *page {
 	metrics := metricsOf(run)
@@ -155,7 +159,7 @@ func pageOf(files *os.Root, run *lab.Run) *page {
 		p.Verdict = verdictOf(run)
 	}
 	p.Changes = changesOf(run)
-	p.Why = whyOf(run)
+	p.Answer, p.Why, p.Cause = answerOf(run, p.Changes), whyOf(run), causeOf(run)
 	p.Facts = factsOf(run)
 	p.Cards = cardsOf(run, p.Changes)
 	if shown := shownTrial(run); shown != nil {
@@ -167,7 +171,7 @@ func pageOf(files *os.Root, run *lab.Run) *page {
 	p.Methods = methodsOf(run, metrics)
 	p.Filled, p.FilledMore = filledOf(run)
 	var x texts
-	p.Data.Medians = []median{}
+	p.Data.Medians, p.Data.Curves = []median{}, []curve{}
 	p.Data.Metrics, p.Data.Trials, p.Data.Steps = []string{}, []trialOfRow{}, stepDataOf(p.Steps)
 	for _, s := range p.Strips {
 		p.Data.Metrics = append(p.Data.Metrics, s.Name)
@@ -202,11 +206,7 @@ func pageOf(files *os.Root, run *lab.Run) *page {
 	}
 	p.Data.Texts = x.List
 	p.Curves = len(p.Data.Curves) > 0
-	if p.Sides = sidesOf(run, p.Trials); p.Sides == nil && len(p.Arms) == 1 {
-		if i, ok := typical(run, p.Arms[0]); ok {
-			p.Seen = &p.Trials[i]
-		}
-	}
+	p.Sides, p.Validity = sidesOf(run, p.Trials), validityOf(run, p.Trials, p.Facts)
 	return p
 }
 
@@ -243,7 +243,7 @@ func onOf(run *lab.Run) []string {
 	if name := run.Link.Name; name != "" && !strings.HasPrefix(differsOf(run, lab.Control), "link ") {
 		on = append(on, "link "+name)
 	}
-	if browser := run.Environment.Browser; browser != "" {
+	if browser, _, _ := strings.Cut(run.Environment.Browser, " built on "); browser != "" {
 		on = append(on, browser)
 	}
 	return on
@@ -306,13 +306,19 @@ func warningsOf(run *lab.Run) []string {
 		}
 	}
 	for _, w := range order {
-		if len(said[w]) < len(all) {
-			w = strings.Join(said[w], ", ") + ": " + w
+		if list := said[w]; len(list) < len(all) {
+			if more := len(list) - mostNamed; more > 1 {
+				list = append(list[:mostNamed:mostNamed], fmt.Sprintf("%d more metrics", more))
+			}
+			w = strings.Join(list, ", ") + ": " + w
 		}
 		out = append(out, w)
 	}
 	return out
 }
+
+// mostNamed bounds the metrics that a warning names.
+const mostNamed = 3
 
 // mostSteps bounds the steps of a journey at the top of its report.
 const mostSteps = 11
@@ -352,13 +358,16 @@ func cardsOf(run *lab.Run, changes []change) []card {
 			continue
 		}
 		c := card{Entry: m, Summary: s, Value: number(s.Median, m.Unit), Low: number(s.Low, m.Unit), High: number(s.High, m.Unit)}
-		c.Spread = number(s.Q3-s.Q1, m.Unit)
+		c.Spread, c.Gauge = number(s.Q3-s.Q1, m.Unit), gaugeOfSummary(m, s)
 		c.Range = number(s.Min, m.Unit) + " – " + number(s.Max, m.Unit)
 		if len(arms) > 1 {
 			for i := range changes {
 				if changes[i].Effect.Metric == m.Name {
 					c.Change = &changes[i]
 				}
+			}
+			if c.Gauge = nil; c.Change != nil {
+				c.Gauge = gaugeOfEffect(m, c.Change)
 			}
 			for _, arm := range arms {
 				v := armValue{armName(arm), "–"}
@@ -385,7 +394,7 @@ func reachesOf(load steps) (row reachRow, ok bool) {
 	for _, level := range levels() {
 		text := "not reached"
 		if at, ok := load.reach(level); ok {
-			text = number(at, "ms") + " ms"
+			text = number(at, "ms")
 		}
 		row.Times = append(row.Times, text)
 	}

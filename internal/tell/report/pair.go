@@ -17,21 +17,6 @@ type found struct {
 	Headline, Detail string
 }
 
-// side is an arm of a comparison, with the pictures that represent it.
-type side struct {
-	Arm     string
-	Name    string // "Treatment"
-	Differs string // "link 3g"
-	Seen    *trial
-	Cells   []cell // a picture for each instant of the common axis
-}
-
-// cell is the screen at one instant.
-type cell struct {
-	thumb
-	Held bool // no newer picture exists; the one of the cell before is repeated
-}
-
 // change is a card's comparison of one metric.
 type change struct {
 	Shift, Low, High, Percent string
@@ -40,8 +25,12 @@ type change struct {
 	Chance, Delta, Minimal    string
 	Raw, Explained            string // without covariates, and what they explain; "" where none were used
 	Label                     string
+	Note                      string // why the finding does not contradict the interval; "" where it does not seem to
 	Effect                    *lab.Effect
 }
+
+// Bounded says whether the change has a 95 % interval, for which fewer than six pairs do not suffice.
+func (c change) Bounded() bool { return c.Effect.Pairs >= lab.LeastForInterval }
 
 // both says whether the run has two arms.
 func both(run *lab.Run) bool { return len(armsOf(run)) > 1 }
@@ -123,7 +112,7 @@ func changesOf(run *lab.Run) []change {
 				}
 			}
 		}
-		c.Finding, c.Kind = Finding(run, e), "plain"
+		c.Finding, c.Kind, c.Note = Finding(run, e), "plain", noContradiction(run.Comparison, c)
 		switch e.Finding {
 		case lab.Slower:
 			c.Kind = "bad"
@@ -138,6 +127,24 @@ func changesOf(run *lab.Run) []change {
 		return cmp.Or(guardFirst(a, b), cmp.Compare(place(a.Effect.Metric), place(b.Effect.Metric)))
 	})
 	return out
+}
+
+// noContradiction explains an interval that leaves out 0 although no difference is found; "" where it does not.
+func noContradiction(c *lab.Comparison, of change) string {
+	e := of.Effect
+	if !of.Bounded() || e.Finding != lab.NoChange || e.Shift.Low <= 0 && e.Shift.High >= 0 {
+		return ""
+	}
+	if e.Guard && e.Adjusted <= c.Level {
+		return fmt.Sprintf("The interval leaves out 0 but reaches into the margin of %g %%, within which a difference does not matter.", c.Margin)
+	}
+	same, kind := 0, map[bool]string{true: "guarded", false: "other"}[e.Guard]
+	for _, other := range c.Effects {
+		if other.Guard == e.Guard {
+			same++
+		}
+	}
+	return fmt.Sprintf("95 %% for this metric alone; the verdict corrects for %d %s metrics (p %s, corrected %s).", same, kind, chance(e.P), of.Chance)
 }
 
 // chance formats a p-value.
@@ -168,55 +175,4 @@ func signed(v float64, unit string) string {
 		return "+" + text
 	}
 	return text
-}
-
-// sidesOf describes both arms, with their filmstrips on one axis.
-func sidesOf(run *lab.Run, trials []trial) []side {
-	if !both(run) {
-		return nil
-	}
-	var sides []side
-	for _, arm := range armsOf(run) {
-		s := side{Arm: arm, Name: armName(arm), Differs: differsOf(run, arm)}
-		if i, ok := typical(run, arm); ok {
-			s.Seen = &trials[i]
-		}
-		sides = append(sides, s)
-	}
-	align(sides)
-	return sides
-}
-
-// slack is how much later than an instant of the axis, in ms, a picture may be and still
-// represent it: one frame, with some jitter.
-const slack = 25
-
-// align selects, for every instant of an axis, the picture that each arm showed then. The
-// axis has the larger step of the two filmstrips, which align returns, in ms; 0 if there is no axis.
-func align(sides []side) (step float64) {
-	end := 0.0
-	for _, s := range sides {
-		if s.Seen == nil || len(s.Seen.Thumbs) < 2 {
-			return 0 // one arm has no pictures, or only one picture of its whole strip
-		}
-		n := len(s.Seen.Thumbs) - 1
-		first, last := s.Seen.Thumbs[0].TimeMS, s.Seen.Thumbs[n].TimeMS
-		step, end = max(step, (last-first)/float64(n)), max(end, last)
-	}
-	step = math.Round(step/100) * 100 // filmstrips have steps of whole tenths of a second
-	if !(step > 0) || end/step > maxThumbs {
-		return 0
-	}
-	for i := range sides {
-		thumbs, at := sides[i].Seen.Thumbs, -1
-		for k := 0; float64(k)*step <= end+slack; k++ {
-			was := at
-			for at+1 < len(thumbs) && thumbs[at+1].TimeMS <= float64(k)*step+slack {
-				at++
-			}
-			shown := max(at, 0)
-			sides[i].Cells = append(sides[i].Cells, cell{thumb: thumbs[shown], Held: k > 0 && at == was})
-		}
-	}
-	return step
 }

@@ -32,10 +32,11 @@ func TestComparisonInBrowser(t *testing.T) {
 			const text = s => document.querySelector(s).textContent.trim().replace(/\s+/g, " ");
 			const lefts = [...document.querySelectorAll(".seen .film")].map(f => [...f.children].map(li => Math.round(li.getBoundingClientRect().left)).join(" "));
 			return {
-				verdict: text(".found strong"), sides: text(".sides"), wide: document.documentElement.scrollWidth > innerWidth,
+				verdict: text(".found strong"), sides: [...document.querySelectorAll(".films .side")].map(e => e.textContent.trim().replace(/ trial .*/, "").replace(/\s+/g, " ")).join(", "), wide: document.documentElement.scrollWidth > innerWidth,
 				alone: document.querySelectorAll(".verdict:not(.found)").length, kicker: text(".kicker").includes("lte"),
 				strips: lefts.length, aligned: lefts[0] === lefts[1] && lefts[0].split(" ").length > 4, held: document.querySelectorAll(".film .held").length > 0,
-				arms: [...document.querySelectorAll(".side b")].map(e => e.textContent).join(" "), curves: document.querySelector("#chart").dataset.drawn,
+				still: document.querySelectorAll(".films .still").length,
+				arms: [...document.querySelectorAll(".strips .side b")].map(e => e.textContent).join(" "), curves: document.querySelector("#chart").dataset.drawn,
 				rows: document.querySelectorAll("#comparison tbody tr").length, medians: document.querySelectorAll(".reach tbody tr").length,
 				first: text("#trial-1 .arm-name"), words: [...document.querySelectorAll(".card .word")].slice(0, 4).map(e => e.textContent).join(" "),
 			};
@@ -44,8 +45,8 @@ func TestComparisonInBrowser(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := map[string]any{
-			"verdict": "Treatment (link 3g) is slower.", "sides": "Control link lte Treatment link 3g", "wide": false, "alone": 0.0, "kicker": false,
-			"strips": 2.0, "aligned": true, "held": true, "arms": "Control Treatment", "curves": "20", "rows": 5.0, "medians": 3.0,
+			"verdict": "Treatment (link 3g) is slower.", "sides": "Control link lte, Treatment link 3g", "wide": false, "alone": 0.0, "kicker": false,
+			"strips": 2.0, "aligned": true, "held": true, "still": 2.0, "arms": "Control Treatment", "curves": "20", "rows": 5.0, "medians": 3.0,
 			"first": "Treatment", "words": "slower slower slower slower",
 		}
 		if diff := cmp.Diff(want, got); diff != "" {

@@ -55,6 +55,7 @@ func TestReportInBrowser(t *testing.T) {
 			want := map[string]any{
 				"curves": "10", "inked": true, "wide": false, "dots": 50.0, "rows": 62.0, "miss": 1.0,
 				"video": true, "heat": true, "strip": true, "big": 5.0, "unnamed": 0.0,
+				"before": "before the start at 0", "end": "finished", "frame": true, "green": 0.0, "moments": true,
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("%s, %d pixels wide (-want +got):\n%s", scheme, width, diff)
@@ -93,6 +94,18 @@ const look = `(async () => {
 	out.heat = await until(() => trial.querySelector(".evidence img").naturalWidth === 640);
 	out.strip = await until(() => [...document.querySelectorAll(".seen .film img")].every(i => i.naturalWidth === 240));
 	out.unnamed = [...document.querySelectorAll("button, input, a, img")].filter(e => !(e.textContent.trim() || e.alt || e.ariaLabel || e.getAttribute("aria-label") || e.querySelector("img[alt]"))).length;
+	const top = document.querySelector("#top"), film = top.querySelector(".films video"), scrub = top.querySelector(".controls input"), says = () => top.querySelector(".says").textContent;
+	await until(() => film.readyState >= 2 && Number(scrub.max) > 0);
+	out.end = says().split(",")[0];
+	const key = k => top.querySelector(".films").dispatchEvent(new KeyboardEvent("keydown", { key: k, bubbles: true }));
+	key("Home");
+	await until(() => !film.seeking);
+	out.before = says() + " at " + Math.floor(film.currentTime);
+	const was = Number(scrub.value);
+	key(".");
+	out.frame = Math.abs(Number(scrub.value) - was - 1000 / 60) < 0.5;
+	out.green = [...top.querySelectorAll(".strips li")].filter(li => Number(li.dataset.at) < 480).length; // the first change is never earlier
+	out.moments = [...top.querySelectorAll(".strips em")].some(e => e.textContent.startsWith("First visual change"));
 	history.replaceState(null, "", location.pathname);
 	return out;
 })()`
@@ -200,7 +213,7 @@ func TestReportStates(t *testing.T) {
 		{"failed", "This run failed: no Chromium.", empty("failed", "no Chromium")},
 		{"interrupted", "was interrupted", empty("interrupted", "")},
 		{"nothing valid", "No trial is valid", noneValid},
-		{"one trial", "in the only valid trial", one},
+		{"one trial", "In the only valid trial.", one},
 		{"three trials", "too few for a 95 % interval", reporttest.Run(1, 3)},
 		{"ten trials", "95 % interval", reporttest.Run(1, 10)},
 		{"without series", "www.shop.example", bare},

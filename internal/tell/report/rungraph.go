@@ -102,8 +102,13 @@ func (p *runGraph) table(rows []*trace.GraphRow) {
 			Name: lab.OneLine(r.Name, maxTimelineText), Indent: fmt.Sprintf("depth-%d", min(r.Depth, 6)), Control: r.Control,
 			Treatment: r.Treatment, Sign: signOf(r),
 		}
-		if d := r.Difference; d != nil {
+		switch d := r.Difference; {
+		case d != nil:
 			one.Difference = fmt.Sprintf("%s (%s … %s)", signedMS(d.Value), signedMS(d.Low), signedMS(d.High))
+		case p.Both && r.Control == nil:
+			one.Difference = "only in treatment"
+		case p.Both && r.Treatment == nil:
+			one.Difference = "only in control"
 		}
 		p.Rows = append(p.Rows, one)
 		p.table(r.Children)

@@ -41,6 +41,7 @@ type dot struct {
 
 type tick struct {
 	X, Label, Anchor string
+	Inner            bool // neither 0 nor an end
 }
 
 const (
@@ -103,7 +104,7 @@ func stripOf(run *lab.Run, m metric.Entry) (strip, bool) {
 	if low > high {
 		return s, false
 	}
-	low, high, ticks := niceScale(low, high)
+	low, high, ticks := niceScale(min(0, low), naturalEnd(m, high))
 	x := func(v float64) float64 { return 2 + 96*(v-low)/(high-low) }
 	for _, v := range ticks {
 		t := tick{X: percent(x(v)), Label: number(v, m.Unit), Anchor: "middle"}

@@ -1,7 +1,9 @@
 package report
 
 import (
+	"cmp"
 	"os"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -17,6 +19,7 @@ type trial struct {
 	Thumbs   []thumb
 	Sheet    *artifact
 	Video    *artifact
+	Failed   *artifact // the screen when its step failed, or else its last picture
 	Heat     *artifact
 	Areas    *artifact // the regions, and what is ignored, on the last picture
 	Charts   []link
@@ -48,6 +51,27 @@ func (t trial) Extra() string {
 	return ""
 }
 
+// Lead is by how much the trial's video begins before the start, in ms. Trials of older versions do not say it: 15 frames, mostly of 60 Hz.
+func (t trial) Lead() float64 { return round3(cmp.Or(t.VideoLead, 250)) }
+
+// Shown are the pictures of the filmstrip from the first change on.
+func (t trial) Shown() []thumb {
+	if first, ok := t.Value(metric.FirstChange.String()); ok {
+		if k := slices.IndexFunc(t.Thumbs, func(one thumb) bool { return one.TimeMS >= first-1 }); k > 0 {
+			return t.Thumbs[k:]
+		}
+	}
+	return t.Thumbs
+}
+
+// Last is the last picture of the filmstrip, nil if there is none.
+func (t trial) Last() *thumb {
+	if n := len(t.Thumbs); n > 0 {
+		return &t.Thumbs[n-1]
+	}
+	return nil
+}
+
 // shown is a value in a row, with the text before and after it for screen readers.
 type shown struct{ Label, Value, Unit string }
 
@@ -67,6 +91,7 @@ func trialOf(files *os.Root, t *lab.Trial, zero lab.Time, columns []metric.Entry
 		Timeline: timelineOf(t, zero, columns), Capture: append(captureRows(t.Capture), timely(t)...),
 	}
 	v.Thumbs, v.Sheet = filmstrip(files, t)
+	v.Failed = artifactOf(files, t, "failed")
 	for _, m := range columns {
 		s := shown{Label: m.Label, Value: "–"}
 		if value, ok := t.Value(m.Name); ok {
@@ -85,7 +110,7 @@ func trialOf(files *os.Root, t *lab.Trial, zero lab.Time, columns []metric.Entry
 		lab.EndLimit:  "the time limit was reached",
 		lab.EndSteps:  "all steps came to their ends",
 	}[t.Ended]
-	for _, role := range []string{"reel", "replay", "events", "input", "failed", "timeline", "browser trace", "work"} {
+	for _, role := range []string{"reel", "replay", "events", "input", "timeline", "browser trace", "work"} {
 		if a := artifactOf(files, t, role); a != nil {
 			v.Others = append(v.Others, link{role, *a})
 			v.HasLog = v.HasLog || role == "replay"

@@ -2,7 +2,9 @@ package report
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
+	"path"
 	"strings"
 
 	"eidetic/internal/keep/store"
@@ -31,10 +33,18 @@ func troubleOf(run *lab.Run) string {
 	return text
 }
 
-// failureOf is the picture of what stood on the screen when the first trial failed: of the step that did, or the film's last.
+// failureOf is the picture of what stood on the screen when the recording failed, or else the first trial: of the step that did, or the
+// film's last.
 func failureOf(files *os.Root, run *lab.Run) *artifact {
 	if valid(run) > 0 {
 		return nil
+	}
+	if len(run.Trials) == 0 {
+		for _, dir := range recordings(files) {
+			if a := fileAt(files, path.Join(dir, lab.FailedFile)); a != nil {
+				return a
+			}
+		}
 	}
 	for _, t := range run.Trials {
 		if a := artifactOf(files, t, "failed"); a != nil {
@@ -45,6 +55,15 @@ func failureOf(files *os.Root, run *lab.Run) *artifact {
 		}
 	}
 	return nil
+}
+
+// recordings are the folders of what was recorded for a run.
+func recordings(files *os.Root) []string {
+	list, err := fs.Glob(files.FS(), "recording*")
+	if err != nil {
+		return nil
+	}
+	return list[:min(len(list), maxThumbs)]
 }
 
 func valid(run *lab.Run) int {
@@ -68,46 +87,29 @@ func summaryOf(run *lab.Run, name, arm string) *lab.Summary {
 }
 
 func verdictOf(run *lab.Run) *verdict {
-	arms := armsOf(run)
-	if len(arms) == 0 {
+	m, s := firstMedian(run)
+	if s == nil {
 		return nil
 	}
-	for _, m := range metricsOf(run) {
-		s := summaryOf(run, m.Name, arms[0])
-		if s == nil {
-			continue
-		}
-		says := m.Says
-		if len(arms) > 1 { // and the comparison is not made yet
-			says = armName(arms[0]) + ": " + says
-		}
-		v := &verdict{Says: says, Value: number(s.Median, m.Unit), Unit: m.Unit}
-		switch {
-		case s.N == 1:
-			v.Rest = "in the only valid trial"
-		case confident(s):
-			v.Rest = fmt.Sprintf("median of %d valid trials; 95 %% interval %s to %s %s",
-				s.N, number(s.Low, m.Unit), number(s.High, m.Unit), m.Unit)
-		default:
-			v.Rest = fmt.Sprintf("median of %d valid trials, too few for a 95 %% interval; they lie between %s and %s %s",
-				s.N, number(s.Min, m.Unit), number(s.Max, m.Unit), m.Unit)
-		}
-		return v
+	says := m.Says
+	if both(run) { // and the comparison is not made yet
+		says = armName(s.Arm) + ": " + says
 	}
-	return nil
+	return &verdict{Says: says, Value: number(s.Median, m.Unit), Unit: m.Unit, Rest: spreadOf(s, m)}
 }
 
-// confident says whether Low and High are a 95 % interval. Six is the fewest values whose
-// minimum and maximum bound the median that well: the median is outside them with a
-// probability of 2 × 0.5⁶ = 3.1 %.
-func confident(s *lab.Summary) bool { return s.N >= 6 }
+// confident says whether Low and High are a 95 % interval.
+func confident(s *lab.Summary) bool { return s.N >= lab.LeastForInterval }
+
+// factTrials is the label of how many trials are valid.
+const factTrials = "Valid trials"
 
 func factsOf(run *lab.Run) []fact {
 	n, ok := run.Measured(), valid(run)
 	if n == 0 {
 		return nil
 	}
-	facts := []fact{{Good: ok == n, Label: "Valid trials", Value: fmt.Sprintf("%d of %d", ok, n)}}
+	facts := []fact{{Good: ok == n, Label: factTrials, Value: fmt.Sprintf("%d of %d", ok, n)}}
 	var requests, misses, fetched, frames, lost int
 	finals := map[string]map[string]bool{} // distinct final pictures, by arm
 	var pictures int

@@ -45,6 +45,17 @@ func whyOf(run *lab.Run) *why {
 	return w
 }
 
+// causeOf says in a sentence why the arms differ, or how that would be known; "" where nothing asks for a cause.
+func causeOf(run *lab.Run) string {
+	switch c := run.Comparison; {
+	case run.Causes != nil:
+		return Why(run.Causes)
+	case c != nil && (c.Verdict == lab.Slower || c.Verdict == lab.Faster || c.Verdict == lab.Mixed):
+		return "Why: not known, as no trial was traced. With --traces 10 (traces in a plan) the same run says what the difference is made of."
+	}
+	return ""
+}
+
 func whyRowOf(c *lab.Cause) whyRow {
 	row := whyRow{Cause: c, Control: number(c.Control, c.Unit), Treatment: number(c.Treatment, c.Unit), Shift: signed(c.Shift, c.Unit),
 		Low: signed(c.Low, c.Unit), High: signed(c.High, c.Unit), Explains: "–", Chance: number(c.Adjusted, "")}

@@ -28,7 +28,7 @@ const (
 	Level = 0.05
 	// Least is the fewest pairs for a verdict: with five, neither arm's median has a 95 %
 	// interval.
-	Least = 6
+	Least = lab.LeastForInterval
 	// leastForModes is the fewest pairs for counting modes: with fewer, one or two outliers
 	// look like a mode.
 	leastForModes = 20

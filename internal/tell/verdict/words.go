@@ -172,23 +172,20 @@ func probability(p float64) string {
 	return fmt.Sprintf("p = %.2g", p)
 }
 
-// machineOf says how the machine was beside the trials: "the machine was quiet: other work took 0.04 of its 2 processors"; "" for a
-// device with processors of its own.
+// machineOf says how quiet the machine was beside the trials: "the machine was quiet: other work took 0.04 of its 2 processors"; "" for a
+// device with processors of its own, and for a machine that was never quiet, of which the run warns.
 func machineOf(run *lab.Run) string {
 	c := run.Tolerance.CompanyOf()
-	if c == nil {
+	if c == nil || c.Noisy() {
 		return ""
 	}
-	how, left := "the machine was quiet", 0
-	if c.Noisy() {
-		how = "the machine was never quiet"
-	}
+	left := 0
 	for _, t := range run.Trials {
 		if t.Machine != nil && !t.Valid && t.Machine.Busy > c.Limit {
 			left++
 		}
 	}
-	text := fmt.Sprintf("%s: other work took %.2f of its %d processors beside a usual trial", how, c.Usual, c.Cores)
+	text := fmt.Sprintf("the machine was quiet: other work took %.2f of its %d processors beside a usual trial", c.Usual, c.Cores)
 	if left > 0 {
 		text += fmt.Sprintf(", and %d beside more than %.2f %s left out", left, c.Limit, lab.Plural(left, "is", "are"))
 	}

@@ -94,6 +94,7 @@ type ArchiveProblem struct {
 	URL   string `json:"url,omitempty"`
 	What  string `json:"what" doc:"For people" example:"the body was cut off after 4096 bytes (length)"`
 	Grave bool   `json:"grave" doc:"Whether it makes the recording unfit for a measurement"`
+	Gap   bool   `json:"gap,omitempty" doc:"Whether it lacks something that the page shows"`
 }
 
 // Archives keeps uploaded recordings. Its errors are shown to the client if they are a [Refusal].

@@ -146,6 +146,7 @@ func pagesInChromium(t *testing.T, config Config, tests []pageTest, others ...st
 	}
 	t.Run("axe", func(t *testing.T) {
 		accessible(t, b, s.URL, others)
+		reportsAccessible(t, b, s.URL)
 	})
 }
 
@@ -204,6 +205,39 @@ func accessible(t *testing.T, b *reporttest.Browser, address string, paths []str
 			})()`)
 			if err != nil || len(got) > 0 {
 				t.Errorf("%s, %s: %q (%v)", path, scheme, got, err)
+			}
+		}
+	}
+}
+
+// reportsAccessible has axe-core look at what a run leaves: nothing of any impact is found on it, at a phone's, a tablet's and a desk's
+// width, in both schemes. A short test has one scheme for each width.
+func reportsAccessible(t *testing.T, b *reporttest.Browser, address string) {
+	t.Helper()
+	axe, err := os.ReadFile("../../../out/axe/node_modules/axe-core/axe.min.js")
+	testlab.Need(t, err == nil, "npm's axe-core: run make axe")
+	const run = "/runs/20261121-101400-links"
+	for _, path := range []string{run + "/report.html", run + "/timeline.html", "/trial?run=20261121-101400-links&trial=1"} {
+		for i, width := range []int64{390, 1024, 1600} {
+			for k, scheme := range []string{"light", "dark"} {
+				if testing.Short() && i%2 != k {
+					continue
+				}
+				if err := b.View(width, 900, scheme); err != nil {
+					t.Fatal(err)
+				}
+				if err := b.Open(address + path); err != nil {
+					t.Fatal(err)
+				}
+				got, err := reporttest.Eval[[]string](b, `(async () => {`+string(axe)+`;
+					for (const d of [...document.querySelectorAll("details")].slice(0, 12)) d.open = true;
+					await new Promise(requestAnimationFrame);
+					const wide = document.documentElement.scrollWidth > innerWidth ? ["the page scrolls sideways"] : [];
+					return (await axe.run({ resultTypes: ["violations"] })).violations.map(v => v.id + ": " + v.nodes.map(n => n.html).slice(0, 3).join(" ")).concat(wide);
+				})()`)
+				if err != nil || len(got) > 0 {
+					t.Errorf("%s, %d pixels wide, %s: %q (%v)", path, width, scheme, got, err)
+				}
 			}
 		}
 	}

@@ -1,5 +1,5 @@
 "use strict";
-// What a report shows as a file: buttons that save a CSV (RFC 4180). The page has no address for it, so the file is made when a button
+// What the pages of reports share. What they show as a file: buttons that save a CSV (RFC 4180). The page has no address for it, so the file is made when a button
 // is pressed.
 
 // csvOf is a table as text. A cell that a spreadsheet would take for a formula is a text.
@@ -28,3 +28,11 @@ const tableRows = table => [...table.rows].map(row => [...row.cells].flatMap(cel
   const text = cell.textContent.replaceAll("\u202f", "").replace(/\s+/g, " ").trim().replace(/^−(?=[\d.]+$)/, "-").replace(/^[–—]$/, "");
   return [text, ...Array(cell.colSpan - 1).fill("")];
 }));
+// labelled gives each value of a table its heading: on a narrow screen it stands above the value.
+function labelled(table) {
+  const heads = [...table.querySelectorAll("thead th, caption + tbody tr:first-child > th[scope=col]")].map(th => th.textContent.trim());
+  for (const row of table.querySelectorAll("tbody tr")) {
+    let i = 0;
+    for (const cell of row.children) { if (heads[i] && cell.colSpan === 1) cell.dataset.label = heads[i]; i += cell.colSpan; }
+  }
+}

@@ -255,25 +255,119 @@ for (const s of data.steps) {
     ...s.curves.flatMap(c => c.t.map((t, i) => s.pinged ? [c.arm, t, c.v[i]] : [c.n, c.arm, c.valid, t, c.v[i]]))]));
 }
 
+// ---- films ----------------------------------------------------------------
+// player shows the films of a figure on one clock, in ms since the start of each. A film begins a little before that, and an instant
+// that one of them does not have is shown as its first or last picture, and said.
+const FRAME = 1000 / 60;
+function player(figure, strips) {
+  figure.dataset.ready = "yes";
+  const box = $(".controls", figure);
+  const films = all(".one", figure).map((e, i) => ({
+    e, video: $("video", e), still: $(".still", e), says: $(".says", e), lead: Number(e.dataset.lead), curve: data.curves.find(c => c.n === Number(e.dataset.film)),
+    cells: strips[i] ? all("li[data-at]", strips[i]).map(li => ({ at: Number(li.dataset.at), img: $("img", li) })) : [],
+  }));
+  // The last point of a curve is where it ends, and changes nothing.
+  const differs = (list, i) => list && list[i] !== list[i - 1];
+  const changes = f => f.curve ? f.curve.t.filter((_, i) => i && (differs(f.curve.load, i) || differs(f.curve.visual, i))) : f.cells.filter(c => c.img).map(c => c.at);
+  const lastOf = f => Math.max(0, ...changes(f));
+  const from = -Math.max(...films.map(f => f.video ? f.lead : 0));
+  let to = Math.max(...films.map(lastOf)) + 300, now = Math.min(...films.map(lastOf)) || to, playing = 0, rate = 1, touched = false;
+  const button = (text, name, act) => { const b = make("button", { type: "button", textContent: text, onclick: act }); b.setAttribute("aria-label", name); return b; };
+  const which = films.length > 1 ? "both films" : "the film";
+  const scrub = make("input", { type: "range", min: from, max: to, step: FRAME, oninput: () => { pause(); seek(Number(scrub.value)); } });
+  scrub.setAttribute("aria-label", `Time of ${which}, in ms since the start`);
+  const play = button("▶", `Play ${which}`, () => playing ? pause() : start());
+  const clock = make("output");
+  const speeds = make("span", { className: "speeds" }, ...[1, 0.25, 0.1].map(v => { const b = button(v + "×", `Speed ${v}`, () => { rate = v; for (const o of speeds.children) o.ariaPressed = String(o === b); if (playing) start(); }); b.ariaPressed = String(v === 1); return b; }));
+  const jump = on => { pause(); const times = films.flatMap(changes).sort((a, b) => a - b); const t = on > 0 ? times.find(v => v > now + 0.5) : times.filter(v => v < now - 0.5).pop(); seek(t ?? (on > 0 ? to : from)); };
+  const step = on => { pause(); seek(now + on * FRAME); };
+  box.append(play, scrub, clock, make("span", { className: "steps" }, button("«", "Previous change", () => jump(-1)), button("‹", "One frame back", () => step(-1)), button("›", "One frame on", () => step(1)), button("»", "Next change", () => jump(1))), speeds);
+  box.hidden = false;
+
+  function seek(t) {
+    now = Math.min(Math.max(t, from), to);
+    for (const f of films) {
+      if (f.video && f.video.readyState) f.video.currentTime = Math.min(Math.max((now + f.lead) / 1000 + 0.001, 0), f.video.duration || 0);
+      if (f.still) { const c = f.cells.filter(c => c.at <= now).pop(); f.still.hidden = !(c && c.img); if (c && c.img) f.still.src = c.img.src; }
+    }
+    tell();
+  }
+  function tell() {
+    scrub.value = now;
+    const text = `${fixed(now, 0)} ms`;
+    clock.textContent = text;
+    scrub.setAttribute("aria-valuetext", text);
+    for (const f of films) {
+      const c = f.curve, i = c ? index(c, now) : -1, measured = c && (c.load || c.visual);
+      f.says.textContent = now < -f.lead - FRAME ? "before its film" : now < 0 ? "before the start" : !c ? "" : now < c.t[Math.min(1, c.t.length - 1)] ? "nothing yet"
+        : now >= lastOf(f) ? `finished, frame ${thousands(String(c.f[i]))}` : `frame ${thousands(String(c.f[i]))}, ${fixed(measured[i], 0)} % as at the end`;
+    }
+  }
+  function pause() {
+    touched = true;
+    if (!playing) return;
+    cancelAnimationFrame(playing);
+    playing = 0;
+    play.textContent = "▶";
+    play.setAttribute("aria-label", `Play ${which}`);
+    for (const f of films) f.video?.pause();
+    seek(now);
+  }
+  function start() {
+    if (!touched || now >= to - FRAME) now = from;
+    touched = true;
+    cancelAnimationFrame(playing);
+    play.textContent = "❚❚";
+    play.setAttribute("aria-label", `Pause ${which}`);
+    seek(now);
+    let last = performance.now();
+    const tick = at => {
+      now = Math.min(now + (at - last) * rate, to);
+      last = at;
+      for (const f of films) {
+        const video = f.video, want = (now + f.lead) / 1000;
+        if (!video || !video.readyState) { if (f.still) { const c = f.cells.filter(c => c.at <= now).pop(); f.still.hidden = !(c && c.img); if (c && c.img && f.still.src !== c.img.src) f.still.src = c.img.src; } continue; }
+        if (want < 0 || want >= video.duration) { video.pause(); continue; }
+        if (video.paused) { video.playbackRate = rate; video.currentTime = want; video.play().catch(() => {}); } else if (Math.abs(video.currentTime - want) > 0.08) { video.playbackRate = rate; video.currentTime = want; }
+      }
+      tell();
+      if (now >= to) pause(); else playing = requestAnimationFrame(tick);
+    };
+    for (const f of films) if (f.video) f.video.playbackRate = rate;
+    playing = requestAnimationFrame(tick);
+  }
+  const area = $(".films", figure);
+  area.tabIndex = 0;
+  area.setAttribute("role", "group");
+  area.setAttribute("aria-label", "Films: space plays, comma and full stop go one frame, brackets go to the changes, Home and End to the ends");
+  figure.addEventListener("keydown", e => {
+    if (e.ctrlKey || e.metaKey || e.altKey) return;
+    const bare = e.target === area;
+    const act = { k: () => play.click(), ",": () => step(-1), ".": () => step(1), "[": () => jump(-1), "]": () => jump(1),
+      ...bare && { " ": () => play.click(), ArrowLeft: () => step(-1), ArrowRight: () => step(1), Home: () => { pause(); seek(from); }, End: () => { pause(); seek(to); } } }[e.key];
+    if (act) { e.preventDefault(); act(); }
+  });
+  for (const strip of strips) strip.addEventListener("click", e => { const li = e.target.closest("li[data-at]"); if (li) { pause(); seek(Number(li.dataset.at)); } });
+  for (const f of films) {
+    if (!f.video) continue;
+    if (f.video.preload === "none") f.video.preload = "auto";
+    const ready = () => { to = Math.max(to, f.video.duration * 1000 - f.lead); scrub.max = to; seek(touched || lastOf(f) ? now : to); };
+    if (f.video.readyState) ready(); else f.video.addEventListener("loadedmetadata", ready, { once: true });
+  }
+  tell();
+}
+const seen = $("#top .player");
+if (seen) player(seen, all("#top ol.film"));
+
+for (const table of all("table.numbers, .step-data table, .reach")) labelled(table);
+
 // ---- trials ---------------------------------------------------------------
 function open(section) {
   log(section);
   const events = $(".events", section);
   if (events && !$("[data-download]", events)) events.append(csvButton(`trial-${section.dataset.trial}-events`, () => tableRows($("table", events))));
-  const video = $("video", section);
-  if (!video || video.dataset.ready) return;
-  video.dataset.ready = "yes";
-  video.preload = "metadata";
-  const speeds = $(".speeds", section);
-  speeds.hidden = false;
-  speeds.addEventListener("click", e => {
-    const b = e.target.closest("button");
-    if (!b) return;
-    if (b.dataset.step) { video.pause(); video.currentTime = Math.max(0, video.currentTime + Number(b.dataset.step) / 60); return; }
-    video.playbackRate = Number(b.dataset.speed);
-    for (const o of all("[data-speed]", speeds)) o.setAttribute("aria-pressed", String(o === b));
-    video.play();
-  });
+  const figure = $(".player", section);
+  if (figure && !figure.dataset.ready) player(figure, all("ol.film", section));
 }
 for (const section of all("details.trial")) section.addEventListener("toggle", () => { if (section.open) open(section); });
 function show(n) {

@@ -87,13 +87,14 @@ function tables() {
       ...c.data.tracks.flatMap(track => track.ev.map(e => [track.name, c.data.texts[e[NAME]], e[START], +(e[END] - e[START]).toFixed(3), -e[EARLY], e[LATE], facts(c, e).map(f => f.join(": ")).join(", ")]))],
     "Download all tracks as CSV"));
     for (const { track } of c.rows) {
-      const body = make("tbody"), more = make("button", { type: "button", className: "quiet" });
+      const body = make("tbody"), more = make("button", { type: "button", className: "quiet", hidden: true });
       let done = 0;
       const fill = () => {
         for (const e of track.ev.slice(done, done + 500)) {
           body.append(make("tr", {}, Object.assign(make("th", { textContent: c.data.texts[e[NAME]] }), { scope: "row" }), make("td", { textContent: e[START].toFixed(1) }),
             make("td", { textContent: e[END] > e[START] ? (e[END] - e[START]).toFixed(1) : "" }), make("td", { textContent: bounds(e) }), make("td", { textContent: facts(c, e).map(f => f.join(": ")).join(", ") })));
         }
+        labelled(body.parentElement);
         done = Math.min(done + 500, track.ev.length);
         more.textContent = `${Math.min(500, track.ev.length - done)} more of ${track.ev.length}`;
         more.hidden = done >= track.ev.length;
@@ -219,7 +220,7 @@ function words(pen, text, x, y, room, ink) {
 function strip(c) {
   const list = c.data.thumbs, w = c.film.clientWidth;
   if (!list.length || !w) return;
-  const { k } = scale(w), wide = 66 * (list[0].w || 4) / (list[0].h || 3) + 1;
+  const { k } = scale(w), wide = 92 * (list[0].w || 4) / (list[0].h || 3) + 1;
   let used = 0;
   for (let left = Math.max(0, (list[0].t - view.from) * k); left < w; left += wide) {
     const thumb = pictureAt(c, view.from + left / k);
@@ -360,6 +361,7 @@ for (const s of all("select[data-arm]")) s.addEventListener("change", () => { bu
 const wanted = /^#(\d+)$/.exec(location.hash);
 if (wanted) for (const s of all("select[data-arm]")) if ([...s.options].some(o => o.value === wanted[1])) s.value = wanted[1];
 const graph = $(".run-graph table");
+if (graph) labelled(graph);
 if (graph) graph.parentElement.after(csvButton("run-graph", () => {
   const rows = tableRows(graph).slice(1), of = arm => ["total_ms", "self_ms", "times"].map(what => arm + what), both = rows[0].length > 4;
   const apart = text => (text.match(/[+−]?[\d.]+/g) || []).map(v => Number(v.replace("−", "-"))); // a difference and its interval

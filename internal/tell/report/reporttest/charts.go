@@ -2,7 +2,7 @@ package reporttest
 
 // Charts is a function for a page's script. It opens what stands closed below charts, and returns the number of charts that are seen, and
 // those for which there is no table or no download: in the nearest part of the page that has a table, there must be a download for
-// each chart. Rows of bars in a table are one chart with it.
+// each chart. Rows of bars in a table are one chart with it. A gauge draws the numbers that are written beside it, and needs neither.
 const Charts = `
 	const charts = async () => {
 		const frame = () => new Promise(yes => setTimeout(yes, 20)), saves = "a[download], [data-download]";
@@ -12,7 +12,7 @@ const Charts = `
 			for (const d of left) d.open = true;
 			await frame();
 		}
-		const drawn = [...new Set([...document.querySelectorAll("main svg, main canvas")].filter(e => e.checkVisibility() && e.getBoundingClientRect().width > 80 && !e.closest("#pad, .sheet") && !e.parentElement.closest("svg"))
+		const drawn = [...new Set([...document.querySelectorAll("main svg, main canvas")].filter(e => e.checkVisibility() && e.getBoundingClientRect().width > 80 && !e.closest("#pad, .sheet, .gauge") && !e.parentElement.closest("svg"))
 			.map(e => e.closest("table, .curve, .chart, #spread, .run-graph, .tl") || e))];
 		const bare = drawn.filter(c => {
 			let box = c;

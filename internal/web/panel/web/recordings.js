@@ -56,9 +56,9 @@ async function look(name) {
 
 function show(c) {
   $("facts").textContent = [`${c.exchanges} requests to ${c.hosts.length === 1 ? "one host" : `${c.hosts.length} hosts`}`, size(c.bytes), c.pages.map(p => address(p.url)).slice(0, 3).join(", ")].filter(Boolean).join(" · ");
-  const grave = c.quality.problems.filter(p => p.grave).length;
-  $("quality").replaceChildren(make("strong", { className: grave ? "bad" : "", textContent: grave ? "It is not fit for a measurement: " : c.quality.problems.length ? "It can be replayed, with gaps: " : "It is complete: " }),
-    `${Math.floor(100 * c.quality.score)} % of what a replay needs is there.`);
+  const grave = c.quality.problems.filter(p => p.grave).length, gaps = c.quality.problems.filter(p => p.gap).length;
+  $("quality").replaceChildren(make("strong", { className: grave ? "bad" : "", textContent: grave ? "It is not fit for a measurement: " : gaps ? "It can be replayed, with gaps: " : "It is complete: " }),
+    grave || gaps ? `${Math.floor(100 * c.quality.score)} % of what a replay needs is there.` : "all that the page shows is there.");
   refresh($("problems"), [...c.quality.problems.slice(0, 50).map(p => make("li", { className: p.grave ? "bad" : "" }, [p.url && address(p.url), p.what].filter(Boolean).join(": "))),
     ...c.warnings.slice(0, 50).map(text => make("li", { textContent: text }))]);
   const l = c.last;
