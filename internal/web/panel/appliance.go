@@ -162,6 +162,7 @@ type (
 			Devices []Device      `json:"devices" doc:"The first is the default"`
 			Links   []string      `json:"links" doc:"Names of access networks; a plan may also give parameters"`
 			Parts   []PluggedPart `json:"parts" doc:"Grabbers, serial ports, USB device ports and phones that are plugged in"`
+			Reaches Reaches       `json:"reaches" enum:"public,pages,private" doc:"Where a page may be that a run of this token records: public: at public addresses; pages: its own host also on this machine and in private networks; private: anywhere, with what it loads"`
 		}
 	}
 	archivesBody struct {
@@ -194,6 +195,7 @@ func (p *Panel) appliance(e *echo.Echo, api huma.API) {
 		}, func(ctx context.Context, _ *noInput) (*devicesBody, error) {
 			body := &devicesBody{}
 			body.Body.Devices, body.Body.Links = append([]Device{}, p.Devices(ctx)...), append([]string{}, p.Links...)
+			body.Body.Reaches = p.reaches(ctx)
 			if !identityOf(ctx).Scope.Allows(credentials.Run) {
 				hidePassphrases(body.Body.Devices)
 			}

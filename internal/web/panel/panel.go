@@ -85,6 +85,8 @@ type Config struct {
 	Disk func() (free, size int64, err error)
 	// Links are the names of access networks that a plan can use.
 	Links []string
+	// Reaches says where pages may be that are recorded; "" is ReachesPublic.
+	Reaches Reaches
 	// Seats let people see and drive the devices; nil has no such routes.
 	Seats Seats
 	// Archives, Settings, System, Backups and Retainer are what else can be read and changed; the routes of

@@ -1,6 +1,7 @@
 package panel
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -79,7 +80,7 @@ func (p *Panel) start(ctx context.Context, in *startInput) (*startBody, error) {
 	if in.Body.From != nil {
 		return nil, huma.Error422UnprocessableEntity("from: only the box sets it; POST /api/v1/workflows/NAME/runs starts a run of a workflow")
 	}
-	id, err := p.Queue.Add(ctx, plan.AskedBy(in.Body, scopeOf(ctx)), once)
+	id, err := p.Queue.Add(ctx, p.askedBy(ctx, in.Body), once)
 	if err != nil {
 		return nil, p.startError(err)
 	}
@@ -112,6 +113,34 @@ func scopeOf(ctx context.Context) plan.Scope {
 		return plan.ScopeAdmin
 	}
 	return plan.ScopeRun
+}
+
+// Reaches says where pages may be that a run records.
+type Reaches string
+
+// What is reached, from the least. With ReachesPages, a plan of the scope admin opens the hosts of its pages, as the command line does: only
+// this machine reaches the panel, and who has that scope could as well start a program here.
+const (
+	ReachesPublic  Reaches = "public"
+	ReachesPages   Reaches = "pages"
+	ReachesPrivate Reaches = "private"
+)
+
+// reaches is where the pages may be that a client names.
+func (p *Panel) reaches(ctx context.Context) Reaches {
+	if p.Reaches == ReachesPages && scopeOf(ctx) < plan.ScopeAdmin {
+		return ReachesPublic
+	}
+	return cmp.Or(p.Reaches, ReachesPublic)
+}
+
+// askedBy is a plan with the notes of who asks for it.
+func (p *Panel) askedBy(ctx context.Context, asked lab.Plan) lab.Plan {
+	asked = plan.AskedBy(asked, scopeOf(ctx))
+	if p.reaches(ctx) == ReachesPages {
+		asked = plan.Opening(asked)
+	}
+	return asked
 }
 
 // adminsAlone is what a plan's refusal says besides the field and what to do.
