@@ -288,7 +288,7 @@ func (p *Panel) archives(e *echo.Echo, api huma.API) {
 	p.raw(e, api, &huma.Operation{
 		OperationID: "put-archive", Method: http.MethodPut, Path: "/api/v1/archives/{name}", Summary: "Upload a recording",
 		Tags:        []string{tagArchives},
-		Description: "A WACZ file. It is checked before it takes its name; the answer says what is wrong with it. A recording of that name is replaced only with If-Match.",
+		Description: "A WACZ file, or a HAR (also .har.gz), a WARC (also compressed) or an archive of Web Page Replay (.wprgo), which is imported as by appliance archive import. It is checked before it takes its name; the answer says what is wrong with it, and what an import lost. A recording of that name is replaced only with If-Match.",
 		Parameters: append(slices.Clone(name), &huma.Param{Name: "If-Match", In: "header", Schema: &huma.Schema{Type: huma.TypeString},
 			Description: "The ETag of the recording to replace, or *"}),
 		RequestBody: &huma.RequestBody{Required: true, Content: bytesOf("application/wacz")},
