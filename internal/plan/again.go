@@ -22,23 +22,37 @@ func Again(p lab.Plan) lab.Plan {
 	if p.Recordings == usualRecordings && p.Timing == "recorded" {
 		p.Recordings = 0
 	}
-	if filled, err := read(Request{Plan: p}, Options{}); err == nil && slices.Equal(filled.Covariates, p.Covariates) {
-		p.Covariates = nil
+	usual := p
+	usual.Covariates = nil
+	if filled, err := read(Request{Plan: usual}, Options{}); err == nil && slices.Equal(filled.Covariates, p.Covariates) {
+		p = usual
 	}
+	forgetMatch(&p.Arm)
 	if t := p.Treatment; t != nil {
 		own := *t
+		forgetMatch(&own)
 		forgetDefaults(reflect.ValueOf(&own).Elem())
 		for _, same := range []struct {
 			of   *string
 			than string
-		}{{&own.Page, p.Page}, {&own.Link, p.Link}, {&own.Archive, p.Archive}, {&own.Process, p.Process}} {
+		}{{&own.Page, p.Page}, {&own.Link, p.Link}, {&own.Inject, p.Inject}, {&own.Process, p.Process}} {
 			if *same.of == same.than {
 				*same.of = ""
 			}
 		}
+		if own.Page == "" && own.Archive == p.Archive { // another page does not have it
+			own.Archive = ""
+		}
 		p.Treatment = &own
 	}
 	return p
+}
+
+// forgetMatch empties how an arm's requests match, where the run records and so chooses the same again.
+func forgetMatch(a *lab.Arm) {
+	if a.Archive == "" && a.Match == lab.NormalMatch {
+		a.Match = ""
+	}
 }
 
 // forgetDefaults empties the fields that have the value of their tag "default".

@@ -99,7 +99,7 @@ func ScopeRules() []ScopeRule {
 		{Fields: words("device recipe"), Reaches: "a device of the box, and what is known of it, by name", Run: "names", Admin: "names"},
 		{Fields: words("page pages[].page pages[].treatment.page steps[].open steps[].launch"),
 			Reaches: "an origin, while a page is recorded; a device's own browser, which reaches the box alone",
-			Run:     "what the box may reach: public addresses, others with `network.allow_private`", Admin: "the same"},
+			Run:     "what the box may reach: public addresses, others with `network.allow_private`", Admin: "the same, and the pages' own hosts where only this machine reaches the panel"},
 		{Fields: words("archive pages[].archive pages[].treatment.archive"), Reaches: "a recording of the box", Run: "names", Admin: "names"},
 		{Fields: words("files inject steps[].replay"), Reaches: "files that are sent with the plan", Run: "names of these", Admin: "names of these"},
 		{Fields: words("steps[].name steps[].click steps[].move steps[].type steps[].key steps[].scroll steps[].drag steps[].pan steps[].wait " +

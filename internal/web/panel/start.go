@@ -149,6 +149,16 @@ func (p *Panel) askedBy(ctx context.Context, asked lab.Plan) lab.Plan {
 	return asked
 }
 
+// changedBy is a kept plan that was changed, with the notes of who kept it and who changed it: what the keeper opened stays open, and no other
+// host of a change by a smaller token is.
+func (p *Panel) changedBy(ctx context.Context, kept, changed lab.Plan) lab.Plan {
+	asked := plan.AskedBy(changed, max(plan.ScopeOf(kept), scopeOf(ctx)))
+	if asked.Opened = kept.Opened; p.reaches(ctx) == ReachesPages {
+		asked = plan.Opening(asked)
+	}
+	return asked
+}
+
 // adminsAlone is what a plan's refusal says besides the field and what to do.
 const adminsAlone = "the box's admin alone names this"
 

@@ -165,11 +165,7 @@ func (p *Panel) runWorkflow(ctx context.Context, in *runWorkflowInput) (*startBo
 			if err := asked.Change.request.Allowed(scopeOf(ctx)); err != nil {
 				return kept, forbidden("body.change", err)
 			}
-			asked := plan.AskedBy(changed.WithDefaults(), max(plan.ScopeOf(kept), scopeOf(ctx)))
-			if asked.Opened = kept.Opened; p.reaches(ctx) == ReachesPages { // what the keeper opened stays open, and no other host
-				asked = plan.Opening(asked)
-			}
-			return asked, nil
+			return p.changedBy(ctx, kept, changed.WithDefaults()), nil
 		}
 	}
 	id, err := p.Automation.Start(ctx, w, change, once)

@@ -2,7 +2,7 @@
 // is inserted as text, never as markup.
 import { $, make, call, runOf, when } from "./common.js";
 import { faults, placed } from "./faults.js";
-import { refresh } from "./refresh.js";
+import { refresh, write } from "./refresh.js";
 
 function device(d) {
   const facts = d.ready ? [d.host, d.address, d.screen] : [d.problem];
@@ -62,7 +62,7 @@ export async function showDevices(say) {
   refresh($("plugged"), parts.map(plugged));
   for (const [id, none] of [["no-devices", devices.length > 0], ["parts", !parts.length]]) $(id).toggleAttribute("hidden", none); // which changes nothing that is so already
   choose($("new").elements.device, devices.map(d => [d.name, d.ready ? d.name : `${d.name} (not ready)`]));
-  if ($("reaches")) $("reaches").textContent = reached[reaches];
+  if ($("reaches")) write($("reaches"), reached[reaches]);
   refresh($("links"), links.map(value => make("option", { value })));
 }
 
@@ -88,13 +88,15 @@ function planOf() {
 }
 
 let turn = 0, waits = 0, told = [];
-// check has the box check the plan while it is written; an answer to an older one is none.
+// check has the box check the plan while it is written. It is false if something was written meanwhile, whose answer counts.
 async function check() {
   clearTimeout(waits);
   const mine = ++turn;
-  if (!form.elements.page.value.trim()) { show([]); return; }
+  if (!form.elements.page.value.trim()) { show([]); return true; }
   const answer = await call("/api/v1/plan", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ plan: planOf() }) });
-  if (mine === turn) show(answer.problems);
+  if (mine !== turn) return false;
+  show(answer.problems);
+  return true;
 }
 
 function show(all) {
@@ -115,7 +117,7 @@ form.addEventListener("input", () => { clearTimeout(waits); turn++; waits = setT
 form.addEventListener("change", async e => {
   if (e.target !== form.elements.page && e.target !== form.elements.other) return;
   try {
-    await check();
+    if (!await check()) return;
     complete();
     await check();
   } catch { /* the run that is started says what is wrong */ }
