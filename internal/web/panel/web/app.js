@@ -51,9 +51,9 @@ function item(run) {
   if (run.waits) left.append(make("p", { className: "waits", textContent: `${run.state === "queued" ? "Waits" : "Some of its pages wait"}: ${run.waits}` }));
   if (run.state === "running") left.append(doing(news.get(run.id)));
   if (health.starts) {
-    const rerun = make("button", { type: "button", className: "act-on again", textContent: "Run again", ariaLabel: `Run ${run.id} again` });
+    const rerun = make("button", { type: "button", className: "act-on again", textContent: "Run again", ariaLabel: `Run again: ${run.id}` });
     rerun.dataset.key = "again";
-    facts.append(" · ", rerun, " · ", make("a", { href: `/plan?run=${encodeURIComponent(run.id)}`, textContent: "Edit its plan", ariaLabel: `Edit the plan of run ${run.id}` }));
+    facts.append(" · ", rerun, " · ", make("a", { href: `/plan?run=${encodeURIComponent(run.id)}`, textContent: "Edit its plan", ariaLabel: `Edit its plan: ${run.id}` }));
     const [key, what] = goesOn(run) ? ["cancel", "Cancel"] : ["remove", "Delete"];
     const button = make("button", { type: "button", className: `act-on ${key}`, textContent: what, ariaLabel: `${what} run ${run.id}` });
     button.dataset.key = key;

@@ -105,22 +105,23 @@ function show(all) {
   for (const input of inputs()) if (input.ariaInvalid && input.closest("details")) input.closest("details").open = true;
 }
 
-// complete takes the address that the box takes an incomplete one for.
+// complete takes the address that the box takes an incomplete one for, and says whether there was one.
 function complete() {
-  for (const input of [form.elements.page, form.elements.other]) {
+  const inputs = [form.elements.page, form.elements.other], before = inputs.map(input => input.value).join();
+  for (const input of inputs) {
     const meant = told.map(fault => fault.field === input.dataset.path && /; did you mean (\S+)\?$/.exec(fault.what)).find(Boolean);
     if (meant) input.value = meant[1];
   }
+  return inputs.map(input => input.value).join() !== before;
 }
+
+// finish completes what was written, unless somebody goes on writing.
+async function finish() { while (await check() && complete()); }
 
 form.addEventListener("input", () => { clearTimeout(waits); turn++; waits = setTimeout(() => check().catch(() => {}), 300); });
 form.addEventListener("change", async e => {
   if (e.target !== form.elements.page && e.target !== form.elements.other) return;
-  try {
-    if (!await check()) return;
-    complete();
-    await check();
-  } catch { /* the run that is started says what is wrong */ }
+  await finish().catch(() => {}); // the run that is started says what is wrong
 });
 
 let starting = false; // prevents a second run by a second click
@@ -130,8 +131,7 @@ form.addEventListener("submit", async e => {
   starting = true;
   try {
     if (!form.elements.page.value.trim()) throw Object.assign(new Error("give the address of a page"), { errors: [{ location: "body.page", message: "Give the address of a page" }] });
-    await check();
-    if (told.length) { complete(); await check(); }
+    await finish();
     if (told.length) { inputs().find(input => input.ariaInvalid)?.focus(); starting = false; return; }
     const run = await call("/api/v1/runs", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(planOf()) });
     location.href = runOf(run.id);

@@ -13,11 +13,14 @@ export function faults(inputs, all) {
     for (const fault of mine) rest.delete(fault);
     input.ariaInvalid = mine.length ? "true" : null;
     let says = input.parentNode.querySelector(".wrong");
-    if (!mine.length) { says?.remove(); input.removeAttribute("aria-errormessage"); continue; }
-    if (!says) {
-      input.after(says = make("span", { className: "wrong", id: `wrong-${input.dataset.path.replace(/\W/g, "-")}` }));
-      input.setAttribute("aria-errormessage", says.id);
+    const described = (input.getAttribute("aria-describedby") || "").split(" ").filter(id => id && !id.startsWith("wrong-"));
+    if (!mine.length) {
+      says?.remove();
+      if (described.length) input.setAttribute("aria-describedby", described.join(" ")); else input.removeAttribute("aria-describedby");
+      continue;
     }
+    if (!says) input.after(says = make("span", { className: "wrong", id: `wrong-${input.dataset.path.replace(/\W/g, "-")}` }));
+    input.setAttribute("aria-describedby", [...described, says.id].join(" "));
     says.textContent = mine.map(fault => fault.what).join("; ");
   }
   return [...rest];

@@ -71,8 +71,8 @@ async function check(body) {
   if (turn !== sent) return; // something was written meanwhile
   unread = !answer.plan;
   if (body.plan) $("yaml").value = answer.yaml;
-  if (!opening) keepDraft();
   else if (answer.plan) { plan = answer.plan; fill(); }
+  if (!opening) keepDraft();
   problems(answer.problems);
 }
 
