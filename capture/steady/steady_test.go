@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"eidetic/capture"
+	"eidetic/capture/mjpeg"
 	"eidetic/capture/steady"
 	"eidetic/capture/synthetic/scene"
 	"eidetic/capture/through"
@@ -124,7 +125,7 @@ func TestChangesInNoise(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				got = changes(t, steady.New(worn, memory))
+				got = changes(t, steady.New(mjpeg.New(worn), memory))
 			}
 			for len(got) > 0 && got[0] < 24 { // the first frame, and what there is of the green page before the noise is known
 				got = got[1:]
@@ -146,7 +147,7 @@ func TestFirstFilmComesToRest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := changes(t, steady.New(worn, &steady.Memory{}))
+	got := changes(t, steady.New(mjpeg.New(worn), &steady.Memory{}))
 	if last := got[len(got)-1]; last > shown+60 {
 		t.Errorf("the last change is in frame %d, of a page that came in frame %d", last, shown)
 	}
@@ -243,4 +244,43 @@ func (t *turns) Close() error       { return nil }
 func (t *turns) Next(context.Context) (lab.Frame, error) {
 	t.n++
 	return lab.Frame{FrameInfo: lab.FrameInfo{Changed: []image.Rectangle{t.format.Bounds()}}, Pix: t.pictures[t.n%len(t.pictures)]}, nil
+}
+
+// TestFewEdges: a page of one short line has few edges to learn from; through noise and JPEG it comes to rest all the same.
+func TestFewEdges(t *testing.T) {
+	for i, letters := range []int{8, 2, 30} {
+		line := func(pix []byte, n int) {
+			fill(pix, whole, [3]byte{0, 255, 0})
+			if n < shown {
+				return
+			}
+			fill(pix, whole, [3]byte{255, 255, 255})
+			for i := range letters { // strokes, as of small letters
+				x := 12 + 9*i
+				fill(pix, image.Rect(x, 20, x+1, 30), [3]byte{20, 20, 20})
+				fill(pix, image.Rect(x+1, 24, x+6, 25), [3]byte{20, 20, 20})
+				fill(pix, image.Rect(x+5, 25, x+6, 30), [3]byte{90, 90, 90})
+			}
+		}
+		for k, way := range []string{"noise=1,mjpeg=80", "noise=1,mjpeg=60", "noise=3", "dither=4"} {
+			t.Run(fmt.Sprintf("%d letters, %s", letters, way), func(t *testing.T) {
+				if i > 0 || k > 0 {
+					testlab.Long(t, "another length or way, as the one before it")
+				}
+				w, err := through.Parse(way)
+				if err != nil {
+					t.Fatal(err)
+				}
+				worn, err := through.New(&screen{paint: line, last: shown + 200}, w, 1)
+				if err != nil {
+					t.Fatal(err)
+				}
+				memory := &steady.Memory{}
+				got := changes(t, steady.New(mjpeg.New(worn), memory))
+				if last := got[len(got)-1]; last > shown+90 {
+					t.Errorf("the last change is in frame %d of %d, of a page that came in frame %d; noise %+v", last, shown+200, shown, memory.Noise())
+				}
+			})
+		}
+	}
 }

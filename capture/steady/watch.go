@@ -20,6 +20,9 @@ const (
 	// A window teaches nothing if more than mostMoving of its tiles move; and tiles of one kind teach something if
 	// leastNoisy of them have noise: a caret or a small film is no property of the screen.
 	mostMoving, leastNoisy, fewestNoisy = 0.01, 0.03, 16
+	// Fewer tiles teach something, too, if all that moves in them is faint: by so many codes in flat parts, or by less than
+	// mostTexture of the contrast beside edges. A page of one line has no more, and a blink or a film is not that faint.
+	faint = 4
 	// The limits are too narrow if more than so many of the flat tiles, or of the others, exceed them, or a few go on doing so.
 	flatBeyond, otherBeyond, fewestBeyond = 0.02, 0.10, 3
 	// Later windows widen the limits to this much at most, or to twice what the first has found.
@@ -225,6 +228,7 @@ func (w *watch) learn(h *holder) (n lab.ScreenNoise, ok bool) {
 	}
 	var kinds [2][4]int // of flat tiles and of others
 	var beyond [2]int   // that exceed what is known
+	isFaint := [2]bool{true, true}
 	for i := range w.tiles {
 		t := &w.tiles[i]
 		t.contrast, t.kind = w.contrast(t), t.judge()
@@ -233,11 +237,17 @@ func (w *watch) learn(h *holder) (n lab.ScreenNoise, ok bool) {
 			(t.most > h.noise.Pixel+int(more) || t.mean() > h.noise.Mean+more/meanShare) {
 			beyond[t.group()]++
 		}
+		if t.kind == noisy && float64(t.most) > max(faint, float64(t.group())*mostTexture*float64(t.contrast)) {
+			isFaint[t.group()] = false
+		}
+	}
+	few := func(group int) bool {
+		return isFaint[group] && beyond[group] > 0 && (w.alarms >= fewestBeyond || !h.noise.Exact())
 	}
 	if moved := kinds[0][moving] + kinds[1][moving]; float64(moved) > mostMoving*float64(len(w.tiles)) {
 		return n, false
 	}
-	if isNoisy(kinds[0], beyond[0], w.alarms, flatBeyond) {
+	if few(0) || isNoisy(kinds[0], beyond[0], w.alarms, flatBeyond) {
 		var pixel, mean [256]int
 		for i := range w.tiles {
 			if t := &w.tiles[i]; t.group() == 0 && t.kind == noisy {
@@ -253,7 +263,7 @@ func (w *watch) learn(h *holder) (n lab.ScreenNoise, ok bool) {
 		n.Mean = max(float64(reach(mean[:], 2))/meanSteps, float64(n.Pixel)/tileRows)
 	}
 	n = h.memory.bound(n)
-	if isNoisy(kinds[1], beyond[1], w.alarms, otherBeyond) {
+	if few(1) || isNoisy(kinds[1], beyond[1], w.alarms, otherBeyond) {
 		n.Texture = w.texture(h.noise.Wider(n))
 	}
 	return n, true

@@ -40,7 +40,10 @@ type village struct {
 // boxAddress is the box's on its uplink.
 const boxAddress = "203.0.113.2"
 
-func newVillage(t *testing.T) *village {
+func newVillage(t *testing.T) *village { return newVillageOf(t, "{name: laptop, port: dev0}") }
+
+// newVillageOf has a device of that configuration.
+func newVillageOf(t *testing.T, device string) *village {
 	t.Helper()
 	v := &village{box: nstest.Here(t), device: nstest.New(t), site: nstest.New(t), data: t.TempDir()}
 	nstest.Veth(t, v.box, "up0", v.site, "eth0")
@@ -56,8 +59,8 @@ func newVillage(t *testing.T) *village {
 	v.origin = appliance(t, "site", "--ca-out", roots)
 	v.start(t, v.site, v.origin, "ready")
 	v.config = filepath.Join(v.data, "box.yaml")
-	text := fmt.Sprintf("panel: {listen: '%s:8080'}\nnetwork: {resolver: '%s', trust: %s}\ndevices: [{name: laptop, port: dev0}]\n",
-		boxAddress, samplesite.Resolver(), roots)
+	text := fmt.Sprintf("panel: {listen: '%s:8080'}\nnetwork: {resolver: '%s', trust: %s}\ndevices: [%s]\n",
+		boxAddress, samplesite.Resolver(), roots, device)
 	if err := os.WriteFile(v.config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Phone runs commands on one phone.
@@ -56,8 +57,115 @@ func (p Phone) ForceStop(ctx context.Context, name string) error {
 	return said(p.run(ctx, "am", "force-stop", name))
 }
 
-// Open opens a URL; in a package, or in whatever the phone uses for it if name is "".
-func (p Phone) Open(ctx context.Context, to, name string) error {
+// Clear ends a package and removes all that it has stored, as if it were just installed: its owner's bookmarks and
+// log-ins, too, and the permissions that it was given.
+func (p Phone) Clear(ctx context.Context, name string) error {
+	if err := checkPackage(name); err != nil {
+		return err
+	}
+	return said(p.run(ctx, "pm", "clear", name))
+}
+
+// Settings are what a browser reads from a file when it starts, so that it asks its owner nothing.
+type Settings struct {
+	File string `json:"file"` // absolute, in /data/local/tmp
+	Text string `json:"text"`
+}
+
+// settingsFolder is where adb may write and every package may read.
+const settingsFolder = "/data/local/tmp/"
+
+// Configure makes a package read its settings: browsers do so only while they are the app that is being debugged.
+func (p Phone) Configure(ctx context.Context, name string, s Settings) error {
+	if err := checkSettings(name, s); err != nil {
+		return err
+	}
+	_, err := p.run(ctx, "printf", "%s", quote(s.Text), ">", quote(s.File), "&&", "am", "set-debug-app", "--persistent", name)
+	return err
+}
+
+// Unconfigure takes back what Configure did.
+func (p Phone) Unconfigure(ctx context.Context, name string, s Settings) error {
+	if err := checkSettings(name, s); err != nil {
+		return err
+	}
+	_, err := p.run(ctx, "rm", "-f", quote(s.File), "&&", "am", "clear-debug-app")
+	return err
+}
+
+func checkSettings(name string, s Settings) error {
+	if !strings.HasPrefix(s.File, settingsFolder) || strings.Contains(s.File, "..") || len(s.Text) > 8<<10 {
+		return fmt.Errorf("adb: %.100q: settings are a file in %s, of at most 8 KiB", s.File, settingsFolder)
+	}
+	return checkPackage(name)
+}
+
+// Grant gives a package a permission, so that it does not ask its owner for it.
+func (p Phone) Grant(ctx context.Context, name, permission string) error {
+	if err := checkPackage(name); err != nil {
+		return err
+	}
+	if err := checkPackage(permission); err != nil { // it has the same form
+		return err
+	}
+	return said(p.run(ctx, "pm", "grant", name, permission))
+}
+
+// bootPoll is how often a phone that starts is asked whether it is ready.
+const bootPoll = time.Second
+
+// Reboot starts the phone again, and waits until it can be used.
+func (p Phone) Reboot(ctx context.Context) error {
+	was, err := p.boot(ctx)
+	if err != nil {
+		return err
+	}
+	conn, err := p.Client.open(ctx, "host:transport:"+p.Serial, "reboot:")
+	var closed *FailError // the phone went down before it answered
+	if err != nil && !errors.As(err, &closed) {
+		return fmt.Errorf("rebooting: %w", err)
+	}
+	if err == nil {
+		_ = conn.Close()
+	}
+	ticker := time.NewTicker(bootPoll)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("adb: %s did not come back after it was told to restart: %w", p.Serial, ctx.Err())
+		case <-ticker.C:
+		}
+		if now, err := p.boot(ctx); err == nil && now.id != was.id && now.ready {
+			// A swipe up or the menu key opens a screen without a password; one with a password stays closed.
+			_, err := p.run(ctx, "input", "keyevent", "82")
+			return err
+		}
+	}
+}
+
+// boot is one start of the phone's system.
+type boot struct {
+	id    string
+	ready bool
+}
+
+func (p Phone) boot(ctx context.Context) (b boot, err error) {
+	out, err := p.run(ctx, "cat", "/proc/sys/kernel/random/boot_id;", "getprop", "sys.boot_completed")
+	if err != nil {
+		return b, err
+	}
+	id, ready, _ := strings.Cut(out, "\n")
+	b = boot{strings.TrimSpace(id), strings.TrimSpace(ready) == "1"}
+	if b.id == "" || len(b.id) > 100 {
+		return b, fmt.Errorf("adb: %.60q names no start of the phone", out)
+	}
+	return b, nil
+}
+
+// Open opens a URL; in a package, or in whatever the phone uses for it if name is "". Extras are words of the intent, such as
+// --ez performancetest true.
+func (p Phone) Open(ctx context.Context, to, name string, extras ...string) error {
 	if u, err := url.Parse(to); err != nil || u.Scheme == "" || len(to) > 8<<10 {
 		return fmt.Errorf("adb: %.60q is no absolute URL", to)
 	}
@@ -67,6 +175,9 @@ func (p Phone) Open(ctx context.Context, to, name string) error {
 			return err
 		}
 		words = append(words, "-p", name)
+	}
+	for _, e := range extras {
+		words = append(words, quote(e))
 	}
 	return said(p.run(ctx, words...))
 }

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"strings"
 
+	"eidetic/control/adb"
 	"eidetic/control/gesture"
 	"eidetic/internal/lab"
 )
@@ -21,15 +22,21 @@ var recipes []byte // constant
 
 // Recipe is what is known of a browser on a platform. Steps are in their one-line form.
 type Recipe struct {
-	Name     string   `json:"name"`
-	Platform string   `json:"platform"`
-	Browser  string   `json:"browser"`
-	Package  string   `json:"package,omitempty"` // of Android: adb opens, clears and stops it
-	Open     string   `json:"open"`              // {url} is the URL, as a quoted text
-	Fresh    string   `json:"fresh,omitempty"`   // opens a window that remembers nothing
-	Close    string   `json:"close,omitempty"`
-	Kiosk    string   `json:"kiosk,omitempty"` // makes the window fill the screen, or not
-	Trust    []string `json:"trust"`           // what a person does once
+	Name     string `json:"name"`
+	Platform string `json:"platform"`
+	Browser  string `json:"browser"`
+	// Of Android: adb opens, clears and stops the package. Settings, Grant and Extras keep one that was cleared from
+	// asking its owner anything.
+	Package  string        `json:"package,omitempty"`
+	Settings *adb.Settings `json:"settings,omitempty"`
+	Grant    []string      `json:"grant,omitempty"`  // permissions
+	Extras   []string      `json:"extras,omitempty"` // of the intent that opens a URL
+
+	Open  string   `json:"open"`            // {url} is the URL, as a quoted text
+	Fresh string   `json:"fresh,omitempty"` // opens a window that remembers nothing
+	Close string   `json:"close,omitempty"`
+	Kiosk string   `json:"kiosk,omitempty"` // makes the window fill the screen, or not
+	Trust []string `json:"trust"`           // what a person does once
 	// Proved says on what it was tried; "" is on nothing.
 	Proved string `json:"proved,omitempty"`
 }

@@ -150,7 +150,8 @@ func (c *Controller) askFence() (uint64, error) {
 	return c.asked, c.conn.Send(rfb.AppendFence(nil, c.asked))
 }
 
-// sync waits until the server has handled what was sent.
+// sync waits until the server has handled what was sent. What is held is released behind the question and before its
+// answer: the server repeats a key whose release waits for this process, which may stand still for a while.
 func (c *Controller) sync(ctx context.Context) error {
 	if _, fences, _ := c.state(); fences {
 		return c.await(ctx, c.askFence)
@@ -158,12 +159,15 @@ func (c *Controller) sync(ctx context.Context) error {
 	return c.await(ctx, c.askPixel)
 }
 
-// await asks a question and waits for its answer.
+// await asks a question, releases what is held and waits for the answer.
 func (c *Controller) await(ctx context.Context, ask func() (uint64, error)) error {
 	for len(c.answers) > 0 { // to questions that were given up
 		<-c.answers
 	}
 	id, err := ask()
+	if err == nil {
+		err = c.release()
+	}
 	for {
 		if err != nil {
 			return c.fail(err)

@@ -143,6 +143,15 @@ func TestSilentServer(t *testing.T) {
 		t.Errorf("a broken controller went on: %v", err)
 	}
 	sv.Silence(false)
+	// The release was on its way before the press was confirmed: nothing repeats a key while this process stands still.
+	for deadline := within(t); len(sv.Input()) < 2 && deadline.Err() == nil; {
+		if err := lab.Wait(deadline, time.Millisecond); err != nil {
+			break
+		}
+	}
+	if got := sv.Input(); !slices.Equal(got, []string{"down 78", "up 78"}) {
+		t.Errorf("the server got %q; want the key pressed and released", got)
+	}
 	c = open(t, sv.Addr())
 	sv.Close()
 	if _, err := c.Key(within(t), "x"); err == nil {

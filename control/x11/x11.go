@@ -125,17 +125,18 @@ func (c *Controller) act(ctx context.Context, name, detail string, f func(sent f
 	err := c.await(ctx, func() error {
 		e.Earliest = c.clock()
 		err := f(func() error {
-			// The first confirmation ends the interval: the release that follows is not part of it.
-			err := c.sync()
-			if e.Latest == 0 {
-				e.Latest = c.clock()
-			}
-			return err
+			// The confirmation ends the interval. The release is queued behind the question, before its answer: the server
+			// repeats a key whose release waits for this process, which may stand still for a while.
+			question := xproto.GetInputFocus(c.conn)
+			released := c.releasing()
+			err := answered(question)
+			e.Latest = c.clock()
+			return errors.Join(err, released())
 		})
 		if len(c.held) == 0 {
 			return err // nothing to release, and what was sent is confirmed
 		}
-		return errors.Join(err, c.release(), c.sync())
+		return errors.Join(err, c.release())
 	})
 	if err != nil {
 		return lab.Event{}, fmt.Errorf("%s %q: %w", name, detail, err)
@@ -144,8 +145,10 @@ func (c *Controller) act(ctx context.Context, name, detail string, f func(sent f
 }
 
 // sync waits until the server has done what was asked before.
-func (c *Controller) sync() error {
-	reply, err := xproto.GetInputFocus(c.conn).Reply()
+func (c *Controller) sync() error { return answered(xproto.GetInputFocus(c.conn)) }
+
+func answered(question xproto.GetInputFocusCookie) error {
+	reply, err := question.Reply()
 	if err != nil || reply == nil {
 		return orClosed(err)
 	}
@@ -163,16 +166,25 @@ func (c *Controller) press(kind, detail byte) {
 }
 
 // release lets go of all that is held, the last first.
-func (c *Controller) release() error {
-	var errs []error
+func (c *Controller) release() error { return c.releasing()() }
+
+// releasing sends what release does. The returned function waits until the server has done it.
+func (c *Controller) releasing() (wait func() error) {
+	var sent []xtest.FakeInputCookie
 	for len(c.held) > 0 {
 		h := c.held[len(c.held)-1]
 		c.held = c.held[:len(c.held)-1]
-		if err := xtest.FakeInputChecked(c.conn, h.release, h.detail, 0, c.screen.Root, 0, 0, 0).Check(); err != nil {
-			errs = append(errs, fmt.Errorf("releasing: %w", orClosed(err)))
-		}
+		sent = append(sent, xtest.FakeInputChecked(c.conn, h.release, h.detail, 0, c.screen.Root, 0, 0, 0))
 	}
-	return errors.Join(errs...)
+	return func() error {
+		var errs []error
+		for _, cookie := range sent {
+			if err := cookie.Check(); err != nil {
+				errs = append(errs, fmt.Errorf("releasing: %w", orClosed(err)))
+			}
+		}
+		return errors.Join(errs...)
+	}
 }
 
 // Close releases what is held, gives bound keycodes back and disconnects.

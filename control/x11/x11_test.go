@@ -137,6 +137,22 @@ func TestStoppedServer(t *testing.T) {
 	if _, err := c.Key(t.Context(), "x"); err == nil || !strings.Contains(err.Error(), "open it again") {
 		t.Errorf("a broken controller went on: %v", err)
 	}
+	// The release was on its way before the press was confirmed: a server or a controller that stands still repeats no key.
+	if err := process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	again := open(t, d)
+	x, ok := again.keys.find('x')
+	if !ok {
+		t.Fatal("the keyboard has no x")
+	}
+	down, err := xproto.QueryKeymap(again.conn).Reply()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if down.Keys[x.code/8]&(1<<(x.code%8)) != 0 {
+		t.Error("the key that was pressed before the server stood still is down afterwards")
+	}
 }
 
 // TestDeadServer: a server that went away is an error too.

@@ -21,10 +21,11 @@ type Plan struct {
 	Miss   string `json:"miss,omitempty" enum:"404,fill" default:"404" doc:"What is done with a request that the recording lacks: 404 answers with that status, and the trial is invalid; fill fetches it from its origin once, and from then on answers the same in all trials of both arms. A trial that fetched is invalid, and repeated" example:"fill"`
 	Timing string `json:"timing,omitempty" maxLength:"40" default:"recorded" doc:"When a replay answers: recorded, shared, none, or fixed:DURATION. shared: as recorded, but what both arms ask for takes the same time in both, the mean. Without it recorded, and shared where the run itself records another page for the treatment, as a server's speed on one occasion is no property of the page" example:"fixed:20ms"`
 	// Times are in seconds, as people write them.
-	Still     float64 `json:"still_s,omitempty" minimum:"0.2" maximum:"60" default:"1.5" doc:"A page has loaded when screen and network have been still for so many seconds"`
-	Limit     float64 `json:"limit_s,omitempty" minimum:"0.2" maximum:"3600" default:"60" doc:"A load that takes longer is ended, and invalid"`
-	Seed      uint64  `json:"seed,omitempty" default:"1" doc:"Of everything that is drawn by lot"`
-	Tolerance float64 `json:"tolerance_ms,omitempty" minimum:"0" maximum:"60000" doc:"How late, in ms, the link or the recorder may be in a valid trial, and never more. Without it one frame (16.7), relaxed where the machine cannot keep that" example:"16.7"`
+	Still      float64 `json:"still_s,omitempty" minimum:"0.2" maximum:"60" default:"1.5" doc:"A page has loaded when screen and network have been still for so many seconds"`
+	Limit      float64 `json:"limit_s,omitempty" minimum:"0.2" maximum:"3600" default:"60" doc:"A load that takes longer is ended, and invalid"`
+	Seed       uint64  `json:"seed,omitempty" default:"1" doc:"Of everything that is drawn by lot"`
+	Tolerance  float64 `json:"tolerance_ms,omitempty" minimum:"0" maximum:"60000" doc:"How late, in ms, the link or the recorder may be in a valid trial, and never more. Without it one frame (16.7), relaxed where the machine cannot keep that" example:"16.7"`
+	Conditions *Limits `json:"conditions,omitempty" doc:"What the device's battery, heat and screen must keep: a trial waits for it, and is invalid if the device leaves it within the trial"`
 	// ExpectBlank is for pages that are to show nothing.
 	ExpectBlank bool   `json:"expect_blank,omitempty" doc:"Whether the page is to show nothing: without it a trial is invalid in which the screen does not change, or whose final picture is blank or the first one again"`
 	OnDialog    string `json:"on_dialog,omitempty" enum:"accept,dismiss" doc:"What a page is answered that asks a person something in a window of the browser's own (alert, confirm, prompt, print, a permission, whether to leave): the page goes on at once, and no window is shown. Without it the window is shown, and the trial is invalid" example:"accept"`
@@ -88,7 +89,7 @@ type Arm struct {
 	Match   string `json:"match,omitempty" enum:"strict,normal,loose" doc:"How far a request may differ from the recorded one that answers it. Without it normal: not in what can change the answer; loose for a recording that another program made, of which no page was seeded" example:"loose"`
 	// Browser is nil for Chromium, and where a device at a port has its own.
 	Browser *Browser `json:"browser,omitempty" doc:"Of the virtual device: a name (chromium, firefox, firefox-esr), or an object with command, profile, flags. Without it chromium"`
-	State   string   `json:"state,omitempty" enum:"cold,warm,app-cold,app-warm" doc:"cold, and without it: the browser has an empty profile in each trial. warm: it has loaded the page before, in the same profile, and was started again. app-cold and app-warm are for plans whose first step is launch: no browser runs when the trial begins; app-cold: its profile is empty, and its program is not in memory; app-warm: it has run and loaded the page before"`
+	State   string   `json:"state,omitempty" enum:"cold,warm,kept,rebooted,app-cold,app-warm" doc:"cold, and without it: the browser has an empty profile in each trial. warm: it has loaded the page before, in the same profile, and was started again. kept: the browser of a device at a port begins with what the last trial left in it. rebooted: a device at a port is started again before each trial, and then as cold. app-cold and app-warm are for plans whose first step is launch: no browser runs when the trial begins; app-cold: its profile is empty, and its program is not in memory; app-warm: it has run and loaded the page before"`
 	Process string   `json:"process,omitempty" enum:"same,new" default:"same" doc:"same: the load begins on a page of the page's own site, and stays in that page's process of the browser. new: it begins on another site, so that a process is born within the load, which takes a tenth of a second or two and differs from load to load" example:"new"`
 	Inject  string   `json:"inject,omitempty" maxLength:"255" doc:"A script that is put into every document before the page's own: the name of a file beside the plan" example:"polyfill.js"`
 	// User is set in the plan of a Cell.
@@ -99,6 +100,9 @@ type Arm struct {
 const (
 	StateCold = "cold"
 	StateWarm = "warm"
+	// These are of a device at a port.
+	StateKept     = "kept"
+	StateRebooted = "rebooted"
 	// With these the browser does not run yet: the trial starts it.
 	StateAppCold = "app-cold"
 	StateAppWarm = "app-warm"

@@ -88,6 +88,10 @@ type Trial struct {
 	// Faults are those reasons that do not depend on the tolerance.
 	Faults []string `json:"faults,omitempty"`
 
+	// Conditions and ConditionsAfter are the device's right before and after the trial; nil where it tells none.
+	Conditions      *Conditions `json:"conditions,omitempty"`
+	ConditionsAfter *Conditions `json:"conditions_after,omitempty"`
+
 	// Warmup says that the trial was made before those that are counted, to warm the machine up.
 	Warmup bool `json:"warmup,omitempty"`
 

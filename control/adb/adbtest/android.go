@@ -20,10 +20,34 @@ type State struct {
 	Packages []string          // that are installed
 	Done     []string          // commands that changed something, in order
 	Flaw     string            // what hid does wrong: "no devices", "silent", "dies"
+	Battery  string            // as dumpsys battery prints it
+	Thermal  int               // Android's thermal status
+	Boots    int               // how often it has started
+	Stuck    bool              // it starts and never gets ready
 }
 
+// battery is what a phone on a cable says, as Android 14 prints it.
+const battery = `Current Battery Service state:
+  AC powered: false
+  USB powered: true
+  Wireless powered: false
+  Dock powered: false
+  Max charging current: 500000
+  status: 2
+  health: 2
+  present: true
+  level: 84
+  scale: 100
+  voltage: 4063
+  temperature: 326
+  technology: Li-ion
+`
+
 func newState() State {
-	return State{Size: "Physical size: 1080x2400\n", Settings: map[string]string{}, Packages: []string{"com.android.chrome", "org.mozilla.firefox"}}
+	return State{
+		Size: "Physical size: 1080x2400\n", Packages: []string{"com.android.chrome", "org.mozilla.firefox"}, Battery: battery, Boots: 1,
+		Settings: map[string]string{"system screen_brightness": "102", "system screen_brightness_mode": "0"},
+	}
 }
 
 // State returns a copy of what the commands have done so far.
@@ -51,8 +75,15 @@ func (p *Phone) run(ctx context.Context, s *shellStream, command string) {
 	case command == "getevent -t":
 		p.getevent(ctx, s)
 	default:
+		before := len(p.State().Done)
 		out, code := p.command(command)
 		status = code
+		p.mu.Lock()
+		done := p.done
+		p.mu.Unlock()
+		if done != nil && len(p.State().Done) > before {
+			done(command)
+		}
 		if _, err := io.WriteString(s, out); out != "" && err != nil {
 			return
 		}
@@ -66,8 +97,22 @@ func (p *Phone) command(command string) (out string, status byte) {
 	defer p.mu.Unlock()
 	words := strings.Fields(command)
 	installed := func(name string) bool { return slices.Contains(p.props.Packages, name) }
-	last := words[len(words)-1]
 	switch {
+	case strings.HasPrefix(command, "cat /proc/sys/kernel/random/boot_id"):
+		return fmt.Sprintf("boot-%d\n%d\n", p.props.Boots, map[bool]int{false: 1}[p.props.Stuck]), 0
+	case strings.HasPrefix(command, "dumpsys battery"):
+		const mark = "eidetic-next\n"
+		return fmt.Sprintf("%s%sIsStatusOverride: false\nThermal Status: %d\n%s%s\n%s\n%sDisplay Devices: size=1\n  mActiveSfDisplayMode=DisplayMode"+
+			"{id=0, width=1080, height=2400, refreshRate=120.00001}\n  renderFrameRate 60.000004\n", p.props.Battery, mark, p.props.Thermal, mark,
+			p.props.Settings["system screen_brightness"], p.props.Settings["system screen_brightness_mode"], mark), 0
+	case strings.HasPrefix(command, "pm clear"), strings.HasPrefix(command, "pm grant"):
+		if !installed(words[2]) {
+			return "Failed\n", 0
+		}
+		p.props.Done = append(p.props.Done, command)
+		return "Success\n", 0
+	case strings.HasPrefix(command, "printf "), strings.HasPrefix(command, "rm -f "), strings.HasPrefix(command, "input keyevent"):
+		p.props.Done = append(p.props.Done, command)
 	case command == "wm size":
 		return p.props.Size, 0
 	case strings.HasPrefix(command, "settings get"):
@@ -78,7 +123,8 @@ func (p *Phone) command(command string) (out string, status byte) {
 	case strings.HasPrefix(command, "am force-stop"):
 		p.props.Done = append(p.props.Done, command)
 	case strings.HasPrefix(command, "am start"):
-		if strings.Contains(command, " -p ") && !installed(last) {
+		_, in, _ := strings.Cut(command, " -p ")
+		if name, _, _ := strings.Cut(in, " "); in != "" && !installed(name) {
 			return "Error: Activity not started, unable to resolve Intent\n", 0
 		}
 		p.props.Done = append(p.props.Done, command)

@@ -46,6 +46,14 @@ type Phone struct {
 	conns   map[net.Conn]bool
 	props   State
 	nodes   *nodes
+	done    func(command string) // told what a command has done
+}
+
+// OnDone calls f with every command that stops, clears or starts a package, before the command ends.
+func (p *Phone) OnDone(f func(command string)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.done = f
 }
 
 // NewPhone makes a phone that listens on a port of its own. It trusts no key until Accept.
@@ -261,6 +269,13 @@ func (l *link) handle(ctx context.Context, m packet, commands *sync.WaitGroup) {
 	case cmdOpen:
 		service := strings.TrimRight(string(m.data), "\x00")
 		options, command, ok := strings.Cut(service, ":")
+		if options == "reboot" {
+			l.next++
+			_ = l.send(packet{cmdOkay, l.next, m.arg0, nil})
+			l.phone.Change(func(s *State) { s.Boots++ })
+			_ = l.conn.Close()
+			return
+		}
 		if !ok || !strings.HasPrefix(options, "shell,v2") {
 			_ = l.send(packet{cmdClose, 0, m.arg0, nil})
 			return

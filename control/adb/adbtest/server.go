@@ -25,16 +25,22 @@ import (
 // returns a client of it. The server ends with the test.
 func NewServer(t testing.TB) adb.Client {
 	t.Helper()
-	program := testlab.NeedProgram(t, "adb")
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, port, err := net.SplitHostPort(l.Addr().String())
+	l.Close()
+	return NewServerAt(t, l.Addr().String())
+}
+
+// NewServerAt is NewServer at an address of 127.0.0.1; adb.Server is where a box looks for it.
+func NewServerAt(t testing.TB, address string) adb.Client {
+	t.Helper()
+	program := testlab.NeedProgram(t, "adb")
+	_, port, err := net.SplitHostPort(address)
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.Close()
 	home := testlab.TempDir(t)
 	var log tail
 	cmd := exec.Command(program, "-P", port, "nodaemon", "server")

@@ -19,6 +19,7 @@ type killedDevice struct {
 	root string
 }
 
+func (killedDevice) refuses(plan.Checked) error { return nil }
 func (d killedDevice) carryOut(_ context.Context, id string, _ plan.Checked, _ execute.News) error {
 	folder, err := store.Create(d.root, &lab.Run{ID: id, State: store.StateRunning})
 	return errors.Join(errors.New("inside: signal: killed"), err, folder.Close())

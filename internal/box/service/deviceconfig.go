@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"strconv"
 
+	"eidetic/control/power"
 	"eidetic/internal/fleet"
 	"eidetic/internal/lab"
 	"eidetic/internal/plan"
@@ -40,6 +41,10 @@ type deviceConfig struct {
 	// Fresh are the keys that make it fresh before each trial: "key Ctrl+W"
 	// presses, "text WORDS" types. Its browser must open http://box.test/start after them.
 	Fresh []string `yaml:"fresh"`
+	// Clear lets what its browser has stored, bookmarks and log-ins too, be removed before each trial: see docs/devices/android.md.
+	Clear bool `yaml:"clear"`
+	// Power switches it off and on when it hangs.
+	Power *lab.PowerPart `yaml:"power"`
 	// Labels are what plans of a fleet may ask for, such as model: Pixel 8.
 	Labels map[string]string `yaml:"labels"`
 }
@@ -152,6 +157,14 @@ func validateDevices(all []deviceConfig, uplink string) *fieldError {
 		var part *lab.FieldError
 		if err := plan.CheckParts(c.Screen, c.Controls, c.Recipe); errors.As(err, &part) {
 			return wrong(part.Path, "%w", part.Err)
+		}
+		if c.Clear && c.Controls.ADB == "" {
+			return wrong("clear", "only what is stored on a phone that adb drives can be removed: write controls: {adb: auto}")
+		}
+		if c.Power != nil {
+			if field, err := power.Check(*c.Power); err != nil {
+				return wrong("power"+field, "%w", err)
+			}
 		}
 		if _, err := c.fresh(); err != nil {
 			return wrong("fresh", "%w", err)

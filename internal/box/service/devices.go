@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/netip"
@@ -9,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"eidetic/control/power"
+	"eidetic/internal/lab"
 	"eidetic/internal/plan"
 	"eidetic/internal/run/execute"
 	"eidetic/internal/run/inspect"
@@ -25,6 +28,8 @@ type measurable interface {
 	// carryOut carries a plan out on the device, as the run with the ID, and returns
 	// why that failed. Runs of one device follow one another.
 	carryOut(ctx context.Context, id string, p plan.Checked, news execute.News) error
+	// refuses returns why a plan cannot be carried out on the device, whatever its state.
+	refuses(p plan.Checked) error
 	// place is where people look at it and drive it between runs.
 	place() *seat.Seat
 }
@@ -88,7 +93,7 @@ type portDevice struct {
 	log      *slog.Logger
 	checker  inspect.Checker // of recordings
 	seat     seat.Seat
-	plugged  *partList // what is plugged into the box; nil is nothing
+	inPlace  *partList // what is plugged into the box; nil is nothing
 
 	point *wifi.AccessPoint // nil without Wi-Fi; set by the goroutine that watches the ports
 
@@ -99,6 +104,8 @@ type portDevice struct {
 	busy    bool        // a run is in progress
 	wifi    *panel.WiFi // what a person needs to join
 	err     error       // why the network is not up
+	hung    error       // why no run may use it until a person has looked after it; nil is no reason
+	hungAt  time.Time
 }
 
 // set notes how the start of the device's network went.
@@ -149,7 +156,7 @@ func (d *portDevice) address() string {
 
 func (d *portDevice) describe(ctx context.Context) panel.Device {
 	out := d.describeNetwork()
-	out.Parts = d.plugged.partsOf(ctx, d.config)
+	out.Parts = d.inPlace.partsOf(ctx, d.config)
 	for _, p := range out.Parts {
 		if out.Ready && !p.Ready {
 			out.Ready, out.Problem = false, p.Part+": "+p.Problem
@@ -196,13 +203,46 @@ func (d *portDevice) describeNetwork() panel.Device {
 		}
 		out.Ready, out.Address, out.MAC, out.Host = true, lease.Addr.String(), lease.MAC, lease.Name
 		if start != nil {
-			out.SetUp = setUpOf(start.SetUp(lease.MAC))
+			seen := start.SetUp(lease.MAC)
+			out.SetUp = setUpOf(seen)
+			if why := d.quarantine(seen.Opened); why != nil {
+				out.Ready, out.Problem = false, why.Error()
+			}
 		}
 	}
 	return out
 }
 
 func (d *portDevice) place() *seat.Seat { return &d.seat }
+
+// quarantine returns why no run may use the device. It ends when somebody opens the box's page on it.
+func (d *portDevice) quarantine(opened time.Time) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.hung == nil || opened.After(d.hungAt) {
+		d.hung = nil
+		return nil
+	}
+	return fmt.Errorf("it hung at %s, and nothing brought it back (%w): look after it, and open http://box.test/ on it; runs may use it then",
+		d.hungAt.UTC().Format("2006-01-02 15:04 UTC"), d.hung)
+}
+
+func (d *portDevice) plugged(p lab.Plan) (c execute.PluggedConfig, err error) {
+	config := d.config.forPlan(p)
+	c = execute.PluggedConfig{
+		Screen: *config.Screen, Controls: *config.Controls, Password: config.Password, Recipe: config.Recipe, Clear: config.Clear,
+	}
+	c.Fresh, err = config.fresh()
+	return c, err
+}
+
+func (d *portDevice) refuses(p plan.Checked) error {
+	c, err := d.plugged(p.Plan)
+	if err != nil {
+		return err
+	}
+	return execute.CheckStates(p, c.States())
+}
 
 func (d *portDevice) carryOut(ctx context.Context, id string, p plan.Checked, news execute.News) error {
 	running, start, done := d.occupy()
@@ -213,14 +253,13 @@ func (d *portDevice) carryOut(ctx context.Context, id string, p plan.Checked, ne
 	if err != nil {
 		return fmt.Errorf("device %s: %s", d.config.Name, now.Problem)
 	}
-	config := d.config.forPlan(p.Plan)
-	fresh, err := config.fresh()
+	c, err := d.plugged(p.Plan)
 	if err != nil {
 		return err
 	}
-	c := execute.PluggedConfig{
-		Port: running, Start: start, Address: address, Screen: *config.Screen, Controls: *config.Controls,
-		Password: config.Password, Fresh: fresh, Recipe: config.Recipe,
+	c.Port, c.Start, c.Address, c.Say = running, start, address, news.Say
+	if d.config.Power != nil {
+		c.Power = power.New(*d.config.Power, broadcast(d.address()))
 	}
 	rig, keys, err := execute.NewPlugged(ctx, c)
 	if err != nil {
@@ -230,7 +269,26 @@ func (d *portDevice) carryOut(ctx context.Context, id string, p plan.Checked, ne
 	x := execute.Execution{
 		ID: id, Plan: p, Rig: rig, Root: d.data, Live: d.seat.Live, News: news, Log: d.log, Software: d.software, Check: d.checker,
 	}
-	return x.Run(ctx)
+	err = x.Run(ctx)
+	if hung := new(execute.HungError); errors.As(err, &hung) {
+		d.mu.Lock()
+		d.hung, d.hungAt = hung.Err, time.Now()
+		d.mu.Unlock()
+	}
+	return err
+}
+
+// broadcast is the address of all of the box's network at a port; that of no network if the port has none.
+func broadcast(gateway string) netip.Addr {
+	p, err := netip.ParsePrefix(gateway)
+	if err != nil || !p.Addr().Is4() {
+		return netip.AddrFrom4([4]byte{255, 255, 255, 255})
+	}
+	a := p.Masked().Addr().As4()
+	for i := p.Bits(); i < 32; i++ {
+		a[i/8] |= 1 << (7 - i%8)
+	}
+	return netip.AddrFrom4(a)
 }
 
 // setUpOf is what the panel shows of a device's set-up.

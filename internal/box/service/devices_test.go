@@ -2,12 +2,15 @@ package service
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"eidetic/internal/lab"
 	"eidetic/internal/plan"
 	"eidetic/internal/run/execute"
 	"eidetic/internal/run/seat"
@@ -36,6 +39,9 @@ func TestDeviceConfigSaysWhere(t *testing.T) {
 		{"devices: [{port: e0, controls: {gadget: auto, adb: auto}}]", "name one of gadget, ch9329"},
 		{"devices: [{port: e0, controls: {gadgt: auto}}]", `unknown field "gadgt"`},
 		{"devices: [{port: e0, recipe: beos}]", "devices[0].recipe"},
+		{"devices: [{port: e0, clear: true}]", "devices[0].clear"},
+		{"devices: [{port: e0, power: {shelly: 192.168.1.20}}]", "devices[0].power.shelly"},
+		{"devices: [{port: e0, power: {}}]", "name one of shelly, tasmota and wake_on_lan"},
 		{"network: {resolver: example.com}", "network.resolver"},
 	} {
 		cfg := DefaultConfig()
@@ -49,6 +55,7 @@ func TestDeviceConfigSaysWhere(t *testing.T) {
 type named struct{ panel.Device }
 
 func (n named) describe(context.Context) panel.Device                              { return n.Device }
+func (named) refuses(plan.Checked) error                                           { return nil }
 func (n named) carryOut(context.Context, string, plan.Checked, execute.News) error { return nil }
 func (n named) place() *seat.Seat                                                  { return &seat.Seat{} }
 
@@ -115,6 +122,48 @@ func TestArchivesFolder(t *testing.T) {
 	for _, err := range []error{a.Remove("x.wacz"), func() error { _, err := a.Open("x.wacz"); return err }()} {
 		if err == nil || !strings.Contains(err.Error(), "there is no recording") {
 			t.Errorf("a recording that is missing: %v; want that there is none", err)
+		}
+	}
+}
+
+// TestQuarantine: a device that nothing brought back takes no run until somebody has opened the box's page on it.
+func TestQuarantine(t *testing.T) {
+	d := &portDevice{}
+	if err := d.quarantine(time.Now()); err != nil {
+		t.Errorf("quarantine() of a device that never hung = %v; want nil", err)
+	}
+	d.hung, d.hungAt = errors.New("it did not open the page"), time.Now()
+	if err := d.quarantine(d.hungAt.Add(-time.Minute)); err == nil || !strings.Contains(err.Error(), "open http://box.test/ on it") {
+		t.Errorf("quarantine() = %v; want what to do", err)
+	}
+	if err := d.quarantine(d.hungAt.Add(time.Second)); err != nil || d.hung != nil {
+		t.Errorf("quarantine() after the page was opened = %v; want nil", err)
+	}
+}
+
+// TestRefusesStates: a plan is refused when it is sent, not when its run begins.
+func TestRefusesStates(t *testing.T) {
+	arm := lab.NamedArm{Name: lab.Control, Arm: lab.Arm{State: lab.StateRebooted}}
+	p := plan.Checked{Cells: []plan.Cell{{Arms: []plan.Arm{{NamedArm: arm}}}}}
+	phone := &portDevice{config: deviceConfig{
+		Port: "e0", Controls: &lab.ControlsPart{ADB: lab.AutoPart}, Recipe: "android-chrome",
+	}.withDefaults(0)}
+	if err := phone.refuses(p); err != nil {
+		t.Errorf("a phone refuses rebooted: %v", err)
+	}
+	for name, d := range map[string]measurable{"virtual": &virtualDevice{}, "vnc": &portDevice{config: deviceConfig{Port: "e0"}.withDefaults(0)}} {
+		var field *lab.FieldError
+		if err := d.refuses(p); !errors.As(err, &field) || field.Path != "state" {
+			t.Errorf("%s: refuses() = %v; want an error of the field state", name, err)
+		}
+	}
+}
+
+// TestBroadcast: magic packets go to the network of the device's port.
+func TestBroadcast(t *testing.T) {
+	for gateway, want := range map[string]string{"192.168.77.1/24": "192.168.77.255", "10.1.2.3/20": "10.1.15.255", "": "255.255.255.255"} {
+		if got := broadcast(gateway).String(); got != want {
+			t.Errorf("broadcast(%q) = %s; want %s", gateway, got, want)
 		}
 	}
 }

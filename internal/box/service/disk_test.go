@@ -25,6 +25,7 @@ type failingDevice struct {
 	run func() error
 }
 
+func (failingDevice) refuses(plan.Checked) error { return nil }
 func (d failingDevice) carryOut(context.Context, string, plan.Checked, execute.News) error {
 	return d.run()
 }

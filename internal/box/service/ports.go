@@ -122,7 +122,7 @@ func (p *ports) update(ctx context.Context, tick func()) {
 	wanted := p.wanted()
 	for _, w := range wanted {
 		if p.known[w.Port] == nil {
-			d := &portDevice{config: w.deviceConfig, data: p.data, software: p.software, log: p.log, checker: p.checker, plugged: p.plugged}
+			d := &portDevice{config: w.deviceConfig, data: p.data, software: p.software, log: p.log, checker: p.checker, inPlace: p.plugged}
 			d.seat.Open, d.seat.Live = d.parts, liveFolder(p.data, w.Name)
 			p.known[w.Port] = d
 			p.devices.add(w.Name, d)

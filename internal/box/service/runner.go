@@ -61,7 +61,11 @@ func (r *runner) Accept(ctx context.Context, p lab.Plan) (lab.Plan, error) {
 	if p.Live {
 		return p, errors.New("live: the box has no such runs; appliance demo --live makes one")
 	}
-	if _, err := r.resolve(p); err != nil {
+	checked, err := r.resolve(p)
+	if err == nil {
+		err = d.refuses(checked)
+	}
+	if err != nil {
 		return p, err
 	}
 	if now := d.describe(ctx); !now.Ready {

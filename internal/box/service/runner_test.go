@@ -27,6 +27,7 @@ func (noDevice) describe(context.Context) panel.Device {
 }
 func (noDevice) place() *seat.Seat { return &seat.Seat{} }
 
+func (noDevice) refuses(plan.Checked) error                                         { return nil }
 func (noDevice) carryOut(context.Context, string, plan.Checked, execute.News) error { return nil }
 
 func newRunner(t *testing.T) *runner {

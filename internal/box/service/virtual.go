@@ -69,6 +69,10 @@ func (v *virtualDevice) setBusy(busy bool) {
 	v.busy = busy
 }
 
+func (*virtualDevice) refuses(p plan.Checked) error {
+	return execute.CheckStates(p, execute.VirtualStates)
+}
+
 func (v *virtualDevice) carryOut(ctx context.Context, id string, p plan.Checked, news execute.News) error {
 	v.setBusy(true)
 	defer v.setBusy(false)

@@ -70,6 +70,14 @@ func NeedDevice(t testing.TB) {
 // person to do, runs the box's kiosk script. Everything ends with the test.
 func Plug(t testing.TB, at Place, port string, width, height int) *Device {
 	t.Helper()
+	d := plug(t, at, port, width, height)
+	d.run(fmt.Sprintf(`curl -fsS --retry 20 --retry-all-errors http://box.test/kiosk.sh | sh -s %d %d`, width, height))
+	return d
+}
+
+// plug is Plug without a browser.
+func plug(t testing.TB, at Place, port string, width, height int) *Device {
+	t.Helper()
 	d := &Device{t: t, at: at, dir: testlab.TempDir(t), log: &output{}}
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -82,22 +90,22 @@ func Plug(t testing.TB, at Place, port string, width, height int) *Device {
 		t.Fatalf("the device's address: %v", err)
 	}
 	d.startScreen(ctx, width, height)
+	return d
+}
+
+// run starts a script on the device. The device has a resolv.conf of its own; other programs of the machine keep theirs.
+func (d *Device) run(script string) *exec.Cmd {
+	d.t.Helper()
 	resolver := filepath.Join(d.dir, "resolv.conf")
 	if err := os.WriteFile(resolver, []byte("nameserver "+d.Lease.ACK.DNS()[0].String()+"\n"), 0o644); err != nil {
-		t.Fatal(err)
+		d.t.Fatal(err)
 	}
-	// The device has a resolv.conf of its own; other programs of the machine keep theirs.
-	script := fmt.Sprintf(
-		`mount --bind '%s' "$(readlink -f /etc/resolv.conf)" && curl -fsS --retry 20 --retry-all-errors http://box.test/kiosk.sh | sh -s %d %d`,
-		resolver,
-		width,
-		height,
-	)
+	script = fmt.Sprintf(`mount --bind '%s' "$(readlink -f /etc/resolv.conf)" && %s`, resolver, script)
 	cmd := exec.Command("sh", "-c", script)
 	cmd.Env = append(os.Environ(), "DISPLAY="+d.screen, "TMPDIR="+d.dir, "XDG_RUNTIME_DIR="+d.dir,
 		"DBUS_SESSION_BUS_ADDRESS=disabled:", "DBUS_SYSTEM_BUS_ADDRESS=disabled:", "http_proxy=", "https_proxy=")
 	d.start(cmd)
-	return d
+	return cmd
 }
 
 // Display is the device's screen by a name that programs outside it can use: a socket of its own,

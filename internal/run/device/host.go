@@ -19,6 +19,8 @@ type Host struct {
 	// Processes is a folder like /proc with the processes of the whole machine, for a caller
 	// whose own /proc shows only part of them; "" is /proc.
 	Processes string
+	// System is where the kernel shows its devices; "" is /sys.
+	System string
 }
 
 // Wall is the wall clock.

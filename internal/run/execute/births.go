@@ -155,9 +155,14 @@ func (f Fresh) do(ctx context.Context, c screenControl) error {
 // shown implements [refresher]: the owner's script has made the browser fill the screen.
 func (Fresh) shown(context.Context, screenControl) error { return nil }
 
+// begin implements [refresher].
+func (Fresh) begin(string) {}
+
 // refresher makes a device fresh.
 type refresher interface {
-	// do opens StartURL in a browser that remembers nothing.
+	// begin is told the state in which the next trial begins, which is one of those that the device reaches.
+	begin(state string)
+	// do opens StartURL in a browser that is in that state.
 	do(context.Context, screenControl) error
 	// shown is called when the device has asked for that page.
 	shown(context.Context, screenControl) error
@@ -173,10 +178,20 @@ type pluggedBirths struct {
 	start   *StartPage
 	fresh   refresher
 	control screenControl
+	// recovery brings back a device that hangs; nil for one that only a person can.
+	recovery *recovery
 }
 
 // Birth implements [experiment.Device].
 func (p pluggedBirths) Birth(ctx context.Context, to string) (experiment.Life, error) {
+	life, err := p.born(ctx, to)
+	if err == nil || p.recovery == nil || ctx.Err() != nil || !experiment.IsBroken(err) {
+		return life, err
+	}
+	return p.recovery.bring(ctx, err, func() (experiment.Life, error) { return p.born(ctx, to) })
+}
+
+func (p pluggedBirths) born(ctx context.Context, to string) (experiment.Life, error) {
 	part, isPart := p.control.(interface{ await(context.Context) error }) // which may be unplugged
 	for _, limit := range startLimits {
 		if isPart {

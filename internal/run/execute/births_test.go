@@ -41,6 +41,8 @@ func (f *fakeKeys) Move(_ context.Context, x, y int) (lab.Event, error) {
 	return lab.Event{}, nil
 }
 
+func (f *fakeKeys) Close() error { return nil }
+
 func (f *fakeKeys) Size() (image.Point, error) { return image.Pt(800, 600), nil }
 
 func get(h http.Handler, path string) *httptest.ResponseRecorder {
@@ -101,7 +103,7 @@ func TestPluggedBirth(t *testing.T) {
 			get(s, "/start")
 		}
 	}
-	life, err := pluggedBirths{s, fresh, keys}.Birth(t.Context(), netlab.SyncURL("https://www.x.test/?a=b&c"))
+	life, err := pluggedBirths{s, fresh, keys, nil}.Birth(t.Context(), netlab.SyncURL("https://www.x.test/?a=b&c"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +137,7 @@ func TestPluggedBirthAtSecondTry(t *testing.T) {
 				get(s, "/start")
 			}
 		}
-		if _, err := (pluggedBirths{s, fresh, keys}).Birth(t.Context(), netlab.SyncURL("https://x.test/")); err != nil {
+		if _, err := (pluggedBirths{s, fresh, keys, nil}).Birth(t.Context(), netlab.SyncURL("https://x.test/")); err != nil {
 			t.Fatal(err)
 		}
 		if want := []string{"key Ctrl+W", "key Ctrl+W", "move (798,598)", "move (799,599)"}; !slices.Equal(keys.did, want) {
@@ -151,7 +153,7 @@ func TestPluggedBirthThatFails(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b := pluggedBirths{NewStartPage(http.NotFoundHandler()), fresh, &fakeKeys{}}
+		b := pluggedBirths{NewStartPage(http.NotFoundHandler()), fresh, &fakeKeys{}, nil}
 		if _, err := b.Birth(t.Context(), netlab.SyncURL("https://x.test/")); err == nil ||
 			!strings.Contains(err.Error(), "did not open http://box.test/start though its keys were pressed 3 times") {
 			t.Errorf("error %v", err)

@@ -174,19 +174,12 @@ func (b *browsers) evict() error {
 func (b *browsers) describe() string { return strings.Join(b.names, " and ") }
 
 // errOwnBrowser refuses a plan's browser for a device that has one.
-var errOwnBrowser = errors.New(
-	"browser and state: this device has a browser of its own; leave these fields out, or use the virtual device") // constant
+var errOwnBrowser = errors.New("browser: this device has a browser of its own; leave browser out, or use the virtual device") // constant
 
 // prepare readies the rig for the trials of an arm.
 func (x *Execution) prepare(ctx context.Context, a plan.Arm) error {
 	if err := x.seed(ctx, a); err != nil {
 		return err
-	}
-	if x.Rig.Prepare == nil {
-		if a.Browser != nil || a.IsWarm() || a.IsStart() {
-			return errOwnBrowser
-		}
-		return nil
 	}
 	if err := x.Rig.Prepare(ctx, a); err != nil {
 		return fmt.Errorf("%s: %w", a.Name, err)

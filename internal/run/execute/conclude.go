@@ -74,6 +74,16 @@ func closing(run *lab.Run) (all []string) {
 		all = append(all, fmt.Sprintf("%d %s of the browser %s not used, the first because %s", void, lab.Plural(void, "trace", "traces"),
 			lab.Plural(void, "is", "are"), why))
 	}
+	hot, how := 0, ""
+	for _, t := range run.Trials {
+		if slowed := lab.Slowed(t.Conditions, t.ConditionsAfter); slowed != "" {
+			hot, how = hot+1, cmp.Or(how, slowed)
+		}
+	}
+	if hot > 0 {
+		all = append(all, fmt.Sprintf("In %d %s the device slowed itself down because of its heat (first: %s). Their times may be longer than those of a "+
+			"cool device: let it cool, or set conditions in the plan", hot, lab.Plural(hot, "trial", "trials"), how))
+	}
 	if measured := run.Measured(); measured > valid(run.Trials) {
 		all = append(all, fmt.Sprintf("%d of %d trials are invalid and not in the summary; each says why", measured-valid(run.Trials), measured))
 	}

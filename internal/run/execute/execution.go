@@ -39,9 +39,10 @@ type Rig struct {
 	Device  experiment.Device
 	Screen  experiment.Screen
 	Control experiment.Control
-	// Prepare makes the device the one that an arm asks for, before each of its trials; nil where
-	// it cannot be changed.
+	// Prepare makes the device the one that an arm asks for, before each of its trials.
 	Prepare func(context.Context, plan.Arm) error
+	// States are those in which trials on the device can begin.
+	States []string
 	// Locale makes the device tell pages that it is where a recording was made; nil where that cannot be changed.
 	Locale func(lab.Locale)
 	// Warm starts the arm's browser at its page, and keeps its profile for the arm's trials when
@@ -64,6 +65,8 @@ type Rig struct {
 	Memory func(shares bool) []lab.ProcessMemory
 	// Meter is that of the experiment's runner; nil where the device's processors are its own.
 	Meter func(context.Context) (lab.MeterReading, error)
+	// Conditions is that of the experiment's runner; nil for a device that tells none.
+	Conditions func(context.Context) (lab.Conditions, error)
 	// Describe fills in the device's part of a run's environment; it is called at the
 	// beginning and at the end.
 	Describe func(*lab.Environment)
@@ -141,6 +144,9 @@ func (x *Execution) Run(ctx context.Context) (err error) {
 	if p := x.Plan; !x.Rig.Parts && (p.Screen != nil && !p.Screen.IsRehearsal() || p.Controls != nil || p.Recipe != "") {
 		return errors.New("screen, controls and recipe are of a device at a port: the virtual device has its own, and of screen takes nothing but through")
 	}
+	if err := CheckStates(x.Plan, x.Rig.States); err != nil {
+		return err
+	}
 	if _, traces := x.Rig.Device.(experiment.TracedDevice); (x.Plan.Traces > 0 || x.Plan.TraceAll) && !traces {
 		return experiment.ErrNoTraces
 	}
@@ -209,8 +215,8 @@ func (x *Execution) perform(ctx context.Context) error {
 	runner := &experiment.Runner{
 		Link: shaped, Device: x.Rig.Device, Screen: watched{liveScreen{screen, x.Live}, x.News.Film}, Control: x.Rig.Control, Analyst: x.analyst,
 		Usage: x.usage(), MainThreads: x.Rig.MainThreads, Memory: x.Rig.Memory, Meter: x.Rig.Meter,
-		Journey: x.journey,
-		Host:    device.Host{Processes: x.Processes}, Clock: clock, Log: x.Log, Progress: x.News.Step,
+		Journey: x.journey, Conditions: x.Rig.Conditions,
+		Host: device.Host{Processes: x.Processes}, Clock: clock, Log: x.Log, Progress: x.News.Step,
 	}
 	if x.Plan.Live {
 		return runner.Run(ctx, x.plan(), x.live(ctx), x.run, x.folder, x.save)
@@ -249,6 +255,9 @@ func (x *Execution) plan() experiment.Plan {
 	p.Warmups, p.Traces, p.TraceAll = x.Plan.Warmups, x.Plan.Traces, x.Plan.TraceAll
 	p.Tolerance, p.Steps, p.ExpectBlank = x.Plan.ToleranceTime(), maskCodes(x.Plan.Plan), x.Plan.ExpectBlank
 	p.Size = x.size()
+	if x.Plan.Conditions != nil {
+		p.Limits = *x.Plan.Conditions
+	}
 	if x.Plan.Looks > 0 {
 		p.Looks = x.Plan.LooksAfter()
 		p.Look = func(run *lab.Run, at int) bool { return verdict.Look(run, at, x.Plan.Seed) }

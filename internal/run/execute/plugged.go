@@ -2,6 +2,7 @@ package execute
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/netip"
@@ -10,6 +11,7 @@ import (
 	"eidetic/capture/source"
 	"eidetic/capture/steady"
 	"eidetic/control/connect"
+	"eidetic/control/power"
 	"eidetic/internal/lab"
 	"eidetic/internal/plan"
 	"eidetic/netlab/port"
@@ -27,6 +29,12 @@ type PluggedConfig struct {
 	// Fresh makes the device fresh; without it Recipe says how.
 	Fresh  Fresh
 	Recipe string
+	// Clear lets what the browser of an Android device has stored be removed before each trial.
+	Clear bool
+	// Power switches the device off and on; nil where only a person can.
+	Power *power.Switch
+	// Say tells a person what is done to a device that hangs.
+	Say func(text string)
 }
 
 // Source is what its screen is opened with.
@@ -48,7 +56,7 @@ func (c PluggedConfig) NeedsAddress() bool {
 
 // NewPlugged makes a rig of a device that is plugged in. The caller closes the returned keys.
 func NewPlugged(ctx context.Context, c PluggedConfig) (Rig, io.Closer, error) {
-	fresh, err := refresherOf(c.Fresh, c.Recipe, c.Controls)
+	fresh, err := refresherOf(c)
 	if err != nil {
 		return Rig{}, nil, err
 	}
@@ -66,10 +74,18 @@ func NewPlugged(ctx context.Context, c PluggedConfig) (Rig, io.Closer, error) {
 	}
 	network := c.Port.Network()
 	screen := &partScreen{name: film.Name, latency: c.Screen.Latency}
+	births := pluggedBirths{c.Start, fresh, keys, c.recovery(fresh, keys)}
 	rig := Rig{
-		Network: network, Control: keys, Parts: true,
+		Network: network, Control: keys, Parts: true, States: c.States(),
+		Prepare: func(_ context.Context, a plan.Arm) error {
+			if a.Browser != nil {
+				return errOwnBrowser
+			}
+			fresh.begin(a.State)
+			return nil
+		},
 		Link:   &guarded{emulated: emulated{network}, watch: func() func() []string { return c.Port.Watch().Reasons }},
-		Device: pluggedBirths{c.Start, fresh, keys},
+		Device: births,
 		Hands:  &Hands{Controller: onFilm{keys, screen.size}},
 		Screen: Screen{Name: film.Name, Noise: film.Noise, Part: screen, Open: func(ctx context.Context) (capture.Source, error) {
 			return patiently(ctx, replugLimit, func(ctx context.Context) (capture.Source, error) { return source.Open(ctx, film) })
@@ -87,6 +103,7 @@ func NewPlugged(ctx context.Context, c PluggedConfig) (Rig, io.Closer, error) {
 			if err != nil {
 				return err
 			}
+			run.Warnings = append(run.Warnings, births.recovery.told()...)
 			run.Environment.Isolation = &lab.Isolation{
 				StrayPackets: &s.Strays,
 				How:          "what the device sends to anybody but the box ends in the box; nothing is forwarded",
@@ -94,7 +111,21 @@ func NewPlugged(ctx context.Context, c PluggedConfig) (Rig, io.Closer, error) {
 			return nil
 		},
 	}
+	if phone, ok := fresh.(*onPhone); ok {
+		rig.Conditions, rig.Warm = phone.conditions, phone.warm(births)
+		return rig, closers{phone, keys}, nil
+	}
 	return rig, keys, nil
+}
+
+// closers close one after another.
+type closers []io.Closer
+
+func (all closers) Close() (err error) {
+	for _, c := range all {
+		err = errors.Join(err, c.Close())
+	}
+	return err
 }
 
 // describePort converts a port's status to the form that a run keeps.

@@ -42,6 +42,9 @@ func (r *byRecipe) do(ctx context.Context, c screenControl) error {
 	return perform(ctx, c, append(fresh, opening...))
 }
 
+// begin implements [refresher].
+func (*byRecipe) begin(string) {}
+
 // shown implements [refresher].
 func (r *byRecipe) shown(ctx context.Context, c screenControl) error {
 	steps, err := r.steps(r.recipe.Kiosk)
@@ -77,46 +80,31 @@ func perform(ctx context.Context, c screenControl, steps []lab.Step) error {
 	return nil
 }
 
-// onPhone makes an Android device fresh: the package is stopped, and an intent opens the page.
-type onPhone struct {
-	serial, name string
-}
-
-// do implements [refresher].
-func (p onPhone) do(ctx context.Context, _ screenControl) error {
-	client := adbClient()
-	found, err := client.Find(ctx, p.serial)
-	if err != nil {
-		return err
-	}
-	phone := adb.Phone{Client: client, Serial: found.Serial}
-	if err := phone.ForceStop(ctx, p.name); err != nil {
-		return err
-	}
-	return phone.Open(ctx, StartURL, p.name)
-}
-
-// shown implements [refresher]: Android's browsers cannot be told to fill the screen.
-func (onPhone) shown(context.Context, screenControl) error { return nil }
-
 // adbClient is that of a server that runs: a service starts no program that outlives it.
 func adbClient() adb.Client { return adb.Client{Address: adb.Server} }
 
-// refresherOf returns what makes a device fresh; Fresh is used where the configuration has steps.
-func refresherOf(fresh Fresh, recipeName string, controls lab.ControlsPart) (refresher, error) {
-	if len(fresh) > 0 || recipeName == "" {
-		return fresh, nil
+// refresherOf returns what makes a device fresh; the configuration's own steps are used where it has some.
+func refresherOf(c PluggedConfig) (refresher, error) {
+	if len(c.Fresh) > 0 || c.Recipe == "" {
+		return c.Fresh, nil
 	}
-	r, err := recipe.Find(recipeName)
+	r, err := recipe.Find(c.Recipe)
 	if err != nil {
 		return nil, err
 	}
-	if controls.ADB != "" && r.Package != "" {
-		serial := controls.ADB
-		if serial == lab.AutoPart {
-			serial = ""
-		}
-		return onPhone{serial, r.Package}, nil
+	if c.isPhone(r) {
+		return &onPhone{client: adbClient(), serial: c.serial(), recipe: r, clear: c.Clear}, nil
 	}
 	return &byRecipe{recipe: r}, nil
+}
+
+// isPhone says whether adb starts and stops the device's browser.
+func (c PluggedConfig) isPhone(r recipe.Recipe) bool { return c.Controls.ADB != "" && r.Package != "" }
+
+// serial is the phone's; "" is the only one's.
+func (c PluggedConfig) serial() string {
+	if c.Controls.ADB == lab.AutoPart {
+		return ""
+	}
+	return c.Controls.ADB
 }

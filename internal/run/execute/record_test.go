@@ -54,7 +54,9 @@ func TestRecordingOverTheNativeLink(t *testing.T) {
 		x := &Execution{
 			ID:   run.id,
 			Plan: checked(t, lab.Plan{Trials: 1, Still: 1, Live: run.live, Arm: lab.Arm{Page: "https://www.x.test/", Link: "3g"}}),
-			Rig:  Rig{Network: network, Device: seen, Describe: func(*lab.Environment) {}},
+			Rig: Rig{
+				Network: network, Device: seen, Describe: func(*lab.Environment) {}, Prepare: func(context.Context, plan.Arm) error { return nil },
+			},
 			Root: root,
 		}
 		if err := x.Run(t.Context()); !errors.Is(err, errUnborn) {

@@ -144,7 +144,8 @@ func NewVirtual(ctx context.Context, c VirtualConfig) (_ *Virtual, err error) {
 		},
 	}
 	v.device.Protocol, v.device.Again = c.Protocol, c.Again
-	v.Prepare = v.browsers.prepare
+	v.Prepare, v.States = v.browsers.prepare, VirtualStates
+	v.Conditions = device.Host{}.Conditions
 	v.Locale = func(l lab.Locale) { v.device.Locale = l }
 	v.Warm = func(ctx context.Context, a plan.Arm, loaded func(experiment.Life) error) error {
 		return v.browsers.warmUp(ctx, a, func(url string) (experiment.Life, error) { return v.Device.Birth(ctx, url) }, loaded)

@@ -195,6 +195,8 @@ type Plan struct {
 	// Tolerance is how much blur a valid trial may have. 0 is DefaultTolerance, which is
 	// relaxed if the machine cannot keep it; any other value is never relaxed.
 	Tolerance time.Duration
+	// Limits are what the device's conditions must keep beside a trial.
+	Limits lab.Limits
 	// ExpectBlank says that a trial is valid although its recording shows no page load.
 	ExpectBlank bool
 	// Warmups is how many trials of each arm are made before the others; they enter no statistic.
@@ -246,6 +248,8 @@ type Runner struct {
 	Memory func(shares bool) []lab.ProcessMemory
 	// Meter measures how fast this machine is; nil where the device's processors are its own.
 	Meter func(context.Context) (lab.MeterReading, error)
+	// Conditions asks the device how it is; nil for one that does not tell.
+	Conditions func(context.Context) (lab.Conditions, error)
 	// Progress is called for each step; it must not block.
 	Progress func(Step)
 }

@@ -58,8 +58,12 @@ func (r *Runner) trial(ctx context.Context, p Plan, number int, dir string) (*la
 	}
 	facts := facts{offsetBefore: r.clockOffset(), still: p.Still, expectBlank: p.ExpectBlank}
 	spent := r.parts(t)
+	err := r.awaitConditions(ctx, p, t)
 	t.Before = r.moment(ctx)
-	start, err := r.perform(ctx, p, t, dir, &facts, spent)
+	var start *lab.Event
+	if err == nil {
+		start, err = r.perform(ctx, p, t, dir, &facts, spent)
+	}
 	if start == nil {
 		spent.end(PartBirth) // the trial failed before its load
 	} else {
@@ -74,9 +78,10 @@ func (r *Runner) trial(ctx context.Context, p Plan, number int, dir string) (*la
 	}
 	facts.offsetAfter = r.clockOffset()
 	t.After = r.moment(ctx)
+	t.Invalid = append(t.Invalid, r.endConditions(ctx, p, t)...)
 	r.known(t, facts.served, start)
 	if broken != nil {
-		t.Invalid = append(t.Invalid, broken.Error())
+		t.Invalid = append([]string{broken.Error()}, t.Invalid...)
 	}
 	if facts.filmed && start != nil {
 		r.progress(Step{Trial: number, Of: p.Trials, Doing: "measuring"})

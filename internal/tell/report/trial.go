@@ -104,6 +104,14 @@ func trialOf(files *os.Root, t *lab.Trial, zero lab.Time, columns []metric.Entry
 
 // timely describes how late the instruments were, and the machine's other load.
 func timely(t *lab.Trial) (rows []pair) {
+	for _, c := range []struct {
+		label string
+		of    *lab.Conditions
+	}{{"conditions before", t.Conditions}, {"conditions after", t.ConditionsAfter}} {
+		if c.of != nil && c.of.String() != "" {
+			rows = append(rows, pair{c.label, c.of.String()})
+		}
+	}
 	if b := t.Blur; b != nil {
 		rows = append(rows, pair{"blur of the link", precise(b.Link) + " ms"}, pair{"blur of the recorder", precise(b.Capture) + " ms"})
 		if b.Stall > 0 {

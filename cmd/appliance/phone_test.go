@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"eidetic/control/adb"
+	"eidetic/control/adb/adbtest"
+	"eidetic/control/hid"
+	"eidetic/control/hid/hidtest"
+	"eidetic/internal/rigs/samplesite"
+	"eidetic/internal/rigs/storytest"
+	"eidetic/internal/rigs/testlab"
+	"eidetic/netlab/nstest"
+)
+
+// simulate makes a phone of a device: commands that adb brings stop, clear and start its browser, and reports of its
+// command hid are keys of its screen.
+func simulate(t *testing.T, device *storytest.Phone) *adbtest.Phone {
+	t.Helper()
+	client, phone := adbtest.NewServerAt(t, adb.Server), adbtest.NewPhone(t)
+	host := hidtest.NewHost(t, device.Display(), "")
+	phone.OnReport(func(name string, _, report []byte) {
+		if k := (hid.Keyboard{}); name == "Eidetic keyboard" && len(report) == hid.KeyboardBytes {
+			k.Modifiers = report[0]
+			for i := range k.Keys {
+				k.Keys[i] = hid.Usage(report[2+i])
+			}
+			_, _ = host.Keyboard(context.Background(), k)
+		}
+	})
+	phone.OnDone(func(command string) {
+		switch {
+		case strings.HasPrefix(command, "am force-stop"):
+			device.Stop()
+		case strings.HasPrefix(command, "pm clear"):
+			device.Clear()
+		case strings.HasPrefix(command, "am start"):
+			_, rest, _ := strings.Cut(command, "-d '")
+			url, _, _ := strings.Cut(rest, "'")
+			device.Open(url)
+		}
+	})
+	phone.Accept()
+	phone.Connect(t, client)
+	adbtest.Await(t, client, phone.Serial, "device")
+	return phone
+}
+
+// TestPhoneStory: a phone at a port is recorded, the site goes, and its recording is replayed on a browser that adb
+// clears, starts and drives, filmed through the box.
+func TestPhoneStory(t *testing.T) {
+	needLab(t)
+	storytest.NeedDevice(t)
+	testlab.NeedProgram(t, "adb")
+	if !nstest.Inside(t) {
+		return
+	}
+	v := newVillageOf(t, "{name: phone, port: dev0, controls: {adb: auto}, recipe: android-chrome, clear: true}")
+	device := storytest.PlugPhone(t, v.device, "eth0", 540, 960)
+	phone := simulate(t, device)
+	phone.Change(func(s *adbtest.State) { s.Size = "Physical size: 540x960\n" })
+	if name := v.panel.AwaitDevice(t); name != "phone" {
+		t.Fatalf("the device is called %q; want phone", name)
+	}
+	refused := map[string]any{
+		"page": samplesite.Home, "device": "phone", "state": "warm", "treatment": map[string]any{"state": "rebooted"},
+	}
+	if status, body, err := v.panel.Do(t.Context(), "POST", "/api/v1/runs", refused); err != nil || status < 400 || status >= 500 ||
+		!strings.Contains(string(body), "cannot take turns on a phone") {
+		t.Errorf("a plan whose states exclude each other is answered %d %s (%v); want a refusal", status, body, err)
+	}
+	request := map[string]any{
+		"page": samplesite.Home, "device": "phone", "trials": 1, "still_s": 1.5, "limit_s": time.Minute.Seconds(),
+		"conditions": map[string]any{"battery_max_c": 35, "thermal": "none"},
+	}
+	recorded := v.panel.Start(t, request)
+	v.panel.Follow(t, recorded, 3*testlab.Hang, nil)
+	first := v.panel.Run(t, recorded)
+	if len(first.Trials) == 0 || first.Trials[0].Misses != 0 {
+		t.Fatalf("the run that records is %s with %d trials: %s", first.State, len(first.Trials), first.Error)
+	}
+	v.leave(t)
+	request["archive"], request["trials"] = recorded, testlab.Repeat(2, 4)
+	replayed := v.panel.Start(t, request)
+	v.panel.Follow(t, replayed, 3*testlab.Hang, nil)
+	run := v.panel.Run(t, replayed)
+	if len(run.Trials) == 0 {
+		t.Fatalf("the run that replays is %s with no trial: %s", run.State, run.Error)
+	}
+	for _, trial := range run.Trials {
+		if trial.Misses != 0 || trial.Conditions == nil || !strings.HasPrefix(trial.Conditions.String(), "battery 84 %, battery 32.6 °C") {
+			t.Errorf("trial %d has %d misses, conditions %v", trial.Number, trial.Misses, trial.Conditions)
+		}
+		for _, reason := range trial.Invalid {
+			if !storytest.OfSlowMachines(reason) {
+				t.Errorf("trial %d is invalid: %s", trial.Number, reason)
+			}
+		}
+	}
+	cleared, started := 0, 0
+	for _, command := range phone.State().Done {
+		if strings.HasPrefix(command, "pm clear") {
+			cleared++
+		}
+		if strings.HasPrefix(command, "am start") {
+			started++
+		}
+	}
+	if least := len(first.Trials) + len(run.Trials) + 1; cleared < least || cleared != started {
+		t.Errorf("the browser was cleared %d times and started %d times; want each before a recording and %d trials", cleared, started, least-1)
+	}
+	if got := run.Environment.Controls; !strings.HasPrefix(got, "adb:") {
+		t.Errorf("the run names the controls %q; want adb", got)
+	}
+	if last := phone.State().Done[len(phone.State().Done)-1]; !strings.Contains(last, "am clear-debug-app") {
+		t.Errorf("at the end the phone did %q; want its browser's settings taken back", last)
+	}
+}

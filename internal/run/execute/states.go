@@ -1,0 +1,58 @@
+package execute
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"eidetic/control/recipe"
+	"eidetic/internal/lab"
+	"eidetic/internal/plan"
+)
+
+// VirtualStates are those in which trials on the virtual device can begin. Every device has a way of its own for plans that
+// name no state.
+var VirtualStates = []string{lab.StateCold, lab.StateWarm, lab.StateAppCold, lab.StateAppWarm} // constant
+
+// States are those in which trials on the device can begin. Of a phone whose browser may not be cleared, only what the
+// browser has is known; on other devices a private window begins without anything stored.
+func (c PluggedConfig) States() []string {
+	r, err := recipe.Find(c.Recipe)
+	switch {
+	case len(c.Fresh) > 0 || err != nil || !c.isPhone(r):
+		return []string{lab.StateCold}
+	case c.Clear:
+		return []string{lab.StateCold, lab.StateWarm, lab.StateKept, lab.StateRebooted}
+	}
+	return []string{lab.StateKept, lab.StateRebooted}
+}
+
+// CheckStates returns an error for a plan with trials that begin in a state that a device does not reach.
+func CheckStates(p plan.Checked, states []string) error {
+	plugged := !slices.Contains(states, lab.StateAppCold)
+	var used []string
+	for _, a := range p.Every() {
+		used = append(used, a.State)
+		if a.State == "" || slices.Contains(states, a.State) {
+			continue
+		}
+		advice := ""
+		switch {
+		case !plugged:
+			advice = ": kept and rebooted are of a device at a port"
+		case a.IsStart():
+			advice = ": only the browser of the virtual device can be started by a trial"
+		case slices.Contains(states, lab.StateKept):
+			advice = ": this phone's browser may not be cleared; its device's configuration can allow that (clear: true)"
+		case a.State == lab.StateRebooted || a.State == lab.StateKept:
+			advice = ": that takes a phone that adb drives"
+		}
+		return &lab.FieldError{Path: a.Field("state"), Err: fmt.Errorf("%s cannot be reached on this device, but %s%s", a.State, strings.Join(states, ", "), advice)}
+	}
+	if plugged && slices.Contains(used, lab.StateWarm) && slices.ContainsFunc(used, func(s string) bool { return s != lab.StateWarm }) {
+		return &lab.FieldError{Path: "state", Err: errors.New(
+			"warm and another state cannot take turns on a phone: clearing its browser takes away what the warm trials begin with")}
+	}
+	return nil
+}
