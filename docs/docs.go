@@ -1,5 +1,5 @@
-// Package docs holds the documents, so that the binary shows them where it runs, without a network. The pictures are not among them: they are
-// seven times as large as the texts.
+// Package docs holds the documents, so that the binary shows them where it runs, without a network. The pictures
+// are not among them: they are seven times as large as the texts.
 package docs
 
 import "embed"

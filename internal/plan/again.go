@@ -8,8 +8,8 @@ import (
 	"eidetic/internal/lab"
 )
 
-// Again is a run's plan as somebody would say it to have the same once more: without what the box noted in it, and without what it filled in
-// and would fill in again.
+// Again is a run's plan as somebody would say it to have the same once more: without what the box noted in it, and
+// without what it filled in and would fill in again.
 func Again(p lab.Plan) lab.Plan {
 	p.From, p.Scope, p.Opened, p.Live = nil, "", nil, false
 	timing := p.Timing

@@ -32,7 +32,8 @@ func Faults(r Request, o Options) []*lab.FieldError {
 	return all[:min(len(all), mostFaults)]
 }
 
-// isKnown says whether a fault was told: at its field, at one that the field is part of, or at the first arm, from which the treatment has it.
+// isKnown says whether a fault was told: at its field, at one that the field is part of, or at the control, from which
+// the treatment has it.
 func isKnown(all []*lab.FieldError, one *lab.FieldError) bool {
 	return slices.ContainsFunc(all, func(told *lab.FieldError) bool {
 		return one.Path == told.Path || strings.HasPrefix(one.Path, told.Path+".") || strings.HasPrefix(one.Path, told.Path+"[") ||
@@ -40,8 +41,8 @@ func isKnown(all []*lab.FieldError, one *lab.FieldError) bool {
 	})
 }
 
-// without is the request without the fields that are out of their bounds, so that the others can be judged. It is false where these cannot be
-// left out: a list bounds what is gone through, and without one of its elements the plan is another.
+// without is the request without the fields that are out of their bounds, so that the others can be judged. It is false
+// where these cannot be left out: a list bounds what is gone through, and without one of its elements the plan is another.
 func (r Request) without(faults []*lab.FieldError) (Request, bool) {
 	if len(faults) == 0 {
 		return r, true

@@ -42,8 +42,8 @@ func AskedBy(p lab.Plan, s Scope) lab.Plan {
 	return p
 }
 
-// Opening is the plan with the note that the hosts of its pages are reached wherever they are, as on the command line those of the pages that a
-// person names.
+// Opening is the plan with the note that the hosts of its pages are reached wherever they are, as on the command line
+// those of the pages that a person names.
 func Opening(p lab.Plan) lab.Plan {
 	for _, origin := range p.Origins() {
 		if host := lab.ParseURL(origin).Hostname(); !slices.Contains(p.Opened, host) {

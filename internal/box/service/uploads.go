@@ -161,8 +161,8 @@ func (a Uploads) accept(ctx context.Context, file, path, match string) (panel.Ar
 	return out, nil
 }
 
-// imported makes a WACZ file of an upload that another program wrote, in a folder of its own. It is called as the recording will be, since one
-// without a title has the name of its file.
+// imported makes a WACZ file of an upload that another program wrote, in a folder of its own. It is called as the
+// recording will be, since one without a title has the name of its file.
 func (a Uploads) imported(ctx context.Context, file, path string) (out string, err error) {
 	dir, err := os.MkdirTemp(a.Dir, incoming)
 	if err != nil {

@@ -61,18 +61,21 @@ func documentPage(name string, shared page) (helpPage, error) {
 		goldmark.WithExtensions(extension.NewTable(extension.WithTableCellAlignMethod(extension.TableCellAlignAttribute)), extension.Strikethrough),
 		goldmark.WithParserOptions(parser.WithAutoHeadingID()),
 	)
-	root := md.Parser().Parse(text.NewReader(source), parser.WithContext(parser.NewContext(parser.WithIDs(&anchors{seen: map[string]int{}}))))
+	places := parser.NewContext(parser.WithIDs(&anchors{seen: map[string]int{}}))
+	root := md.Parser().Parse(text.NewReader(source), parser.WithContext(places))
 	made.Title = adapt(root, source, path.Dir(name))
 	var out bytes.Buffer
 	if err := md.Renderer().Render(&out, source, root); err != nil {
 		return made, fmt.Errorf("document %s: %w", name, err)
 	}
-	made.Text = template.HTML(out.String()) // our own texts; raw HTML in them is left out by the renderer
+	// What is wider than a phone can be scrolled by the keyboard.
+	wide := strings.NewReplacer("<pre>", `<pre tabindex="0">`, "<table>", `<div class="wide" tabindex="0"><table>`, "</table>", "</table></div>")
+	made.Text = template.HTML(wide.Replace(out.String())) // our own texts; raw HTML in them is left out by the renderer
 	return made, nil
 }
 
-// adapt leaves out pictures, has links lead to pages of the panel, and returns the document's title. What a link leads to that is no document,
-// such as a plan's file, is text.
+// adapt leaves out pictures, has links lead to pages of the panel, and returns the document's title. A link to what is no document, such as a
+// plan's file, becomes text.
 func adapt(root ast.Node, source []byte, folder string) (title string) {
 	var images, others []ast.Node
 	_ = ast.Walk(root, func(n ast.Node, entering bool) (ast.WalkStatus, error) { // the function never fails

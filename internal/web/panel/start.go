@@ -124,8 +124,8 @@ func scopeOf(ctx context.Context) plan.Scope {
 // Reaches says where pages may be that a run records.
 type Reaches string
 
-// What is reached, from the least. With ReachesPages, a plan of the scope admin opens the hosts of its pages, as the command line does: only
-// this machine reaches the panel, and who has that scope could as well start a program here.
+// What is reached, from the least. With ReachesPages, a plan of the scope admin opens the hosts of its pages, as the
+// command line does: only this machine reaches the panel, and who has that scope could as well start a program here.
 const (
 	ReachesPublic  Reaches = "public"
 	ReachesPages   Reaches = "pages"
@@ -149,8 +149,8 @@ func (p *Panel) askedBy(ctx context.Context, asked lab.Plan) lab.Plan {
 	return asked
 }
 
-// changedBy is a kept plan that was changed, with the notes of who kept it and who changed it: what the keeper opened stays open, and no other
-// host of a change by a smaller token is.
+// changedBy is a kept plan that was changed, with the notes of who kept it and who changed it: what the keeper opened
+// stays open, and no other host of a change by a smaller token is.
 func (p *Panel) changedBy(ctx context.Context, kept, changed lab.Plan) lab.Plan {
 	asked := plan.AskedBy(changed, max(plan.ScopeOf(kept), scopeOf(ctx)))
 	if asked.Opened = kept.Opened; p.reaches(ctx) == ReachesPages {
