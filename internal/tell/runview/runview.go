@@ -133,7 +133,7 @@ type Choice struct{ Cell, Step, Metric string }
 func Of(run *lab.Run, c Choice) (*View, error) {
 	v := &View{
 		ID: run.ID, Name: run.Name, Page: run.Page, Wall: run.Wall, State: run.State, Error: run.Error, Device: run.Plan.Device,
-		Link: run.Link.Name,
+		Link:    run.Link.Name,
 		Browser: run.Environment.Browser, Cell: c.Cell, Step: c.Step, Warnings: report.Warnings(run), Report: report.FileName,
 		Trials: []Trial{}, Pairs: []Pair{}, Metrics: []Metric{}, Arms: []Arm{},
 	}
