@@ -148,9 +148,7 @@ func (m *run) motion() []part {
 		return err
 	}, func() error {
 		if m.wants(metric.Motion) {
-			if err := m.moved(p); err != nil {
-				return err
-			}
+			m.moved(p)
 		}
 		if b := p.Blank; b != nil {
 			m.r.Settings["blank"] = b.How
@@ -192,16 +190,13 @@ func (m *run) moving() image.Rectangle {
 }
 
 // moved tells of a movement.
-func (m *run) moved(p *motion.Path) error {
+func (m *run) moved(p *motion.Path) {
 	var o motion.SummaryOptions
 	if len(m.o.Events) > 0 {
 		o.Input = &m.o.Events[0]
 	}
 	o.Uncertainty = func(frame int) time.Duration { return m.frames.Info(frame).Uncertainty }
-	s, err := p.Summarise(o)
-	if err != nil {
-		return err
-	}
+	s := p.Summarise(o)
 	m.add("", s.Measurements()...)
 	if s.First < 0 {
 		m.note("the picture did not move as a whole")
@@ -218,7 +213,6 @@ func (m *run) moved(p *motion.Path) error {
 	for k, name := range []string{"dx", "dy", "scale", "x", "y", "explained"} {
 		m.column(name, []string{"pixels", "pixels", "", "pixels", "pixels", "%"}[k], columns[k])
 	}
-	return nil
 }
 
 func (m *run) tearing() []part {

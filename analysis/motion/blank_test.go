@@ -103,15 +103,13 @@ func TestBlank(t *testing.T) {
 	}
 }
 
-// TestSummary: a flick that overshoots and comes back, with a known latency and a
-// trajectory that it follows with a lag.
+// TestSummary: a flick that overshoots and comes back, with a known latency.
 func TestSummary(t *testing.T) {
 	page := filmtest.NewPage(width, 3000, 3)
 	for seed := range uint64(20) {
 		r := rand.New(rand.NewPCG(seed, 7))
 		waiting, lag := 5+r.IntN(9), 1+r.IntN(5)
 		var places []int
-		var trajectory []motion.Point
 		frame := func(i float64) lab.Time { return filmtest.Started.Add(time.Duration(i / 60 * float64(time.Second))) }
 		for range waiting {
 			places = append(places, 100)
@@ -120,17 +118,13 @@ func TestSummary(t *testing.T) {
 		for i := range 30 {
 			places = append(places, 100+12*(i+1))
 		}
-		trajectory = append(trajectory, motion.Point{Time: input}, motion.Point{Time: frame(float64(waiting - 1 - lag + 30)), Y: -360})
 		over := 4 + r.IntN(20)
 		end := places[len(places)-1]
 		places = append(places, end+over, end, end, end)
 		scene := func(pix []byte, n int) { page.Show(pix, width, height, 0, places[n]) }
 		p := track(t, filmtest.New(width, height, 60, scene, filmtest.Beat(len(places), 60, 60, 0)), motion.Options{})
 		event := lab.Event{Name: "wheel", Earliest: input - 1e6, Latest: input + 1e6}
-		s, err := p.Summarise(motion.SummaryOptions{Input: &event, Trajectory: trajectory})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := p.Summarise(motion.SummaryOptions{Input: &event})
 		if s.First != waiting || s.Last != waiting+31 || s.Y != -360 || s.Overshoot != float64(over) {
 			t.Errorf("seed %d: frames %d … %d, moved %v, overshoot %v; want %d … %d, -360, %d", seed, s.First, s.Last, s.Y, s.Overshoot,
 				waiting, waiting+31, over)
@@ -138,9 +132,6 @@ func TestSummary(t *testing.T) {
 		want := float64(lag+1) * 1000 / 60
 		if m := s.Latency; m == nil || math.Abs(m.Value-want) > 0.01 || *m.Low > m.Value || *m.High < m.Value || *m.High-*m.Low < 16 {
 			t.Errorf("seed %d: latency %+v, want %.1f ms with the frame before as a bound", seed, m, want)
-		}
-		if f := s.Follow; f == nil || math.Abs(f.LagMS-float64(lag)*1000/60) > 1000.0/60 {
-			t.Errorf("seed %d: follows %+v, want a lag of %d frames", seed, f, lag)
 		}
 		for _, m := range s.Measurements() {
 			if math.IsNaN(m.Value) || m.Method == "" {

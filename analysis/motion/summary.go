@@ -3,20 +3,11 @@ package motion
 import (
 	"fmt"
 	"math"
-	"sort"
 	"time"
 
 	"eidetic/internal/lab"
 	"eidetic/internal/metric"
 )
-
-// Point is where an input device had moved the picture to at an instant: the
-// trajectory of the input that the picture should have followed.
-type Point struct {
-	Time lab.Time `json:"time_ns"`
-	X    float64  `json:"x"` // pixels, in the direction of the picture's own movement
-	Y    float64  `json:"y"`
-}
 
 // SummaryOptions say what the movement is held against.
 type SummaryOptions struct {
@@ -24,8 +15,6 @@ type SummaryOptions struct {
 	Input *lab.Event
 	// Uncertainty is how much earlier than its stamp a frame may have been taken.
 	Uncertainty func(frame int) time.Duration
-	// Trajectory is the input's own, if it is known; at least two points in order.
-	Trajectory []Point
 }
 
 // Summary is a movement in single numbers.
@@ -47,23 +36,12 @@ type Summary struct {
 	Overshoot float64
 
 	Latency *lab.Measurement // from the input to the first movement
-	// Follow is of the trajectory: by how much the picture lagged behind it in time, and the
-	// root mean square and the largest distance that were left.
-	Follow *Follow
 
 	path *Path
 }
 
-// Follow compares a movement with its input's trajectory.
-type Follow struct {
-	LagMS float64 // that brings both closest
-	RMS   float64 // px
-	Worst float64 // px
-	At    int     // the frame of Worst
-}
-
 // Summarise returns the single numbers of a path.
-func (p *Path) Summarise(o SummaryOptions) (*Summary, error) {
+func (p *Path) Summarise(o SummaryOptions) *Summary {
 	s := &Summary{First: -1, Last: -1, Zoom: 1, path: p}
 	for i, step := range p.Steps {
 		if step.How == None {
@@ -83,7 +61,7 @@ func (p *Path) Summarise(o SummaryOptions) (*Summary, error) {
 		s.Longest = max(s.Longest, math.Hypot(step.DX, step.DY))
 	}
 	if s.First < 0 {
-		return s, nil
+		return s
 	}
 	before := p.Steps[max(s.First-1, 0)]
 	end := p.Steps[s.Last]
@@ -101,15 +79,8 @@ func (p *Path) Summarise(o SummaryOptions) (*Summary, error) {
 	if o.Input != nil {
 		s.Latency = p.latency(s.First, o)
 	}
-	if len(o.Trajectory) > 0 {
-		follow, err := p.follow(o.Trajectory, s.First, s.Last)
-		if err != nil {
-			return nil, err
-		}
-		s.Follow = follow
-	}
 	s.First, s.Last = p.Steps[s.First].Frame, p.Steps[s.Last].Frame
-	return s, nil
+	return s
 }
 
 func (p *Path) unevenness(first, last int) float64 {
@@ -160,53 +131,6 @@ func (p *Path) latency(first int, o SummaryOptions) *lab.Measurement {
 	return &m
 }
 
-// mostLag bounds the lag that is looked for.
-const mostLag = 500 * time.Millisecond
-
-// follow finds the lag, to a millisecond, at which the trajectory fits the path best.
-func (p *Path) follow(t []Point, first, last int) (*Follow, error) {
-	if len(t) < 2 || !sort.SliceIsSorted(t, func(i, j int) bool { return t[i].Time < t[j].Time }) {
-		return nil, fmt.Errorf("the trajectory has %d points: at least two are needed, in the order of their times", len(t))
-	}
-	origin := p.Steps[max(first-1, 0)]
-	compare := func(lag time.Duration) Follow {
-		f := Follow{LagMS: milliseconds(lag), At: p.Steps[first].Frame}
-		sum, n := 0.0, 0
-		for _, s := range p.Steps[first : last+1] {
-			x, y := at(t, s.Time.Add(-lag))
-			d := math.Hypot(s.X-origin.X-(x-t[0].X), s.Y-origin.Y-(y-t[0].Y))
-			if d > f.Worst {
-				f.Worst, f.At = d, s.Frame
-			}
-			sum += d * d
-			n++
-		}
-		f.RMS = math.Sqrt(sum / float64(n))
-		return f
-	}
-	best := compare(0)
-	for lag := time.Millisecond; lag <= mostLag; lag += time.Millisecond {
-		if f := compare(lag); f.RMS < best.RMS {
-			best = f
-		}
-	}
-	return &best, nil
-}
-
-// at is the trajectory at an instant, straight between its points.
-func at(t []Point, when lab.Time) (x, y float64) {
-	i := sort.Search(len(t), func(i int) bool { return t[i].Time > when })
-	switch {
-	case i == 0:
-		return t[0].X, t[0].Y
-	case i == len(t):
-		return t[i-1].X, t[i-1].Y
-	}
-	a, b := t[i-1], t[i]
-	u := float64(when-a.Time) / float64(b.Time-a.Time)
-	return a.X + u*(b.X-a.X), a.Y + u*(b.Y-a.Y)
-}
-
 // Measurements returns the summary as named numbers.
 func (s *Summary) Measurements() []lab.Measurement {
 	const how = "displacement from frame to frame (rows or columns that are equal; else Gauss–Newton on reduced pictures)"
@@ -227,10 +151,6 @@ func (s *Summary) Measurements() []lab.Measurement {
 	}
 	if s.Latency != nil {
 		out = append(out, *s.Latency)
-	}
-	if f := s.Follow; f != nil {
-		out = append(out, of(metric.MovementLag, f.LagMS),
-			of(metric.MovementDeviation, f.RMS, fmt.Sprintf("the largest is %.1f px in frame %d", f.Worst, f.At)))
 	}
 	return out
 }

@@ -15,7 +15,8 @@ import (
 	"eidetic/internal/tell/report/reporttest"
 )
 
-// ciScripts reads the scripts out of the examples for build servers.
+// ciScripts reads out of the examples for build servers what compares the build with the release, and checks that the
+// scripts before it can be read.
 func ciScripts(t *testing.T) map[string]string {
 	t.Helper()
 	read := func(name string) []byte {
@@ -25,35 +26,58 @@ func ciScripts(t *testing.T) map[string]string {
 		}
 		return text
 	}
-	var github struct {
+	type github struct {
 		Jobs map[string]struct {
-			Steps []struct{ Run string }
+			Steps []struct{ Name, Run string }
 		}
 	}
-	var gitlab map[string]struct{ Script []string }
-	for name, into := range map[string]any{"github-actions.yml": &github, "gitlab-ci.yml": &gitlab} {
+	var box, without github
+	var gitlab map[string]struct {
+		Before []string `yaml:"before_script"`
+		Script []string
+	}
+	for name, into := range map[string]any{"github-actions.yml": &box, "github-actions-without-box.yml": &without, "gitlab-ci.yml": &gitlab} {
 		if err := yaml.Unmarshal(read(name), into); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
 	}
 	scripts := map[string]string{}
-	for _, s := range github.Jobs["checkout-page"].Steps {
-		if s.Run != "" {
-			scripts["github"] = "set -e\n" + s.Run // as GitHub starts bash
+	for server, g := range map[string]github{"github": box, "github without a box": without} {
+		for _, s := range g.Jobs["checkout-page"].Steps {
+			readable(t, server+", "+s.Name, s.Run)
+			if s.Name == "Compare with the release" {
+				scripts[server] = s.Run
+			}
 		}
 	}
-	scripts["gitlab"] = "set -e\n" + strings.Join(gitlab["checkout-page"].Script, "\n")
+	readable(t, "gitlab, before", strings.Join(gitlab["checkout-page"].Before, "\n"))
+	scripts["gitlab"] = strings.Join(gitlab["checkout-page"].Script, "\n")
 	parts := strings.Split(string(read("Jenkinsfile")), "'''")
-	if len(parts) != 3 || scripts["github"] == "" || len(gitlab["checkout-page"].Script) == 0 {
-		t.Fatalf("the examples have no script each: %q, %d parts of the Jenkinsfile", scripts, len(parts))
+	if len(parts) != 5 {
+		t.Fatalf("the Jenkinsfile has %d parts; want 5, of which two are scripts", len(parts))
 	}
-	scripts["jenkins"] = "set -e\n" + parts[1]
+	readable(t, "jenkins, first", parts[1])
+	scripts["jenkins"] = parts[3]
+	for server, script := range scripts {
+		if script == "" {
+			t.Fatalf("%s: the example has no script", server)
+		}
+		scripts[server] = "set -e\n" + script // as the servers start a shell
+	}
 	return scripts
 }
 
+// readable lets a shell read a script, and carry nothing out.
+func readable(t *testing.T, what, script string) {
+	t.Helper()
+	if out, err := exec.CommandContext(t.Context(), "bash", "-n", "-c", script).CombinedOutput(); err != nil {
+		t.Errorf("%s: %v\n%s", what, err, out)
+	}
+}
+
 // The examples of docs/ci do as they say: the build fails when the page is slower, passes when it is
-// not, says so when there is no verdict, and has its documents whatever the verdict is. The run
-// itself is one that was kept; all else is the program.
+// not, says so when there is no verdict, and has its documents and its comment whatever the verdict
+// is. The run itself is one that was kept; all else is the program. What starts the servers and posts the comment is replaced.
 func TestCIExamples(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
@@ -71,15 +95,34 @@ func TestCIExamples(t *testing.T) {
 	}
 	// In the place of the box: a run ends as the variables say.
 	program := fmt.Sprintf(`#!/bin/sh
-if [ "$1" = run ]; then
-	[ "$*" = "run --plan checkout.yaml --out report" ] || exit 99
-	if [ -n "$KEPT" ]; then mkdir -p report && cp "$KEPT" report/run.json; fi
-	exit "$ENDS"
-fi
-%s=1 exec %q "$@"
+case "$*" in
+"run --plan checkout.yaml --page http://192.0.2.1:3000/ --treatment-page http://192.0.2.1:3001/ --out report") ;;
+"measure http://localhost:3000/ --against http://localhost:3001/ --trials 20 --no-serve --out report") ;;
+run*|measure*) exit 99 ;;
+*) %s=1 exec %q "$@" ;;
+esac
+if [ -n "$KEPT" ]; then mkdir -p report && cp "$KEPT" report/run.json; fi
+exit "$ENDS"
 `, asAppliance, self)
-	if err := os.WriteFile(filepath.Join(bin, "appliance"), []byte(program), 0o700); err != nil {
-		t.Fatal(err)
+	for name, text := range map[string]string{
+		"appliance": program,
+		// The first comment cannot be edited: there is none.
+		"gh": "#!/bin/sh\n[ \"$1 $2 $3\" = 'pr comment 7' ] && [ \"$4\" = --body-file ] && cp \"$5\" comment\n",
+		"curl": `#!/bin/sh
+case "$*" in
+*--data-urlencode\ body@summary.md*/projects/1/merge_requests/7/notes) cp summary.md comment ;;
+*http://localhost:3000/*) ;;
+*) exit 99 ;;
+esac
+`,
+		"hostname": "#!/bin/sh\necho 192.0.2.1 2001:db8::1\n",
+		"git":      "#!/bin/sh\nmkdir -p release\n",
+		"npm":      "#!/bin/sh\n",
+		"python3":  "#!/bin/sh\nexec sleep 600\n",
+	} {
+		if err := os.WriteFile(filepath.Join(bin, name), []byte(text), 0o700); err != nil {
+			t.Fatal(err)
+		}
 	}
 	for server, script := range ciScripts(t) {
 		for _, c := range []struct {
@@ -92,7 +135,8 @@ fi
 				cmd := exec.CommandContext(t.Context(), "bash", "-c", script)
 				cmd.Dir = dir
 				cmd.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), fmt.Sprintf("ENDS=%d", c.status), "KEPT=",
-					"GITHUB_STEP_SUMMARY="+filepath.Join(dir, "summary.md"))
+					"GITHUB_STEP_SUMMARY="+filepath.Join(dir, "step.md"), "ADDRESS=http://192.0.2.1", "PULL_REQUEST=7", "CHANGE_ID=7",
+					"CI_API_V4_URL=https://gitlab.example/api/v4", "CI_PROJECT_ID=1", "CI_MERGE_REQUEST_IID=7")
 				if c.kept != "" {
 					cmd.Env = append(cmd.Env, "KEPT="+filepath.Join(kept, c.kept))
 				}
@@ -100,13 +144,22 @@ fi
 				if got.status != c.status {
 					t.Errorf("status %d; want %d\n%s%s", got.status, c.status, got.out, got.err)
 				}
-				wants := map[string]string{"github": "summary.md:| SpeedIndex |", "gitlab": "junit.xml:<testcase ", "jenkins": "trials.csv:speed_index_ms"}
-				file, text, _ := strings.Cut(wants[server], ":")
-				made, err := os.ReadFile(filepath.Join(dir, file))
-				if c.kept != "" && (err != nil || !strings.Contains(string(made), text)) {
-					t.Errorf("%s: %v, %.200q; want %q in it", file, err, made, text)
+				const table = "| SpeedIndex |"
+				for file, text := range map[string]map[string]string{
+					"github":               {"step.md": table, "comment": table},
+					"github without a box": {"step.md": table},
+					"gitlab":               {"junit.xml": "<testcase ", "comment": table},
+					"jenkins":              {"junit.xml": "<testcase ", "trials.csv": "speed_index_ms", "comment": table},
+				}[server] {
+					made, err := os.ReadFile(filepath.Join(dir, file))
+					if c.kept != "" && (err != nil || !strings.Contains(string(made), text)) {
+						t.Errorf("%s: %v, %.200q; want %q in it", file, err, made, text)
+					}
+					if c.kept == "" && err == nil {
+						t.Errorf("%s was made without a run: %.200q", file, made)
+					}
 				}
-				if errors := strings.Count(got.out, "::error"); server == "github" && (errors > 0) != (c.name == "slower") {
+				if errors := strings.Count(got.out, "::error"); strings.HasPrefix(server, "github") && (errors > 0) != (c.name == "slower") {
 					t.Errorf("%d annotations of an error:\n%s", errors, got.out)
 				}
 			})

@@ -1,7 +1,10 @@
 package main
 
 import (
+	"fmt"
+	"os"
 	"path/filepath"
+	"regexp"
 	"testing"
 
 	"eidetic/internal/plan"
@@ -26,5 +29,42 @@ func TestPlansOfTheGuide(t *testing.T) {
 		if _, err := plan.Check(q, plan.Options{Scope: plan.ScopePerson, Traces: link.OpenFile, From: &plan.Folder{Path: filepath.Dir(file)}}); err != nil {
 			t.Error(q.Locate(err))
 		}
+	}
+}
+
+// TestPlansInDocuments: each block of a document that is fenced as "yaml plan" can be carried out, with the files of docs/plans.
+func TestPlansInDocuments(t *testing.T) {
+	files, err := filepath.Glob("../../docs/*.md")
+	if formats, more := filepath.Glob("../../docs/formats/*.md"); more == nil {
+		files = append(files, formats...)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for n, block := range regexp.MustCompile("(?s)```yaml plan\n(.*?)```").FindAllSubmatch(text, -1) {
+			found++
+			name := filepath.Join(t.TempDir(), fmt.Sprintf("%s-%d.yaml", filepath.Base(file), n+1))
+			if err := os.WriteFile(name, block[1], 0o600); err != nil {
+				t.Fatal(err)
+			}
+			q, err := plan.ReadFile(name)
+			if err != nil {
+				t.Error(err)
+				continue
+			}
+			o := plan.Options{Scope: plan.ScopePerson, Traces: link.OpenFile, From: &plan.Folder{Path: "../../docs/plans"}}
+			if _, err := plan.Check(q, o); err != nil {
+				t.Error(q.Locate(err))
+			}
+		}
+	}
+	if found < 6 {
+		t.Errorf("%d plans in documents; want at least 6", found)
 	}
 }

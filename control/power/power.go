@@ -62,7 +62,8 @@ func Check(p lab.PowerPart) (field string, err error) {
 		name, at = ".tasmota", p.Tasmota
 	}
 	u, err := url.Parse(at)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.Path != "" && u.Path != "/" || u.RawQuery != "" {
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || strings.Trim(u.Path, "/") != "" ||
+		u.RawQuery != "" {
 		return name, fmt.Errorf("%.100q is not the plug's address, such as http://192.168.1.20", at)
 	}
 	if p.Relay < 0 || p.Relay > 31 {

@@ -60,8 +60,6 @@ const (
 	MovementFrames
 	MovementLongestStep
 	InputToMovement
-	MovementLag
-	MovementDeviation
 	BlankSum
 	BlankMost
 	BlankMean
@@ -393,15 +391,6 @@ var entries = [count]Entry{
 		Method: "from the first input of the log to the first frame whose picture has moved by 0.05 px " +
 			"or more, with the bounds of both",
 		Better: Lower, Scope: OfLoad, Instant: true, Groups: []string{Motion}, Doc: docMotion},
-	MovementLag: {Name: "movement_lag_ms", Unit: "ms", Label: "Movement, lag",
-		Short: "How late the picture follows the input",
-		Method: "shift in time at which the input's trajectory fits the picture's path best, by least " +
-			"squares, where the caller knows the trajectory (motion.SummaryOptions)",
-		Better: Neither, Scope: OfLoad, Groups: []string{Motion}, Doc: docMotion},
-	MovementDeviation: {Name: "movement_deviation_px", Unit: "pixels", Label: "Movement, deviation",
-		Short:  "How far the picture is from the input's path",
-		Method: "root mean square of the distance from the input's trajectory after the shift of movement_lag_ms",
-		Better: Lower, Scope: OfLoad, Groups: []string{Motion}, Doc: docMotion},
 	BlankSum: {Name: "blank_sum", Unit: "frames", Label: "Blank, summed",
 		Short:  "Share of the area that was not drawn, over all frames",
 		Method: "sum over the frames of the blank share of the area",

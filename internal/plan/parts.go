@@ -15,6 +15,7 @@ import (
 	"eidetic/capture/through"
 	"eidetic/capture/v4l2"
 	"eidetic/control/connect"
+	"eidetic/control/power"
 	"eidetic/control/recipe"
 	"eidetic/internal/lab"
 )
@@ -36,6 +37,17 @@ func CheckParts(screen *lab.ScreenPart, controls *lab.ControlsPart, recipeName s
 		if _, err := recipe.Find(recipeName); err != nil {
 			return &lab.FieldError{Path: "recipe", Err: err}
 		}
+	}
+	return nil
+}
+
+// CheckPower returns an error, a *lab.FieldError, for a power supply that cannot be switched; nil is none.
+func CheckPower(p *lab.PowerPart) error {
+	if p == nil {
+		return nil
+	}
+	if field, err := power.Check(*p); err != nil {
+		return &lab.FieldError{Path: "power" + field, Err: err}
 	}
 	return nil
 }

@@ -214,6 +214,8 @@ func judge(e *lab.Exchange, main, hasComplete bool, limit *DecodeLimit) (Problem
 	switch {
 	case e.IsPending() && main:
 		p.Kind, p.What, p.Grave = "main-document", "the document had not been answered when the recording ended", true
+	case e.IsFailed():
+		p.Kind, p.What, p.Grave = "error", "the origin refused or broke the connection, and so does a replay", main
 	case e.IsOpen():
 		return p, true // it stays open in a replay
 	case e.Truncated != "" && !hasComplete:

@@ -31,9 +31,11 @@ type sidecar struct {
 	Chunks [][2]int64 `json:"chunks,omitempty"`
 	// Socket is the traffic after a 101: arrival in ns, sender, raw frames.
 	Socket []socketPiece `json:"socket,omitempty"`
-	// OriginClosed is about an upgraded connection; Pending is an exchange that has no response record.
+	// OriginClosed is about an upgraded connection; Pending is an exchange that has no response record,
+	// because the recording ended first or, with Failed, because the origin refused or broke the connection.
 	OriginClosed    bool              `json:"origin_closed,omitempty"`
 	Pending         bool              `json:"pending,omitempty"`
+	Failed          bool              `json:"failed,omitempty"`
 	Interim         []interim         `json:"interim,omitempty"` // 1xx responses
 	HostAdded       bool              `json:"host_added,omitempty"`
 	RequestTrailer  []lab.HeaderField `json:"request_trailer,omitempty"`
@@ -59,7 +61,7 @@ func newSidecar(e *lab.Exchange, hostAdded bool) *sidecar {
 		Version: 1, Order: e.Order, Wall: e.Wall.UTC().Format(time.RFC3339Nano), Start: int64(e.Start),
 		Protocol: e.Protocol, TLS: e.TLS, FirstByte: int64(e.FirstByte), HostAdded: hostAdded,
 		RequestTrailer: e.Request.Trailer, ResponseTrailer: e.Response.Trailer,
-		OriginClosed: e.OriginClosed, Pending: e.IsPending(),
+		OriginClosed: e.OriginClosed, Pending: e.Status == 0, Failed: e.IsFailed(),
 	}
 	if e.Server.IsValid() {
 		s.Server = e.Server.String()
@@ -101,6 +103,9 @@ func (s *sidecar) apply(e *lab.Exchange) error {
 	e.Order, e.Start, e.FirstByte = s.Order, time.Duration(s.Start), time.Duration(s.FirstByte)
 	e.Protocol, e.TLS, e.OriginClosed = s.Protocol, s.TLS, s.OriginClosed
 	e.Request.Trailer, e.Response.Trailer = s.RequestTrailer, s.ResponseTrailer
+	if s.Failed && e.Status == 0 {
+		e.Truncated = lab.Disconnected
+	}
 	if s.Server != "" {
 		var err error
 		if e.Server, err = netip.ParseAddrPort(s.Server); err != nil {

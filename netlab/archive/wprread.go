@@ -152,7 +152,7 @@ func (w *wprEntry) exchange(host, url string, l Limits) (*lab.Exchange, error) {
 	}
 	if stated, err := strconv.ParseInt(e.Response.Get("Content-Length"), 10, 64); err == nil && e.Method != http.MethodHead &&
 		e.Status != 204 && e.Status != 304 && e.Truncated == "" && stated > int64(len(e.Response.Body)) {
-		e.Truncated = "disconnect"
+		e.Truncated = lab.Disconnected
 	}
 	if n := len(e.Response.Body); n > 0 {
 		e.Chunks = []lab.Chunk{{Bytes: n}}

@@ -28,7 +28,7 @@ func ExportWPR(w io.Writer, a *Archive) (lost []string, err error) {
 	for _, e := range a.exchanges {
 		u := lab.ParseURL(e.URL)
 		switch {
-		case e.IsPending():
+		case e.Status == 0:
 			lose(e, "left out: it has no answer")
 			continue
 		case isSocketExchange(e) || e.Status < 200:

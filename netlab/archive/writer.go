@@ -218,7 +218,7 @@ func (w *Writer) Add(e *lab.Exchange) error {
 
 	add := func(out *members) (line *indexLine, err error) {
 		var length int64
-		if !e.IsPending() {
+		if e.Status != 0 {
 			if err := out.add(level(e), response, respHead, e.Response.Body); err != nil {
 				return nil, err
 			}
@@ -227,7 +227,7 @@ func (w *Writer) Add(e *lab.Exchange) error {
 		if err := out.add(gzip.BestSpeed, request, reqHead, e.Request.Body); err != nil {
 			return nil, err
 		}
-		if err := out.add(gzip.BestSpeed, metadata, marshal(newSidecar(e, hostAdded))); err != nil || e.IsPending() {
+		if err := out.add(gzip.BestSpeed, metadata, marshal(newSidecar(e, hostAdded))); err != nil || e.Status == 0 {
 			return nil, err
 		}
 		return new(newIndexLine(e, payload, length)), nil

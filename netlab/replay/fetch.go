@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -16,6 +17,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"eidetic/internal/lab"
@@ -81,6 +83,10 @@ func (f *fetch) outcome() outcome {
 		if r.Context().Err() != nil && request.Context().Err() != nil {
 			// The device left before the answer began: a long poll, for instance.
 			f.e.Truncated, f.complete = "time", true
+		} else if isBroken(err) && !navigates(r) {
+			// A page sees that an origin broke its connection, not an answer of the box.
+			f.e.Truncated, f.complete, f.e.FirstByte = lab.Disconnected, true, f.c.o.Clock().Sub(f.out.line.Time)
+			return outcome{Result: fromOrigin(), problem: err.Error(), breaks: true}
 		}
 		return failure(http.StatusBadGateway, err)
 	}
@@ -97,6 +103,25 @@ func fromOrigin() match.Result { return match.Result{Stage: lab.StageLive} }
 // failure is the outcome of a request that got no answer from the origin.
 func failure(status int, err error) outcome {
 	return outcome{Result: fromOrigin(), problem: err.Error(), answer: page(status, "The box could not fetch this: "+err.Error()+"\n")}
+}
+
+// isBroken says whether the origin refused the connection, or broke it before it answered.
+func isBroken(err error) bool {
+	for _, why := range []error{syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.EPIPE, io.EOF, io.ErrUnexpectedEOF} {
+		if errors.Is(err, why) {
+			return true
+		}
+	}
+	return strings.Contains(err.Error(), "stream error: ") // a reset stream of HTTP/2, whose error has no exported type
+}
+
+// navigates says whether a person will see the answer: the box then tells what went wrong. Browsers say so themselves, but
+// not to insecure origins, where a page's own requests name it as their referrer.
+func navigates(r *http.Request) bool {
+	if mode := r.Header.Get("Sec-Fetch-Mode"); mode != "" {
+		return mode == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document"
+	}
+	return r.Header.Get("Referer") == "" || strings.Contains(r.Header.Get("Accept"), "text/html")
 }
 
 // done logs and archives, and the device need not wait for that. But under MissFill

@@ -22,6 +22,8 @@ type outcome struct {
 	// stream, if set, writes what cannot be an answer, because its end is not known
 	// yet: a WebSocket, or the body that an origin is still sending.
 	stream func(*output)
+	// breaks says that the device's connection breaks when the answer's header is due, as the origin's did.
+	breaks bool
 }
 
 // answer is a complete response with its times. Durations count from the arrival of
@@ -127,11 +129,18 @@ func (o *output) deliver(out outcome) {
 	if out.Entry != nil {
 		line.Exchange = out.Entry.ID
 	}
-	if out.stream != nil {
+	switch {
+	case out.stream != nil:
 		out.stream(o)
-		return
+	case out.breaks:
+		if err := o.wait(out.answer.first); err != nil {
+			o.aborted(err)
+			return
+		}
+		o.incomplete = true
+	default:
+		o.send(out.answer)
 	}
-	o.send(out.answer)
 }
 
 // send writes an answer at its times.

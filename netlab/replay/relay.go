@@ -43,7 +43,7 @@ func (f *fetch) relay(resp *http.Response) {
 		readErr = context.Canceled
 	}
 	if readErr != io.EOF {
-		f.e.Truncated = "disconnect"
+		f.e.Truncated = lab.Disconnected
 		if errors.Is(readErr, context.Canceled) {
 			f.e.Truncated = "time"
 		} else {

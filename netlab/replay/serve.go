@@ -58,6 +58,8 @@ func (s *Session) outcome(o *output) outcome {
 // answered is the outcome of a request for which there is an exchange.
 func (s *Session) answered(o *output, en *entry, found match.Result) (out outcome) {
 	switch {
+	case en.IsFailed():
+		out = outcome{breaks: true, answer: answer{first: s.o.Timing.firstByte(en.FirstByte), why: brokenWhy}}
 	case en.IsPending():
 		out = outcome{stream: s.leavePending}
 	case en.Status == http.StatusSwitchingProtocols:
@@ -73,6 +75,9 @@ func (s *Session) answered(o *output, en *entry, found match.Result) (out outcom
 	}
 	return out
 }
+
+// brokenWhy is of an exchange that failed when it was recorded.
+const brokenWhy = "its origin refused or broke the connection when it was recorded, and so does the replay"
 
 // find matches under the state of the device that asks. Most requests are recorded
 // exactly, so that a request is taken apart only if it is not.

@@ -7,7 +7,6 @@ import (
 	"net/netip"
 	"strconv"
 
-	"eidetic/control/power"
 	"eidetic/internal/fleet"
 	"eidetic/internal/lab"
 	"eidetic/internal/plan"
@@ -155,16 +154,11 @@ func validateDevices(all []deviceConfig, uplink string) *fieldError {
 			}
 		}
 		var part *lab.FieldError
-		if err := plan.CheckParts(c.Screen, c.Controls, c.Recipe); errors.As(err, &part) {
+		if err := cmp.Or(plan.CheckParts(c.Screen, c.Controls, c.Recipe), plan.CheckPower(c.Power)); errors.As(err, &part) {
 			return wrong(part.Path, "%w", part.Err)
 		}
 		if c.Clear && c.Controls.ADB == "" {
 			return wrong("clear", "only what is stored on a phone that adb drives can be removed: write controls: {adb: auto}")
-		}
-		if c.Power != nil {
-			if field, err := power.Check(*c.Power); err != nil {
-				return wrong("power"+field, "%w", err)
-			}
 		}
 		if _, err := c.fresh(); err != nil {
 			return wrong("fresh", "%w", err)

@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"eidetic/control/power"
 	"eidetic/internal/lab"
 	"eidetic/internal/plan"
 	"eidetic/internal/run/execute"
@@ -258,9 +257,7 @@ func (d *portDevice) carryOut(ctx context.Context, id string, p plan.Checked, ne
 		return err
 	}
 	c.Port, c.Start, c.Address, c.Say = running, start, address, news.Say
-	if d.config.Power != nil {
-		c.Power = power.New(*d.config.Power, broadcast(d.address()))
-	}
+	c.Power, c.Broadcast = d.config.Power, broadcast(d.address())
 	rig, keys, err := execute.NewPlugged(ctx, c)
 	if err != nil {
 		return err

@@ -257,7 +257,7 @@ func (r *requests) add(method, url string) {
 
 // isSuperseded tells a trial that was repeated because another was less exact, and needed no more.
 func isSuperseded(t *lab.Trial) bool {
-	return !t.Valid && len(t.Faults) == 0 && len(t.Invalid) == 1 && strings.HasPrefix(t.Invalid[0], "not needed: ")
+	return !t.Valid && len(t.Faults) == 0 && len(t.Invalid) == 1 && strings.HasPrefix(t.Invalid[0], "superseded: ")
 }
 
 // served reads what a trial's device asked.

@@ -72,11 +72,14 @@ func checkCommand(ctx context.Context, binary string, words []string) error {
 		return fmt.Errorf("appliance %s --help: %w\n%s", strings.Join(commands, " "), err, help)
 	}
 	usage := func(n int) string { return strings.TrimSpace("Usage: appliance " + strings.Join(commands[:n], " ")) }
-	// The last word may be an argument: of a command that takes one, the usage goes on with its name.
-	last := len(commands) - 1
-	argument := last > 0 && regexp.MustCompile(`^`+regexp.QuoteMeta(usage(last))+` [^\n]*<`).Match(help) &&
-		!strings.HasPrefix(string(help), usage(last)+" <command>")
-	if !strings.HasPrefix(string(help), usage(len(commands))) && !argument {
+	// The last words may be arguments: of a command that takes them, the usage goes on with their names.
+	known := len(commands)
+	for known > 1 && !strings.HasPrefix(string(help), usage(known)) {
+		known--
+	}
+	arguments := regexp.MustCompile(`^` + regexp.QuoteMeta(usage(known)) + ` (?:--\S+ )*\[?<`)
+	if !strings.HasPrefix(string(help), usage(known)) || known < len(commands) &&
+		(!arguments.Match(help) || strings.HasPrefix(string(help), usage(known)+" <command>")) {
 		return fmt.Errorf("appliance has no command %q", strings.Join(commands, " "))
 	}
 	for _, word := range words {
@@ -128,6 +131,8 @@ func TestCheckCommand(t *testing.T) {
 		{"--help", ""},
 		{"no-such-command", "no"},
 		{"workflow show checkout", ""},
+		{"boxes accept lab-1 virtual", ""},
+		{"doctor packet port", ""},
 		{"workflow no-such-command", "no"},
 		{"workflow ls checkout", "unexpected argument"},
 		{"version --no-such-flag", "no flag --no-such-flag"},

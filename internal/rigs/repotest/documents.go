@@ -19,7 +19,7 @@ func documentRules() []Rule {
 			"a test that fails for want of a program must be mended by make deps, as its message says",
 			checkPrograms,
 		},
-		{"promises have tests", "what README and docs promise is proved by make test, or nobody would notice that it broke", checkPromises},
+		{"promises have tests", "what docs promise is proved by make test, or nobody would notice that it broke", checkPromises},
 		{"who connects is told", "a connection that no rule judges, and no reason excuses, is one that a page can lead somewhere", checkConnects},
 		{"what listens is bounded", "a listener without a bound is one that a stranger can fill", checkListens},
 		{"make targets are documented", "a target that make help does not list is known to its author only", checkTargetsDocumented},

@@ -8,10 +8,14 @@ import (
 	"strings"
 )
 
-// promisesFile has the table that says by which tests of make test each promise is proved.
-const promisesFile = "CONTRIBUTING.md"
+const (
+	// promisesFile has the table that says by which tests of make test each promise is proved.
+	promisesFile = "CONTRIBUTING.md"
+	// featuresFile lists, below "What you get", all that the program does.
+	featuresFile = "docs/features.md"
+)
 
-// checkPromises holds the table of promises: a row for each item of README's "What you get" and for each page of docs,
+// checkPromises holds the table of promises: a row for each item of the list of features and for each page of docs,
 // each with a test that exists and that make test does not leave out.
 func checkPromises(t *Tree) (found []Violation) {
 	var rows []tableRow
@@ -21,14 +25,14 @@ func checkPromises(t *Tree) (found []Violation) {
 		}
 	}
 	for _, d := range t.documents() {
-		switch {
-		case d.path == "README.md":
+		if d.path == featuresFile {
 			for i, name := range d.bold("What you get") {
 				if name != "" && !slices.ContainsFunc(rows, func(r tableRow) bool { return strings.Contains(r.cells[0], name) }) {
 					found = append(found, Violation{d.path, i + 1, fmt.Sprintf("promises %q, which has no row in %s", name, promisesFile)})
 				}
 			}
-		case strings.HasPrefix(d.path, "docs/"):
+		}
+		if strings.HasPrefix(d.path, "docs/") {
 			if !slices.ContainsFunc(rows, func(r tableRow) bool { return strings.Contains(r.cells[0], "]("+d.path+")") }) {
 				found = append(found, Violation{d.path, 0, "has no row in the table of promises in " + promisesFile})
 			}

@@ -142,11 +142,11 @@ func f() { m := 0; m++; n++; table["b"] = 2; var errX error; errX = nil; _, _ = 
 			"a/atest/helper.go": "package atest\nfunc f() { testlab.NeedProgram(t, `pang`, `ping`); testlab.NeedProgram(t, `pung`) }",
 		}, []string{"needs fping or pong", "needs pung", "needs pyng"}},
 		{"promises have tests", map[string]string{
-			"README.md": "# A\n## What you get\n- **A report** that\n- **Speed.** It\n## Else\n- **No promise**\n",
-			"docs/a.md": "# A", "docs/b.md": "# B",
+			"docs/features.md": "# A\n## What you get\n- **A report** that\n- **Speed.** It\n## Else\n- **No promise**\n",
+			"docs/a.md":        "# A", "docs/b.md": "# B",
 			"CONTRIBUTING.md": "| Promise | Tests |\n|---|---|\n| A report | `a TestA`, `b TestB` |\n| [a](docs/a.md) | `a TestC` and `a TestD` |\n| C | by hand |\n",
 			"a/a_test.go":     "package a\nfunc TestA(t *testing.T) {}\nfunc TestC(t *testing.T) { testlab.Long(t, `x`) }",
-		}, []string{`README.md:4: promises "Speed"`, "docs/b.md: has no row", "TestB of b, which does not exist", "TestC of a, which is left", "TestD of a, which does not exist",
+		}, []string{"docs/b.md: has no row", `docs/features.md:4: promises "Speed"`, "docs/features.md: has no row", "TestB of b, which does not exist", "TestC of a, which is left", "TestD of a, which does not exist",
 			"CONTRIBUTING.md:5: names no test"}},
 		{"who connects is told", map[string]string{
 			"docs/security.md":   "| Connects | why |\n|---|---|\n| one `a` | its user said so |\n| two `gone` | as above |\n",

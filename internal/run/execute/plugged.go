@@ -11,7 +11,6 @@ import (
 	"eidetic/capture/source"
 	"eidetic/capture/steady"
 	"eidetic/control/connect"
-	"eidetic/control/power"
 	"eidetic/internal/lab"
 	"eidetic/internal/plan"
 	"eidetic/netlab/port"
@@ -31,8 +30,9 @@ type PluggedConfig struct {
 	Recipe string
 	// Clear lets what the browser of an Android device has stored be removed before each trial.
 	Clear bool
-	// Power switches the device off and on; nil where only a person can.
-	Power *power.Switch
+	// Power switches the device off and on, nil where only a person can; Broadcast is the address of all of its network.
+	Power     *lab.PowerPart
+	Broadcast netip.Addr
 	// Say tells a person what is done to a device that hangs.
 	Say func(text string)
 }

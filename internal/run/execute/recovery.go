@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"eidetic/control/power"
 	"eidetic/internal/lab"
 	"eidetic/internal/run/experiment"
 )
@@ -50,13 +51,14 @@ func (c PluggedConfig) recovery(fresh refresher, keys *keys) *recovery {
 		}})
 	}
 	if c.Power != nil {
+		plug := power.New(*c.Power, c.Broadcast)
 		did := "its power was switched off and on"
-		if !c.Power.Restarts() {
+		if !plug.Restarts() {
 			did = "it was woken over the network"
 		}
 		r.ways = append(r.ways, way{did, func(ctx context.Context) error {
 			_ = keys.Close() // what was connected goes with the power
-			return c.Power.Restart(ctx)
+			return plug.Restart(ctx)
 		}})
 	}
 	if len(r.ways) == 0 {
