@@ -29,6 +29,7 @@ type ServeCmd struct {
 	Config    string `help:"Configuration file (YAML). Without the flag the defaults are used." placeholder:"FILE" type:"path"`
 	Listen    string `placeholder:"HOST:PORT" help:"Where the panel listens, in place of panel.listen in the configuration (127.0.0.1:8080). Where systemd passes a socket, that one is taken."`
 	Data      string `default:"out/box" type:"path" help:"Folder for runs, recordings, the queue and what the box must remember (${default})."`
+	Private   bool   `name:"allow-private" help:"Let pages that are recorded reach this machine and private networks, as network.allow_private in the configuration does. Without it a panel that only this machine reaches lets the scope admin name pages there."`
 	TokenFile string `placeholder:"FILE" type:"path" help:"File with the panel's token. Without the flag one is made in the data folder, and shown on a terminal."`
 }
 
@@ -74,6 +75,7 @@ func (c ServeCmd) serve(ctx context.Context, std *streams) error {
 	if problem != nil && instead == "" {
 		return usage(problem)
 	}
+	cfg.Network.AllowPrivate = cfg.Network.AllowPrivate || c.Private
 	level, err := cfg.Level()
 	if err != nil {
 		return usage(err)

@@ -146,24 +146,20 @@ func check(s lab.Step) error {
 
 // Check returns an error, a *lab.FieldError, for steps of a plan that cannot be carried out.
 func Check(steps []lab.Step) error {
-	if err := lab.CheckSteps(steps); err != nil {
-		return err
-	}
-	return checkAll(steps, "steps")
+	return errors.Join(lab.CheckSteps(steps), checkAll(steps, "steps"))
 }
 
 func checkAll(steps []lab.Step, path string) error {
+	var wrong []error
 	for i, s := range steps {
 		at := fmt.Sprintf("%s[%d]", path, i)
 		if err := checkKeys(s); err != nil {
 			verb, _ := s.Verb()
-			return &lab.FieldError{Path: at + "." + verb, Err: err}
+			wrong = append(wrong, &lab.FieldError{Path: at + "." + verb, Err: err})
 		}
-		if err := checkAll(s.Steps, at+".steps"); err != nil {
-			return err
-		}
+		wrong = append(wrong, checkAll(s.Steps, at+".steps"))
 	}
-	return nil
+	return errors.Join(wrong...)
 }
 
 // checkKeys returns an error for what no key types.

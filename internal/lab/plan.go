@@ -64,6 +64,8 @@ type Plan struct {
 	From *Origin `json:"from,omitempty" hidden:"true" doc:"The workflow of the box that the run came from"`
 	// Scope is set only by the box, which lets a plan that is kept name what it could name when it was asked for.
 	Scope string `json:"scope,omitempty" hidden:"true" doc:"admin: the plan names programs or files of the box, and was asked for by a token of that scope"`
+	// Opened is set only by the box.
+	Opened []string `json:"opened,omitempty" hidden:"true" doc:"Hosts of the plan's pages that are reached at addresses of this machine and of private networks, too: a token of the scope admin named them, on a panel that only this machine reaches"`
 	// Live is set only by the demo; the service refuses it.
 	Live bool `json:"live,omitempty" hidden:"true" doc:"The page is loaded from its origins in every trial; nothing is replayed"`
 }

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -171,23 +172,19 @@ func checkSteps(steps []Step, path string, depth int) error {
 		return &FieldError{path, fmt.Errorf("steps nest at most %d deep: objective, task, detail", maxDepth)}
 	}
 	names := map[string]int{}
+	var wrong []error // of all steps: who writes them mends them together
 	for i, s := range steps {
 		at := fmt.Sprintf("%s[%d]", path, i)
 		if first, twice := names[s.Name]; twice && s.Name != "" {
-			return &FieldError{at + ".name", fmt.Errorf("%q is the name of %s[%d], too: give each step a name of its own", s.Name, path, first)}
+			wrong = append(wrong, &FieldError{at + ".name", fmt.Errorf("%q is the name of %s[%d], too: give each step a name of its own", s.Name, path, first)})
 		}
 		names[s.Name] = i
 		if strings.ContainsAny(s.Name, "/\n") {
-			return &FieldError{at + ".name", fmt.Errorf("%q: a name holds no slash and no line break", s.Name)}
+			wrong = append(wrong, &FieldError{at + ".name", fmt.Errorf("%q: a name holds no slash and no line break", s.Name)})
 		}
-		if err := s.Check(at); err != nil {
-			return err
-		}
-		if err := checkSteps(s.Steps, at+".steps", depth+1); err != nil {
-			return err
-		}
+		wrong = append(wrong, s.Check(at), checkSteps(s.Steps, at+".steps", depth+1))
 	}
-	return nil
+	return errors.Join(wrong...)
 }
 
 // Check returns an error, a *FieldError whose path begins with at, for a step that cannot be

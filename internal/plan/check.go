@@ -75,6 +75,19 @@ func Check(r Request, o Options) (Checked, error) {
 	if err := r.Allowed(o.Scope); err != nil {
 		return Checked{}, err
 	}
+	c, err := read(r, o)
+	if all := parted(err); len(all) > 0 {
+		return c, all[0]
+	}
+	if o.From == nil {
+		return c, nil
+	}
+	c.Files, err = c.readFiles(*o.From)
+	return c, err
+}
+
+// read reads a plan whose fields are within their bounds. Its error joins those of all fields.
+func read(r Request, o Options) (Checked, error) {
 	c := Checked{Plan: r.Plan.WithDefaults()}
 	if err := checkMany(c.Plan); err != nil { // first, as it bounds what the rest goes through
 		return c, err
@@ -83,20 +96,14 @@ func Check(r Request, o Options) (Checked, error) {
 	if r.Timing == "" && c.recordsTwo() {
 		c.Plan.Timing = lab.TimingShared
 	}
+	var all []error
 	for _, check := range []func() error{
 		c.checkTimes, c.checkReplay, c.checkJudging, c.checkCovariates, c.checkTraces, c.checkSteps, c.checkArms(o),
-		c.checkJourneys, c.readMeasure,
+		c.checkJourneys, c.readMeasure, func() error { return CheckParts(c.Screen, c.Controls, c.Recipe) },
 	} {
-		if err := check(); err != nil {
-			return c, err
-		}
+		all = append(all, check())
 	}
-	if err := CheckParts(c.Screen, c.Controls, c.Recipe); err != nil || o.From == nil {
-		return c, err
-	}
-	var err error
-	c.Files, err = c.readFiles(*o.From)
-	return c, err
+	return c, errors.Join(all...)
 }
 
 // fill fills in the cells, with the arms of each.
@@ -224,13 +231,17 @@ const leastToFind = 10
 
 // checkJudging returns an error for a way of judging that is not possible.
 func (c *Checked) checkJudging() error {
+	var alone []error
 	for _, f := range []struct {
 		name string
 		set  bool
 	}{{"looks", c.Looks != 0}, {"margin_percent", c.Margin != 0}, {"primary", c.Primary != ""}, {"find", c.Find != ""}} {
 		if f.set && !c.Compares() {
-			return fieldError(f.name, "there is nothing to compare: the plan has no treatment")
+			alone = append(alone, fieldError(f.name, "there is nothing to compare: the plan has no treatment"))
 		}
+	}
+	if len(alone) > 0 {
+		return errors.Join(alone...)
 	}
 	if _, _, err := lab.ParseFind(c.Find); err != nil {
 		return &lab.FieldError{Path: "find", Err: err}
@@ -281,25 +292,28 @@ func (a Arm) Field(name string) string {
 
 // checkArms returns what reads the arms. No page has a link, a browser or a state of its own, and no user more than a viewport.
 func (c *Checked) checkArms(o Options) func() error {
-	return func() (err error) {
+	return func() error {
+		var wrong []error
 		for i, cell := range c.Cells {
 			for k := range cell.Arms {
+				var err error
 				a := &c.Cells[i].Arms[k]
 				if i > 0 {
 					a.Link = c.Cells[0].Arms[k].Link
 				} else if a.Link, err = (link.Reader{Open: o.Traces}).Parse(a.NamedArm.Link); err != nil {
-					return &lab.FieldError{Path: a.Field("link"), Err: err}
+					wrong = append(wrong, &lab.FieldError{Path: a.Field("link"), Err: err})
 				}
-				if a.Screen, err = checkBrowser(a.Field("browser"), a.Browser, o); err != nil {
-					return err
+				a.Screen, err = checkBrowser(a.Field("browser"), a.Browser, o)
+				if wrong = append(wrong, err); err != nil {
+					a.Browser = nil // nothing is known of what it can do
 				}
 				a.Browser = o.Browsers.resolve(a.Browser, o.Elsewhere)
 				if c.Live && a.Archive != "" {
-					return fieldError("live", "such a run replays nothing; leave out the archive")
+					wrong = append(wrong, fieldError("live", "such a run replays nothing; leave out the archive"))
 				}
 			}
 		}
-		return nil
+		return errors.Join(wrong...)
 	}
 }
 
@@ -310,17 +324,20 @@ func (c *Checked) checkSteps() error {
 
 // ofCell goes through the cells; an error of one has its place in the plan.
 func (c *Checked) ofCell(check func(Cell) error) error {
+	var all []error
 	for i, cell := range c.Cells {
-		err := check(cell)
-		var wrong *lab.FieldError
-		if len(c.Pages) > 0 && errors.As(err, &wrong) {
-			return &lab.FieldError{Path: c.pageOf(i) + wrong.Path, Err: wrong.Err}
+		for _, err := range parted(check(cell)) {
+			var wrong *lab.FieldError
+			if len(c.Pages) > 0 && errors.As(err, &wrong) {
+				err = &lab.FieldError{Path: c.pageOf(i) + wrong.Path, Err: wrong.Err}
+			}
+			all = append(all, err)
 		}
-		if err != nil {
-			return err
+		if len(all) > mostFaults {
+			break
 		}
 	}
-	return nil
+	return errors.Join(all...)
 }
 
 // checkJourneys returns an error for pages that cannot be loaded, and steps that their arms cannot carry out.
@@ -336,18 +353,19 @@ func (c *Checked) pageOf(cell int) string {
 
 func (c *Checked) checkJourney(cell Cell) error {
 	steps := cell.Plan.Steps
+	var wrong []error
 	for _, a := range cell.Arms {
 		if err := CheckPage(a.Page); err != nil {
-			return &lab.FieldError{Path: a.Field("page"), Err: err}
+			wrong = append(wrong, &lab.FieldError{Path: a.Field("page"), Err: err})
 		}
 		if err := checkNeeds(steps, "steps", a.Browser); err != nil && !isForeign(a.Browser) {
-			return err
+			wrong = append(wrong, err)
 		}
 		if err := checkState(steps, a.Arm); err != nil {
-			return &lab.FieldError{Path: a.Field("state"), Err: err}
+			wrong = append(wrong, &lab.FieldError{Path: a.Field("state"), Err: err})
 		}
 	}
-	return nil
+	return errors.Join(wrong...)
 }
 
 // checkState returns an error for a state that an arm's trials cannot begin in.

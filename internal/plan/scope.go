@@ -35,9 +35,20 @@ func ScopeOf(p lab.Plan) Scope {
 // AskedBy is the plan with the note of who asks for it, whatever it said of that itself: every plan from outside goes through here before
 // it is kept.
 func AskedBy(p lab.Plan, s Scope) lab.Plan {
-	p.Scope = ""
+	p.Scope, p.Opened = "", nil
 	if s >= ScopeAdmin && (Request{Plan: p}).Allowed(ScopeRun) != nil {
 		p.Scope = scopeAdmin
+	}
+	return p
+}
+
+// Opening is the plan with the note that the hosts of its pages are reached wherever they are, as on the command line
+// those of the pages that a person names.
+func Opening(p lab.Plan) lab.Plan {
+	for _, origin := range p.Origins() {
+		if host := lab.ParseURL(origin).Hostname(); !slices.Contains(p.Opened, host) {
+			p.Opened = append(slices.Clip(p.Opened), host)
+		}
 	}
 	return p
 }
@@ -89,7 +100,7 @@ func ScopeRules() []ScopeRule {
 		{Fields: words("device recipe"), Reaches: "a device of the box, and what is known of it, by name", Run: "names", Admin: "names"},
 		{Fields: words("page pages[].page pages[].treatment.page steps[].open steps[].launch"),
 			Reaches: "an origin, while a page is recorded; a device's own browser, which reaches the box alone",
-			Run:     "what the box may reach: public addresses, others with `network.allow_private`", Admin: "the same"},
+			Run:     "what the box may reach: public addresses, others with `network.allow_private`", Admin: "the same, and the pages' own hosts where only this machine reaches the panel"},
 		{Fields: words("archive pages[].archive pages[].treatment.archive"), Reaches: "a recording of the box", Run: "names", Admin: "names"},
 		{Fields: words("files inject steps[].replay"), Reaches: "files that are sent with the plan", Run: "names of these", Admin: "names of these"},
 		{Fields: words("steps[].name steps[].click steps[].move steps[].type steps[].key steps[].scroll steps[].drag steps[].pan steps[].wait " +
@@ -116,7 +127,7 @@ func ScopeRules() []ScopeRule {
 		{Fields: words("screen.format screen.size screen.rate screen.edid screen.set screen.latency_ms screen.through controls.layout controls.screen " +
 			"controls.baud controls.relative"), Reaches: usual, Run: anything, Admin: anything},
 		{Fields: words("on.boxes on.labels on.each on.priority"), Reaches: "boxes of a fleet, on its head", Run: anything, Admin: anything},
-		{Fields: words("from live scope"), Reaches: "what the box itself notes, and `appliance demo --live`", Run: "no", Admin: "no"},
+		{Fields: words("from live scope opened"), Reaches: "what the box itself notes, and `appliance demo --live`", Run: "no", Admin: "no"},
 	}
 }
 

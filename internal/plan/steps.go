@@ -60,26 +60,22 @@ func checkNeeds(steps []lab.Step, path string, b *lab.Browser) error {
 	return nil
 }
 
-// checkInput returns an error, a *lab.FieldError, for steps that cannot be carried out.
+// checkInput returns an error, *lab.FieldErrors joined, for steps that cannot be carried out.
 func checkInput(steps []lab.Step) error {
-	if err := gesture.Check(steps); err != nil {
-		return err
-	}
-	return checkAll(steps, "steps")
+	return errors.Join(gesture.Check(steps), checkAll(steps, "steps"))
 }
 
 func checkAll(steps []lab.Step, path string) error {
+	var wrong []error
 	for i, s := range steps {
 		at := fmt.Sprintf("%s[%d]", path, i)
 		verb, value := s.Verb()
 		if verb == lab.VerbOpen || verb == lab.VerbLaunch {
 			if err := CheckPage(value); err != nil {
-				return &lab.FieldError{Path: at + "." + verb, Err: err}
+				wrong = append(wrong, &lab.FieldError{Path: at + "." + verb, Err: err})
 			}
 		}
-		if err := checkAll(s.Steps, at+".steps"); err != nil {
-			return err
-		}
+		wrong = append(wrong, checkAll(s.Steps, at+".steps"))
 	}
-	return nil
+	return errors.Join(wrong...)
 }

@@ -151,6 +151,12 @@ func (b *boxService) openRetention(context.Context) (stop func() error, err erro
 func (b *boxService) panelConfig() panel.Config {
 	c := b.shared.panelConfig()
 	c.Browsers = b.Config.Browsers
+	switch {
+	case b.Config.Network.AllowPrivate:
+		c.Reaches = panel.ReachesPrivate
+	case panel.Loopback(b.listener.Addr()) && !box.Is(root):
+		c.Reaches = panel.ReachesPages
+	}
 	c.Parts, c.Alerts = b.turns, func() []string {
 		all := b.alerts(b.disk, b.network)
 		if notice := b.authority.Notice(); notice != "" {

@@ -136,6 +136,15 @@ func (a Uploads) accept(ctx context.Context, file, path, match string) (panel.Ar
 		// The error must not show the name of our temporary file.
 		return panel.Archive{}, refuse(http.StatusUnprocessableEntity, "%s", strings.ReplaceAll(report.Refused, file, filepath.Base(path)))
 	}
+	var imported string
+	if report.Foreign {
+		made, err := a.imported(ctx, file, path)
+		if err != nil {
+			return panel.Archive{}, err
+		}
+		defer os.RemoveAll(filepath.Dir(made))
+		imported, file = "it was no WACZ file, and was imported", made
+	}
 	// A recording that was acknowledged must survive a power cut.
 	if err := errors.Join(a.settle(file, path, match), atomicfile.SyncDir(a.Dir)); err != nil {
 		return panel.Archive{}, err
@@ -146,7 +155,34 @@ func (a Uploads) accept(ctx context.Context, file, path, match string) (panel.Ar
 	}
 	out, quality := archiveOf(info), qualityOf(report)
 	out.Warnings, out.Quality = report.Warnings, &quality
+	if imported != "" {
+		out.Warnings = append([]string{imported}, out.Warnings...)
+	}
 	return out, nil
+}
+
+// imported makes a WACZ file of an upload that another program wrote, in a folder of its own. It is called as the
+// recording will be, since one without a title has the name of its file.
+func (a Uploads) imported(ctx context.Context, file, path string) (out string, err error) {
+	dir, err := os.MkdirTemp(a.Dir, incoming)
+	if err != nil {
+		return "", err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.RemoveAll(dir))
+		}
+	}()
+	out = filepath.Join(dir, filepath.Base(path))
+	done, err := a.Check.Import(ctx, file, out)
+	if err != nil {
+		return "", err
+	}
+	if done.Refused != "" {
+		text := strings.NewReplacer(out, filepath.Base(path), file, filepath.Base(path)).Replace(done.Refused)
+		return "", refuse(http.StatusUnprocessableEntity, "%s", text)
+	}
+	return out, errors.Join(os.Chmod(out, 0o644), syncFile(out))
 }
 
 func qualityOf(r inspect.Report) panel.Quality {

@@ -2,10 +2,12 @@ package service
 
 import (
 	"bytes"
+	"compress/gzip"
 	"errors"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -119,5 +121,42 @@ func TestContents(t *testing.T) {
 	var refused *panel.Refusal
 	if _, err = a.Contents(t.Context(), file); !errors.As(err, &refused) || refused.Status != http.StatusUnprocessableEntity || strings.Contains(err.Error(), dir) {
 		t.Errorf("a file that is none: %v; want it refused, without its folder", err)
+	}
+}
+
+// What another program wrote becomes a WACZ file, and the answer says so; what cannot be replayed is refused, and nothing is left of it.
+func TestUploadIsImported(t *testing.T) {
+	a := Uploads{Dir: filepath.Join(t.TempDir(), "archives")}
+	har := `{"log":{"version":"1.2","creator":{"name":"x","version":"1"},"entries":[{"startedDateTime":"2026-11-21T09:14:00Z","time":5,
+		"request":{"method":"GET","url":"https://a.test/","httpVersion":"HTTP/1.1","headers":[],"cookies":[],"queryString":[],"headersSize":-1,"bodySize":0},
+		"response":{"status":200,"statusText":"OK","httpVersion":"HTTP/1.1","headers":[{"name":"Content-Type","value":"text/html"}],"cookies":[],
+		"content":{"size":2,"mimeType":"text/html","text":"hi"},"redirectURL":"","headersSize":-1,"bodySize":2},"cache":{},"timings":{"send":0,"wait":4,"receive":1}}]}}`
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	if _, err := z.Write([]byte(har)); err != nil || z.Close() != nil {
+		t.Fatal(err)
+	}
+	for name, content := range map[string][]byte{"plain.wacz": []byte(har), "packed.wacz": packed.Bytes(), "own.wacz": wacz(t, "one")} {
+		got, err := a.Put(t.Context(), name, "", bytes.NewReader(content))
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if said := slices.ContainsFunc(got.Warnings, func(w string) bool { return strings.Contains(w, "was imported") }); said != (name != "own.wacz") {
+			t.Errorf("%s says %q", name, got.Warnings)
+		}
+		report, err := a.Check.Check(t.Context(), filepath.Join(a.Dir, name))
+		if err != nil || report.Refused != "" || report.Foreign || report.Info.Exchanges != 1 {
+			t.Errorf("%s is kept as %+v, %v; want a WACZ file of one exchange", name, report, err)
+		}
+	}
+	_, err := a.Put(t.Context(), "empty.wacz", "", strings.NewReader(`{"log":{"version":"1.2","creator":{"name":"x","version":"1"},"entries":[]}}`))
+	var refused *panel.Refusal
+	if !errors.As(err, &refused) || refused.Status != http.StatusUnprocessableEntity {
+		t.Errorf("a HAR without entries: %v; want 422", err)
+	}
+	left, err := filepath.Glob(filepath.Join(a.Dir, incoming+"*"))
+	if err != nil || len(left) > 0 {
+		t.Errorf("left behind: %q, %v", left, err)
 	}
 }

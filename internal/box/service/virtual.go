@@ -77,8 +77,12 @@ func (v *virtualDevice) carryOut(ctx context.Context, id string, p plan.Checked,
 	v.setBusy(true)
 	defer v.setBusy(false)
 	defer v.seat.Take()()
+	reach := v.reach
+	if len(p.Opened) > 0 {
+		reach.OpenHosts(ctx, p.Opened)
+	}
 	t := sandbox.Task{
-		Live: v.seat.Live, ID: id, Plan: p.Plan, Out: v.data, Origins: sandbox.OriginsOutside, Reach: v.reach, NoSandbox: v.noSandbox,
+		Live: v.seat.Live, ID: id, Plan: p.Plan, Out: v.data, Origins: sandbox.OriginsOutside, Reach: reach, NoSandbox: v.noSandbox,
 		Browsers: v.browsers,
 	}
 	if kind, err := sandbox.OriginsOf(p.Plan); err != nil {

@@ -106,7 +106,7 @@ func checkAssignment(a fleet.Assignment) error {
 // name: that an admin has asked for it is for the box alone to say.
 func (k kept) plan() lab.Plan {
 	own := k.Plan
-	own.Device, own.Scope = k.Device, ""
+	own.Device, own.Scope, own.Opened = k.Device, "", nil
 	return own
 }
 

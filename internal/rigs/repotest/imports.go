@@ -25,6 +25,7 @@ func directions() []direction {
 	lab := []string{"internal/lab", "internal/metric"}
 	return []direction{
 		{"internal/lab", nil, "the shared words are imported by all, so they import none"},
+		{"docs", nil, "the documents are texts in the binary; who shows them decides how"},
 		{"internal/metric", []string{"internal/lab"}, "the registry of metrics is read by whoever measures, tells or judges, so it imports none of them"},
 		{"netlab", append([]string{"internal/base/priority", "internal/base/atomicfile", "internal/base/slots", "internal/base/unshare"}, lab...), instrument},
 		{"netlab/hop", lab, "listeners, core and transport all import what they tell each other of a request, so it imports none of them"},
@@ -336,6 +337,7 @@ func directions() []direction {
 				"capture/reel",
 				"analysis/filmtest",
 				"internal/box/webhook",
+				"docs",
 			},
 			"the panel is HTTP only: it reads the store and its reels, and asks the queue of runs; it drives no instrument; its tests make reels, " +
 				"and say what webhooks may call",

@@ -52,16 +52,54 @@ func Change(file, out string, c archive.Change, memory int64) Changed {
 	return Changed{Left: left, Edited: edited}
 }
 
+// Import writes the archive of another program's file into a new file; what reading it left out, lacks or changed goes with it.
+func Import(file, out string, memory int64) Changed {
+	a, err := archive.OpenWithin(file, archive.Limits{Memory: memory})
+	if err == nil {
+		a, err = a.Import()
+	}
+	if err == nil {
+		err = archive.Save(out, a)
+	}
+	if err != nil {
+		return Changed{Refused: err.Error()}
+	}
+	return Changed{}
+}
+
+// task is what the process of its own does to a recording.
+type task struct {
+	Import bool
+	Change archive.Change
+}
+
+// do carries out a task.
+func (t task) do(file, out string, memory int64) Changed {
+	if t.Import {
+		return Import(file, out, memory)
+	}
+	return Change(file, out, t.Change, memory)
+}
+
 // Change makes a change in a process of its own. An error means that it could not be tried; that it is refused is in the answer.
-func (c Checker) Change(ctx context.Context, file, out string, change archive.Change) (done Changed, err error) {
+func (c Checker) Change(ctx context.Context, file, out string, change archive.Change) (Changed, error) {
+	return c.write(ctx, file, out, task{Change: change})
+}
+
+// Import imports a file in a process of its own, as Change does.
+func (c Checker) Import(ctx context.Context, file, out string) (Changed, error) {
+	return c.write(ctx, file, out, task{Import: true})
+}
+
+func (c Checker) write(ctx context.Context, file, out string, t task) (done Changed, err error) {
 	memory := c.Memory
 	if memory == 0 {
 		memory = archive.MemoryOf(archive.DefaultShare)
 	}
 	if len(c.Command) == 0 {
-		return Change(file, out, change, memory), nil
+		return t.do(file, out, memory), nil
 	}
-	text, err := json.Marshal(change)
+	text, err := json.Marshal(t)
 	if err != nil {
 		return done, err
 	}
@@ -72,7 +110,7 @@ func (c Checker) Change(ctx context.Context, file, out string, change archive.Ch
 	return done, err
 }
 
-// ServeChange is the half of Checker.Change in the process of its own.
+// ServeChange is the half of Checker.Change and Checker.Import in the process of its own.
 func ServeChange(w io.Writer, r io.Reader, file, out string, memory int64) error {
 	if err := confine(file, memory); err != nil {
 		return err
@@ -84,9 +122,9 @@ func ServeChange(w io.Writer, r io.Reader, file, out string, memory int64) error
 	if len(text) > maxChange {
 		return errors.New("the change is too large")
 	}
-	var change archive.Change
-	if err := json.Unmarshal(text, &change); err != nil {
+	var t task
+	if err := json.Unmarshal(text, &t); err != nil {
 		return fmt.Errorf("the change: %w", err)
 	}
-	return json.NewEncoder(w).Encode(Change(file, out, change, memory))
+	return json.NewEncoder(w).Encode(t.do(file, out, memory))
 }

@@ -10,6 +10,7 @@
 package inspect
 
 import (
+	"archive/zip"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -19,6 +20,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -38,6 +40,8 @@ type Report struct {
 	// Pages are the recording's, and Requests its first ones. Long addresses are cut off.
 	Pages    []archive.Page  `json:"pages"`
 	Requests []archive.Entry `json:"requests"`
+	// Foreign says that the file is no WACZ: another program's, to be imported.
+	Foreign bool `json:"foreign,omitempty"`
 	// Refused says why the file cannot be read.
 	Refused string `json:"refused,omitempty"`
 }
@@ -57,7 +61,7 @@ func Inspect(file string, memory int64) Report {
 	if err != nil {
 		return Report{Refused: err.Error()}
 	}
-	r := Report{Info: a.Info(), Warnings: a.Warnings(), Quality: archive.Assess(a)}
+	r := Report{Info: a.Info(), Warnings: a.Warnings(), Quality: archive.Assess(a), Foreign: !isWACZ(file)}
 	if n := len(r.Quality.Problems) - maxProblems; n > 0 {
 		r.Quality.Problems = append(r.Quality.Problems[:maxProblems:maxProblems], archive.Problem{
 			Kind: "more", What: fmt.Sprintf("%d more problems are not listed", n),
@@ -76,6 +80,16 @@ func Inspect(file string, memory int64) Report {
 		r.Requests = append(r.Requests, entry)
 	}
 	return r
+}
+
+// isWACZ says whether a file is a package as WACZ 1.1.1 has it.
+func isWACZ(file string) bool {
+	z, err := zip.OpenReader(file)
+	if err != nil {
+		return false
+	}
+	defer z.Close()
+	return slices.ContainsFunc(z.File, func(f *zip.File) bool { return f.Name == "datapackage.json" })
 }
 
 // cut shortens a text of a recording.

@@ -7,6 +7,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/netip"
 	"net/url"
@@ -283,10 +284,20 @@ func (r Reach) hint(ctx context.Context, page string, problem error) error {
 // addresses that it has now. A name server's word alone opens a host only if all of its addresses are such, and none is
 // link-local: whoever owns the name of a public page can add any address to it.
 func (r *Reach) Open(ctx context.Context, pages []string) {
+	var hosts []string
+	for _, page := range pages {
+		hosts = append(hosts, lab.NetURL(page).Hostname())
+	}
+	r.OpenHosts(ctx, hosts)
+}
+
+// OpenHosts is Open, for hosts without their pages.
+func (r *Reach) OpenHosts(ctx context.Context, hosts []string) {
 	r.ownHosts()
 	rule := r.rule()
-	for _, page := range pages {
-		host := dns.Canonical(lab.NetURL(page).Hostname())
+	r.Pages = maps.Clone(r.Pages) // a copy of r has the same map
+	for _, host := range hosts {
+		host := dns.Canonical(host)
 		addrs, _ := r.resolve(ctx, host) // an error is Check's to tell
 		_, err := netip.ParseAddr(host)
 		_, isListed := r.hosts[host]

@@ -29,6 +29,7 @@ type View struct {
 	State   string    `json:"state" doc:"queued, running, done, failed or interrupted"`
 	Error   string    `json:"error,omitempty" doc:"Why the run failed"`
 	Waits   string    `json:"waits,omitempty" doc:"What the run waits for, or parts of it, in words"`
+	Device  string    `json:"device,omitempty" doc:"Name of the device"`
 	Link    string    `json:"link,omitempty" doc:"Link of the control"`
 	Browser string    `json:"browser,omitempty"`
 	Planned int       `json:"planned" doc:"Trials that the plan asks for"`
@@ -131,7 +132,8 @@ type Choice struct{ Cell, Step, Metric string }
 // Of makes the view of a run.
 func Of(run *lab.Run, c Choice) (*View, error) {
 	v := &View{
-		ID: run.ID, Name: run.Name, Page: run.Page, Wall: run.Wall, State: run.State, Error: run.Error, Link: run.Link.Name,
+		ID: run.ID, Name: run.Name, Page: run.Page, Wall: run.Wall, State: run.State, Error: run.Error, Device: run.Plan.Device,
+		Link:    run.Link.Name,
 		Browser: run.Environment.Browser, Cell: c.Cell, Step: c.Step, Warnings: report.Warnings(run), Report: report.FileName,
 		Trials: []Trial{}, Pairs: []Pair{}, Metrics: []Metric{}, Arms: []Arm{},
 	}

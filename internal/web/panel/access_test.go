@@ -95,7 +95,7 @@ func TestScopesOfTokens(t *testing.T) {
 		method, path, body string
 		needs              string
 	}{
-		{"GET", "/api/v1/runs", "", "read"}, {"GET", run + "/artifacts", "", "read"}, {"GET", run + "/view", "", "read"}, {"HEAD", "/api/v1/devices", "", "read"},
+		{"GET", "/api/v1/runs", "", "read"}, {"GET", run + "/artifacts", "", "read"}, {"GET", run + "/view", "", "read"}, {"GET", run + "/plan", "", "read"}, {"HEAD", "/api/v1/devices", "", "read"},
 		{"GET", "/api/v1/session", "", "read"}, {"GET", "/api/v1/archives/nope/contents", "", "read"},
 		{"POST", "/api/v1/plan", `{"yaml":"trials: 3"}`, "run"}, {"POST", "/api/v1/runs", `{"page":"https://x.test/","device":"air"}`, "run"}, {"DELETE", "/api/v1/runs/nope", "", "run"},
 		{"DELETE", "/api/v1/runs/nope?files=false", "", "run"},

@@ -36,7 +36,7 @@ func TestAccessInBrowser(t *testing.T) {
 		await until(() => document.querySelectorAll("#list tr").length === 1);
 		return [document.getElementById("me").textContent, document.getElementById("fingerprint").textContent.split("\n").length,
 			document.querySelectorAll("#list img").length, document.title].join(" | ");`, token),
-		"logged in with the token box (admin) | 2 | 0 | Access – Eidetic")
+		"box (admin) | 2 | 0 | Access – Eidetic")
 	refused := len(b.Problems())
 	secret := step("a new token", `
 		document.querySelector("#make input").value = "nightly";

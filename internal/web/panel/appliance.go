@@ -163,6 +163,7 @@ type (
 			Devices []Device      `json:"devices" doc:"The first is the default"`
 			Links   []string      `json:"links" doc:"Names of access networks; a plan may also give parameters"`
 			Parts   []PluggedPart `json:"parts" doc:"Grabbers, serial ports, USB device ports and phones that are plugged in"`
+			Reaches Reaches       `json:"reaches" enum:"public,pages,private" doc:"Where a page may be that a run of this token records: public: at public addresses; pages: its own host also on this machine and in private networks; private: anywhere, with what it loads"`
 		}
 	}
 	archivesBody struct {
@@ -195,6 +196,7 @@ func (p *Panel) appliance(e *echo.Echo, api huma.API) {
 		}, func(ctx context.Context, _ *noInput) (*devicesBody, error) {
 			body := &devicesBody{}
 			body.Body.Devices, body.Body.Links = append([]Device{}, p.Devices(ctx)...), append([]string{}, p.Links...)
+			body.Body.Reaches = p.reaches(ctx)
 			if !identityOf(ctx).Scope.Allows(credentials.Run) {
 				hidePassphrases(body.Body.Devices)
 			}
@@ -287,7 +289,7 @@ func (p *Panel) archives(e *echo.Echo, api huma.API) {
 	p.raw(e, api, &huma.Operation{
 		OperationID: "put-archive", Method: http.MethodPut, Path: "/api/v1/archives/{name}", Summary: "Upload a recording",
 		Tags:        []string{tagArchives},
-		Description: "A WACZ file. It is checked before it takes its name; the answer says what is wrong with it. A recording of that name is replaced only with If-Match.",
+		Description: "A WACZ file, or a HAR (also .har.gz), a WARC (also compressed) or an archive of Web Page Replay (.wprgo), which is imported as by appliance archive import. It is checked before it takes its name; the answer says what is wrong with it, and what an import lost. A recording of that name is replaced only with If-Match.",
 		Parameters: append(slices.Clone(name), &huma.Param{Name: "If-Match", In: "header", Schema: &huma.Schema{Type: huma.TypeString},
 			Description: "The ETag of the recording to replace, or *"}),
 		RequestBody: &huma.RequestBody{Required: true, Content: bytesOf("application/wacz")},

@@ -69,7 +69,9 @@ func (p *Panel) guard(next http.Handler) http.Handler {
 		r = r.WithContext(context.WithValue(r.Context(), detailKey{}, new(string)))
 		noted := &statusWriter{ResponseWriter: w, status: http.StatusOK}
 		next.ServeHTTP(noted, r)
-		p.record(r, who, noted.status)
+		if r.URL.Path != "/api/v1/plan" || noted.status >= http.StatusBadRequest { // a plan that is checked while it is written changes nothing
+			p.record(r, who, noted.status)
+		}
 	})
 }
 
@@ -107,7 +109,7 @@ func (p *Panel) check(cross *http.CrossOriginProtection, r *http.Request) (who c
 			detail: "without a token the panel answers on this machine only; start it with a token"}
 	case cross.Check(r) != nil:
 		return who, &refusedRequest{status: http.StatusForbidden, detail: "a page of another origin may not change anything here"}
-	case isPublic(r):
+	case isPublic(r), p.isNowhere(r):
 		return who, nil
 	}
 	who, refused = p.identify(r)
@@ -132,7 +134,17 @@ func isPublic(r *http.Request) bool {
 	case "/api/v1/session":
 		return r.Method == http.MethodPost || r.Method == http.MethodDelete
 	}
-	return strings.HasPrefix(r.URL.Path, "/assets/")
+	return strings.HasPrefix(r.URL.Path, "/assets/") || r.URL.Path == "/help" || strings.HasPrefix(r.URL.Path, "/help/")
+}
+
+// isNowhere says whether a person's browser asks for a page that no panel of this version has. That is no secret.
+func (p *Panel) isNowhere(r *http.Request) bool {
+	if !wantsPage(r) || strings.HasPrefix(r.URL.Path, "/runs/") {
+		return false
+	}
+	found := p.router.NewContext(r, nil)
+	p.router.Router().Find(r.Method, r.URL.Path, found)
+	return found.Path() == ""
 }
 
 // isKnownHost says whether the Host header names this panel. It prevents DNS rebinding: a

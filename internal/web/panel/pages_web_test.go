@@ -111,7 +111,7 @@ func pagesConfig(t *testing.T) Config {
 func TestPagesInChromium(t *testing.T) {
 	pagesInChromium(t, pagesConfig(t), pageTests(), "/", "/history", "/access", "/gesture", "/device?name=a%20desk%2F2", "/trial",
 		"/runs/20261121-101400-links/report.html", "/recordings?name=20261121-101400-links",
-		"/run?run=20261123-091400-pairs&pair=1&lock=progress")
+		"/run?run=20261123-091400-pairs&pair=1&lock=progress", "/help/panel", "/help/security")
 }
 
 // pagesInChromium makes the tests, and has axe-core look at their pages and at others.
@@ -188,20 +188,42 @@ func accessible(t *testing.T, b *reporttest.Browser, address string, paths []str
 	t.Helper()
 	axe, err := os.ReadFile("../../../out/axe/node_modules/axe-core/axe.min.js")
 	testlab.Need(t, err == nil, "npm's axe-core: run make axe")
+	looks := []struct {
+		width  int64
+		scheme string
+	}{{390, "dark"}, {1024, "forced"}, {1600, "light"}}
+	if testlab.Repeat(1, 2) == 2 { // all of them
+		looks = looks[:0]
+		for _, width := range []int64{390, 1024, 1600} {
+			for _, scheme := range []string{"light", "dark", "forced"} {
+				looks = append(looks, struct {
+					width  int64
+					scheme string
+				}{width, scheme})
+			}
+		}
+	}
 	for _, path := range paths {
-		for _, scheme := range []string{"light", "dark"} {
-			if err := b.View(390, 844, scheme); err != nil {
+		looks, levels := looks, "minor moderate serious critical"
+		if strings.HasSuffix(path, "/report.html") { // a file of its own, whose page the report's tests look at
+			looks, levels = looks[:1], "serious critical"
+		}
+		for i, look := range looks {
+			scheme := fmt.Sprintf("%s, %d pixels", look.scheme, look.width)
+			if err := b.View(look.width, 844, look.scheme); err != nil {
 				t.Fatal(err)
 			}
-			if err := b.Open(address + path); err != nil {
-				t.Fatal(err)
+			if i == 0 { // later the page is as it was, and draws itself anew
+				if err := b.Open(address + path); err != nil {
+					t.Fatal(err)
+				}
 			}
 			got, err := reporttest.Eval[[]string](b, `(async () => {`+until+reporttest.Charts+string(axe)+`;
 				await until(() => !document.querySelector("#all[hidden]") || document.querySelector("#none:not([hidden])"));
 				if (location.search.includes("pair=")) await until(() => document.querySelector("#both:not([hidden])"));
 				const found = await axe.run({ resultTypes: ["violations"] });
 				const wide = document.documentElement.scrollWidth > innerWidth ? ["the page scrolls sideways: " + [...document.querySelectorAll("main *")].filter(e => e.getBoundingClientRect().right > innerWidth && !e.closest(".scroll, .wide-table")).map(e => e.outerHTML.slice(0, 80)).slice(0, 3)] : [];
-				return found.violations.filter(v => ["serious", "critical"].includes(v.impact)).map(v => v.id + ": " + v.nodes.map(n => n.html).slice(0, 3).join(" ")).concat(wide, (await charts()).slice(1));
+				return found.violations.filter(v => `+fmt.Sprintf("%q", levels)+`.includes(v.impact)).map(v => v.id + ": " + v.nodes.map(n => n.html).slice(0, 3).join(" ")).concat(wide, (await charts()).slice(1));
 			})()`)
 			if err != nil || len(got) > 0 {
 				t.Errorf("%s, %s: %q (%v)", path, scheme, got, err)

@@ -19,6 +19,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -85,6 +86,8 @@ type Config struct {
 	Disk func() (free, size int64, err error)
 	// Links are the names of access networks that a plan can use.
 	Links []string
+	// Reaches says where pages may be that are recorded; "" is ReachesPublic.
+	Reaches Reaches
 	// Seats let people see and drive the devices; nil has no such routes.
 	Seats Seats
 	// Archives, Settings, System, Backups and Retainer are what else can be read and changed; the routes of
@@ -133,6 +136,8 @@ type Answers interface {
 type Panel struct {
 	Config
 	handler   http.Handler
+	router    *echo.Echo
+	missing   func(echo.Context) error // answers a person whose browser asks for a page that is not there
 	api       huma.API
 	events    *runqueue.Events
 	finder    *history.Finder
@@ -164,6 +169,7 @@ func New(c Config) (*Panel, error) {
 	}
 	e := echo.New()
 	e.HTTPErrorHandler = p.fail
+	p.router = e
 	p.api = p.routes(e)
 	p.web(e)
 	p.handler = p.guard(p.once(conditional(describe(e))))
@@ -235,5 +241,14 @@ func (p *Panel) fail(err error, c echo.Context) {
 	default:
 		p.Log.Error("panel", "method", c.Request().Method, "path", c.Request().URL.Path, "err", err)
 	}
+	if status == http.StatusNotFound && wantsPage(c.Request()) && p.missing(c) == nil {
+		return
+	}
 	problem(c.Response(), status, detail)
+}
+
+// wantsPage says whether a person's browser asks for a page, and no script for data.
+func wantsPage(r *http.Request) bool {
+	return r.Method == http.MethodGet && strings.Contains(r.Header.Get("Accept"), "text/html") &&
+		!strings.HasPrefix(r.URL.Path, "/api/") && !strings.HasPrefix(r.URL.Path, "/assets/")
 }

@@ -420,7 +420,7 @@ func TestOpenAPI(t *testing.T) {
 		"get-fleet", "join-fleet", "leave-fleet",
 		"list-workflows", "get-workflow", "put-workflow", "remove-workflow", "run-workflow", "list-schedules", "get-schedule",
 		"put-schedule", "remove-schedule", "list-firings", "list-webhooks", "make-webhook", "pause-webhook", "remove-webhook", "test-webhook",
-		"get-archive-contents", "get-device-code", "check-plan", "list-deliveries", "list-alerts", "get-alert", "acknowledge-alert",
+		"get-archive-contents", "get-device-code", "check-plan", "get-run-plan", "list-deliveries", "list-alerts", "get-alert", "acknowledge-alert",
 		"make-bisect", "list-bisects", "get-bisect", "answer-deployment", "resume-bisect", "cancel-bisect",
 		"list-boxes", "get-box", "change-box", "remove-box", "make-join-code", "get-readings", "measure-reference", "accept-level",
 		"get-reference", "put-reference", "remove-reference"} {

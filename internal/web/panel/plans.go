@@ -101,18 +101,14 @@ const maxSeed = 1<<53 - 1
 
 // problemsOf says what is wrong with a plan of a scope, as far as it is known without its device and its files.
 func (p *Panel) problemsOf(r plan.Request, s plan.Scope) []*lab.FieldError {
-	problems := r.Problems()
-	if r.Seed > maxSeed {
-		problems = append(problems, &lab.FieldError{Path: "seed", Err: fmt.Errorf(
-			"a browser can count to %d only: send a larger seed by the command line", uint64(maxSeed))})
-	}
-	var first *lab.FieldError
 	o := plan.Options{Scope: s, Browsers: p.Browsers}
 	if p.Boxes != nil { // each box has an admin of its own
 		o.Scope, o.Elsewhere = plan.ScopeRun, true
 	}
-	if _, err := plan.Check(r, o); len(problems) == 0 && errors.As(err, &first) {
-		problems = append(problems, first)
+	problems := plan.Faults(r, o)
+	if r.Seed > maxSeed {
+		problems = append(problems, &lab.FieldError{Path: "seed", Err: fmt.Errorf(
+			"a browser can count to %d only: send a larger seed by the command line", uint64(maxSeed))})
 	}
 	return problems
 }

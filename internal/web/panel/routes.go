@@ -130,6 +130,7 @@ func (p *Panel) routes(e *echo.Echo) huma.API {
 	p.exports(api)
 	p.pins(api)
 	p.runViews(api)
+	p.agains(api)
 	p.trialFrames(e, api)
 	p.artifacts(e, api)
 	p.streams(e, api)

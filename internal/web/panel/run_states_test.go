@@ -96,12 +96,12 @@ func TestRunStatesInChromium(t *testing.T) {
 	}{
 		{"one", next + `says.push([...document.querySelectorAll(".metric")].map(m => [...m.querySelectorAll("h3")].filter(h => h.checkVisibility()).length).join(), seen("films"), $("warnings").querySelector("li").textContent);`,
 			4, []string{"The page looked finished after N ms. Median of N valid trials; N % interval N to N ms.", "", "1,1,1,1", "false", evil}},
-		{"failed", next, 0, []string{"", "The run failed: the device went away: " + evil + ". Mend what it names, then: Plan a new run", "/plan?page=ht"}},
+		{"failed", next, 0, []string{"", "The run failed: the device went away: " + evil + ". Mend what it names, then run it again, or: Edit its plan", "/plan?run=202"}},
 		{"cut", `await until(() => $("pair").options.length);` + next + `says.push(document.querySelectorAll(".metric").length, document.querySelector(".metric .hint").textContent, $("pair").options.length, $("no-pair").textContent);`,
-			8, []string{"", "The run was interrupted: the process that ran it ended before it was done. What was measured before is below. Plan a new run", "/plan?page=ht", "4", "", "4", "The trials of this run have no films: a new run of its plan makes them."}},
-		{"empty", next, 0, []string{"", "The run has no trials. Plan a new run", "/plan?page=ht"}},
+			8, []string{"", "The run was interrupted: the process that ran it ended before it was done. What was measured before is below. Edit its plan", "/plan?run=202", "4", "", "4", "The trials of this run have no films: a new run of its plan makes them."}},
+		{"empty", next, 0, []string{"", "The run has no trials. Edit its plan", "/plan?run=202"}},
 		{"invalid", next + `says.push($("left-out").children.length, $("left-out").firstChild.textContent);`, 4, []string{"",
-			"No trial is valid, so there is no result. Below stands why each was left out; mend that, then: Plan a new run", "/plan?page=ht", "3", "Trial 1 (control): " + evil}},
+			"No trial is valid, so there is no result. Below stands why each was left out; mend that, then run it again, or: Edit its plan", "/plan?run=202", "3", "Trial 1 (control): " + evil}},
 		{"waits", next, 0, []string{"", "The run waits for its device. This page shows its trials as soon as it has begun. See the queue", "/"}},
 		{"second", next, 0, []string{"", "The run waits: " + evil + " is about to be free; 1 run comes first. This page shows its trials as soon as it has begun. See the queue", "/"}},
 		{"many", `await until(() => document.querySelectorAll("#together .run-point").length === 7);
@@ -217,7 +217,7 @@ func TestRunLiveInChromium(t *testing.T) {
 		{`await until(() => !$("doing").hidden); return $("state").textContent + ": " + $("doing").textContent + " " + $("doing").querySelector("progress").max;`,
 			"running: filming, trial 1 of 3 3"},
 		{`await until(() => $("state").textContent === "failed" && $("news").childElementCount); return [$("next").textContent, $("doing").hidden, $("news").textContent].join(" | ");`,
-			"The run failed: the browser died. Mend what it names, then: Plan a new run | true | The run: failed. the browser died"},
+			"The run failed: the browser died. Mend what it names, then run it again, or: Edit its plan | true | The run: failed. the browser died"},
 	} {
 		got, err := reporttest.Eval[string](b, `(async () => {`+until+`const $ = id => document.getElementById(id); `+step.script+`})()`)
 		if err != nil || got != step.want {

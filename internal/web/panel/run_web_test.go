@@ -212,7 +212,7 @@ func runPage() pageTest {
 		`tables: 18 8`,
 		`csv: 20261123-091400-pairs-speed_index_ms.csv trial,arm,speed_index_ms,valid 21; 20261123-091400-pairs-speed_index_ms-pairs.csv pair,control_trial,treatment_trial,control,treatment,difference 11`,
 		`left out: Trial 18 (control): 14 frames were lost between the screen and the recorder: <b>too busy</b>`,
-		`links: / /runs/20261123-091400-pairs/report.html /history?name=the+new+checkout&page=https%3A%2F%2Fwww.shop.example%2F /trial?run=20261123-091400-pairs&trial=1`,
+		`links: / /runs/20261123-091400-pairs/report.html /history?name=the+new+checkout&page=https%3A%2F%2Fwww.shop.example%2F /trial?run=20261123-091400-pairs&trial=1 /plan?run=20261123-091400-pairs`,
 		`pair: 1 films-head 1 true`,
 		`part: The films part at 517 ms; At 517 ms: control frame 51, 517 ms, visual progress 10 %; treatment frame 51, 517 ms, visual progress 0 %`,
 		`lossless true,true`,

@@ -1,6 +1,7 @@
 package panel
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -29,6 +30,8 @@ type (
 	startInput struct {
 		Key  string `header:"Idempotency-Key" minLength:"1" maxLength:"128" pattern:"^[!-~]+$" doc:"Chosen by you, different for each run: a request that is repeated with its key, because the response was lost, gets the first response and starts no second run. Keys are kept for a day"`
 		Body lab.Plan
+		// RawBody tells which fields were said: huma fills in the defaults of the others, and a timing that is left out is not always the same.
+		RawBody []byte
 	}
 	cancelInput struct {
 		ID    string `path:"id" maxLength:"128" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]*$" doc:"Identifier of the run" example:"20261121-091400-demo"`
@@ -72,6 +75,10 @@ func (p *Panel) start(ctx context.Context, in *startInput) (*startBody, error) {
 	if !(plan.Request{Plan: in.Body}).Opens() {
 		return nil, opensNothing("body")
 	}
+	var said struct{ Timing *string }
+	if json.Unmarshal(in.RawBody, &said) == nil && said.Timing == nil {
+		in.Body.Timing = ""
+	}
 	once, err := onceOf(in)
 	if err != nil {
 		return nil, p.internalError(err)
@@ -79,7 +86,7 @@ func (p *Panel) start(ctx context.Context, in *startInput) (*startBody, error) {
 	if in.Body.From != nil {
 		return nil, huma.Error422UnprocessableEntity("from: only the box sets it; POST /api/v1/workflows/NAME/runs starts a run of a workflow")
 	}
-	id, err := p.Queue.Add(ctx, plan.AskedBy(in.Body, scopeOf(ctx)), once)
+	id, err := p.Queue.Add(ctx, p.askedBy(ctx, in.Body), once)
 	if err != nil {
 		return nil, p.startError(err)
 	}
@@ -112,6 +119,44 @@ func scopeOf(ctx context.Context) plan.Scope {
 		return plan.ScopeAdmin
 	}
 	return plan.ScopeRun
+}
+
+// Reaches says where pages may be that a run records.
+type Reaches string
+
+// What is reached, from the least. With ReachesPages, a plan of the scope admin opens the hosts of its pages, as the
+// command line does: only this machine reaches the panel, and who has that scope could as well start a program here.
+const (
+	ReachesPublic  Reaches = "public"
+	ReachesPages   Reaches = "pages"
+	ReachesPrivate Reaches = "private"
+)
+
+// reaches is where the pages may be that a client names.
+func (p *Panel) reaches(ctx context.Context) Reaches {
+	if p.Reaches == ReachesPages && scopeOf(ctx) < plan.ScopeAdmin {
+		return ReachesPublic
+	}
+	return cmp.Or(p.Reaches, ReachesPublic)
+}
+
+// askedBy is a plan with the notes of who asks for it.
+func (p *Panel) askedBy(ctx context.Context, asked lab.Plan) lab.Plan {
+	asked = plan.AskedBy(asked, scopeOf(ctx))
+	if p.reaches(ctx) == ReachesPages {
+		asked = plan.Opening(asked)
+	}
+	return asked
+}
+
+// changedBy is a kept plan that was changed, with the notes of who kept it and who changed it: what the keeper opened
+// stays open, and no other host of a change by a smaller token is.
+func (p *Panel) changedBy(ctx context.Context, kept, changed lab.Plan) lab.Plan {
+	asked := plan.AskedBy(changed, max(plan.ScopeOf(kept), scopeOf(ctx)))
+	if asked.Opened = kept.Opened; p.reaches(ctx) == ReachesPages {
+		asked = plan.Opening(asked)
+	}
+	return asked
 }
 
 // adminsAlone is what a plan's refusal says besides the field and what to do.

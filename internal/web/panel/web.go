@@ -20,7 +20,8 @@ type page struct {
 	Title  string
 	Script string
 	Styles []string
-	Fleet  bool // the panel is that of a fleet's head
+	Help   string // the document that explains it, with a place in it
+	Fleet  bool   // the panel is that of a fleet's head
 	// Storage and Certificate say what the panel has: no device trusts a head.
 	Storage, Certificate bool
 }
@@ -33,50 +34,56 @@ func (p *Panel) web(e *echo.Echo) {
 		page
 	}
 	pages := map[string]route{
-		"/":           {"index.html", page{Title: "Runs", Script: "app.js"}},
-		"/history":    {"history.html", page{Title: "History", Script: "history.js", Styles: []string{"history.css"}}},
-		"/browsers":   {"browsers.html", page{Title: "Browsers", Script: "browsers.js", Styles: []string{"lists.css", "browsers.css"}}},
-		"/recordings": {"recordings.html", page{Title: "Recordings", Script: "recordings.js", Styles: []string{"lists.css", "recordings.css"}}},
-		"/plan":       {"plan.html", page{Title: "Plan", Script: "plan.js", Styles: []string{"lists.css", "plan.css"}}},
-		"/automation": {"automation.html", page{Title: "Automation", Script: "automation.js", Styles: []string{"lists.css"}}},
-		"/access":     {"access.html", page{Title: "Access", Script: "access.js", Styles: []string{"access.css"}}},
-		"/run":        {"run.html", page{Title: "Run", Script: "run.js", Styles: []string{"lists.css", "film.css", "run.css"}}},
-		"/trial":      {"trial.html", page{Title: "Frames", Script: "trial.js", Styles: []string{"film.css", "trial.css"}}},
-		"/device":     {"device.html", page{Title: "Device", Script: "device.js", Styles: []string{"device.css"}}},
-		"/gesture":    {"gesture.html", page{Title: "Gesture", Script: "gesture.js", Styles: []string{"gesture.css"}}},
+		"/":           {"index.html", page{Title: "Runs", Script: "app.js", Help: "panel#measure-a-page"}},
+		"/history":    {"history.html", page{Title: "History", Script: "history.js", Styles: []string{"history.css"}, Help: "compare#from-day-to-day"}},
+		"/browsers":   {"browsers.html", page{Title: "Browsers", Script: "browsers.js", Styles: []string{"lists.css", "browsers.css"}, Help: "panel#browsers"}},
+		"/recordings": {"recordings.html", page{Title: "Recordings", Script: "recordings.js", Styles: []string{"lists.css", "recordings.css"}, Help: "panel#recordings"}},
+		"/plan":       {"plan.html", page{Title: "Plan", Script: "plan.js", Styles: []string{"lists.css", "plan.css"}, Help: "panel#plan"}},
+		"/automation": {"automation.html", page{Title: "Automation", Script: "automation.js", Styles: []string{"lists.css"}, Help: "panel#automation"}},
+		"/access":     {"access.html", page{Title: "Access", Script: "access.js", Styles: []string{"access.css"}, Help: "security#how-the-panel-is-protected"}},
+		"/run":        {"run.html", page{Title: "Run", Script: "run.js", Styles: []string{"lists.css", "film.css", "run.css"}, Help: "panel#run"}},
+		"/trial":      {"trial.html", page{Title: "Frames", Script: "trial.js", Styles: []string{"film.css", "trial.css"}, Help: "frames"}},
+		"/device":     {"device.html", page{Title: "Device", Script: "device.js", Styles: []string{"device.css"}, Help: "devices/index"}},
+		"/gesture":    {"gesture.html", page{Title: "Gesture", Script: "gesture.js", Styles: []string{"gesture.css"}, Help: "scenarios"}},
 	}
 	if p.Boxes != nil {
-		pages["/boxes"] = route{"boxes.html", page{Title: "Boxes", Script: "boxes.js", Styles: []string{"lists.css", "history.css", "boxes.css"}}}
+		pages["/boxes"] = route{"boxes.html", page{Title: "Boxes", Script: "boxes.js", Styles: []string{"lists.css", "history.css", "boxes.css"}, Help: "fleet"}}
 	}
 	if p.Retainer != nil {
-		pages["/storage"] = route{"storage.html", page{Title: "Storage", Script: "storage.js", Styles: []string{"lists.css", "storage.css"}}}
+		pages["/storage"] = route{"storage.html", page{Title: "Storage", Script: "storage.js", Styles: []string{"lists.css", "storage.css"}, Help: "panel#storage"}}
 	}
+	show := func(c echo.Context, status int, file string, data any) error {
+		var b bytes.Buffer
+		if err := templates.ExecuteTemplate(&b, file, data); err != nil {
+			return err
+		}
+		return webBlob(c, status, ".html", b.Bytes())
+	}
+	shared := page{Script: "common.js", Styles: []string{"help.css"}, Help: "index", Fleet: p.Boxes != nil, Storage: p.Retainer != nil}
 	for route, page := range pages {
-		page.Fleet, page.Storage, page.Certificate = p.Boxes != nil, p.Retainer != nil, p.Certificate != nil
-		e.GET(route, func(c echo.Context) error {
-			var b bytes.Buffer
-			if err := templates.ExecuteTemplate(&b, page.file, page.page); err != nil {
-				return err
-			}
-			return webBlob(c, ".html", b.Bytes())
-		})
+		page.Fleet, page.Storage, page.Certificate = shared.Fleet, shared.Storage, p.Certificate != nil
+		e.GET(route, func(c echo.Context) error { return show(c, http.StatusOK, page.file, page.page) })
 	}
+	p.help(e, show, shared)
+	missing := shared
+	missing.Title = "No such page"
+	p.missing = func(c echo.Context) error { return show(c, http.StatusNotFound, "missing.html", missing) }
 	e.GET("/assets/:name", func(c echo.Context) error {
 		name := c.Param("name")
 		b, err := fs.ReadFile(webFiles, path.Join("web", name))
 		if err != nil || path.Ext(name) == ".html" {
 			return echo.NewHTTPError(http.StatusNotFound, "there is no such page")
 		}
-		return webBlob(c, path.Ext(name), b)
+		return webBlob(c, http.StatusOK, path.Ext(name), b)
 	})
 	e.GET("/favicon.ico", func(c echo.Context) error { return c.Redirect(http.StatusSeeOther, "/assets/icon.svg") })
 }
 
-func webBlob(c echo.Context, ext string, b []byte) error {
+func webBlob(c echo.Context, status int, ext string, b []byte) error {
 	c.Response().Header().Set("Cache-Control", "no-cache")
 	kind := map[string]string{".html": "text/html", ".js": "text/javascript", ".css": "text/css"}[ext]
 	if kind == "" {
 		kind = mime.TypeByExtension(ext)
 	}
-	return c.Blob(http.StatusOK, kind, b)
+	return c.Blob(status, kind, b)
 }

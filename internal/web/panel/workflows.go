@@ -124,7 +124,7 @@ func (p *Panel) putWorkflow(ctx context.Context, in *putWorkflowInput) (*workflo
 	if err != nil {
 		return nil, err
 	}
-	w, err := p.Automation.PutWorkflow(ctx, in.Name, plan.AskedBy(in.Body.Plan, scopeOf(ctx)), in.Body.Tags, identityOf(ctx).Name, expect)
+	w, err := p.Automation.PutWorkflow(ctx, in.Name, p.askedBy(ctx, in.Body.Plan), in.Body.Tags, identityOf(ctx).Name, expect)
 	if err := forbidden("body.plan", err); err != nil {
 		return nil, err
 	}
@@ -165,7 +165,7 @@ func (p *Panel) runWorkflow(ctx context.Context, in *runWorkflowInput) (*startBo
 			if err := asked.Change.request.Allowed(scopeOf(ctx)); err != nil {
 				return kept, forbidden("body.change", err)
 			}
-			return plan.AskedBy(changed.WithDefaults(), max(plan.ScopeOf(kept), scopeOf(ctx))), nil
+			return p.changedBy(ctx, kept, changed.WithDefaults()), nil
 		}
 	}
 	id, err := p.Automation.Start(ctx, w, change, once)

@@ -99,13 +99,17 @@ next:
 	return out
 }
 
-// View sets the window's size and the colour scheme, "light" or "dark".
+// View sets the window's size and the colour scheme: "light", "dark", or "forced" for a few colours of the system's.
 func (b *Browser) View(width, height int64, scheme string) error {
 	if err := chromedp.Do(b.Context, chromedp.EmulateViewport(width, height)); err != nil {
 		return err
 	}
+	colours, contrast := scheme, "none"
+	if scheme == "forced" {
+		colours, contrast = "light", "active"
+	}
 	_, err := chromedp.Call(b.Context, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
-		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
+		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: colours}, {Name: "forced-colors", Value: contrast}},
 	})
 	return err
 }

@@ -1,8 +1,7 @@
 // Tokens, the certificate and the audit log. All content is inserted as text, never as
 // markup: an attacker chooses what is in the log.
-import { $, make, call, signIn } from "./common.js";
+import { $, make, call, signIn, when } from "./common.js";
 
-const when = time => time ? new Date(time).toLocaleString([], { dateStyle: "medium", timeStyle: "short" }) : "never";
 const cell = text => make("td", { textContent: text });
 // grouped is a fingerprint as browsers and the box's screen show it: two lines of 16 bytes.
 const grouped = text => text.toUpperCase().match(/../g).join(":").replace(/^(.{47}):/, "$1\n");
@@ -77,7 +76,7 @@ $("no").addEventListener("click", () => $("sure").close());
 
 function act(e) {
   return make("tr", { className: e.status >= 400 ? "wrong" : "" },
-    cell(new Date(e.time).toLocaleString()), cell(e.who || "nobody known"), cell(e.what), cell(e.from), cell(e.status || ""));
+    cell(when(e.time)), cell(e.who || "nobody known"), cell(e.what), cell(e.from), cell(e.status || ""));
 }
 
 async function load() {
@@ -85,8 +84,6 @@ async function load() {
     const me = await call("/api/v1/session");
     $("login").hidden = true;
     $("all").hidden = false;
-    $("leave").hidden = !health.token;
-    $("me").textContent = health.token ? `logged in with the token ${me.name} (${me.scope})` : "";
     $("tls").hidden = !health.fingerprint;
     if (health.fingerprint) $("fingerprint").textContent = grouped(health.fingerprint);
     const admin = me.scope === "admin" && health.token;
@@ -102,7 +99,7 @@ async function load() {
     $("acts").replaceChildren(...(await call("/api/v1/audit?limit=100")).events.map(act));
     $("trouble").hidden = true;
   } catch (e) {
-    if (e.status === 401) { $("all").hidden = $("leave").hidden = true; $("me").textContent = ""; signIn(load); return; }
+    if (e.status === 401) { $("all").hidden = true; signIn(load); return; }
     $("trouble").hidden = false;
     $("trouble").textContent = `This page could not be loaded: ${e.message}`;
   }
@@ -128,13 +125,6 @@ $("copy").addEventListener("click", async () => {
     await navigator.clipboard.writeText($("secret").textContent);
     $("copy").textContent = "Copied";
   } catch { getSelection().selectAllChildren($("secret")); } // without TLS a page has no clipboard
-});
-
-$("leave").addEventListener("click", async () => {
-  await call("/api/v1/session", { method: "DELETE" });
-  $("secret").textContent = "";
-  $("made").hidden = true;
-  load();
 });
 
 const health = await (await fetch("/api/v1/health")).json();

@@ -1,14 +1,21 @@
 // The list of runs. All content from runs is inserted as text, never as markup.
-import { $, make, call, number, address, found, reportOf, runOf, signIn } from "./common.js";
+import { $, make, call, number, address, found, reportOf, runOf, signIn, when } from "./common.js";
+import { again } from "./faults.js";
 import { become, refresh, write } from "./refresh.js";
 import { ask } from "./ask.js";
 
 let runs = null; // the runs in the list; null until it is loaded
 const news = new Map(); // run id → its latest progress
 const step = 50; // how many more runs a click on "Show older runs" loads
+const pages = new Set(); // addresses that were seen, to filter by
 let rows = step, stream = null, busy = null, retry = null, box = null, looking = null, waiting = null;
 let wanted = 0, reading = false; // counts the requests to reload; whether a reload is in progress
 let changes = 0; // counts local changes; an older answer does not contain them
+
+// filter is what of the runs is shown; the address has it.
+const query = new URLSearchParams(location.search), filters = ["state", "verdict", "page", "since"];
+const filter = () => filters.filter(name => query.get(name)).map(name => `&${name}=${encodeURIComponent(name === "since" ? new Date(`${query.get(name)}T00:00`).toISOString() : query.get(name))}`).join("");
+for (const name of filters) $("filter").elements[name].value = query.get(name) || "";
 
 let headline = []; // the two metrics of a load that tell most
 
@@ -31,8 +38,7 @@ function item(run) {
   li.dataset.key = run.id;
   const title = make("h2");
   title.append(make("a", { href: runOf(run.id), textContent: named(run) }));
-  const when = make("time", { dateTime: run.wall, textContent: new Date(run.wall).toLocaleString() });
-  const facts = make("p", {}, make("em", { className: `state ${run.state}`, textContent: run.state }), when);
+  const facts = make("p", {}, make("em", { className: `state ${run.state}`, textContent: run.state }), make("time", { dateTime: run.wall, textContent: when(run.wall) }));
   if (run.name) facts.append(` · ${run.name}`);
   if (run.trials) facts.append(` · ${run.valid} of ${run.trials} trials valid`);
   if (run.on) facts.append(` · ${run.on.join(", ")}`);
@@ -45,6 +51,9 @@ function item(run) {
   if (run.waits) left.append(make("p", { className: "waits", textContent: `${run.state === "queued" ? "Waits" : "Some of its pages wait"}: ${run.waits}` }));
   if (run.state === "running") left.append(doing(news.get(run.id)));
   if (health.starts) {
+    const rerun = make("button", { type: "button", className: "act-on again", textContent: "Run again", ariaLabel: `Run again: ${run.id}` });
+    rerun.dataset.key = "again";
+    facts.append(" · ", rerun, " · ", make("a", { href: `/plan?run=${encodeURIComponent(run.id)}`, textContent: "Edit its plan", ariaLabel: `Edit its plan: ${run.id}` }));
     const [key, what] = goesOn(run) ? ["cancel", "Cancel"] : ["remove", "Delete"];
     const button = make("button", { type: "button", className: `act-on ${key}`, textContent: what, ariaLabel: `${what} run ${run.id}` });
     button.dataset.key = key;
@@ -109,14 +118,18 @@ async function read() {
   let next = "";
   if (!headline.length) headline = (await call("/api/v1/metrics")).metrics.filter(m => m.guard && m.scope === "load").slice(0, 2);
   do {
-    const page = await call(`/api/v1/runs?limit=${Math.min(rows - fresh.length, 500)}${next && `&before=${encodeURIComponent(next)}`}`, { signal: AbortSignal.timeout(60_000) });
+    const page = await call(`/api/v1/runs?limit=${Math.min(rows - fresh.length, 500)}${next && `&before=${encodeURIComponent(next)}`}${filter()}`, { signal: AbortSignal.timeout(60_000) });
     fresh.push(...page.runs);
     next = page.next || "";
   } while (next && fresh.length < rows);
   if (before !== changes) return; // a local change makes this answer obsolete
   show(fresh);
   $("more").hidden = !next;
-  $("none").hidden = fresh.length > 0;
+  $("none").hidden = fresh.length > 0 || Boolean(filter());
+  $("none-such").hidden = fresh.length > 0 || !filter();
+  $("filter").hidden = !fresh.length && !filter();
+  for (const run of fresh) if (run.page) pages.add(run.page);
+  refresh($("seen-pages"), [...pages].slice(0, 200).map(value => make("option", { value })));
   $("login").hidden = true;
   follow();
   if (fresh.some(run => run.waits)) waiting = setTimeout(load, 10_000); // what they wait for changes without news of them
@@ -124,7 +137,7 @@ async function read() {
 }
 
 function failed(e) {
-  if (e.status === 401) { $("box").hidden = $("leave").hidden = true; signIn(() => { $("leave").hidden = false; load(); }); return; }
+  if (e.status === 401) { $("box").hidden = true; signIn(load); return; }
   $("trouble").hidden = false;
   write($("trouble"), `The list could not be loaded: ${e.message}`);
   clearTimeout(retry);
@@ -189,18 +202,23 @@ function follow() {
 $("runs").addEventListener("click", e => {
   const button = e.target.closest("button"), run = button && runs.find(run => run.id === button.closest("li").dataset.key);
   if (!run) return;
+  if (button.dataset.key === "again") {
+    button.disabled = true; // a second click must not start a second run
+    again(run.id).catch(problem => { button.disabled = false; $("trouble").hidden = false; write($("trouble"), `The run was not started again: ${problem.message}`); $("trouble").scrollIntoView({ block: "center" }); });
+    return;
+  }
   const what = button.dataset.key; // read now: the button may change before the answer
   ask(what, run, named(run), () => {
     if (what === "remove") forget(run.id);
     load();
   });
 });
-$("leave").addEventListener("click", async () => {
-  await call("/api/v1/session", { method: "DELETE" });
-  if (stream) stream.close();
-  stream = null;
-  changes++; // answers to earlier requests are ignored
-  show(null);
+$("filter").addEventListener("submit", e => e.preventDefault());
+$("filter").addEventListener("change", () => {
+  for (const name of filters) if ($("filter").elements[name].value) query.set(name, $("filter").elements[name].value); else query.delete(name);
+  history.replaceState(null, "", query.size ? `/?${query}` : "/");
+  changes++; // answers to earlier requests are of other runs
+  runs = null;
   load();
 });
 $("more").addEventListener("click", () => { rows += step; load(); });
@@ -208,5 +226,4 @@ $("more").addEventListener("click", () => { rows += step; load(); });
 const health = await askHealth();
 write($("version"), health.version);
 showHealth(health);
-$("leave").hidden = !health.token;
 load();

@@ -1,5 +1,5 @@
 // The question before a run is deleted or cancelled.
-import { $, call } from "./common.js";
+import { $, call, when } from "./common.js";
 
 const questions = {
   remove: {
@@ -16,7 +16,7 @@ const questions = {
 export function ask(what, run, name, done) {
   const q = questions[what];
   for (const id of ["question", "says", "no", "yes"]) $(id).textContent = q[id];
-  $("which").textContent = `${name}, ${new Date(run.wall).toLocaleString()}${run.name ? `, ${run.name}` : ""} (${run.id})`;
+  $("which").textContent = `${name}, ${when(run.wall)}${run.name ? `, ${run.name}` : ""} (${run.id})`;
   $("kept").textContent = "";
   $("sure").onsubmit = async e => {
     e.preventDefault();

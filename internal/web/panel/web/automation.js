@@ -1,9 +1,9 @@
 // Workflows, schedules, webhooks and alerts: what the box does by itself. All content is inserted as text,
 // never as markup.
-import { $, make, call, address } from "./common.js";
+import { $, make, call, address, when } from "./common.js";
 import { refresh } from "./refresh.js";
 import { alerting } from "./alerts.js";
-import { visit, when, json, button, row, clicked, sure, sends } from "./visit.js";
+import { visit, json, button, row, clicked, sure, sends } from "./visit.js";
 
 const at = (collection, name, part = "") => `/api/v1/${collection}/${encodeURIComponent(name)}${part}`;
 const say = text => { $("did").textContent = text; };

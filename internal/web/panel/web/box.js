@@ -1,7 +1,8 @@
 // The devices, and the form that starts a run. All content from devices and recordings
 // is inserted as text, never as markup.
-import { $, make, call } from "./common.js";
-import { refresh } from "./refresh.js";
+import { $, make, call, runOf, when } from "./common.js";
+import { faults, placed } from "./faults.js";
+import { refresh, write } from "./refresh.js";
 
 function device(d) {
   const facts = d.ready ? [d.host, d.address, d.screen] : [d.problem];
@@ -42,11 +43,18 @@ function choose(select, options) {
   if (kept && select.value !== before) select.value = before;
 }
 
+// reached says which addresses a run may record.
+const reached = {
+  public: "Any public address will do. The box’s admin opens others: with network.allow_private in the configuration, or appliance serve --allow-private.",
+  pages: "Any address that this machine reaches will do, also one on localhost.",
+  private: "Any address that this machine reaches will do, also one on localhost or in a private network.",
+};
+
 const ready = new Map(); // name of a device → whether it was ready
 
 // showDevices lists the devices, and announces which became ready or ceased to be.
 export async function showDevices(say) {
-  const { devices, links, parts } = await call("/api/v1/devices");
+  const { devices, links, parts, reaches } = await call("/api/v1/devices");
   for (const d of devices) if (ready.size && ready.get(d.name) !== d.ready) say(d.ready ? `${d.name} is ready` : `${d.name} is not ready: ${d.problem}`);
   ready.clear();
   for (const d of devices) ready.set(d.name, d.ready);
@@ -54,6 +62,7 @@ export async function showDevices(say) {
   refresh($("plugged"), parts.map(plugged));
   for (const [id, none] of [["no-devices", devices.length > 0], ["parts", !parts.length]]) $(id).toggleAttribute("hidden", none); // which changes nothing that is so already
   choose($("new").elements.device, devices.map(d => [d.name, d.ready ? d.name : `${d.name} (not ready)`]));
+  if ($("reaches")) write($("reaches"), reached[reaches]);
   refresh($("links"), links.map(value => make("option", { value })));
 }
 
@@ -66,20 +75,70 @@ export async function showArchives(runs) {
   if (turn !== asked) return; // a newer call has been made
   choose($("new").elements.archive, [["", "record the page first"],
     ...archives.map(a => [a.name, `${a.name}, ${(a.bytes / 1e6).toFixed(1)} MB`]),
-    ...runs.filter(r => r.state === "done").map(r => [r.id, `of ${r.name || "run"} ${new Date(r.wall).toLocaleString()}`])]);
+    ...runs.filter(r => r.state === "done").map(r => [r.id, `of ${r.name || "run"} ${when(r.wall)}`])]);
 }
 
+const form = $("new"), inputs = () => [...form.querySelectorAll("[data-path]")];
+
+// planOf is the plan that the form asks for.
+function planOf() {
+  const { other, treatment, ...given } = Object.fromEntries([...new FormData(form)].map(([name, value]) => [name, value.trim()]).filter(([, value]) => value !== ""));
+  const arm = { ...other && { page: other }, ...treatment && { link: treatment } };
+  return { ...given, trials: Number(given.trials || 10), ...Object.keys(arm).length && { treatment: arm } };
+}
+
+let turn = 0, waits = 0, told = [];
+// check has the box check the plan while it is written. It is false if something was written meanwhile, whose answer counts.
+async function check() {
+  clearTimeout(waits);
+  const mine = ++turn;
+  if (!form.elements.page.value.trim()) { show([]); return true; }
+  const answer = await call("/api/v1/plan", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ plan: planOf() }) });
+  if (mine !== turn) return false;
+  show(answer.problems);
+  return true;
+}
+
+function show(all) {
+  told = all;
+  $("refused").textContent = faults(inputs(), all).map(fault => [fault.field, fault.what].filter(Boolean).join(": ")).join("; ");
+  for (const input of inputs()) if (input.ariaInvalid && input.closest("details")) input.closest("details").open = true;
+}
+
+// complete takes the address that the box takes an incomplete one for, and says whether there was one.
+function complete() {
+  const inputs = [form.elements.page, form.elements.other], before = inputs.map(input => input.value).join();
+  for (const input of inputs) {
+    const meant = told.map(fault => fault.field === input.dataset.path && /; did you mean (\S+)\?$/.exec(fault.what)).find(Boolean);
+    if (meant) input.value = meant[1];
+  }
+  return inputs.map(input => input.value).join() !== before;
+}
+
+// finish completes what was written, unless somebody goes on writing.
+async function finish() { while (await check() && complete()); }
+
+form.addEventListener("input", () => { clearTimeout(waits); turn++; waits = setTimeout(() => check().catch(() => {}), 300); });
+form.addEventListener("change", async e => {
+  if (e.target !== form.elements.page && e.target !== form.elements.other) return;
+  await finish().catch(() => {}); // the run that is started says what is wrong
+});
+
 let starting = false; // prevents a second run by a second click
-$("new").addEventListener("submit", async e => {
+form.addEventListener("submit", async e => {
   e.preventDefault();
   if (starting) return;
   starting = true;
-  const given = Object.fromEntries([...new FormData(e.target)].filter(([, value]) => value !== ""));
-  const request = { ...given, trials: Number(given.trials || 10) };
-  if (given.treatment) request.treatment = { link: given.treatment };
   try {
-    await call("/api/v1/runs", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(request) });
-    $("refused").textContent = "";
-  } catch (problem) { $("refused").textContent = problem.message; }
+    if (!form.elements.page.value.trim()) throw Object.assign(new Error("give the address of a page"), { errors: [{ location: "body.page", message: "Give the address of a page" }] });
+    await finish();
+    if (told.length) { inputs().find(input => input.ariaInvalid)?.focus(); starting = false; return; }
+    const run = await call("/api/v1/runs", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(planOf()) });
+    location.href = runOf(run.id);
+  } catch (problem) {
+    show(placed(problem));
+    if (!told.length) $("refused").textContent = problem.message;
+    inputs().find(input => input.ariaInvalid)?.focus();
+  }
   starting = false;
 });

@@ -1,8 +1,8 @@
 // The boxes of a fleet: what each does and how well it measures, and how another one joins. What a box says of
 // itself is inserted as text, never as markup.
-import { $, make, call, address } from "./common.js";
+import { $, make, call, address, when } from "./common.js";
 import { refresh, write } from "./refresh.js";
-import { visit, when, json, sure, sends } from "./visit.js";
+import { visit, json, sure, sends } from "./visit.js";
 import { level, numbersOf } from "./levels.js";
 
 const query = new URLSearchParams(location.search);

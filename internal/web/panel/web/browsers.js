@@ -1,9 +1,9 @@
 // The same page in several browsers and on several devices: the median of each one's newest run, side by side. All content from runs is
 // inserted as text, never as markup.
-import { $, make, call, number, address, reportOf, csv } from "./common.js";
+import { $, make, call, number, address, reportOf, csv, when } from "./common.js";
 import { svg, ticks } from "./svg.js";
 import { refresh } from "./refresh.js";
-import { visit, when, row } from "./visit.js";
+import { visit, row } from "./visit.js";
 
 const query = new URLSearchParams(location.search);
 const common = ["name", "page", "link"]; // what series that stand side by side have in common

@@ -2,7 +2,7 @@
 // between steps, the steps, and marks where the environment changed. The chart is one
 // tab stop; arrow keys go from run to run, Enter opens the report.
 // together() lays the same metric of several browsers over each other, by date.
-import { make, number, reportOf } from "./common.js";
+import { make, number, reportOf, when } from "./common.js";
 import { fitted, kindOf, mark, svg, ticks, walk } from "./svg.js";
 
 export const height = 260, top = 26, bottom = 34, left = 62, right = 14;
@@ -20,7 +20,7 @@ function range(values) {
 // difference formats a difference as the sentences from the server do.
 const difference = v => { const a = Math.abs(v); return `${v > 0 ? "▲ +" : "▼ −"}${a < 1 ? +a.toFixed(2) : a < 10 ? +a.toFixed(1) : a.toFixed(0).replace(/\B(?=(\d{3})+$)/g, "\u202f")}`; };
 
-const says = (v, run, metric) => `${new Date(run.wall).toLocaleString([], { dateStyle: "medium", timeStyle: "short" })}: ${number(v.median)} ${metric.unit}` +
+const says = (v, run, metric) => `${when(run.wall)}: ${number(v.median)} ${metric.unit}` +
   `, ${v.n < 6 ? "smallest and largest" : "95 % interval"} ${number(v.low)} – ${number(v.high)}, ${v.n} ${v.n === 1 ? "trial" : "trials"}` +
   run.changed.map(f => `; changed: ${f.name}`).join("");
 

@@ -4,11 +4,35 @@ export const make = (tag, props = {}, ...kids) => { const e = Object.assign(docu
 
 export const call = async (path, options) => {
   const answer = await fetch(path, { credentials: "same-origin", ...options });
-  if (answer.ok) return answer.status === 204 ? null : answer.json();
+  if (answer.ok) { account(); return answer.status === 204 ? null : answer.json(); }
   const problem = await answer.json().catch(() => ({}));
   const places = (problem.errors || []).map(e => `${e.location}: ${e.message}`);
   throw Object.assign(new Error([problem.detail || answer.statusText, ...places].join("; ")), { status: answer.status, errors: problem.errors || [] });
 };
+
+// when is a time as every page writes it: the browser's, with its zone.
+export const when = time => time ? new Date(time).toLocaleString([], { year: "numeric", month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", timeZoneName: "short" }) : "never";
+
+// account says once who is logged in, and offers the way out, at the same place of each page.
+let asked = false, left = false;
+async function account() {
+  if (asked || left || !$("account")) return;
+  asked = true;
+  const me = await fetch("/api/v1/session", { credentials: "same-origin" }).then(answer => answer.ok ? answer.json() : null, () => null);
+  asked = Boolean(me);
+  if (!me?.expires || left) return; // without a session there is none to end
+  $("me").textContent = `${me.name} (${me.scope})`;
+  $("account").hidden = false;
+  $("leave").onclick = async () => {
+    await call("/api/v1/session", { method: "DELETE" });
+    left = true;
+    sessionStorage.clear(); // drafts may hold what only the one who wrote them may see
+    $("me").textContent = "";
+    $("account").hidden = true;
+    for (const part of document.querySelectorAll("main > :not(#login)")) part.hidden = true;
+    signIn(() => location.reload());
+  };
+}
 
 // number formats with at least three digits, separated thousands and a true minus.
 export const number = v => (Math.abs(v) >= 100 ? Math.round(v).toString().replace(/\B(?=(\d{3})+$)/g, "\u202f") : v.toFixed(Math.abs(v) < 10 ? 2 : 1)).replace(/^-/, "−");
@@ -32,7 +56,7 @@ export function signIn(done) {
       await call("/api/v1/session", { method: "POST", headers: { "Content-Type": "text/plain" }, body: $("token").value });
       $("token").value = $("wrong").textContent = "";
       $("login").hidden = true;
-      done();
+      if (left) location.reload(); else done();
     } catch (problem) { $("wrong").textContent = problem.message; }
   };
 }

@@ -1,6 +1,6 @@
 // What a device shows now, and input for it between runs. Everybody sees the picture; one window at a
 // time has the controls. All text from the device is inserted as text.
-import { $, call, make, signIn } from "./common.js";
+import { $, call, make, signIn, when } from "./common.js";
 
 const name = new URLSearchParams(location.search).get("name") || "";
 const device = `/api/v1/devices/${encodeURIComponent(name)}`;
@@ -148,7 +148,7 @@ addEventListener("pagehide", () => { if (mine) fetch(`${device}/driver?window=${
 function checks(d) {
   const { wifi, set_up: seen = {}, parts = [] } = d;
   const code = (of, alt) => make("img", { className: "code", src: `${device}/code?of=${of}`, width: 132, height: 132, alt });
-  const at = time => time ? `at ${new Date(time).toLocaleTimeString()}` : "";
+  const at = time => time ? `at ${when(time)}` : "";
   const all = [
     { id: "join", done: !!d.address, says: d.address ? `It has the address ${d.address}${d.host ? `, and calls itself ${d.host}` : ""}.` : d.problem || "",
       what: wifi ? ["Join the Wi-Fi ", make("b", { textContent: wifi.ssid }), wifi.passphrase ? " with the passphrase " : " (a token of the scope run sees the passphrase)", wifi.passphrase ? make("code", { textContent: wifi.passphrase }) : "", "."] : [`Plug it into the port ${d.port}.`],

@@ -1,6 +1,6 @@
 // The history of runs: for each series a chart, its changes in words, and the numbers
 // as a table.
-import { $, make, call, number, address, reportOf, signIn } from "./common.js";
+import { $, make, call, number, address, reportOf, signIn, when } from "./common.js";
 import { chart, together } from "./chart.js";
 import { numbers } from "./numbers.js";
 import { comparing } from "./compare.js";
@@ -9,7 +9,6 @@ import { alerting } from "./alerts.js";
 const query = new URLSearchParams(location.search);
 const kinds = ["series", "name", "page", "link", "device", "browser"]; // query parameters that select series
 const common = ["name", "page", "link", "device"]; // what series of different browsers have in common
-const when = wall => new Date(wall).toLocaleString([], { dateStyle: "medium", timeStyle: "short" });
 const title = s => [s.name || "no name", address(s.page), s.link && `link ${s.link}`, s.device, s.browser].filter(Boolean).join(" · ");
 const browserOf = s => s.browser || "chromium";
 const alike = (a, b) => common.every(kind => (a[kind] || "") === (b[kind] || ""));

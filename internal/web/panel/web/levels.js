@@ -1,6 +1,6 @@
 // What a device measured of the fleet's reference: a chart of a metric's level over the reference runs, with the band
 // in which a steady device stays, and the same as a table.
-import { make, number } from "./common.js";
+import { make, number, when } from "./common.js";
 import { numbers } from "./numbers.js";
 import { axes, height, top, bottom, left, right } from "./chart.js";
 import { svg, walk } from "./svg.js";
@@ -9,7 +9,7 @@ const of = (readings, metric) => readings.readings.flatMap(r => { const l = r.le
 const outside = (band, v) => band && (v < band.low || v > band.high);
 const bandOf = (readings, metric) => readings.baselines.find(b => b.metric === metric);
 
-const says = (p, band) => `${new Date(p.at).toLocaleString([], { dateStyle: "medium", timeStyle: "short" })}: ${number(p.median)} ${p.unit}, spread within the run ${number(p.within)} ${p.unit}` +
+const says = (p, band) => `${when(p.at)}: ${number(p.median)} ${p.unit}, spread within the run ${number(p.within)} ${p.unit}` +
   `${outside(band, p.median) ? `, ${p.median > band.high ? "above" : "below"} the band` : ""}, ${number(p.thrown_percent)} % thrown away`;
 
 // level is the chart. It is one tab stop; arrow keys go from run to run, Enter opens the run.

@@ -1,12 +1,14 @@
 // A plan, as a form and as text. The plan is one object: the form shows the fields that it has inputs for, and
 // leaves the others alone. The box reads and writes the text. All content is inserted as text, never as markup.
-import { $, make, call } from "./common.js";
-import { visit, when, json, sends } from "./visit.js";
+import { $, make, call, runOf, when } from "./common.js";
+import { faults, placed, planOf } from "./faults.js";
+import { visit, json, sends } from "./visit.js";
 
 // The verbs of a step, with an example of what follows each.
 const verbs = { open: "https://www.shop.example/", click: "css #buy, 50%,40% or picture lamp.png", type: "a text", key: "Enter or Ctrl+L", scroll: "5", drag: "50%,80% to 50%,20%", pan: "50%,80% to 50%,20%",
   move: "50%,40%", wait: "500ms or still 1s", replay: "fling.jsonl", launch: "https://www.shop.example/", idle: "5s", mark: "a name" };
 const query = new URLSearchParams(location.search);
+let opening = false; // whether the plan is what the page was opened with
 let plan = {}, sent = 0, waits = null, asks = null, flight = null, unread = false, kept = null, begun = false;
 
 const parts = path => path.match(/[^.[\]]+/g);
@@ -70,21 +72,19 @@ async function check(body) {
   unread = !answer.plan;
   if (body.plan) $("yaml").value = answer.yaml;
   else if (answer.plan) { plan = answer.plan; fill(); }
+  if (!opening) keepDraft();
   problems(answer.problems);
 }
 
 // problems are shown at their fields, and all of them below the text.
 function problems(all) {
-  for (const input of inputs()) {
-    const mine = all.filter(p => p.field === input.dataset.path || p.field && p.field === input.dataset.path.replace(/\.[^.]*$/, "") && input.dataset.path.startsWith("steps[") && !/\.(name|end)$/.test(input.dataset.path));
-    input.ariaInvalid = mine.length ? "true" : null;
-    let says = input.parentNode.querySelector(".wrong");
-    if (!mine.length) { says?.remove(); continue; }
-    if (!says) input.after(says = make("span", { className: "wrong" }));
-    says.textContent = mine.map(p => p.what).join("; ");
-  }
+  faults(inputs(), all);
   $("problems").replaceChildren(...all.map(p => make("li", { textContent: [p.line && `line ${p.line}`, p.field, p.what].filter(Boolean).join(": ") })));
 }
+
+// The draft survives a reload and the way back, in this tab alone: what is written may be secret. Each address has its own.
+const draft = `draft ${location.search}`;
+const keepDraft = () => { if ($("yaml").value.trim()) sessionStorage.setItem(draft, $("yaml").value); else sessionStorage.removeItem(draft); };
 
 const soon = body => { clearTimeout(waits); sent++; asks = body; waits = setTimeout(() => settle().catch(() => {}), 250); };
 
@@ -142,8 +142,7 @@ $("yaml").addEventListener("input", () => soon(() => ({ yaml: $("yaml").value })
 // refused says why, at the field that an error names.
 function refused(problem) {
   const [, field, what] = /^((?:steps|treatment)?[a-z_.[\]0-9]+): (.*)/s.exec(problem.message) || [];
-  const placed = problem.errors?.map(e => ({ field: e.location.replace(/^body\.(plan\.)?/, ""), what: e.message })) || [];
-  const all = placed.length ? placed : field && inputs().some(i => i.dataset.path === field) ? [{ field, what }] : [];
+  const known = placed(problem), all = known.length ? known : field && inputs().some(i => i.dataset.path === field) ? [{ field, what }] : [];
   if (all.length) problems(all);
   return problem.message;
 }
@@ -156,7 +155,7 @@ $("start").addEventListener("click", async () => {
   try {
     await settle();
     const run = await call("/api/v1/runs", json("POST", plan));
-    $("did").replaceChildren(`Run ${run.id} waits in the queue: `, make("a", { href: "/#heading", textContent: "see its progress" }), ".");
+    $("did").replaceChildren(`Run ${run.id} waits in the queue: `, make("a", { href: runOf(run.id), textContent: "watch it" }), ".");
   } catch (problem) { $("refused").textContent = `The run was not started: ${refused(problem)}`; }
   starting = false;
 });
@@ -169,7 +168,11 @@ sends($("keep"), async f => {
   if (known && kept?.name !== name && !confirmed(name)) throw new Error(`There is a workflow ${name} already. Press Keep again to give it this plan as version ${known.version + 1}.`);
   try {
     kept = await call(`/api/v1/workflows/${encodeURIComponent(name)}`, json("PUT", { plan, tags }, known ? { "If-Match": `"${known.version}"` } : { "If-None-Match": "*" }));
-  } catch (problem) { throw new Error(refused(problem)); }
+  } catch (problem) {
+    if (problem.status === 412 && await newer()) throw new Error("It was not kept: there is a newer version, which is shown above.");
+    throw new Error(refused(problem));
+  }
+  $("newer").hidden = true;
   const said = [`The workflow ${name} has version ${kept.version}.`];
   if (every) {
     const s = await call(`/api/v1/schedules/${encodeURIComponent(name)}`, json("PUT", { workflow: name, every }, { "If-None-Match": "*" }));
@@ -177,6 +180,39 @@ sends($("keep"), async f => {
   }
   $("did").replaceChildren(...said, " ", make("a", { href: "/automation", textContent: "Workflows and schedules" }));
 });
+
+// newer shows the version of the workflow that somebody else kept meanwhile, and how it differs from the plan here.
+let fresh = null;
+async function newer() {
+  const now = await call(`/api/v1/workflows/${encodeURIComponent(kept.name)}`).catch(() => null);
+  if (!now || now.version <= kept.version) return false;
+  if (fresh?.version === now.version && !$("newer").hidden) return true;
+  fresh = now;
+  const [{ yaml }, { difference }] = await Promise.all([call("/api/v1/plan", json("POST", { plan: without(now.plan) })), import("./difference.js")]);
+  $("newer-says").textContent = `${now.by ? `${now.by} kept` : "There is"} version ${now.version} of ${now.name}; you began with version ${kept.version}. Lines with + are in the newer version alone, lines with − in yours.`;
+  $("newer-lines").replaceChildren(...difference($("yaml").value, yaml));
+  $("newer").hidden = false;
+  return true;
+}
+addEventListener("focus", () => { if (kept && !document.hidden) newer().catch(() => {}); });
+$("theirs").addEventListener("click", async () => {
+  kept = fresh;
+  plan = without(fresh.plan);
+  $("keep").elements.tags.value = kept.tags.join(", ");
+  $("newer").hidden = true;
+  fill();
+  await check({ plan });
+  $("yaml").focus();
+});
+$("mine").addEventListener("click", () => {
+  kept = { ...kept, version: fresh.version };
+  $("newer").hidden = true;
+  $("did").textContent = `Keep makes version ${fresh.version + 1} of the plan here.`;
+  $("keep").querySelector("button").focus();
+});
+
+// without is a plan without what the box noted in it: who keeps it again has a scope of their own.
+const without = ({ scope: _scope, opened: _opened, from: _from, ...rest }) => rest;
 
 // confirmed says whether somebody has been told that the name is taken.
 let told = "";
@@ -201,12 +237,24 @@ visit(async me => {
   begun = true;
   if (query.get("workflow")) {
     kept = await call(`/api/v1/workflows/${encodeURIComponent(query.get("workflow"))}`);
-    plan = kept.plan;
-    delete plan.scope; // of who kept it; who keeps it again has one of their own
+    plan = without(kept.plan);
     $("keep").elements.name.value = kept.name;
     $("keep").elements.tags.value = kept.tags.join(", ");
-  }
+  } else if (query.get("run")) {
+    plan = await planOf(query.get("run"));
+  } else plan = { link: "cable" }; // as appliance measure and the short form
   for (const field of ["page", "archive"]) if (query.get(field)) plan[field] = query.get(field);
-  fill();
-  if (Object.keys(plan).length) await check({ plan });
+  const text = sessionStorage.getItem(draft);
+  $("draft").hidden = text === null;
+  opening = true;
+  if (text !== null) {
+    $("yaml").value = text;
+    await check({ yaml: text });
+  } else {
+    fill();
+    await check({ plan });
+    if (!plan.page && !plan.steps) problems([]); // nothing was written yet
+  }
+  opening = false;
 });
+$("anew").addEventListener("click", () => { sessionStorage.removeItem(draft); location.reload(); });

@@ -1,10 +1,10 @@
 // Recordings: those that were uploaded, those that runs made, and what is in one. All content is inserted as
 // text, never as markup: a page that was recorded chooses its addresses.
-import { $, make, call, number, address, csv } from "./common.js";
+import { $, make, call, number, address, csv, when } from "./common.js";
 import { svg } from "./svg.js";
 import { refresh } from "./refresh.js";
 import { changing } from "./recordingedit.js";
-import { visit, when, button, row, clicked, sure, sends } from "./visit.js";
+import { visit, button, row, clicked, sure, sends } from "./visit.js";
 
 const query = new URLSearchParams(location.search);
 const at = name => `/api/v1/archives/${encodeURIComponent(name)}`;
@@ -131,7 +131,7 @@ clicked($("uploads"), {
 });
 $("upload").elements.file.addEventListener("change", e => {
   const name = $("upload").elements.name, [file] = e.target.files;
-  if (file) name.value = file.name.replace(/[^A-Za-z0-9._-]+/g, "-").replace(/^[^A-Za-z0-9]+/, "");
+  if (file) name.value = `${file.name.replace(/(\.(wacz|har|warc|wprgo|json|gz|zst|zip))+$/i, "").replace(/[^A-Za-z0-9._-]+/g, "-").replace(/^[^A-Za-z0-9]+/, "") || "recording"}.wacz`;
 });
 sends($("upload"), async f => {
   const [file] = f.file.files, name = f.name.value || file.name;
@@ -139,6 +139,6 @@ sends($("upload"), async f => {
   try {
     const a = await call(at(name), { method: "PUT", headers: { "Content-Type": "application/wacz", ...f.replace.checked && { "If-Match": "*" } }, body: file });
     f.name.form.reset();
-    await become(name, `${a.name} is stored.`);
+    await become(name, [`${a.name} is stored`, ...(a.warnings || []).slice(0, 20)].join("; ") + ".");
   } catch (problem) { say(""); throw problem; }
 });

@@ -1,6 +1,7 @@
 // The page of a run: the result in words, for each metric what the arms are like and how the pairs differ, and the films of a
 // pair. The address holds run, page and user, step, metric, and what the films show. All content from runs is inserted as text.
-import { $, make, call, number, address, found, reportOf, runOf, signIn } from "./common.js";
+import { $, make, call, number, address, found, reportOf, runOf, signIn, when } from "./common.js";
+import { again } from "./faults.js";
 import { differences, distribution, percent, percents, signed } from "./dots.js";
 import { numbers } from "./numbers.js";
 import { write } from "./refresh.js";
@@ -36,6 +37,7 @@ async function load() {
     if (before && before.state !== view.state) say(`The run: ${view.state}. ${view.headline ? `${view.headline}.` : view.error || ""}`);
     draw();
     follow();
+    watch();
   } catch (e) {
     if (turn !== asked) return;
     $("busy").hidden = true;
@@ -54,10 +56,12 @@ function draw() {
   document.title = `${name} – Eidetic`;
   $("state").className = `state ${view.state}`;
   write($("state"), view.state);
-  write($("facts"), [new Date(view.wall).toLocaleString(), view.page && address(view.page), view.cell, view.link && `link ${view.link}`, view.browser, `${valid.length} of ${counted.length} trials valid`, view.id].filter(Boolean).join(" · "));
+  write($("facts"), [when(view.wall), view.page && address(view.page), view.cell, view.link && `link ${view.link}`, view.browser, `${valid.length} of ${counted.length} trials valid`, view.id].filter(Boolean).join(" · "));
   $("report").hidden = !view.report;
   $("report").href = `/runs/${encodeURIComponent(run)}/${view.report || ""}`;
   $("history").href = `/history?${new URLSearchParams(Object.entries({ name: view.name, page: view.page }).filter(([, v]) => v))}`;
+  $("edit").href = `/plan?${new URLSearchParams({ run })}`;
+  $("again").hidden = $("edit").hidden = false;
   $("frames").hidden = !view.trials.some(t => t.reel);
   $("frames").href = trialOf(view.trials.find(t => t.reel)?.n || 1);
   result();
@@ -91,13 +95,13 @@ function picker(kind, options, any) {
 function result() {
   const said = view.verdict ? found(view) : view.headline ? make("p", { className: "found" }, make("strong", { textContent: `${view.headline}.` }), ` ${upper(view.detail)}.`) : null;
   $("found").replaceChildren(...said ? [said] : []);
-  const valid = view.trials.some(t => t.valid), again = link(`/plan?${new URLSearchParams(view.page ? { page: view.page } : {})}`, "Plan a new run");
+  const valid = view.trials.some(t => t.valid), edit = () => link(`/plan?${new URLSearchParams({ run })}`, "Edit its plan");
   const says = {
     queued: [view.waits ? `The run waits: ${view.waits}. ` : "The run waits for its device. ", "This page shows its trials as soon as it has begun. ", link("/", "See the queue")],
     running: [view.waits ? `Some of its pages wait: ${view.waits}. ` : "", view.arms.length > 1 ? "The verdict comes when the run has ended: numbers that are looked at before can mislead. Medians are those so far." : "Medians and intervals are those so far."],
-    failed: ["The run failed", view.error ? `: ${view.error}. ` : ". ", valid ? "What was measured before is below. " : "", "Mend what it names, then: ", again],
-    interrupted: ["The run was interrupted", view.error ? `: ${view.error}. ` : ". ", valid ? "What was measured before is below. " : "", again],
-  }[view.state] || (view.trials.length === 0 ? ["The run has no trials. ", again] : valid ? [] : ["No trial is valid, so there is no result. Below stands why each was left out; mend that, then: ", again]);
+    failed: ["The run failed", view.error ? `: ${view.error}. ` : ". ", valid ? "What was measured before is below. " : "", "Mend what it names, then run it again, or: ", edit()],
+    interrupted: ["The run was interrupted", view.error ? `: ${view.error}. ` : ". ", valid ? "What was measured before is below. " : "", edit()],
+  }[view.state] || (view.trials.length === 0 ? ["The run has no trials. ", edit()] : valid ? [] : ["No trial is valid, so there is no result. Below stands why each was left out; mend that, then run it again, or: ", edit()]);
   if (view.thinned) says.push(` ${view.thinned} The numbers stay.`);
   $("next").replaceChildren(...says.length ? [make("p", { className: view.state === "failed" ? "bad" : "" }, ...says)] : []);
   $("arms").replaceChildren(...view.arms.length > 1 ? view.arms.map(a => make("li", {}, make("strong", { textContent: `${a.name}: ` }), a.differs || "as the plan says")) : []);
@@ -105,6 +109,27 @@ function result() {
   $("warnings").querySelector("summary").textContent = view.warnings.length === 1 ? "One warning" : `${view.warnings.length} warnings`;
   $("warnings").querySelector("ul").replaceChildren(...view.warnings.map(textContent => make("li", { textContent })));
   if (view.state !== "running") $("doing").hidden = true;
+}
+
+// watch shows what the run's device has on its screen, as long as the run goes on and somebody looks.
+let seen = "", tag = "", watching = 0;
+async function watch() {
+  clearTimeout(watching);
+  if (view.state !== "running" || !view.device) { $("live").hidden = true; return; }
+  if (!document.hidden) {
+    try {
+      const answer = await fetch(`/api/v1/devices/${encodeURIComponent(view.device)}/screen`, { credentials: "same-origin", headers: tag ? { "If-None-Match": tag } : {} });
+      if (answer.ok) {
+        tag = answer.headers.get("ETag") || "";
+        const url = URL.createObjectURL(await answer.blob());
+        $("screen").src = url;
+        if (seen) URL.revokeObjectURL(seen);
+        seen = url;
+      }
+      if (answer.ok || answer.status !== 304) $("live").hidden = !answer.ok;
+    } catch { $("live").hidden = true; }
+  }
+  watching = setTimeout(watch, 1000);
 }
 
 // together shows the pages and users of a run of many.
@@ -243,6 +268,13 @@ $("metrics").addEventListener("click", async e => {
   for (const card of cards.values()) card.update();
   $("films").scrollIntoView({ block: "start" });
   $("films-head").focus({ preventScroll: true });
+});
+
+$("again").addEventListener("click", async () => {
+  $("again").disabled = true; // a second click must not start a second run
+  $("refused").textContent = "";
+  try { await again(run); } catch (problem) { $("refused").textContent = `The run was not started again: ${problem.message}`; }
+  $("again").disabled = false;
 });
 
 if (run) load();

@@ -1,7 +1,7 @@
 // The room on the disk, what of old runs is deleted, and what is held. All content is inserted as text, never as markup.
-import { $, make, call, number, csv } from "./common.js";
+import { $, make, call, number, csv, when } from "./common.js";
 import { refresh } from "./refresh.js";
-import { visit, when, button, row, clicked, sure, sends, json } from "./visit.js";
+import { visit, button, row, clicked, sure, sends, json } from "./visit.js";
 
 const query = new URLSearchParams(location.search);
 const bounds = ["keep_days", "keep_gb", "keep_free_gb"];

@@ -2,7 +2,6 @@
 // tables that change only where they differ. All content is inserted as text, never as markup.
 import { $, make, call, signIn } from "./common.js";
 
-export const when = time => new Date(time).toLocaleString([], { dateStyle: "medium", timeStyle: "short" });
 export const json = (method, body, headers = {}) => ({ method, headers: { "Content-Type": "application/json", ...headers }, body: JSON.stringify(body) });
 
 // visit loads a page with load, which is told who asks, and asks for the token where one is needed. It returns
@@ -21,10 +20,9 @@ export function visit(load) {
       await load({ ...me, may: scope => ["read", "run", "admin"].indexOf(me.scope) >= ["read", "run", "admin"].indexOf(scope) });
       $("login").hidden = $("trouble").hidden = true;
       $("all").hidden = false;
-      $("leave").hidden = !health.token;
     } catch (e) {
       if (e.status === 401) {
-        $("all").hidden = $("leave").hidden = true;
+        $("all").hidden = true;
         if ($("login").hidden) signIn(again);
         return;
       }
@@ -33,7 +31,6 @@ export function visit(load) {
     }
   };
   const again = () => turn = turn.then(read);
-  $("leave").addEventListener("click", async () => { await call("/api/v1/session", { method: "DELETE" }); again(); });
   again();
   return again;
 }

@@ -1,0 +1,69 @@
+package plan
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+
+	"eidetic/internal/lab"
+)
+
+// Again is a run's plan as somebody would say it to have the same once more: without what the box noted in it, and
+// without what it filled in and would fill in again.
+func Again(p lab.Plan) lab.Plan {
+	p.From, p.Scope, p.Opened, p.Live = nil, "", nil, false
+	timing := p.Timing
+	forgetDefaults(reflect.ValueOf(&p).Elem())
+	if c := (&Checked{Plan: p}); p.CheckCells() == nil {
+		if c.fill(); c.recordsTwo() {
+			p.Timing = timing // what is left out means something else there
+		}
+	}
+	if p.Recordings == usualRecordings && p.Timing == "recorded" {
+		p.Recordings = 0
+	}
+	usual := p
+	usual.Covariates = nil
+	if filled, err := read(Request{Plan: usual}, Options{}); err == nil && slices.Equal(filled.Covariates, p.Covariates) {
+		p = usual
+	}
+	forgetMatch(&p.Arm)
+	if t := p.Treatment; t != nil {
+		own := *t
+		forgetMatch(&own)
+		forgetDefaults(reflect.ValueOf(&own).Elem())
+		for _, same := range []struct {
+			of   *string
+			than string
+		}{{&own.Page, p.Page}, {&own.Link, p.Link}, {&own.Inject, p.Inject}, {&own.Process, p.Process}} {
+			if *same.of == same.than {
+				*same.of = ""
+			}
+		}
+		if own.Page == "" && own.Archive == p.Archive { // another page does not have it
+			own.Archive = ""
+		}
+		p.Treatment = &own
+	}
+	return p
+}
+
+// forgetMatch empties how an arm's requests match, where the run records and so chooses the same again.
+func forgetMatch(a *lab.Arm) {
+	if a.Archive == "" && a.Match == lab.NormalMatch {
+		a.Match = ""
+	}
+}
+
+// forgetDefaults empties the fields that have the value of their tag "default".
+func forgetDefaults(v reflect.Value) {
+	for i := range v.NumField() {
+		field := v.Type().Field(i)
+		if usual, ok := field.Tag.Lookup("default"); ok && fmt.Sprint(v.Field(i).Interface()) == usual {
+			v.Field(i).SetZero()
+		}
+		if field.Anonymous {
+			forgetDefaults(v.Field(i))
+		}
+	}
+}
