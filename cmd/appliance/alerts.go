@@ -16,8 +16,8 @@ import (
 
 // AlertsCmd shows and acknowledges the alerts of a box.
 type AlertsCmd struct {
-	Ls  AlertsLsCmd  `cmd:"" default:"withargs" help:"List the alerts that are open."`
-	Ack AlertsAckCmd `cmd:"" help:"Acknowledge an alert."`
+	Ls  AlertsLsCmd  `cmd:"" default:"withargs" help:"List the alerts that are open." example:"appliance alerts ls --tag checkout --box https://box.local:8080"`
+	Ack AlertsAckCmd `cmd:"" help:"Acknowledge an alert." example:"appliance alerts ack 12 --note 'the new checkout, as planned' --box https://box.local:8080"`
 }
 
 // Help is shown by appliance alerts --help.

@@ -80,7 +80,8 @@ func (c *AnalyzeCmd) rescore(std *streams) error {
 	if err := table.Flush(); err != nil || judged == nil {
 		return err
 	}
-	fmt.Fprintf(std.out, "%s: %s\n", client.Plain(judged.Headline), client.Plain(judged.Detail))
-	printEffects(std.out, judged, "control", "treatment")
+	to := newConsole(std.out)
+	printHeadline(&to, judged.Verdict, judged.Headline, judged.Detail)
+	printEffects(&to, judged, "control", "treatment", "with --json")
 	return nil
 }

@@ -20,7 +20,7 @@ import (
 type AnnotateCmd struct {
 	boxFlags
 	Text   string `arg:"" optional:"" help:"The note; without it the group's note before ends."`
-	To     string `name:"run" required:"" placeholder:"RUN" help:"The run, while it is in progress: its folder, such as out/latest, or with --box its ID."`
+	To     string `name:"run" required:"" placeholder:"RUN" help:"The run, while it is in progress: its folder, such as out/latest, that of --out, whose newest run is meant, or with --box its ID."`
 	Group  string `placeholder:"NAME" help:"The note's row on the timeline; without it, how it came."`
 	Colour string `placeholder:"#RRGGBB" help:"Its colour."`
 	Mark   bool   `xor:"op" help:"An instant, and no interval."`
@@ -92,6 +92,10 @@ func (c *AnnotateCmd) Run(ctx context.Context, std *streams) error {
 // sink is where notes go: a folder here, or a run on a box.
 func (c *AnnotateCmd) sink(std *streams) (write func(context.Context, []lab.Annotation) error, done func(), err error) {
 	if info, err := os.Stat(c.To); err == nil && info.IsDir() {
+		// What --out named holds its newest run below; a run's own folder has no such folder.
+		if newest, err := os.Stat(filepath.Join(c.To, store.Latest)); err == nil && newest.IsDir() {
+			c.To = filepath.Join(c.To, store.Latest)
+		}
 		dir, err := filepath.EvalSymlinks(c.To) // out/latest leads to another run by and by
 		if err != nil {
 			return nil, nil, usage(err)

@@ -50,7 +50,7 @@ func TestAnnotate(t *testing.T) {
 		says   string
 	}{
 		{[]string{"--run", filepath.Join(out, "latest"), "cache is warm", "--colour", "#800000"}, 0, ""},
-		{[]string{"--run", dir, "--mark", "deployed", "--group", "server"}, 0, ""},
+		{[]string{"--run", out, "--mark", "deployed", "--group", "server"}, 0, ""}, // as the exports take it
 		{[]string{"--run", dir}, 0, ""},
 		{[]string{"--run", dir, "--mark"}, exitUsage, "needs one"},
 		{[]string{"--run", dir, "x", "--colour", "red"}, exitUsage, "#rrggbb"},

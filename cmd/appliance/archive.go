@@ -8,15 +8,15 @@ import (
 
 // ArchiveCmd shows recordings of the network and changes them.
 type ArchiveCmd struct {
-	Ls     ArchiveLsCmd     `cmd:"" help:"List the exchanges. Example: appliance archive ls --url '*.js' shop.wacz"`
-	Cat    ArchiveCatCmd    `cmd:"" help:"Print one body, decoded, or the headers. Example: appliance archive cat shop.wacz 12 --headers"`
-	Verify ArchiveVerifyCmd `cmd:"" help:"Check hashes and judge the recording's quality. Exit status 1 when it is unfit. Example: appliance archive verify shop.wacz"`
-	Rm     ArchiveRmCmd     `cmd:"" help:"Remove exchanges. Example: appliance archive rm shop.wacz --url '*://ads.example/*'"`
-	Edit   ArchiveEditCmd   `cmd:"" help:"Change answers: status, header fields, body, delay. Example: appliance archive edit shop.wacz --url '*/hero.jpg' --first-byte 2s"`
-	Trim   ArchiveTrimCmd   `cmd:"" help:"Keep only what is asked for or was used. Example: appliance archive trim shop.wacz --used trials/001/replay.jsonl"`
-	Merge  ArchiveMergeCmd  `cmd:"" help:"Join recordings into a new one. Example: appliance archive merge all.wacz a.wacz b.wacz"`
-	Import ArchiveImportCmd `cmd:"" help:"Make an archive from a WARC, a WACZ, a HAR, a .wprgo or a cut-off recording. Example: appliance archive import shop.wacz shop.har"`
-	Export ArchiveExportCmd `cmd:"" help:"Write a WARC, a HAR, a .wprgo or a WACZ. Example: appliance archive export shop.wacz --out shop.har"`
+	Ls     ArchiveLsCmd     `cmd:"" help:"List the exchanges." example:"appliance archive ls --url '*.js' shop.wacz"`
+	Cat    ArchiveCatCmd    `cmd:"" help:"Print one body, decoded, or the headers." example:"appliance archive cat shop.wacz 12 --headers"`
+	Verify ArchiveVerifyCmd `cmd:"" help:"Check hashes and judge the recording's quality. Exit status 1 when it is unfit." example:"appliance archive verify shop.wacz"`
+	Rm     ArchiveRmCmd     `cmd:"" help:"Remove exchanges." example:"appliance archive rm shop.wacz --url '*://ads.example/*'"`
+	Edit   ArchiveEditCmd   `cmd:"" help:"Change answers: status, header fields, body, delay." example:"appliance archive edit shop.wacz --url '*/hero.jpg' --first-byte 2s"`
+	Trim   ArchiveTrimCmd   `cmd:"" help:"Keep only what is asked for or was used." example:"appliance archive trim shop.wacz --used trials/001/replay.jsonl"`
+	Merge  ArchiveMergeCmd  `cmd:"" help:"Join recordings into a new one." example:"appliance archive merge all.wacz a.wacz b.wacz"`
+	Import ArchiveImportCmd `cmd:"" help:"Make an archive from a WARC, a WACZ, a HAR, a .wprgo or a cut-off recording." example:"appliance archive import shop.wacz shop.har"`
+	Export ArchiveExportCmd `cmd:"" help:"Write a WARC, a HAR, a .wprgo or a WACZ." example:"appliance archive export shop.wacz --out shop.har"`
 }
 
 // selection chooses exchanges.

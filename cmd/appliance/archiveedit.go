@@ -28,6 +28,10 @@ func (c *ArchiveRmCmd) Run(std *streams) error {
 	return rewrite(std, c.partial, c.File, c.DryRun, "removed", nil, func(e *lab.Exchange) bool { return !c.chosen().Has(e) })
 }
 
+// dropped is what becomes of what a trimmed archive lacks. That it lacks nothing is no mistake: a script trims whatever
+// it has recorded.
+const dropped = "dropped"
+
 // rewrite keeps the exchanges of these pages, or of all, for which keep is true, and prints the others.
 func rewrite(std *streams, may partial, path string, dry bool, verb string, pages []string, keep func(*lab.Exchange) bool) error {
 	a, err := may.read(std, path, archive.Limits{})
@@ -41,6 +45,10 @@ func rewrite(std *streams, may partial, path string, dry bool, verb string, page
 		}
 	}
 	kept, others := a.Split(func(e *lab.Exchange) bool { return ofPages(e) && keep(e) })
+	if len(others) == 0 && verb == dropped {
+		_, err = fmt.Fprintf(std.out, "All %d exchanges of %s are kept: there is nothing to drop.\n", len(kept), path)
+		return err
+	}
 	if len(others) == 0 {
 		return usage(fmt.Errorf("%s: no exchange matches, so nothing is changed", path))
 	}
@@ -169,7 +177,7 @@ func (c *ArchiveTrimCmd) Run(std *streams) error {
 			return usage(err)
 		}
 	}
-	return rewrite(std, c.partial, c.File, c.DryRun, "dropped", c.Page, func(e *lab.Exchange) bool {
+	return rewrite(std, c.partial, c.File, c.DryRun, dropped, c.Page, func(e *lab.Exchange) bool {
 		return (c.chosen().Empty() || c.chosen().Has(e)) && (len(c.Used) == 0 || used[e.ID]) && (c.Until <= 0 || e.Start <= c.Until)
 	})
 }

@@ -119,7 +119,7 @@ func (c *BisectCmd) Run(ctx context.Context, std *streams) error {
 			return usage(err)
 		}
 		config.Patience = c.Patience
-		w := &waiting{box: client.New(config), bar: bar, out: news}
+		w := &waiting{box: client.New(config), bar: bar}
 		defer w.box.Close()
 		lab = &boxPairs{plan: q, waiting: w, named: c.Spread > 1}
 	}
@@ -190,6 +190,9 @@ type outcome struct {
 	*bisection.Result
 	Parts *bisection.Parting `json:"parts,omitempty"`
 }
+
+// mostRows bounds the table of revisions.
+const mostRows = 40
 
 // tell prints what was found, and keeps it.
 func (c *BisectCmd) tell(std *streams, found *bisection.Result, part *bisection.Parting) error {

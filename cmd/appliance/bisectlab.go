@@ -88,6 +88,9 @@ func (l *localPairs) carryOut(ctx context.Context, q plan.Request, begun func(st
 	run, readErr := store.ReadRun(folder)
 	switch {
 	case readErr == nil:
+		if c := run.Comparison; c != nil {
+			l.bar.say("%s: %s", client.Plain(c.Headline), client.Plain(c.Detail))
+		}
 		return run, folder, nil
 	case err != nil:
 		return nil, "", runError(ctx, err)

@@ -13,14 +13,14 @@ import (
 
 // BoxesCmd manages the boxes of a fleet.
 type BoxesCmd struct {
-	Ls        BoxesLsCmd        `cmd:"" default:"withargs" help:"List the boxes: what each does, and how well it measures."`
-	Code      BoxesCodeCmd      `cmd:"" help:"Print a link with which one box can join, once."`
-	Show      BoxesShowCmd      `cmd:"" help:"Show a box: its devices, and what each measured of the reference."`
-	Set       BoxesSetCmd       `cmd:"" help:"Begin or end the maintenance of a box, call it bad or good, give it labels."`
-	Remove    thingCmd          `cmd:"" help:"Remove a box from the fleet." set:"thing=Name of the box."`
-	Measure   deviceCmd         `cmd:"" help:"Have a device measure the reference now."`
-	Accept    deviceCmd         `cmd:"" help:"Accept what a device measures now as its baseline."`
-	Reference BoxesReferenceCmd `cmd:"" help:"Show, set or remove what all devices measure regularly."`
+	Ls        BoxesLsCmd        `cmd:"" default:"withargs" help:"List the boxes: what each does, and how well it measures." example:"appliance boxes ls --box https://head.local:8080"`
+	Code      BoxesCodeCmd      `cmd:"" help:"Print a link with which one box can join, once." example:"appliance boxes code --box https://head.local:8080"`
+	Show      BoxesShowCmd      `cmd:"" help:"Show a box: its devices, and what each measured of the reference." example:"appliance boxes show lab-1 --box https://head.local:8080"`
+	Set       BoxesSetCmd       `cmd:"" help:"Begin or end the maintenance of a box, call it bad or good, give it labels." example:"appliance boxes set lab-1 --maintenance --reason 'new cable' --box https://head.local:8080"`
+	Remove    thingCmd          `cmd:"" help:"Remove a box from the fleet." set:"thing=Name of the box." example:"appliance boxes remove lab-1 --box https://head.local:8080"`
+	Measure   deviceCmd         `cmd:"" help:"Have a device measure the reference now." example:"appliance boxes measure lab-1 pixel-8 --box https://head.local:8080"`
+	Accept    deviceCmd         `cmd:"" help:"Accept what a device measures now as its baseline." example:"appliance boxes accept lab-1 pixel-8 --box https://head.local:8080"`
+	Reference BoxesReferenceCmd `cmd:"" help:"Show, set or remove what all devices measure regularly." example:"appliance boxes reference --plan reference.yaml --every 6h --box https://head.local:8080"`
 	Update    BoxesUpdateCmd    `cmd:"" help:"Update the boxes one after another, with the reference before and after; show or stop that."`
 }
 

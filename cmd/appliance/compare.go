@@ -9,6 +9,7 @@ import (
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
 	"eidetic/internal/tell/compare"
+	"eidetic/internal/tell/report"
 )
 
 // CompareCmd compares a run with one that was made earlier.
@@ -17,7 +18,7 @@ type CompareCmd struct {
 	File      string  `arg:"" name:"run" type:"path" help:"The run that is judged: its folder, run.json or report.json."`
 	Margin    float64 `default:"5" placeholder:"PERCENT" help:"Differences up to so many percent of the reference are none (${default})."`
 	Seed      uint64  `default:"1" placeholder:"N" help:"Of permutations, and of what is drawn within a frame."`
-	JSON      bool    `name:"json" help:"Print JSON."`
+	outcomeFlags
 }
 
 // Help shows the command at work.
@@ -60,28 +61,67 @@ func (c *CompareCmd) Run(std *streams) error {
 	if err != nil {
 		return cannot(err)
 	}
-	if c.JSON {
-		if err := printJSON(std.out, found); err != nil {
-			return cannot(err)
-		}
-		return gateOf(found.Comparison, "the run is slower", "make the runs with more trials")
+	if err := c.print(std, found); err != nil {
+		return cannot(err)
 	}
-	fmt.Fprintf(std.out, "%s: %s\n", client.Plain(found.Comparison.Headline), client.Plain(found.Comparison.Detail))
+	return gateOf(found.Comparison, "the run is slower", "make the runs with more trials")
+}
+
+// print prints what was found, for whoever reads it.
+func (c *CompareCmd) print(std *streams, found *compare.Between) error {
+	to := newConsole(std.out)
+	switch {
+	case c.JSON:
+		return printJSON(std.out, found)
+	case !c.Quiet:
+		c.tell(&to, found)
+	}
+	if to.terminal && !c.Quiet {
+		return nil
+	}
+	var l scriptLine
+	l.WriteString("result:")
+	l.addEffect(found.Comparison)
+	l.add("reference", found.Reference)
+	l.add("run", found.Run)
+	_, err := fmt.Fprintln(std.out, l.String())
+	return err
+}
+
+// tell prints it for a person.
+func (c *CompareCmd) tell(to *console, found *compare.Between) {
+	printHeadline(to, found.Comparison.Verdict, found.Comparison.Headline, found.Comparison.Detail)
 	judged := "run"
 	if found.Adjusted != nil {
 		judged = "run, adjusted"
 	}
-	printEffects(std.out, found.Comparison, "reference", judged)
+	printEffects(to, found.Comparison, "reference", judged, "with --json")
 	for _, w := range found.Warnings {
-		fmt.Fprintf(std.out, "Warning: %s\n", client.Plain(w))
+		to.line("Warning: " + client.Plain(w))
 	}
 	if len(found.Different) > 0 {
-		fmt.Fprintln(std.out, "Besides, these are not alike, and may be the reason:")
+		to.line("Besides, these are not alike, and may be the reason:")
 		for _, f := range found.Different {
-			fmt.Fprintf(std.out, "  %s: %s, then %s\n", client.Plain(f.Name), client.Plain(f.Before), client.Plain(f.After))
+			to.line(fmt.Sprintf("  %s: %s, then %s", client.Plain(f.Name), client.Plain(f.Before), client.Plain(f.After)))
 		}
 	}
-	return gateOf(found.Comparison, "the run is slower", "make the runs with more trials")
+	for _, of := range []struct{ name, file string }{{"The reference's report", c.Reference}, {"The run's report", c.File}} {
+		if page := reportBeside(of.file); page != "" {
+			to.line(of.name + " opens from disk: " + page)
+		}
+	}
+}
+
+// reportBeside is the report in a run's folder, or beside a file of it; "" if there is none.
+func reportBeside(path string) string {
+	if info, err := os.Stat(path); err == nil && !info.IsDir() {
+		path = filepath.Dir(path)
+	}
+	page := filepath.Join(path, report.FileName)
+	if _, err := os.Stat(page); err != nil {
+		return ""
+	}
+	return page
 }
 
 // openResult reads a run from its folder or one of its files.

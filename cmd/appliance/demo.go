@@ -23,16 +23,16 @@ type DemoCmd struct {
 	Against string        `name:"treatment-link" placeholder:"LINK" help:"Compare: trials on this link, as the treatment, take turns with those on --link, the control. The exit status is 1 when it is slower, and 3 when too few trials are valid to tell."`
 	Backend string        `default:"packet" enum:"packet,conn" help:"What emulates the link: packets, or connections to compare with (${default})."`
 	Out     string        `default:"out/demo" type:"path" help:"Folder for the run and its report."`
-	Listen  string        `default:"127.0.0.1:8080" help:"Where the panel shows the result afterwards; a loopback address."`
 	Archive string        `type:"existingfile" placeholder:"A.wacz" help:"Replay this recording instead of making one of the sample shop."`
 	Page    string        `placeholder:"URL" help:"With --archive: the page to load; the first that the recording names, by default."`
 	Live    bool          `help:"Load the page from its origins in every trial, with nothing replayed or seeded: shows what a replay takes out."`
-	NoServe bool          `help:"Write the report and end."`
 	Still   time.Duration `default:"1.5s" help:"A page has loaded when screen and network have been still for this long."`
 	Limit   time.Duration `default:"60s" help:"A load that takes longer is ended, and invalid."`
 	Seed    uint64        `default:"1" help:"Of everything that is drawn by lot."`
 
 	Tolerance time.Duration `placeholder:"DURATION" help:"How late the link or the recorder may be in a valid trial; without it one frame (16.7ms), relaxed where this machine cannot keep that. One that is given is never relaxed."`
+	panelFlags
+	outcomeFlags
 	matchFlags
 	sandboxFlags
 }
@@ -101,10 +101,7 @@ func (d *DemoCmd) Run(ctx context.Context, std *streams) error {
 	if err := d.choosePage(); err != nil {
 		return usage(err)
 	}
-	l := localRun{Out: d.Out, Listen: d.Listen, Compare: d.Against != ""}
-	if d.NoServe {
-		l.Listen = ""
-	}
+	l := localRun{panelFlags: d.panelFlags, outcomeFlags: d.outcomeFlags, Out: d.Out, Compare: d.Against != ""}
 	in := d.inside(time.Now())
 	if in.Origins == sandbox.OriginsOutside {
 		var err error

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"eidetic/cmd/appliance/client"
 	"eidetic/internal/keep/store"
@@ -48,6 +49,7 @@ func gateOf(c *lab.Comparison, slower, more string) error {
 	case lab.Slower, lab.Mixed:
 		return &exitError{exitFailed, nil}
 	default:
-		return cannot(fmt.Errorf("whether %s is not known: %s; %s", slower, client.Plain(c.Detail), more))
+		why, _, _ := strings.Cut(c.Detail, "; ") // all of it stands above
+		return cannot(fmt.Errorf("whether %s is not known: %s; %s", slower, client.Plain(why), more))
 	}
 }

@@ -18,7 +18,7 @@ import (
 // LinkCmd groups what is done with link profiles.
 type LinkCmd struct {
 	Test   LinkTestCmd   `cmd:"" help:"Measure a profile between two namespaces: configured against achieved."`
-	Names  LinkNamesCmd  `cmd:"" help:"List the named profiles."`
+	Names  LinkNamesCmd  `cmd:"" help:"List the named profiles." example:"appliance link names"`
 	Trace  LinkTraceCmd  `cmd:"" help:"Traces of real links, to be followed with --link trace=FILE."`
 	Inside LinkInsideCmd `cmd:"" hidden:"" help:"The test's half that runs in namespaces."`
 

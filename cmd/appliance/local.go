@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -25,33 +27,51 @@ import (
 // localRun is a run on this machine's virtual device that a person waits for, and whose
 // report the panel shows afterwards.
 type localRun struct {
+	panelFlags
+	outcomeFlags
 	Out     string
-	Listen  string // where the panel listens; empty: no panel
-	Compare bool   // the exit status tells whether the treatment is slower
+	Compare bool // the exit status tells whether the treatment is slower
 }
 
-// usualPanel is where the panel is unless a person says another address; where another program is there, it is elsewhere.
+// panelFlags say how the result is shown afterwards.
+type panelFlags struct {
+	Listen  string `placeholder:"HOST:PORT" help:"Where the panel shows the result afterwards; a loopback address (127.0.0.1:8080, or another port where that one is taken)."`
+	NoServe bool   `help:"Write the report and end."`
+}
+
+// usualPanel is where the panel is unless a person says another address, or another program is there.
 const usualPanel = "127.0.0.1:8080"
+
+// listen opens the panel's address, or nothing where no person looks at it.
+func (l localRun) listen(ctx context.Context, std *streams) (net.Listener, error) {
+	if l.NoServe || l.JSON || l.Quiet {
+		return nil, nil
+	}
+	at, err := panel.Listen(ctx, cmp.Or(l.Listen, usualPanel), "--listen")
+	if errors.Is(err, syscall.EADDRINUSE) && l.Listen == "" {
+		if at, err = panel.Listen(ctx, "127.0.0.1:0", "--listen"); err == nil {
+			fmt.Fprintf(std.err, "Port 8080 is taken by another program: the panel will be at http://%s/\n", at.Addr())
+		}
+	}
+	if err != nil {
+		return nil, cannot(err)
+	}
+	if !panel.Loopback(at.Addr()) { // refused now, and not after all trials
+		at.Close()
+		return nil, usage(fmt.Errorf("--listen %s: others can reach this address, and this panel asks for no token; "+
+			"listen on 127.0.0.1, or make the run with --no-serve and show it with appliance serve, which makes a token", l.Listen))
+	}
+	return at, nil
+}
 
 // run carries the task out.
 func (l localRun) run(ctx context.Context, std *streams, t *sandbox.Task) error {
-	var listener net.Listener
-	if l.Listen != "" {
-		at, err := panel.Listen(ctx, l.Listen, "--listen")
-		if errors.Is(err, syscall.EADDRINUSE) && l.Listen == usualPanel {
-			if at, err = panel.Listen(ctx, "127.0.0.1:0", "--listen"); err == nil {
-				fmt.Fprintf(std.err, "Port 8080 is taken by another program: the panel will be at http://%s/\n", at.Addr())
-			}
-		}
-		if err != nil {
-			return cannot(err)
-		}
-		defer at.Close()
-		if !panel.Loopback(at.Addr()) { // refused now, and not after all trials
-			return usage(fmt.Errorf("--listen %s: others can reach this address, and this panel asks for no token; "+
-				"listen on 127.0.0.1, or make the run with --no-serve and show it with appliance serve, which makes a token", l.Listen))
-		}
-		listener = at
+	listener, err := l.listen(ctx, std)
+	if err != nil {
+		return err
+	}
+	if listener != nil {
+		defer listener.Close()
 	}
 	if err := doctor.CheckVirtualDevice(ctx); err != nil {
 		return cannot(err)
@@ -60,18 +80,15 @@ func (l localRun) run(ctx context.Context, std *streams, t *sandbox.Task) error 
 	if err != nil {
 		return cannot(err)
 	}
-	if err := t.Run(ctx, ownCommands()); err != nil {
+	if err := l.carryOut(ctx, std, t); err != nil {
 		if made {
 			_ = os.Remove(l.Out) // fails if something is in it, which is then kept
 		}
-		l.tellFound(std, t.ID)
-		l.tellReport(std, t.ID) // the report explains why no trial was valid
+		_ = l.tell(std, t) // the report explains why no trial was valid
 		return runError(ctx, err)
 	}
-	l.tellFound(std, t.ID)
-	l.tellReport(std, t.ID)
-	if t.Origins != sandbox.OriginsNone {
-		l.tell(std, t.ID, execute.ArchiveFile, "The recording can be replayed again: appliance demo --archive %s\n")
+	if err := l.tell(std, t); err != nil {
+		return err
 	}
 	if listener != nil {
 		if err := servePanel(ctx, std, l.Out, listener); err != nil {
@@ -85,27 +102,72 @@ func (l localRun) run(ctx context.Context, std *streams, t *sandbox.Task) error 
 	return gate(run, l.Compare)
 }
 
+// carryOut has the half in namespaces do the work and show its progress; where standard output is for a program, this
+// half shows it on standard error, if anybody is to see it.
+func (l localRun) carryOut(ctx context.Context, std *streams, t *sandbox.Task) error {
+	if !l.JSON && !l.Quiet {
+		return t.Run(ctx, ownCommands())
+	}
+	bar := newProgress(std.err)
+	if l.Quiet {
+		bar = newProgress(io.Discard)
+	}
+	defer bar.close()
+	return t.RunWithEvents(ctx, ownCommands(), execute.News{
+		Say: func(text string) { bar.say("%s", text) }, Step: bar.step, Film: func(execute.FilmNews) {},
+	})
+}
+
 // folder is where the run is.
 func (l localRun) folder(id string) string { return filepath.Join(l.Out, "runs", id) }
 
-// tellFound ends with the answer, as far as the run got.
-func (l localRun) tellFound(std *streams, id string) {
-	if run, err := store.ReadRun(l.folder(id)); err == nil {
-		printAnswer(std.out, run) // the verdict's sentence came with the progress
+// tell ends with the answer, as far as the run got, and where to look next.
+func (l localRun) tell(std *streams, t *sandbox.Task) error {
+	run, err := store.ReadRun(l.folder(t.ID))
+	if err != nil {
+		return nil // it did not get as far as a folder, and the error that ended it says why
 	}
+	page := l.has(t.ID, report.FileName)
+	return l.conclude(std, run, page, true, func(c *console) {
+		if page != "" {
+			c.line("The report opens from disk: " + page)
+		}
+		if recording := l.has(t.ID, execute.ArchiveFile); recording != "" && t.Origins != sandbox.OriginsNone {
+			c.line("The recording can be replayed again: appliance demo --archive " + recording)
+		}
+	})
 }
 
-// tellReport names the report, if there is one.
-func (l localRun) tellReport(std *streams, id string) {
-	l.tell(std, id, report.FileName, "The report opens from disk: %s\n")
-}
-
-// tell prints a line with the name of a file of the run, if it is there.
-func (l localRun) tell(std *streams, id, name, text string) {
+// has is the path of a file of the run; "" if there is none.
+func (l localRun) has(id, name string) string {
 	file := filepath.Join(l.folder(id), name)
-	if _, err := os.Stat(file); err == nil {
-		fmt.Fprintf(std.out, text, file)
+	if _, err := os.Stat(file); err != nil {
+		return ""
 	}
+	return file
+}
+
+// conclude prints what was found, for whoever reads it; where is the report, told as for printFound, and next says where
+// to look.
+func (f outcomeFlags) conclude(std *streams, run *lab.Run, where string, told bool, next func(*console)) error {
+	c := newConsole(std.out)
+	if f.JSON {
+		c = newConsole(std.err)
+	}
+	if !f.Quiet {
+		printFound(&c, run, told)
+		next(&c)
+	}
+	if f.JSON {
+		if err := printJSON(std.out, run); err != nil {
+			return cannot(err)
+		}
+		return nil
+	}
+	if f.Quiet || !c.terminal {
+		fmt.Fprintln(std.out, scriptLineOf(run, where))
+	}
+	return nil
 }
 
 // checkFlags checks a plan of flags, of which a 0 is said, too.

@@ -54,10 +54,10 @@ type CLI struct {
 	Link      LinkCmd      `cmd:"" help:"Measure an access network's profile, and list the named ones."`
 	Site      SiteCmd      `cmd:"" help:"Serve the sample shop: origins and name server, to record and to replay."`
 	Doctor    DoctorCmd    `cmd:"" help:"Say what this machine can do, and what to do about the rest."`
-	Version   VersionCmd   `cmd:"" help:"Print the version and what it was built from."`
+	Version   VersionCmd   `cmd:"" help:"Print the version and what it was built from." example:"appliance version"`
 
 	Completion CompletionCmd `cmd:"" help:"Print what makes bash, zsh or fish complete commands and flags."`
-	Man        ManCmd        `cmd:"" help:"Print the manual page: appliance man | man -l -."`
+	Man        ManCmd        `cmd:"" help:"Print the manual page: appliance man | man -l -." example:"appliance man | man -l -"`
 
 	Workflow WorkflowCmd `cmd:"" help:"Keep plans on a box under names: put, ls, show, rm."`
 	Schedule ScheduleCmd `cmd:"" help:"Have a box start workflows at times: set, ls, log, pause, resume, rm."`
@@ -129,6 +129,7 @@ func run(ctx context.Context, args []string, std *streams) int {
 		fmt.Fprintln(std.err, "appliance:", err)
 		return exitCannot
 	}
+	addExamples(parser.Model)
 	if kongplete.Complete(parser, kongplete.WithExitFunc(func(code int) { status = code })); status >= 0 {
 		return status // a shell asked how the line may go on
 	}
@@ -158,6 +159,15 @@ func commandOf(err error) string {
 		}
 	}
 	return strings.Join(words, " ")
+}
+
+// addExamples puts the example of each command whose field has the tag example into the command's help.
+func addExamples(app *kong.Application) {
+	for _, n := range app.Leaves(false) {
+		if example := n.Tag.Get("example"); example != "" {
+			n.Detail = strings.TrimSpace(n.Detail + "\n\nExample:\n  " + example)
+		}
+	}
 }
 
 // printHelp prints a command's help and, for a group of commands with a default

@@ -16,11 +16,9 @@ type MeasureCmd struct {
 	URL     string `arg:"" help:"The page, such as https://localhost:3000/."`
 	Against string `placeholder:"URL" help:"Compare: a second page, the treatment, whose trials take turns with those of the first, the control. The exit status is 1 when it is slower, and 3 when too few trials are valid to tell."`
 
-	Trials  *int   `placeholder:"N" help:"How many times each page is loaded (10; at most 60 with --find)."`
-	Link    string `default:"cable" help:"Access network of the device: a name (see appliance link names) or parameters such as rtt=28ms,down=5mbit,up=1mbit."`
-	Out     string `default:"out/measure" type:"path" help:"Folder for the run and its report (${default})."`
-	Listen  string `default:"127.0.0.1:8080" help:"Where the panel shows the result afterwards; a loopback address."`
-	NoServe bool   `help:"Write the report and end."`
+	Trials *int   `placeholder:"N" help:"How many times each page is loaded (10; at most 60 with --find)."`
+	Link   string `default:"cable" help:"Access network of the device: a name (see appliance link names) or parameters such as rtt=28ms,down=5mbit,up=1mbit."`
+	Out    string `default:"out/measure" type:"path" help:"Folder for the run and its report (${default})."`
 
 	Browser    string        `default:"chromium" placeholder:"NAME" help:"chromium, firefox, firefox-esr, or the path of a browser's program (${default})."`
 	End        string        `placeholder:"END" help:"What ends a load, for a page that never rests: 'network 1s', 'still 1s in 0%,0%,100%,50%', 'done NAME' and others of docs/scenarios.md. Without it the page has loaded when all is still."`
@@ -29,10 +27,13 @@ type MeasureCmd struct {
 	Timing     string        `placeholder:"T" help:"When the replay answers: recorded, shared (with --against: what both pages ask for takes the same time in both, so the pages are compared), none, or fixed:20ms. Without it recorded, and shared with --against; recorded with --against compares the servers too, over several recordings of each."`
 	Recordings int           `placeholder:"N" help:"With --against: how often each page is recorded; each pair of trials replays one recording of each, and whether the servers differ is told by itself. Without it 6 with --timing recorded, whose test counts recordings, else 1."`
 	Find       string        `placeholder:"DIFFERENCE" help:"With --against: the difference that is to be found four times of five, such as 10ms or 1%: after eight pairs the run chooses how many of --trials it makes."`
+	Traces     int           `placeholder:"N" help:"With --against: so many trials more of each page, in which the browser traces itself: they say why the pages differ, and count for nothing else. 10 name most causes (docs/timeline.md)."`
 	OnDialog   string        `enum:",accept,dismiss" default:"" placeholder:"ANSWER" help:"accept or dismiss: what a page is answered at once that asks a person something in a window of the browser's own (alert, confirm, prompt, print, a permission, whether to leave). Without it the window is shown, and the trial is invalid."`
 	Blank      bool          `name:"expect-blank" help:"The page is to show nothing: a trial counts although its screen stays blank."`
 	Seed       uint64        `default:"1" help:"Of everything that is drawn by lot (${default})."`
 	Tolerance  time.Duration `placeholder:"DURATION" help:"How late the link or the recorder may be in a valid trial; without it one frame (16.7ms), relaxed where this machine cannot keep that. One that is given is never relaxed."`
+	panelFlags
+	outcomeFlags
 	measureFlags
 	pageFlags
 	matchFlags
@@ -56,6 +57,9 @@ func (c *MeasureCmd) Validate() error {
 	if c.URL == "" {
 		return errors.New("name the page, such as: appliance measure https://localhost:3000/")
 	}
+	if c.Traces != 0 && c.Against == "" {
+		return errors.New("--traces say why two pages differ: name the second with --against URL")
+	}
 	c.URL, c.Against = c.withoutUser(c.URL), c.withoutUser(c.Against)
 	p := c.task(time.Unix(0, 0)).Plan
 	return checkFlags(p, p.Trials, c.Still, c.Limit)
@@ -76,10 +80,7 @@ func (c *MeasureCmd) Run(ctx context.Context, std *streams) error {
 	if t.Reach, err = c.reach(ctx, c.pages()...); err != nil {
 		return usage(err)
 	}
-	l := localRun{Out: c.Out, Listen: c.Listen, Compare: c.Against != ""}
-	if c.NoServe {
-		l.Listen = ""
-	}
+	l := localRun{panelFlags: c.panelFlags, outcomeFlags: c.outcomeFlags, Out: c.Out, Compare: c.Against != ""}
 	return l.run(ctx, std, &t)
 }
 
@@ -88,7 +89,7 @@ func (c *MeasureCmd) task(now time.Time) sandbox.Task {
 	t := sandbox.Task{ID: store.NewID(now, "measure"), Out: c.Out, Origins: sandbox.OriginsOutside, NoSandbox: c.NoSandbox, Plan: lab.Plan{
 		Name: "measure", Trials: c.trials(), Seed: c.Seed, Timing: c.Timing, Recordings: c.Recordings, Find: c.Find, Miss: c.Miss,
 		Still: c.Still.Seconds(), Limit: c.Limit.Seconds(), Tolerance: c.Tolerance.Seconds() * 1e3,
-		OnDialog: c.OnDialog, ExpectBlank: c.Blank,
+		OnDialog: c.OnDialog, ExpectBlank: c.Blank, Traces: c.Traces,
 		Arm: lab.Arm{Page: c.URL, Link: c.Link, Match: c.Match, Browser: browserNamed(c.Browser)},
 	}}
 	t.Plan.Measure = c.plan()

@@ -3,12 +3,12 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"sync"
+	"time"
+	"unicode/utf8"
 
-	"golang.org/x/term"
-
+	"eidetic/analysis/stats"
 	"eidetic/internal/lab"
 	"eidetic/internal/metric"
 	"eidetic/internal/run/experiment"
@@ -17,18 +17,21 @@ import (
 // progress shows a person how a run goes: on a terminal one line that is
 // overwritten, elsewhere a line for each trial that has ended.
 type progress struct {
-	mu       sync.Mutex
-	out      io.Writer
-	terminal bool
-	drawn    bool
+	mu sync.Mutex
+	console
+	drawn bool
+	now   func() time.Time
+	begun time.Time // of the progress
+	trial time.Time // when the first trial began
+	first int       // its number; a run that goes on does not begin with 1
+	since time.Time // when the trial in progress began
+	at    int       // its number
+	done  []*lab.Trial
+	arms  bool // there are two
 }
 
 func newProgress(out io.Writer) *progress {
-	p := &progress{out: out}
-	if f, ok := out.(*os.File); ok {
-		p.terminal = term.IsTerminal(int(f.Fd()))
-	}
-	return p
+	return &progress{console: newConsole(out), now: time.Now, begun: time.Now()}
 }
 
 // say prints a line that stays.
@@ -36,28 +39,114 @@ func (p *progress) say(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.wipe()
-	fmt.Fprintf(p.out, format+"\n", args...)
+	p.line(fmt.Sprintf(format, args...))
 }
 
 // step shows a step of a run.
 func (p *progress) step(s experiment.Step) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if s.Note != "" {
+	p.arms = p.arms || s.Arm != "" || s.Done != nil && s.Done.Arm == lab.Treatment
+	if p.first == 0 && s.Trial > 0 {
+		p.first, p.trial = s.Trial, p.now()
+	}
+	if s.Done == nil && s.Note == "" && s.Trial != p.at {
+		p.at, p.since = s.Trial, p.now()
+	}
+	if s.Done != nil && !s.Done.IsExtra() {
+		p.done = append(p.done, s.Done)
+	}
+	switch {
+	case s.Note != "":
 		p.wipe()
-		fmt.Fprintln(p.out, s.Note)
-		return
+		p.line(s.Note)
+	case s.Done == nil && p.terminal:
+		p.wipe()
+		fmt.Fprint(p.out, p.status(s))
+		p.drawn = true
+	case s.Done == nil:
+	case !p.terminal:
+		p.line(p.title(s) + ": " + resultOf(s.Done))
+	case !s.Done.Valid: // the line that is overwritten tells the rest
+		p.wipe()
+		fmt.Fprintln(p.out, clip(p.title(s)+": "+oneLine(resultOf(s.Done)), p.width-1))
 	}
-	if s.Done == nil {
-		if p.terminal && s.Trial > 0 {
-			p.wipe()
-			fmt.Fprintf(p.out, "%s trial %d of %d: %s", barOf(s.Trial-1, s.Of), s.Trial, s.Of, s.Doing)
-			p.drawn = true
+}
+
+// title names a trial, with its arm where there are two.
+func (p *progress) title(s experiment.Step) string {
+	text := fmt.Sprintf("Trial %*d of %d", len(fmt.Sprint(s.Of)), s.Trial, s.Of)
+	arm := s.Arm
+	if s.Done != nil {
+		arm = s.Done.Arm
+	}
+	if p.arms && arm != "" {
+		text += ", " + arm
+	}
+	return text
+}
+
+// status is the line that is overwritten: which trial of which arm, the time, what is known so far, and what goes on, as
+// far as there is room.
+func (p *progress) status(s experiment.Step) string {
+	if s.Trial == 0 {
+		return clip(fmt.Sprintf("Recording, %s: %s", clockOf(p.now().Sub(p.begun)), oneLine(s.Doing)), p.width-1)
+	}
+	text := p.title(s) + ", " + clockOf(p.now().Sub(p.begun))
+	if made := s.Trial - p.first; made > 0 {
+		left := p.since.Sub(p.trial)/time.Duration(made)*time.Duration(max(s.Of-s.Trial+1, 0)) - p.now().Sub(p.since)
+		text += ", " + clockOf(max(left, 0)) + " left"
+	}
+	valid := 0
+	for _, t := range p.done {
+		if t.Valid { // which later trials may change
+			valid++
 		}
-		return
 	}
-	p.wipe()
-	fmt.Fprintf(p.out, "Trial %*d of %d: %s\n", len(fmt.Sprint(s.Of)), s.Trial, s.Of, resultOf(s.Done))
+	if len(p.done) > 0 {
+		text += fmt.Sprintf(", %d valid", valid)
+	}
+	for _, part := range []string{p.soFar(), oneLine(s.Doing)} {
+		if longer := text + ", " + part; part != "" && utf8.RuneCountInString(longer) < p.width {
+			text = longer
+		}
+	}
+	if longer := barOf(s.Trial-1, s.Of, leastBar) + " " + text; utf8.RuneCountInString(longer) < p.width {
+		text = longer
+	}
+	return clip(text, p.width-1)
+}
+
+// soFar is the result of the valid trials until now; "" where they have none in common.
+func (p *progress) soFar() string {
+	of := metric.Guards()[0]
+	values := map[string][]float64{}
+	for _, t := range p.done {
+		if t.Cell != "" {
+			return "" // pages differ
+		}
+		if len(t.Steps) > 0 {
+			of = metric.Journey
+		}
+		if v, ok := t.Value(of.String()); ok && t.Valid {
+			values[t.Arm] = append(values[t.Arm], v)
+		}
+	}
+	control, treatment := values[lab.Control], values[lab.Treatment]
+	switch {
+	case len(control) == 0, p.arms && len(treatment) == 0:
+		return ""
+	case p.arms:
+		after := valueOf(stats.Median(treatment), of.Entry().Unit)
+		return fmt.Sprintf("%s %.0f → %s", of.Label(), stats.Median(control), after)
+	}
+	return fmt.Sprintf("%s %s", of.Label(), valueOf(stats.Median(control), of.Entry().Unit))
+}
+
+// clockOf is a duration in minutes and seconds.
+func clockOf(d time.Duration) string {
+	d = d.Round(time.Second)
+	return fmt.Sprintf("%d:%02d", int(d.Minutes()), int(d.Seconds())%60)
 }
 
 // resultOf returns a line on how a trial went.
@@ -91,10 +180,9 @@ func flawsOf(t *lab.Trial) string {
 	return text
 }
 
-// barOf draws a progress bar of 20 cells.
-func barOf(done, all int) string {
-	const cells = 20
-	full := cells * done / max(all, 1)
+// barOf draws a progress bar of so many cells.
+func barOf(done, all, cells int) string {
+	full := min(cells*done/max(all, 1), cells)
 	return "[" + strings.Repeat("█", full) + strings.Repeat("·", cells-full) + "]"
 }
 

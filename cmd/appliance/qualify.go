@@ -11,7 +11,7 @@ import (
 
 // CaptureGroup groups what is done with sources. Recording is the default command.
 type CaptureGroup struct {
-	Film    CaptureCmd `cmd:"" default:"withargs" help:"Record a screen, losslessly."`
+	Film    CaptureCmd `cmd:"" default:"withargs" help:"Record a screen, losslessly." example:"appliance capture film --source x11::99 --out screen.reel --duration 10s"`
 	Qualify QualifyCmd `cmd:"" help:"Find out what a grabber loses, delays and alters."`
 }
 

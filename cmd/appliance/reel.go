@@ -18,11 +18,11 @@ import (
 
 // ReelCmd inspects screen recordings.
 type ReelCmd struct {
-	Info    ReelInfoCmd    `cmd:"" help:"Say what a reel holds. Example: appliance reel info trial.reel"`
-	Verify  ReelVerifyCmd  `cmd:"" help:"Decode every frame and check every checksum. Exit status 1 when something is damaged. Example: appliance reel verify trial.reel"`
-	Recover ReelRecoverCmd `cmd:"" help:"Save every whole frame of a reel that was cut off or damaged. Example: appliance reel recover cut.reel --out saved.reel"`
-	Frames  ReelFramesCmd  `cmd:"" help:"List the frames: time, sequence number, what changed. Example: appliance reel frames --changed trial.reel"`
-	Export  ReelExportCmd  `cmd:"" help:"Write a film, a picture or a filmstrip. Example: appliance reel export trial.reel --out film.webm"`
+	Info    ReelInfoCmd    `cmd:"" help:"Say what a reel holds." example:"appliance reel info trial.reel"`
+	Verify  ReelVerifyCmd  `cmd:"" help:"Decode every frame and check every checksum. Exit status 1 when something is damaged." example:"appliance reel verify trial.reel"`
+	Recover ReelRecoverCmd `cmd:"" help:"Save every whole frame of a reel that was cut off or damaged." example:"appliance reel recover cut.reel --out saved.reel"`
+	Frames  ReelFramesCmd  `cmd:"" help:"List the frames: time, sequence number, what changed." example:"appliance reel frames --changed trial.reel"`
+	Export  ReelExportCmd  `cmd:"" help:"Write a film, a picture or a filmstrip." example:"appliance reel export trial.reel --out film.webm"`
 }
 
 // ReelInfoCmd prints a summary.

@@ -1,16 +1,17 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 	"time"
 
 	"eidetic/cmd/appliance/client"
 	"eidetic/internal/lab"
 	"eidetic/internal/plan"
-	"eidetic/internal/run/experiment"
 )
 
 // RunCmd asks a box for a run, waits for it, and ends with the status that stands for what it found.
@@ -22,9 +23,9 @@ type RunCmd struct {
 	Out      string        `type:"path" placeholder:"DIR" help:"Put report.json and run.json into this folder, and with a box report.html; on this machine the whole run is kept there, in runs/."`
 	NoWait   bool          `help:"Ask for the run, print its ID, and end."`
 	Resume   bool          `help:"On this machine: go on with the unfinished run of the same plan that --out holds, if there is one."`
-	JSON     bool          `name:"json" help:"Print the run as JSON, as in run.json, and the news of it to standard error."`
 	pause    time.Duration // the first between attempts; tests set a short one
 	Patience time.Duration `default:"5m" help:"How long to wait for a box that answered once and does not any more (${default})."`
+	outcomeFlags
 	requestFlags
 	pageFlags
 	sandboxFlags
@@ -106,8 +107,8 @@ func (c *RunCmd) Validate() error {
 	if _, _, err := parseVersion(c.Workflow); err != nil {
 		return fmt.Errorf("--workflow %w", err)
 	}
-	if c.NoWait && (c.Out != "" || c.JSON) {
-		return errors.New("--no-wait goes without --out and --json: there is nothing to fetch yet")
+	if c.NoWait && (c.Out != "" || c.JSON || c.Quiet) {
+		return errors.New("--no-wait goes without --out, --json and --quiet: there is nothing to fetch yet")
 	}
 	if c.Patience < 0 {
 		return fmt.Errorf("--patience %v: at least 0", c.Patience)
@@ -141,9 +142,12 @@ func (c *RunCmd) Run(ctx context.Context, std *streams) error {
 	if c.JSON || c.NoWait { // whose output is for programs
 		news = std.err
 	}
+	if c.Quiet {
+		news = io.Discard
+	}
 	w := &waiting{
 		box: client.New(config),
-		bar: newProgress(news), out: news, workflow: c.Workflow,
+		bar: newProgress(news), workflow: c.Workflow,
 	}
 	defer w.box.Close()
 	defer w.bar.close()
@@ -219,23 +223,22 @@ func inMS(d *time.Duration) *float64 {
 // conclude prints what was found, and fetches it.
 func (c *RunCmd) conclude(ctx context.Context, std *streams, w *waiting, run *lab.Run, compared bool) error {
 	w.bar.close()
-	if text := experiment.Explain(run.Tolerance, run.Trials); text != "" {
-		fmt.Fprintln(w.out, client.Plain(text))
-	}
-	printFound(w.out, run)
-	if run.Environment.Appliance != "" { // it got as far as a folder
-		fmt.Fprintf(w.out, "The report is at %s\n", w.box.ReportURL(run.ID))
-	}
-	if c.JSON {
-		if err := printJSON(std.out, run); err != nil {
-			return cannot(err)
-		}
-	}
 	if c.Out != "" {
 		if err := errors.Join(w.box.Fetch(ctx, run.ID, c.Out), w.box.FetchCells(ctx, run.ID, len(run.Cells), c.Out)); err != nil {
 			return boxError(fmt.Errorf("fetching the report into %s: %w", c.Out, err))
 		}
-		fmt.Fprintf(w.out, "Report and numbers are in %s\n", c.Out)
 	}
-	return gate(run, compared)
+	where := ""
+	if run.Environment.Appliance != "" { // it got as far as a folder
+		where = w.box.ReportURL(run.ID)
+	}
+	err := c.outcomeFlags.conclude(std, run, where, false, func(to *console) {
+		if where != "" {
+			to.line("The report is at " + where)
+		}
+		if c.Out != "" {
+			to.line("Report and numbers are in " + c.Out)
+		}
+	})
+	return cmp.Or(err, gate(run, compared))
 }

@@ -2,103 +2,219 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"slices"
+	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
+	"unicode"
 
 	"eidetic/cmd/appliance/client"
 	"eidetic/internal/lab"
 	"eidetic/internal/metric"
+	"eidetic/internal/run/experiment"
+	"eidetic/internal/tell/report"
 )
 
-// mostRows bounds a table of a run that others wrote.
-const mostRows = 40
-
-// printFound ends a run for a person: how far its trials may be trusted, and the answer in a few lines. All the rest is in the report.
-func printFound(out io.Writer, run *lab.Run) {
-	if c := run.Comparison; c != nil && run.Measured() > 0 {
-		defer fmt.Fprintf(out, "%s: %s\n", client.Plain(c.Headline), client.Plain(c.Detail))
-	}
-	printAnswer(out, run)
+// outcomeFlags say how a command that measures or compares ends.
+type outcomeFlags struct {
+	JSON  bool `name:"json" help:"Print the result as JSON, as in run.json, and all news to standard error."`
+	Quiet bool `help:"Print one line with the result, for scripts, and nothing else but errors."`
 }
 
-// printAnswer is printFound without the verdict's sentence.
-func printAnswer(out io.Writer, run *lab.Run) {
+// mostLines bounds the table of an answer, with its head. Whatever else there is, the report has.
+const mostLines = 8
+
+// mostServers bounds what is said of servers.
+const mostServers = 3
+
+// causesOfBlur begins what an explanation says of the machine's other work.
+const causesOfBlur = " What was seen: "
+
+// printFound ends a run for a person: how far its trials may be trusted, the answer, its numbers and their cause. told
+// says that a person has seen the notes of the run while it went on.
+func printFound(c *console, run *lab.Run, told bool) {
 	if run.Measured() == 0 {
 		return // it ended before its first trial
 	}
-	valid := 0
-	for _, t := range run.Trials {
-		if t.Valid {
-			valid++
+	if run.Tolerance.Relaxed() || !told {
+		text, more, _ := strings.Cut(experiment.Explain(run.Tolerance, run.Trials), causesOfBlur)
+		switch {
+		case more != "" && c.terminal:
+			text += " The report names what was seen, and what would help."
+		case more != "":
+			text += causesOfBlur + more
+		}
+		if text != "" {
+			c.line(text)
 		}
 	}
-	fmt.Fprintf(out, "%d of %d trials are valid; it took %v\n", valid, run.Measured(),
-		time.Duration(run.Elapsed*float64(time.Second)).Round(time.Second))
-	if c := run.Comparison; c != nil {
-		printEffects(out, c, "control", "treatment")
-	}
-	for i, row := range run.Servers {
-		if i == mostRows {
-			break
-		}
-		fmt.Fprintln(out, "Server:", client.Plain(row.String()))
+	if words := report.WordsOf(run); words.Headline != "" {
+		printHeadline(c, words.Verdict, words.Headline, words.Detail)
 	}
 	switch {
 	case len(run.Cells) > 0:
-		printCells(out, run)
-	case run.Comparison == nil:
-		printMedians(out, run.Summary)
+		printCells(c, run)
+	case run.Comparison != nil:
+		printEffects(c, run.Comparison, "control", "treatment", "in the report")
+	default:
+		printMedians(c, run.Summary)
 	}
+	for i, row := range run.Servers {
+		if i == mostServers {
+			c.line(more(len(run.Servers)-mostServers, "server's answer", "servers' answers", "in the report"))
+			break
+		}
+		c.line("Server: " + client.Plain(row.String()))
+	}
+	for i, view := range run.Views() {
+		if view.Causes == nil {
+			continue
+		}
+		of := ""
+		if run.Plan.IsMany() && i < len(run.Cells) {
+			of = run.Cells[i].Name + ": "
+		}
+		c.line(client.Plain(of + report.Why(view.Causes)))
+	}
+	c.line(fmt.Sprintf("%d of %d trials are valid; it took %v", valids(run), run.Measured(),
+		time.Duration(run.Elapsed*float64(time.Second)).Round(time.Second)))
 }
 
-// printMedians prints the medians that tell most: of a load the guards, of a journey each step's time to its end, and all of it last.
-func printMedians(out io.Writer, all []lab.Summary) {
-	rows, journey := []lab.Summary{}, false
+// printHeadline prints the answer in words.
+func printHeadline(c *console, verdict, headline, detail string) {
+	lines := c.wrapped(client.Plain(headline + ": " + detail))
+	if first, ok := strings.CutPrefix(lines[0], client.Plain(headline)); ok {
+		lines[0] = c.paint(bold, c.paint(colourOf(verdict), client.Plain(headline))) + first
+	}
+	fmt.Fprintln(c.out, strings.Join(lines, "\n"))
+}
+
+// colourOf is the colour of a verdict or a finding.
+func colourOf(finding string) string {
+	switch finding {
+	case lab.Slower, lab.Mixed:
+		return red
+	case lab.Faster:
+		return green
+	}
+	return ""
+}
+
+// valids counts the trials that enter the statistics.
+func valids(run *lab.Run) (n int) {
+	for _, t := range run.Trials {
+		if t.Valid {
+			n++
+		}
+	}
+	return n
+}
+
+// more says how many rows a table lacks, and where they are.
+func more(n int, one, many, where string) string {
+	return fmt.Sprintf("and %d more %s %s", n, lab.Plural(n, one, many), where)
+}
+
+// shortened leaves out rows of a table that would have more than mostLines lines: of a higher rank first, and of those
+// the last.
+func shortened[T any](rows []T, rank func(T) int) (kept []T, left int) {
+	if len(rows) < mostLines {
+		return rows, 0
+	}
+	room := mostLines - 2 // the head, and a line that says how many are left out
+	keep := make([]bool, len(rows))
+	for r := 0; r <= highestRank; r++ {
+		for i, row := range rows {
+			if room > 0 && rank(row) == r {
+				keep[i], room = true, room-1
+			}
+		}
+	}
+	for i, row := range rows {
+		if keep[i] {
+			kept = append(kept, row)
+		}
+	}
+	return kept, len(rows) - len(kept)
+}
+
+// The ranks of rows: all of a journey, what says something, and the rest.
+const highestRank = 2
+
+// medianRows are the medians that tell most: of a load the guards, of a journey each step's time to its end, and all of
+// it last.
+func medianRows(all []lab.Summary) (rows []lab.Summary) {
+	journey := false
 	for _, s := range all {
-		if ref := metric.Parse(s.Metric); ref.ID == metric.TimeToEnd && ref.Region == "" {
+		if isStepEnd(metric.Parse(s.Metric)) {
 			rows, journey = append(rows, s), true
 		}
 	}
 	for _, s := range all {
 		switch ref := metric.Parse(s.Metric); {
-		case journey && ref.ID == metric.Journey, !journey && ref.Step == "" && ref.Region == "" && ref.ID.Entry().Guard:
+		case journey && isJourney(ref), !journey && ref.Step == "" && ref.Region == "" && ref.ID.Entry().Guard:
 			rows = append(rows, s)
 		}
 	}
-	table := tabwriter.NewWriter(out, 0, 0, 3, ' ', tabwriter.AlignRight)
-	for i, s := range rows[:min(len(rows), mostRows)] {
-		if i == 0 {
-			fmt.Fprint(table, "\tmedian\t95 % interval\ttrials\t\n")
-		}
-		interval := valueOf(s.Low, s.Unit) + " … " + valueOf(s.High, s.Unit)
-		if len(s.Warnings) > 0 { // too few trials for one
-			interval = "from " + valueOf(s.Min, s.Unit) + " to " + valueOf(s.Max, s.Unit)
-		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%d\t\n", labelOf(s.Metric), valueOf(s.Median, s.Unit), interval, s.N)
+	if !journey {
+		slices.SortStableFunc(rows, func(a, b lab.Summary) int {
+			return metric.GuardPlace(a.Metric) - metric.GuardPlace(b.Metric)
+		})
 	}
-	_ = table.Flush() // an error of out shows in what follows
-	if more := len(rows) - mostRows; more > 0 {
-		fmt.Fprintf(out, "and %d more %s in the report\n", more, lab.Plural(more, "row", "rows"))
+	return rows
+}
+
+func isStepEnd(ref metric.Ref) bool { return ref.ID == metric.TimeToEnd && ref.Region == "" }
+func isJourney(ref metric.Ref) bool { return ref.ID == metric.Journey && ref.Step == "" }
+
+// printMedians prints what a run without a second arm measured.
+func printMedians(c *console, all []lab.Summary) {
+	rows, left := shortened(medianRows(all), func(s lab.Summary) int {
+		if isJourney(metric.Parse(s.Metric)) {
+			return 0
+		}
+		return highestRank
+	})
+	t := &table{head: []string{"", "median", "95 % interval", "trials"}}
+	var values []float64
+	alike := true
+	for _, s := range rows {
+		t.addMedian(labelOf(s.Metric)+ofTreatment(s.Arm), s)
+		values, alike = append(values, s.Median), alike && s.Unit == rows[0].Unit
 	}
+	if alike {
+		t.bar = lengths(values)
+	}
+	t.print(c)
+	if left > 0 {
+		c.line(more(left, "row", "rows", "in the report"))
+	}
+}
+
+// addMedian adds a row of a metric's median.
+func (t *table) addMedian(name string, s lab.Summary) {
+	interval := valueOf(s.Low, s.Unit) + " … " + valueOf(s.High, s.Unit)
+	if len(s.Warnings) > 0 { // too few trials for one
+		interval = "from " + valueOf(s.Min, s.Unit) + " to " + valueOf(s.Max, s.Unit)
+	}
+	t.add("", name, valueOf(s.Median, s.Unit), interval, strconv.Itoa(s.N))
+}
+
+// ofTreatment marks rows of the second arm, where a run has two and compares nothing: it ended too early.
+func ofTreatment(arm string) string {
+	if arm == lab.Treatment {
+		return " (treatment)"
+	}
+	return ""
 }
 
 // labelOf is the name of a metric for people, with that of its step.
 func labelOf(name string) string {
 	ref := metric.Parse(name)
-	label := name
-	switch {
-	case ref.ID == metric.TimeToEnd && ref.Region == "":
+	if isStepEnd(ref) {
 		return client.Plain(ref.Step)
-	case ref.ID != 0 && ref.Region == "":
-		label = ref.ID.Label()
-		if ref.Step != "" {
-			label = ref.Step + ": " + label
-		}
 	}
-	return client.Plain(label)
+	return client.Plain(ref.Label())
 }
 
 // valueOf is a value with its unit.
@@ -109,58 +225,170 @@ func valueOf(v float64, unit string) string {
 	return strings.TrimSpace(fmt.Sprintf("%.4g %s", v, unit))
 }
 
-// printCells prints a line for each page and user of a run of many: the guard that tells most, or the first median.
-func printCells(out io.Writer, run *lab.Run) {
-	table := tabwriter.NewWriter(out, 0, 0, 3, ' ', tabwriter.AlignRight)
-	defer table.Flush()
-	for i, c := range run.Cells {
-		name := client.Plain(c.Name)
+// effectRows are the effects on which the verdict rests, and of a journey all of it last.
+func effectRows(c *lab.Comparison) (rows []*lab.Effect) {
+	var journey *lab.Effect
+	steps := false
+	for i := range c.Effects {
+		e := &c.Effects[i]
+		ref := metric.Parse(e.Metric)
+		steps = steps || isStepEnd(ref)
 		switch {
-		case c.Comparison != nil:
-			if i == 0 {
-				fmt.Fprint(table, "page and user\tmetric\tcontrol\ttreatment\tchange\t95 % interval\tp\tfinding\t\n")
-			}
-			e := c.Comparison.Telling()
-			if e == nil {
-				fmt.Fprintf(table, "%s\t–\t–\t–\t–\t–\t–\tnot compared\t\n", name)
-				continue
-			}
-			fmt.Fprintf(table, "%s\t%s\t%.1f\t%.1f\t%+.1f\t%+.1f … %+.1f\t%.2g\t%s\t\n", name, client.Plain(e.Metric), e.Control, e.Treatment,
-				e.Shift.Value, e.Shift.Low, e.Shift.High, e.Adjusted, client.Plain(e.Finding))
-		case len(c.Summary) > 0:
-			s := c.Summary[0]
-			fmt.Fprintf(table, "%s\t%s\t%.1f\t%.1f … %.1f\t%d trials\t\n", name, client.Plain(s.Metric), s.Median, s.Low, s.High, s.N)
-		default:
-			fmt.Fprintf(table, "%s\tno valid trial\t\n", name)
+		case isJourney(ref):
+			journey = e
+		case e.Guard:
+			rows = append(rows, e)
 		}
+	}
+	if journey != nil && (steps || journey.Guard) {
+		rows = append(rows, journey)
+	}
+	return rows
+}
+
+// printEffects prints what was found of each guard, under the names of what was compared. rest says where the rows are
+// that are left out.
+func printEffects(c *console, found *lab.Comparison, control, treatment, rest string) {
+	rows, left := shortened(effectRows(found), func(e *lab.Effect) int {
+		switch {
+		case isJourney(metric.Parse(e.Metric)):
+			return 0
+		case colourOf(e.Finding) != "":
+			return 1
+		}
+		return highestRank
+	})
+	t := &table{head: []string{"", control, treatment, "change", "95 % interval", ""}}
+	var drawn []span
+	alike := true
+	var adjusted *lab.Adjustment
+	for _, e := range rows {
+		said := found.Words(e)
+		if !e.Guard {
+			said = ""
+		}
+		t.addEffect(labelOf(e.Metric), e, said)
+		drawn, alike = append(drawn, span{e.Shift.Low, e.Shift.Value, e.Shift.High}), alike && e.Unit == rows[0].Unit
+		if e.Adjustment != nil {
+			adjusted = e.Adjustment
+		}
+	}
+	if alike {
+		t.bar = spans(drawn)
+	}
+	t.print(c)
+	if left > 0 {
+		c.line(more(left, "row", "rows", rest))
+	}
+	if adjusted != nil {
+		c.line(client.Plain(fmt.Sprintf("Changes are adjusted by what was known before each load (%s); the others are %s.",
+			strings.Join(adjusted.Covariates, ", "), rest)))
 	}
 }
 
-// printEffects prints what the guards show, under the names of what was compared.
-func printEffects(out io.Writer, c *lab.Comparison, control, treatment string) {
-	table := tabwriter.NewWriter(out, 0, 0, 3, ' ', tabwriter.AlignRight)
-	defer table.Flush()
-	rows := 0
-	adjusted := slices.ContainsFunc(c.Effects, func(e lab.Effect) bool { return e.Adjustment != nil })
-	for _, e := range c.Effects {
-		if !e.Guard || rows == mostRows {
-			continue
+// addEffect adds a row of a metric's effect, with what was found.
+func (t *table) addEffect(name string, e *lab.Effect, said string) {
+	t.add(colourOf(e.Finding), name, valueOf(e.Control, e.Unit), valueOf(e.Treatment, e.Unit),
+		strings.TrimSpace(lab.Change(e.Shift.Value)+" "+e.Unit),
+		lab.Change(e.Shift.Low)+" … "+lab.Change(e.Shift.High), said)
+}
+
+// printCells prints a line for each page and user of a run of many: the guard that tells most, or the first median.
+func printCells(c *console, run *lab.Run) {
+	cells, left := shortened(run.Cells, func(one lab.CellResult) int {
+		if one.Comparison != nil && colourOf(one.Comparison.Verdict) != "" {
+			return 1
 		}
-		if rows++; rows == 1 {
-			fmt.Fprintf(table, "\t%s\t%s\tchange\t95 %% interval\t", control, treatment)
-			if adjusted {
-				fmt.Fprint(table, "unadjusted\t95 % interval\texplained\t")
-			}
-			fmt.Fprint(table, "finding\t\n")
-		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%+.1f\t%+.1f … %+.1f\t", labelOf(e.Metric), valueOf(e.Control, e.Unit),
-			valueOf(e.Treatment, e.Unit), e.Shift.Value, e.Shift.Low, e.Shift.High)
-		switch a := e.Adjustment; {
-		case a != nil:
-			fmt.Fprintf(table, "%+.1f\t%+.1f … %+.1f\t%.0f %%\t", a.Raw.Value, a.Raw.Low, a.Raw.High, 100*a.Explained)
-		case adjusted:
-			fmt.Fprint(table, "\t\t\t")
-		}
-		fmt.Fprintf(table, "%s\t\n", client.Plain(e.Finding))
+		return highestRank
+	})
+	t := &table{head: []string{"", "median", "95 % interval", "trials"}}
+	if run.Comparison != nil {
+		t.head = []string{"", "control", "treatment", "change", "95 % interval", ""}
 	}
+	for _, one := range cells {
+		name := client.Plain(one.Name)
+		switch {
+		case one.Comparison != nil:
+			e := one.Comparison.Telling()
+			if e == nil {
+				t.add("", name, "–", "–", "–", "–", "not compared")
+				continue
+			}
+			t.addEffect(name+": "+labelOf(e.Metric), e, one.Comparison.Words(e))
+		case run.Comparison != nil:
+			t.add("", name, "–", "–", "–", "–", "not compared")
+		case len(medianRows(one.Summary)) > 0:
+			s := medianRows(one.Summary)[0]
+			t.addMedian(name+": "+labelOf(s.Metric), s)
+		default:
+			t.add("", name, "–", "no valid trial", "0")
+		}
+	}
+	t.print(c)
+	if left > 0 {
+		c.line(more(left, "page and user", "pages and users", "in the report"))
+	}
+}
+
+// scriptLine is the result as one line for scripts: words NAME=VALUE, in an order that stays. New ones come at the end.
+type scriptLine struct{ strings.Builder }
+
+// add adds a word. A value that has a space or needs quoting is a string of Go and JSON.
+func (l *scriptLine) add(name string, value any) {
+	text := fmt.Sprint(value)
+	if number, ok := value.(float64); ok {
+		text = strconv.FormatFloat(number, 'g', 6, 64)
+	}
+	if strings.ContainsFunc(text, func(r rune) bool {
+		return unicode.IsSpace(r) || r == '"' || r == '=' || r == '\\' || !unicode.IsPrint(r)
+	}) {
+		text = strconv.Quote(text)
+	}
+	fmt.Fprintf(l, " %s=%s", name, text)
+}
+
+// addEffect adds the verdict, and the effect that tells most.
+func (l *scriptLine) addEffect(c *lab.Comparison) {
+	l.add("verdict", c.Verdict)
+	e := c.Telling()
+	if e == nil {
+		return
+	}
+	l.add("metric", e.Metric)
+	l.add("unit", e.Unit)
+	l.add("control", e.Control)
+	l.add("treatment", e.Treatment)
+	l.add("change", e.Shift.Value)
+	l.add("low", e.Shift.Low)
+	l.add("high", e.Shift.High)
+	l.add("p", e.Adjusted)
+}
+
+// scriptLineOf is that of a run; where is its report.
+func scriptLineOf(run *lab.Run, where string) string {
+	var l scriptLine
+	l.WriteString("result:")
+	l.add("state", run.State)
+	rows := medianRows(run.Summary)
+	switch {
+	case run.Comparison != nil:
+		l.addEffect(run.Comparison)
+	case len(rows) > 0:
+		s := rows[0]
+		if last := rows[len(rows)-1]; isJourney(metric.Parse(last.Metric)) {
+			s = last
+		}
+		l.add("metric", s.Metric)
+		l.add("unit", s.Unit)
+		l.add("median", s.Median)
+		l.add("low", s.Low)
+		l.add("high", s.High)
+	}
+	l.add("valid", valids(run))
+	l.add("trials", run.Measured())
+	l.add("run", run.ID)
+	if where != "" {
+		l.add("report", where)
+	}
+	return l.String()
 }

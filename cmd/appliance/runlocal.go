@@ -13,7 +13,6 @@ import (
 
 	"eidetic/internal/base/atomicfile"
 	"eidetic/internal/base/programs"
-	"eidetic/internal/box/doctor"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
 	"eidetic/internal/plan"
@@ -41,40 +40,13 @@ func (c *RunCmd) here(ctx context.Context, std *streams, q plan.Request) error {
 			task.ID = id
 		}
 	}
-	l := localRun{Out: task.Out, Compare: asked.Compares()}
-	if c.JSON {
-		err = c.quietly(ctx, std, &task)
-	} else {
-		err = l.run(ctx, std, &task)
-	}
-	run, readErr := store.ReadRun(l.folder(task.ID))
-	if readErr != nil { // it did not get as far as a folder
+	l := localRun{outcomeFlags: c.outcomeFlags, Out: task.Out, Compare: asked.Compares()}
+	l.NoServe = true
+	err = l.run(ctx, std, &task)
+	if _, readErr := os.Stat(l.folder(task.ID)); readErr != nil { // it did not get as far as a folder
 		return cmp.Or(err, cannot(readErr))
 	}
-	if c.JSON {
-		err = cmp.Or(err, printJSON(std.out, run), gate(run, l.Compare))
-		printFound(std.err, run)
-	}
 	return cmp.Or(err, c.copyResults(l.folder(task.ID)))
-}
-
-// quietly carries the task out with its progress on standard error, where --json leaves it.
-func (c *RunCmd) quietly(ctx context.Context, std *streams, task *sandbox.Task) error {
-	if err := doctor.CheckVirtualDevice(ctx); err != nil {
-		return cannot(err)
-	}
-	if _, err := makeOut(task.Out); err != nil {
-		return cannot(err)
-	}
-	bar := newProgress(std.err)
-	defer bar.close()
-	err := task.RunWithEvents(ctx, ownCommands(), execute.News{
-		Say: func(text string) { bar.say("%s", text) }, Step: bar.step, Film: func(execute.FilmNews) {},
-	})
-	if err != nil {
-		return runError(ctx, err)
-	}
-	return nil
 }
 
 // task is what the half in namespaces is asked for, with its plan.

@@ -5,10 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -22,7 +22,6 @@ import (
 type waiting struct {
 	box *client.Client
 	bar *progress
-	out io.Writer
 
 	workflow string // of the box, which the request changes; empty: the request is the plan
 }
@@ -83,10 +82,22 @@ func (w *waiting) start(ctx context.Context, q plan.Request) (id string, err err
 // show returns what shows the events of a run.
 func (w *waiting) show() func(client.Event) {
 	var news queueNews
+	of := 0
 	return func(e client.Event) {
 		if e.Queued {
 			news.say(w.bar, "It", e.Doing)
 			return
+		}
+		if of != 0 && e.Trial > 0 && e.Of != of {
+			why := fmt.Sprintf("%d trials in all now, and not %d: what does not count is made again, and traces have "+
+				"trials of their own", e.Of, of)
+			if strings.HasSuffix(e.Doing, " in all") { // the run's own words
+				why = e.Doing
+			}
+			w.bar.say("%s", why)
+		}
+		if e.Trial > 0 {
+			of = e.Of
 		}
 		w.bar.step(experiment.Step{Trial: e.Trial, Of: e.Of, Doing: e.Doing, Done: e.Done})
 	}

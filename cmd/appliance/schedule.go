@@ -13,12 +13,12 @@ import (
 
 // ScheduleCmd manages what starts the workflows of a box.
 type ScheduleCmd struct {
-	Set    ScheduleSetCmd    `cmd:"" help:"Make a schedule, or change it."`
-	Ls     listCmd           `cmd:"" help:"List the schedules, with their next time."`
-	Log    ScheduleLogCmd    `cmd:"" help:"Show what became of a schedule's times: the run, or why there is none."`
-	Pause  SchedulePauseCmd  `cmd:"" help:"Let a schedule start nothing."`
-	Resume ScheduleResumeCmd `cmd:"" help:"Let a paused schedule go on."`
-	Rm     thingCmd          `cmd:"" help:"Remove a schedule." set:"thing=Name of the schedule."`
+	Set    ScheduleSetCmd    `cmd:"" help:"Make a schedule, or change it." example:"appliance schedule set nightly --workflow checkout --cron '30 2 * * 1-5' --zone Europe/Berlin"`
+	Ls     listCmd           `cmd:"" help:"List the schedules, with their next time." example:"appliance schedule ls --box https://box.local:8080"`
+	Log    ScheduleLogCmd    `cmd:"" help:"Show what became of a schedule's times: the run, or why there is none." example:"appliance schedule log nightly --box https://box.local:8080"`
+	Pause  SchedulePauseCmd  `cmd:"" help:"Let a schedule start nothing." example:"appliance schedule pause nightly --box https://box.local:8080"`
+	Resume ScheduleResumeCmd `cmd:"" help:"Let a paused schedule go on." example:"appliance schedule resume nightly --box https://box.local:8080"`
+	Rm     thingCmd          `cmd:"" help:"Remove a schedule." set:"thing=Name of the schedule." example:"appliance schedule rm nightly --box https://box.local:8080"`
 }
 
 // Help is shown by appliance schedule --help.

@@ -13,9 +13,9 @@ import (
 
 // TokenCmd manages the tokens of a box.
 type TokenCmd struct {
-	Make   TokenMakeCmd   `cmd:"" help:"Make a token and print it, once."`
-	Ls     listCmd        `cmd:"" help:"List the tokens, with their last use."`
-	Revoke TokenRevokeCmd `cmd:"" help:"Revoke a token, and the sessions that were opened with it."`
+	Make   TokenMakeCmd   `cmd:"" help:"Make a token and print it, once." example:"appliance token make ci --scope run --box https://box.local:8080"`
+	Ls     listCmd        `cmd:"" help:"List the tokens, with their last use." example:"appliance token ls --box https://box.local:8080"`
+	Revoke TokenRevokeCmd `cmd:"" help:"Revoke a token, and the sessions that were opened with it." example:"appliance token revoke ci --box https://box.local:8080"`
 }
 
 // Help is shown by appliance token --help.

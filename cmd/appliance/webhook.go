@@ -13,13 +13,13 @@ import (
 
 // WebhookCmd manages the addresses that a box tells of events.
 type WebhookCmd struct {
-	Make   WebhookMakeCmd `cmd:"" help:"Make a webhook and print its secret, once."`
-	Ls     listCmd        `cmd:"" help:"List the webhooks."`
-	Test   thingCmd       `cmd:"" help:"Have a test posted." set:"thing=Name or ID of the webhook."`
-	Log    WebhookLogCmd  `cmd:"" help:"Show what was posted, and what waits."`
-	Pause  thingCmd       `cmd:"" help:"Keep events, and post nothing." set:"thing=Name or ID of the webhook."`
-	Resume thingCmd       `cmd:"" help:"Let a paused webhook go on." set:"thing=Name or ID of the webhook."`
-	Rm     thingCmd       `cmd:"" help:"Remove a webhook." set:"thing=Name or ID of the webhook."`
+	Make   WebhookMakeCmd `cmd:"" help:"Make a webhook and print its secret, once." example:"appliance webhook make ci https://ci.example.org/hook --event run.finished --box https://box.local:8080"`
+	Ls     listCmd        `cmd:"" help:"List the webhooks." example:"appliance webhook ls --box https://box.local:8080"`
+	Test   thingCmd       `cmd:"" help:"Have a test posted." set:"thing=Name or ID of the webhook." example:"appliance webhook test ci --box https://box.local:8080"`
+	Log    WebhookLogCmd  `cmd:"" help:"Show what was posted, and what waits." example:"appliance webhook log ci --box https://box.local:8080"`
+	Pause  thingCmd       `cmd:"" help:"Keep events, and post nothing." set:"thing=Name or ID of the webhook." example:"appliance webhook pause ci --box https://box.local:8080"`
+	Resume thingCmd       `cmd:"" help:"Let a paused webhook go on." set:"thing=Name or ID of the webhook." example:"appliance webhook resume ci --box https://box.local:8080"`
+	Rm     thingCmd       `cmd:"" help:"Remove a webhook." set:"thing=Name or ID of the webhook." example:"appliance webhook rm ci --box https://box.local:8080"`
 }
 
 // Help is shown by appliance webhook --help.

@@ -14,10 +14,10 @@ import (
 
 // WorkflowCmd manages the plans that a box keeps under names.
 type WorkflowCmd struct {
-	Put  WorkflowPutCmd  `cmd:"" help:"Keep a plan on the box under a name."`
-	Ls   listCmd         `cmd:"" help:"List the workflows."`
-	Show WorkflowShowCmd `cmd:"" help:"Print a workflow's plan."`
-	Rm   thingCmd        `cmd:"" help:"Remove a workflow." set:"thing=Name of the workflow."`
+	Put  WorkflowPutCmd  `cmd:"" help:"Keep a plan on the box under a name." example:"appliance workflow put checkout --plan checkout.yaml --box https://box.local:8080"`
+	Ls   listCmd         `cmd:"" help:"List the workflows." example:"appliance workflow ls --box https://box.local:8080"`
+	Show WorkflowShowCmd `cmd:"" help:"Print a workflow's plan." example:"appliance workflow show checkout@3 --box https://box.local:8080"`
+	Rm   thingCmd        `cmd:"" help:"Remove a workflow." set:"thing=Name of the workflow." example:"appliance workflow rm checkout --box https://box.local:8080"`
 }
 
 // Help is shown by appliance workflow --help.

@@ -64,6 +64,19 @@ func (c *Comparison) TellingOf(finding string) (best *Effect) {
 	return best
 }
 
+// Words say what was found of a metric.
+func (c *Comparison) Words(e *Effect) string {
+	switch {
+	case e.Finding == NoChange:
+		return "no difference found"
+	case e.Finding != Unknown:
+		return e.Finding
+	case c.Margin > 0 && e.Shift.Confidence > 0:
+		return "not known"
+	}
+	return "too few trials"
+}
+
 // Look is a look at the comparison of a run before all its trials are done.
 type Look struct {
 	Pairs int     `json:"pairs"` // of valid trials

@@ -26,6 +26,14 @@ func Signed(v float64, digits int) string {
 	return "+" + whole
 }
 
+// Change formats a difference with as many digits as are meaningful.
+func Change(v float64) string {
+	if math.Abs(v) < 10 {
+		return Signed(v, 1)
+	}
+	return Signed(v, 0)
+}
+
 // Clip shortens a text to at most so many characters, and says with … that there were more.
 func Clip(text string, most int) string {
 	if runes := []rune(text); len(runes) > most {

@@ -138,6 +138,7 @@ func heldBy(p lab.Plan, fields map[string]any) (Request, error) {
 
 // placed is an error of the YAML's reader.
 func placed(err error) error {
+	err = bounded.Plain(err)
 	e := &TextError{What: err.Error(), text: yaml.FormatError(err, false, true)}
 	var at yaml.Error
 	if errors.As(err, &at) && at.GetToken() != nil {

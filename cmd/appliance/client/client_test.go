@@ -116,7 +116,7 @@ func TestErrorTypes(t *testing.T) {
 		"elsewhere": {func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "https://portal.test/", http.StatusFound)
 		}, 302, false, "portal.test"},
-		"conflict": {func(w http.ResponseWriter, _ *http.Request) { problem(w, 409, `{"detail":"about to end"}`) }, 409, false, "about to end"},
+		"conflict": {func(w http.ResponseWriter, _ *http.Request) { problem(w, 409, `{"detail":"about to end"}`) }, 409, true, "the box refuses: about to end"},
 		"no JSON":  {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "welcome") }, 200, false, "names no run"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -22,9 +22,9 @@ func (e *RefusedError) Error() string {
 	return fmt.Sprintf("the box at %s: %s", e.Base, e.Detail)
 }
 
-// Rejected says that the request is at fault, and not the state of the box.
+// Rejected says that the box refuses the request, as it would again: a value is wrong, a name is taken, what is to be removed is needed.
 func (e *RefusedError) Rejected() bool {
-	return e.Status/100 == 4 && e.Status != http.StatusTooManyRequests && e.Status != http.StatusConflict
+	return e.Status/100 == 4 && e.Status != http.StatusTooManyRequests
 }
 
 // UnreachableError says that the box did not answer until patience ended.

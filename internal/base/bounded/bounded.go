@@ -5,12 +5,17 @@
 package bounded
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"strings"
+	"time"
 
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/lexer"
 	"github.com/goccy/go-yaml/token"
 )
@@ -45,7 +50,106 @@ func YAML(text []byte, read func() error) (err error) {
 	if err := checkYAML(string(text)); err != nil {
 		return err
 	}
-	return read()
+	return Plain(read())
+}
+
+// Plain is an error of a reader of YAML or JSON without words of Go: "cannot unmarshal string into Go struct field
+// Config.Virtual of type bool" becomes "a text stands where true or false is expected". Its place in the text stays.
+func Plain(err error) error {
+	var wrong *yaml.TypeError
+	var large *yaml.OverflowError
+	var node *yaml.UnexpectedNodeTypeError
+	var inJSON *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &wrong):
+		return &yaml.SyntaxError{Token: wrong.Token, Message: misplaced(ofType(wrong.SrcType), ofType(wrong.DstType))}
+	case errors.As(err, &large):
+		return &yaml.SyntaxError{Token: large.Token, Message: large.SrcNum + " is out of range"}
+	case errors.As(err, &node):
+		return &yaml.SyntaxError{Token: node.Token, Message: misplaced(ofNode(node.Actual), ofNode(node.Expected))}
+	case errors.As(err, &inJSON):
+		value, _, _ := strings.Cut(inJSON.Value, " ") // "number 1.5"
+		text := misplaced(ofJSON(value), ofType(inJSON.Type))
+		if inJSON.Field != "" {
+			text = inJSON.Field + ": " + text
+		}
+		return errors.New(text)
+	}
+	return err
+}
+
+// ofJSON is what package json calls a value.
+func ofJSON(value string) string {
+	return cmp.Or(map[string]string{
+		"number": oneNumber, "string": oneText, "bool": oneBool, "array": oneList, "object": manyFields,
+	}[value], value)
+}
+
+// misplaced says what a text has at a place, and what belongs there.
+func misplaced(what, expected string) string {
+	of := func(what string) (stand, is string) {
+		if what == manyFields {
+			return "stand", "are"
+		}
+		return "stands", "is"
+	}
+	stand, _ := of(what)
+	_, is := of(expected)
+	return fmt.Sprintf("%s %s where %s %s expected", what, stand, expected, is)
+}
+
+const (
+	manyFields = "fields (NAME: VALUE)"
+	oneList    = "a list"
+	oneText    = "a text"
+	oneNumber  = "a number"
+	wholeOne   = "a whole number"
+	oneBool    = "true or false"
+)
+
+// ofType is what a value of a type is in YAML.
+func ofType(t reflect.Type) string {
+	for t != nil && t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch {
+	case t == nil:
+		return "nothing"
+	case t == reflect.TypeFor[time.Duration]():
+		return "a duration such as 30s"
+	case t.Kind() == reflect.Bool:
+		return oneBool
+	case t.Kind() == reflect.String:
+		return oneText
+	case t.Kind() == reflect.Float64, t.Kind() == reflect.Float32:
+		return oneNumber
+	case t.Kind() >= reflect.Int && t.Kind() <= reflect.Uint64:
+		return wholeOne
+	case t.Kind() == reflect.Slice, t.Kind() == reflect.Array:
+		return oneList
+	}
+	return manyFields
+}
+
+// ofNode is what a node of a text is.
+func ofNode(t ast.NodeType) string {
+	switch t {
+	case ast.MappingType, ast.MappingValueType, ast.MappingKeyType:
+		return manyFields
+	case ast.SequenceType:
+		return oneList
+	case ast.StringType, ast.LiteralType:
+		return oneText
+	case ast.IntegerType:
+		return wholeOne
+	case ast.FloatType:
+		return oneNumber
+	case ast.BoolType:
+		return oneBool
+	case ast.NullType:
+		return "nothing"
+	}
+	return strings.ToLower(t.YAMLName())
 }
 
 func checkYAML(text string) error {

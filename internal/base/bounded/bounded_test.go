@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/goccy/go-yaml"
 
@@ -98,4 +99,41 @@ func FuzzYAML(f *testing.F) {
 		}
 		testlab.Bounded(t, mostYAML, func() { _ = read(text) })
 	})
+}
+
+// TestPlain: what stands in the wrong place is said in words of the text, with its place, and not in those of Go.
+func TestPlain(t *testing.T) {
+	type config struct {
+		Truth  bool
+		Number *int
+		Share  float64
+		Text   string
+		List   []string
+		Limit  time.Duration
+		Inner  struct{ A int8 }
+	}
+	for text, want := range map[string]string{
+		"truth: maybe":      "[1:8] a text stands where true or false is expected",
+		"\nnumber: many":    "[2:9] a text stands where a whole number is expected",
+		"share: [1]":        "[1:8] a list stands where a number is expected",
+		"text: {a: 1}":      "[1:7] fields (NAME: VALUE) stand where a text is expected",
+		"list: 3":           "[1:7] a whole number stands where a list is expected",
+		"inner: true":       "[1:8] true or false stands where fields (NAME: VALUE) are expected",
+		"inner:\n  a: 1000": "[2:6] 1000 is out of range",
+		"limit: {}":         "[1:8] fields (NAME: VALUE) stand where a duration such as 30s is expected",
+	} {
+		var c config
+		err := YAML([]byte(text), func() error { return yaml.UnmarshalWithOptions([]byte(text), &c, yaml.Strict()) })
+		if err == nil || yaml.FormatError(err, false, false) != want {
+			t.Errorf("YAML(%q) = %v; want %q", text, err, want)
+		}
+	}
+	var c config
+	err := Plain(json.Unmarshal([]byte(`{"Inner":{"A":"x"}}`), &c))
+	if err == nil || err.Error() != "Inner.A: a text stands where a whole number is expected" {
+		t.Errorf("Plain() of JSON = %v", err)
+	}
+	if other := errors.New("x"); Plain(other) != other || Plain(nil) != nil {
+		t.Error("Plain() changes other errors")
+	}
 }

@@ -30,6 +30,9 @@ const (
 // ErrNotFound is returned for a run that the store does not have.
 var ErrNotFound = errors.New("no such run")
 
+// Latest is what leads to the newest run, beside the folder of all.
+const Latest = "latest"
+
 // RunFile is the file of a run's folder that has all of it, with the secrets of its plan.
 const RunFile = "run.json"
 
@@ -121,11 +124,11 @@ func published() []string {
 
 // publish points root/latest at the run and the other names through it.
 func publish(root, id string) error {
-	if err := link(filepath.Join(runsDir, id), filepath.Join(root, "latest")); err != nil {
+	if err := link(filepath.Join(runsDir, id), filepath.Join(root, Latest)); err != nil {
 		return err
 	}
 	for _, name := range published() {
-		if err := link(filepath.Join("latest", name), filepath.Join(root, name)); err != nil {
+		if err := link(filepath.Join(Latest, name), filepath.Join(root, name)); err != nil {
 			return err
 		}
 	}
@@ -142,14 +145,14 @@ func publishCells(root string, run *lab.Run) error {
 	for _, c := range run.Cells {
 		for _, name := range []string{c.Report, strings.TrimSuffix(c.Report, ".html") + "-timeline.html"} {
 			path := filepath.Join(root, name)
-			if err := link(filepath.Join("latest", name), path); err != nil {
+			if err := link(filepath.Join(Latest, name), path); err != nil {
 				return err
 			}
 			old = slices.DeleteFunc(old, func(other string) bool { return other == path })
 		}
 	}
 	for _, path := range old {
-		if target, err := os.Readlink(path); err == nil && target == filepath.Join("latest", filepath.Base(path)) {
+		if target, err := os.Readlink(path); err == nil && target == filepath.Join(Latest, filepath.Base(path)) {
 			if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return err
 			}

@@ -9,6 +9,7 @@ import (
 	"io"
 	"path/filepath"
 
+	"eidetic/internal/base/bounded"
 	"eidetic/internal/lab"
 )
 
@@ -37,7 +38,7 @@ func DecodeRun(r io.Reader) (*lab.Run, error) {
 func decodeRun(b []byte) (*lab.Run, error) {
 	var run lab.Run
 	if err := json.Unmarshal(b, &run); err != nil {
-		return nil, fmt.Errorf("%s%w", place(b, err), err)
+		return nil, fmt.Errorf("%s%w", place(b, err), bounded.Plain(err))
 	}
 	if err := checkRun(&run); err != nil {
 		return nil, err

@@ -57,7 +57,7 @@ func (s *Store) Remove(id string) error {
 // unpublish points root/latest at the newest remaining run if it pointed at the removed
 // one. Without any run the links are removed.
 func (s *Store) unpublish(id string) error {
-	latest := filepath.Join(s.root, "latest")
+	latest := filepath.Join(s.root, Latest)
 	if target, err := os.Readlink(latest); err != nil || target != filepath.Join(runsDir, id) {
 		return nil // latest points to another run, or is the user's own file
 	}
@@ -70,7 +70,7 @@ func (s *Store) unpublish(id string) error {
 			return publish(s.root, d.Name())
 		}
 	}
-	for _, name := range append(published(), "latest") {
+	for _, name := range append(published(), Latest) {
 		path := filepath.Join(s.root, name)
 		if info, err := os.Lstat(path); err == nil && info.Mode()&fs.ModeSymlink != 0 {
 			if err := os.Remove(path); err != nil {

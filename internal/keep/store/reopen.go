@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"syscall"
 
+	"eidetic/internal/base/bounded"
 	"eidetic/internal/lab"
 )
 
@@ -187,7 +188,7 @@ func readTrial(root *os.Root, number int, limit int64) (*lab.Trial, int64, error
 	}
 	var t lab.Trial
 	if err := json.Unmarshal(b, &t); err != nil {
-		return fail(fmt.Errorf("%s%w", place(b, err), err))
+		return fail(fmt.Errorf("%s%w", place(b, err), bounded.Plain(err)))
 	}
 	if t.Number != number {
 		return fail(fmt.Errorf("number: %d differs from the folder's name", t.Number))

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"eidetic/internal/base/bounded"
 	"eidetic/internal/lab"
 	"eidetic/internal/metric"
 )
@@ -23,7 +24,7 @@ func DecodeResult(r io.Reader) (*lab.Run, error) {
 		Schema string `json:"schema"`
 	}
 	if err := json.Unmarshal(b, &head); err != nil {
-		return nil, fmt.Errorf("%s%w", place(b, err), err)
+		return nil, fmt.Errorf("%s%w", place(b, err), bounded.Plain(err))
 	}
 	switch head.Schema {
 	case "":
@@ -34,7 +35,7 @@ func DecodeResult(r io.Reader) (*lab.Run, error) {
 	}
 	var report Report
 	if err := json.Unmarshal(b, &report); err != nil {
-		return nil, fmt.Errorf("%s%w", place(b, err), err)
+		return nil, fmt.Errorf("%s%w", place(b, err), bounded.Plain(err))
 	}
 	run := report.result()
 	if err := checkRun(run); err != nil {

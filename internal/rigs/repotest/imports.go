@@ -213,7 +213,7 @@ func directions() []direction {
 		{"internal/run/isolate", append([]string{"internal/base/unshare"}, lab...), "isolation is a matter of the kernel alone"},
 		{
 			"internal/keep/store",
-			append([]string{"internal/base/atomicfile", "internal/keep/redact"}, lab...),
+			append([]string{"internal/base/atomicfile", "internal/base/bounded", "internal/keep/redact"}, lab...),
 			"the store keeps what it is given and knows nobody who gives it",
 		},
 		{

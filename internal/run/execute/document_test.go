@@ -1,8 +1,10 @@
 package execute
 
 import (
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"eidetic/internal/lab"
 	"eidetic/netlab/archive"
@@ -48,6 +50,33 @@ func TestDocument(t *testing.T) {
 		}
 		if (want.note == "") != (note == "") || !strings.Contains(note, want.note) {
 			t.Errorf("Document(%s) has the note %q; want %q", page, note, want.note)
+		}
+	}
+}
+
+// TestPasswordIsTyped: that a page asks for a password is no news where the plan types it.
+func TestPasswordIsTyped(t *testing.T) {
+	const page = "http://a.test/login"
+	file := filepath.Join(t.TempDir(), "a.wacz")
+	const form = "<input type=password>"
+	wall := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	login := &lab.Exchange{Method: "GET", URL: page, Status: 200, Protocol: "h2", Wall: wall, Response: lab.Message{
+		Header: []lab.HeaderField{{Name: "content-type", Value: "text/html"}}, Body: []byte(form)},
+		Chunks: []lab.Chunk{{At: time.Millisecond, Bytes: len(form)}}}
+	if err := archive.Save(file, archive.New([]*lab.Exchange{login}, nil, nil, archive.CreateOptions{Wall: wall})); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		steps []lab.Step
+		notes int
+	}{
+		{nil, 1},
+		{[]lab.Step{{Open: page}, {Click: "css #in"}}, 1},
+		{[]lab.Step{{Open: page}, {Name: "log in", Steps: []lab.Step{{Type: "secret"}}}}, 0},
+	} {
+		x := &Execution{run: &lab.Run{}}
+		if err := x.checkDocument(file, page, c.steps); err != nil || len(x.run.Warnings) != c.notes {
+			t.Errorf("checkDocument() of %+v = %v, with the notes %q; want %d", c.steps, err, x.run.Warnings, c.notes)
 		}
 	}
 }

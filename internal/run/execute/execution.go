@@ -16,7 +16,6 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"eidetic/analysis/stats"
@@ -265,14 +264,6 @@ func (x *Execution) plan() experiment.Plan {
 	return p
 }
 
-// ofView begins a sentence about a page and user of a run of many.
-func ofView(run, view *lab.Run) string {
-	if !run.Plan.IsMany() {
-		return ""
-	}
-	return strings.TrimPrefix(strings.TrimPrefix(view.Name, run.Name), " · ") + ": "
-}
-
 // save writes the run in its current state.
 func (x *Execution) save() error {
 	x.run.Elapsed = x.before + time.Since(x.begun).Seconds()
@@ -291,17 +282,6 @@ func (x *Execution) finish(ctx context.Context, cause error) error {
 	}
 	conclude(run)
 	concludeCauses(x.folder.Path(), run)
-	if text := experiment.Explain(run.Tolerance, run.Trials); text != "" {
-		x.News.say("%s", text)
-	}
-	if run.Comparison != nil {
-		x.News.say("%s: %s", run.Comparison.Headline, run.Comparison.Detail)
-	}
-	for _, view := range run.Views() {
-		if view.Causes != nil {
-			x.News.say("%s%s", ofView(run, view), report.Why(view.Causes))
-		}
-	}
 	err := cause
 	run.Elapsed = x.before + time.Since(x.begun).Seconds()
 	// A failed run has a report too: people look there for the reason.

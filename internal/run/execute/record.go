@@ -47,9 +47,6 @@ func (x *Execution) recordings(ctx context.Context, runner *experiment.Runner) (
 		return nil, err
 	}
 	x.run.Servers = servers(all)
-	for _, row := range x.run.Servers {
-		x.News.say("Server: %s", row)
-	}
 	if x.Plan.SharedTimes {
 		x.share(all)
 	}
@@ -306,7 +303,7 @@ func (x *Execution) provide(ctx context.Context, runner *experiment.Runner, one 
 		return fmt.Errorf("recording: %w", err)
 	}
 	x.run.Warnings = append(x.run.Warnings, others...)
-	if err := x.checkDocument(path, a.Page); err != nil {
+	if err := x.checkDocument(path, a.Page, one.of.Plan.Steps); err != nil {
 		return fmt.Errorf("recording: %w", err)
 	}
 	if !loaded(trial) {
@@ -323,17 +320,22 @@ func (x *Execution) provide(ctx context.Context, runner *experiment.Runner, one 
 }
 
 // checkDocument returns an error if what was recorded is not the page.
-func (x *Execution) checkDocument(path, page string) error {
+func (x *Execution) checkDocument(path, page string, steps []lab.Step) error {
 	a, err := archive.Open(path)
 	if err != nil {
 		return fmt.Errorf("reading it: %w", err)
 	}
 	note, problem := Document(a, page)
-	if note != "" {
+	if note != "" && !types(steps) { // a plan that types may well type the password
 		x.run.Warnings = append(x.run.Warnings, note)
 		x.News.say("Note: %s", note)
 	}
 	return problem
+}
+
+// types says whether a step types a text.
+func types(steps []lab.Step) bool {
+	return slices.ContainsFunc(steps, func(s lab.Step) bool { return s.Type != "" || types(s.Steps) })
 }
 
 // loaded says whether a recorded page came to an end of its own: it was still, called

@@ -257,6 +257,7 @@ type Runner struct {
 // Step is a progress report of a run.
 type Step struct {
 	Trial, Of int
+	Arm       string     // of the trial, where there are two
 	Doing     string     // "starting the browser", "filming", "analysing"
 	Done      *lab.Trial // the trial that has just ended
 	Note      string     // a sentence for a person

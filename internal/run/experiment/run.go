@@ -183,7 +183,7 @@ func (o *outing) fill(ctx context.Context, s Slot) error {
 		o.docket.add(t, place)
 		o.judge()
 		came := o.came(s.Arm)
-		again := !o.docket.filled(place) && came.hopeful()
+		again, planned := !o.docket.filled(place) && came.hopeful(), o.total
 		switch {
 		case !again:
 		case t.Filled > 0: // this was what the repetition needed, and no fault
@@ -203,10 +203,13 @@ func (o *outing) fill(ctx context.Context, s Slot) error {
 			if err := o.save(); err != nil {
 				return fmt.Errorf("trial %d: %w", n, err)
 			}
-			o.progress(Step{Trial: n, Of: o.total, Done: t})
+			o.progress(Step{Trial: n, Of: planned, Done: t})
 		}
 		if !again {
 			return nil
+		}
+		if !known {
+			o.progress(Step{Trial: n, Of: o.total, Note: fmt.Sprintf("Trial %d is made again: %d in all", n, o.total)})
 		}
 	}
 }
@@ -278,7 +281,8 @@ func (o *outing) judge() {
 		}
 	}
 	if t.Company.Noisy() && !noisy {
-		o.progress(Step{Trial: len(o.run.Trials), Of: o.total, Note: explainCompany(t, o.run.Trials)})
+		o.progress(Step{Trial: len(o.run.Trials), Of: o.total, Note: fmt.Sprintf("Other work takes %.1f of this machine's %d "+
+			"processors beside the trials: small differences will not be found", t.Company.Usual, t.Company.Cores)})
 	}
 	if relaxed == t.Relaxed() && len(changed) == 0 {
 		return
@@ -324,6 +328,9 @@ func (o *outing) missing() (plan []Slot) {
 	}
 	if len(plan) > 0 {
 		o.blocks = block
+		o.progress(Step{Trial: len(o.run.Trials), Of: o.total,
+			Note: fmt.Sprintf("%d more %s in the place of what does not count: %d in all", len(plan),
+				lab.Plural(len(plan), "trial", "trials"), o.total)})
 	}
 	return plan
 }
@@ -398,14 +405,20 @@ func (a *tally) hopeful() bool {
 }
 
 // one carries out one trial of an arm.
-func (r *Runner) one(ctx context.Context, p Plan, arm Arm, n, total int, dir string) (*lab.Trial, error) {
+func (o *outing) one(ctx context.Context, p Plan, arm Arm, n, total int, dir string) (*lab.Trial, error) {
 	if arm.Ready != nil {
 		if err := arm.Ready(); err != nil {
 			return nil, err
 		}
 	}
-	armed := *r
+	armed := *o.Runner
 	armed.Network = arm.Network
+	armed.Progress = func(s Step) {
+		if o.each > 1 {
+			s.Arm = arm.Name
+		}
+		o.progress(s)
+	}
 	p.Arm, p.Page, p.Sync, p.Trials = arm.Name, arm.Page, arm.Sync, total
 	p.traced = p.traced || arm.Traced
 	return armed.trial(ctx, p, n, dir)

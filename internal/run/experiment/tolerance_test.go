@@ -167,8 +167,12 @@ func TestRunRelaxes(t *testing.T) {
 				p.Tolerance = c.tolerance
 				run := &lab.Run{}
 				var notes []string
-				r := w.runner()
+				r, of := w.runner(), 0
 				r.Progress = func(s Step) {
+					if of != 0 && s.Of != of && !strings.HasSuffix(s.Note, fmt.Sprintf(": %d in all", s.Of)) {
+						t.Errorf("of %d trials there are %d now, and %+v does not say why", of, s.Of, s)
+					}
+					of = s.Of
 					if s.Note != "" {
 						notes = append(notes, s.Note)
 					}

@@ -70,6 +70,9 @@ func (o *outing) traceExtra(ctx context.Context) error {
 	plan := ScheduleCells(o.plan.Seed^tracedSeed, o.plan.Traces, o.each, len(o.arms)/o.each)
 	o.total = len(o.run.Trials) + len(plan)
 	o.plan.traced = true
+	o.progress(Step{Trial: len(o.run.Trials), Of: o.total,
+		Note: fmt.Sprintf("%d more %s for the browser's own trace: %d in all", len(plan),
+			lab.Plural(len(plan), "trial", "trials"), o.total)})
 	for _, s := range plan {
 		s.Block += o.blocks
 		o.slots = append(o.slots, s)
@@ -85,12 +88,16 @@ func (o *outing) traceExtra(ctx context.Context) error {
 			o.run.Trials = append(o.run.Trials, t)
 			if !known {
 				if again {
-					o.total++
+					o.total++ // as the note says
 				}
 				if err := o.save(); err != nil {
 					return fmt.Errorf("trial %d: %w", n, err)
 				}
-				o.progress(Step{Trial: n, Of: o.total, Done: t, Note: tracedNote(t)})
+				note := tracedNote(t)
+				if again {
+					note += fmt.Sprintf("; it is made again: %d in all", o.total)
+				}
+				o.progress(Step{Trial: n, Of: o.total, Done: t, Note: note})
 			}
 			if !again {
 				break

@@ -26,7 +26,7 @@ func GitHub(w io.Writer, s *Source) error {
 		}
 		text := c.says
 		if c.effect != nil {
-			text = finding(c.effect) + ": " + text
+			text = s.Run.Comparison.Words(c.effect) + ": " + text
 		}
 		if err := command(w, kind, name+": "+c.name, text); err != nil {
 			return err

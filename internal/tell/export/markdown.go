@@ -96,7 +96,7 @@ func guards(b *strings.Builder, c *lab.Comparison) {
 			b.WriteString("| … | | | | | |\n")
 			break
 		}
-		guardRow(b, metric.Label(e.Metric), e)
+		guardRow(b, metric.Label(e.Metric), c, e)
 	}
 	b.WriteString("\n")
 	unadjusted(b, c)
@@ -144,8 +144,8 @@ func intervalOf(e *lab.Effect) string {
 }
 
 // guardRow is a line of a table of guards.
-func guardRow(b *strings.Builder, name string, e *lab.Effect) {
-	said := finding(e)
+func guardRow(b *strings.Builder, name string, c *lab.Comparison, e *lab.Effect) {
+	said := c.Words(e)
 	if e.Finding == lab.Slower || e.Finding == lab.Faster {
 		said = "**" + said + "**"
 	}
@@ -165,7 +165,7 @@ func cells(b *strings.Builder, run *lab.Run) {
 			return
 		}
 		if e := c.Telling(); e != nil {
-			guardRow(b, name+": "+metric.Label(e.Metric), e)
+			guardRow(b, name+": "+metric.Label(e.Metric), c, e)
 		} else {
 			fmt.Fprintf(b, "| %s | | | | | not compared |\n", prose(name))
 		}

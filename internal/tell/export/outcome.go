@@ -143,16 +143,5 @@ func value(v float64, unit string) string {
 // change formats a difference with its unit for people.
 func change(v float64, unit string) string { return strings.TrimSpace(lab.Signed(v, 1) + " " + unit) }
 
-// finding is what was found of a metric, in words.
-func finding(e *lab.Effect) string {
-	switch e.Finding {
-	case lab.NoChange:
-		return "no difference found"
-	case lab.Unknown:
-		return "too few trials"
-	}
-	return e.Finding
-}
-
 // title names a run for people.
 func title(run *lab.Run) string { return cmp.Or(run.Name, run.Page, run.ID) }

@@ -35,14 +35,4 @@ func Arms(run *lab.Run) (all []Arm) {
 }
 
 // Finding says what a comparison found of a metric.
-func Finding(run *lab.Run, e *lab.Effect) string {
-	switch {
-	case e.Finding == lab.NoChange:
-		return "no difference found"
-	case e.Finding != lab.Unknown:
-		return e.Finding
-	case run.Comparison.Margin > 0 && e.Shift.Confidence > 0:
-		return "not known"
-	}
-	return "too few trials"
-}
+func Finding(run *lab.Run, e *lab.Effect) string { return run.Comparison.Words(e) }

@@ -99,5 +99,6 @@ func adjusted(e *lab.Effect) string {
 		return ""
 	}
 	return fmt.Sprintf("adjusted by what was known before each load, which explains %.0f %% of the variance; unadjusted %s %s "+
-		"(95 %% interval %s to %s, %s)", 100*a.Explained, signed(a.Raw.Value), e.Unit, signed(a.Raw.Low), signed(a.Raw.High), probability(a.RawP))
+		"(95 %% interval %s to %s, %s)", 100*a.Explained, lab.Change(a.Raw.Value), e.Unit, lab.Change(a.Raw.Low),
+		lab.Change(a.Raw.High), probability(a.RawP))
 }

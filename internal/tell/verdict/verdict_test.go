@@ -211,8 +211,8 @@ func TestDifferences(t *testing.T) {
 func TestSigned(t *testing.T) {
 	for v, want := range map[float64]string{1240.4: "+1\u202f240", -12.6: "−13", 3.14: "+3.1", 0.01: "0", -0.04: "0", 7: "+7",
 		1234567: "+1\u202f234\u202f567", 999.6: "+1\u202f000"} {
-		if got := signed(v); got != want {
-			t.Errorf("signed(%s) = %q, want %q", fmt.Sprint(v), got, want)
+		if got := lab.Change(v); got != want {
+			t.Errorf("lab.Change(%s) = %q, want %q", fmt.Sprint(v), got, want)
 		}
 	}
 }

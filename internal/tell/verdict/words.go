@@ -121,13 +121,13 @@ func telling(c *lab.Comparison) *lab.Effect {
 
 // change formats a metric's shift: "SpeedIndex +31 ms (95 % interval +12 to +50)".
 func (v voice) change(e *lab.Effect, all bool) string {
-	text := fmt.Sprintf("%s %s %s", metric.Label(e.Metric), signed(e.Shift.Value), e.Unit)
+	text := fmt.Sprintf("%s %s %s", metric.Label(e.Metric), lab.Change(e.Shift.Value), e.Unit)
 	var in []string
 	if e.Percent != nil && all && e.Unit != "%" {
-		in = append(in, signed(e.Percent.Value)+" %")
+		in = append(in, lab.Change(e.Percent.Value)+" %")
 	}
 	if e.Pairs >= Least {
-		in = append(in, fmt.Sprintf("95 %% interval %s to %s", signed(e.Shift.Low), signed(e.Shift.High)))
+		in = append(in, fmt.Sprintf("95 %% interval %s to %s", lab.Change(e.Shift.Low), lab.Change(e.Shift.High)))
 	}
 	if all {
 		in = append(in, v.trials(e))
@@ -158,9 +158,9 @@ func agreeing(c *lab.Comparison) string {
 
 // amount formats a size without a sign, and its percentage of the control.
 func amount(v float64, e *lab.Effect) string {
-	text := strings.TrimPrefix(signed(v), "+") + " " + e.Unit
+	text := strings.TrimPrefix(lab.Change(v), "+") + " " + e.Unit
 	if e.Control != 0 {
-		text += " (" + strings.TrimPrefix(signed(100*v/math.Abs(e.Control)), "+") + " %)"
+		text += " (" + strings.TrimPrefix(lab.Change(100*v/math.Abs(e.Control)), "+") + " %)"
 	}
 	return text
 }
@@ -170,14 +170,6 @@ func probability(p float64) string {
 		return "p < 0.001"
 	}
 	return fmt.Sprintf("p = %.2g", p)
-}
-
-// signed formats a difference with as many digits as are meaningful.
-func signed(v float64) string {
-	if math.Abs(v) < 10 {
-		return lab.Signed(v, 1)
-	}
-	return lab.Signed(v, 0)
 }
 
 // machineOf says how quiet the machine was beside the trials: "the machine was quiet: other work took 0.04 of its 2 processors"; "" for a

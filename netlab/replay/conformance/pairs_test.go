@@ -37,7 +37,7 @@ var (
 // TestPairs loads odd pages directly, through the box while it records, and from the recording. The browser must see
 // the same each time: picture, text, what scripts were told, what was loaded and how large it was; and the origin must
 // be asked the same. What make test leaves out is the rest of the pages.
-func TestPairs(t *testing.T) { tryPairs(t, newChromiumViewer, testlab.Repeat(20, 1000)) }
+func TestPairs(t *testing.T) { tryPairs(t, newChromiumViewer, testlab.Repeat(8, 1000)) }
 
 func TestPairsInFirefox(t *testing.T) {
 	testlab.Long(t, "second browser")

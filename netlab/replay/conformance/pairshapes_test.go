@@ -3,6 +3,7 @@ package conformance
 import (
 	"bufio"
 	"crypto/sha1"
+	"crypto/tls"
 	"encoding/base64"
 	"fmt"
 	"html"
@@ -409,6 +410,23 @@ func livePages() (pages []*oddPage) {
 		p.h2, p.telling = h2, !h2
 		pages = append(pages, p)
 	}
+	breaks := func(reset bool) func(*inquiry) *odd {
+		return func(*inquiry) *odd {
+			return &odd{takeOver: func(c net.Conn, _ *bufio.Reader, _ *inquiry) {
+				if inner, ok := c.(*tls.Conn); ok && reset {
+					_ = inner.NetConn().(*net.TCPConn).SetLinger(0) // the kernel sends RST
+					_ = inner.NetConn().Close()
+				}
+				_ = c.Close()
+			}}
+		}
+	}
+	// No browser repeats a POST by itself.
+	pages = append(pages, scripted("broken connections", `begin();(async()=>{for(const u of ["/closed","/reset","/closed","/works"])
+		await fetch(u,{method:"POST",body:"x"}).then(async r=>out(u,r.status+" "+await r.text()),e=>out(u,e.name))})().finally(end)`, routes{
+		"/closed": breaks(false), "/reset": breaks(true),
+		"/works": asIs("text/plain", "at last"),
+	}))
 	const js = "text/javascript"
 	sw := scripted("a service worker", `tell("sw",navigator.serviceWorker.register("/sw.js").then(async()=>{await navigator.serviceWorker.ready;if(!navigator.serviceWorker.controller)await new Promise(r=>navigator.serviceWorker.oncontrollerchange=r);return (await fetch("/made")).text()+""&&[await (await fetch("/made")).text(),await (await fetch("/passed?ż|%")).text(),await (await fetch("/cached")).text()].join()}))`,
 		routes{"/sw.js": asIs(js, `importScripts("/part.js");oninstall=e=>e.waitUntil(caches.open("c").then(c=>c.add("/cached")).then(()=>skipWaiting()));onactivate=e=>e.waitUntil(clients.claim());onfetch=e=>{const u=new URL(e.request.url);if(u.pathname=="/made")e.respondWith(new Response(part+"made"));else if(u.pathname=="/cached")e.respondWith(caches.match("/cached"));else if(u.pathname=="/passed")e.respondWith(fetch(e.request))}`),

@@ -1,0 +1,196 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/term"
+)
+
+// console is where a person, or a program, reads what a command prints. Colours and bars are for terminals alone.
+type console struct {
+	out      io.Writer
+	terminal bool
+	width    int // of a terminal, in characters; 0: lines have any length
+	colours  bool
+}
+
+// usualWidth is that of a terminal that does not say its own.
+const usualWidth = 80
+
+func newConsole(out io.Writer) console {
+	f, ok := out.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return console{out: out}
+	}
+	c := console{out: out, terminal: true, width: usualWidth}
+	if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
+		c.width = width
+	}
+	c.colours = os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" // https://no-color.org
+	return c
+}
+
+// The colours, by their numbers in the orders of ECMA-48 that set them.
+const (
+	bold  = "1"
+	faint = "2"
+	red   = "31"
+	green = "32"
+)
+
+// paint is a text in a colour, where there are colours.
+func (c *console) paint(colour, text string) string {
+	if !c.colours || colour == "" || text == "" {
+		return text
+	}
+	return "\x1b[" + colour + "m" + text + "\x1b[0m"
+}
+
+// line prints a text that others may have written, broken between words where the terminal is narrower.
+func (c *console) line(text string) {
+	fmt.Fprintln(c.out, strings.Join(c.wrapped(visible(text)), "\n"))
+}
+
+// wrapped breaks a text into lines.
+func (c *console) wrapped(text string) (lines []string) {
+	if c.width == 0 {
+		return []string{text}
+	}
+	for _, paragraph := range strings.Split(text, "\n") {
+		line, length := "", 0
+		for i, word := range strings.Split(paragraph, " ") {
+			n := utf8.RuneCountInString(word)
+			if i > 0 && length+1+n > c.width {
+				lines, line, length = append(lines, line), word, n
+				continue
+			}
+			if i > 0 {
+				line, length = line+" ", length+1
+			}
+			line, length = line+word, length+n
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// clip shortens a text to so many characters.
+func clip(text string, most int) string {
+	runes := []rune(text)
+	if len(runes) <= most {
+		return text
+	}
+	return string(runes[:max(most-1, 0)]) + "…"
+}
+
+// table is a small table: its first column is one of names, and its last one is of words; the others are of numbers.
+type table struct {
+	head  []string
+	rows  [][]string
+	paint []string // of each row's last cell
+	// bar is what is drawn of a row beside it, on a terminal that has room for n characters; nil for nothing.
+	bar func(row, n int) string
+}
+
+// add adds a row, whose last cell has a colour.
+func (t *table) add(colour string, cells ...string) {
+	t.rows, t.paint = append(t.rows, cells), append(t.paint, colour)
+}
+
+const (
+	leastBar = 10
+	mostBar  = 24
+)
+
+// print prints the table. Where the terminal is too narrow there is one space between columns, and then the names are
+// cut.
+func (t *table) print(c *console) {
+	if len(t.rows) == 0 {
+		return
+	}
+	widths := make([]int, len(t.head))
+	for _, row := range append([][]string{t.head}, t.rows...) {
+		for i, cell := range row {
+			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+		}
+	}
+	gap, all := 2, 0
+	for _, n := range widths {
+		all += n
+	}
+	total := func() int { return all + gap*(len(widths)-1) }
+	if c.width > 0 && total() > c.width {
+		gap = 1
+		if over := total() - c.width; over > 0 {
+			cut := min(over, max(0, widths[0]-8))
+			widths[0], all = widths[0]-cut, all-cut
+		}
+	}
+	room := min(c.width-total()-gap, mostBar)
+	for i, row := range append([][]string{t.head}, t.rows...) {
+		var b strings.Builder
+		for j, cell := range row {
+			cell = clip(cell, widths[j])
+			pad := strings.Repeat(" ", widths[j]-utf8.RuneCountInString(cell))
+			switch last := j == len(t.head)-1; {
+			case j == 0:
+				b.WriteString(cell + pad)
+			case last && i > 0:
+				b.WriteString(strings.Repeat(" ", gap) + c.paint(t.paint[i-1], cell) + pad)
+			case last:
+				b.WriteString(strings.Repeat(" ", gap) + cell + pad)
+			default:
+				b.WriteString(strings.Repeat(" ", gap) + pad + cell)
+			}
+		}
+		if i > 0 && t.bar != nil && room >= leastBar {
+			b.WriteString(strings.Repeat(" ", gap) + t.bar(i-1, room))
+		}
+		text := strings.TrimRight(b.String(), " ")
+		if i == 0 {
+			text = c.paint(faint, text)
+		}
+		fmt.Fprintln(c.out, text)
+	}
+}
+
+// lengths are bars from 0, relative to the largest value.
+func lengths(values []float64) func(row, n int) string {
+	most := slices.Max(append(values, 0))
+	return func(row, n int) string {
+		if !(most > 0) || row >= len(values) || !(values[row] > 0) {
+			return ""
+		}
+		return strings.Repeat("█", max(1, int(values[row]/most*float64(n)+0.5)))
+	}
+}
+
+// span is an interval around an estimate.
+type span struct{ low, value, high float64 }
+
+// spans draw intervals on one axis with 0 in its middle.
+func spans(all []span) func(row, n int) string {
+	most := 0.0
+	for _, s := range all {
+		most = max(most, -s.low, s.low, -s.high, s.high)
+	}
+	return func(row, n int) string {
+		if !(most > 0) || row >= len(all) {
+			return ""
+		}
+		n -= 1 - n%2 // an odd number has a middle
+		at := func(v float64) int { return min(max(int((v/most+1)/2*float64(n-1)+0.5), 0), n-1) }
+		cells := []rune(strings.Repeat(" ", n))
+		cells[n/2] = '│'
+		for i := at(all[row].low); i <= at(all[row].high); i++ {
+			cells[i] = '─'
+		}
+		cells[at(all[row].value)] = '●'
+		return string(cells)
+	}
+}
