@@ -220,7 +220,7 @@ function words(pen, text, x, y, room, ink) {
 function strip(c) {
   const list = c.data.thumbs, w = c.film.clientWidth;
   if (!list.length || !w) return;
-  const { k } = scale(w), wide = 92 * (list[0].w || 4) / (list[0].h || 3) + 1;
+  const { k } = scale(w), wide = (c.film.clientHeight - 8) * (list[0].w || 4) / (list[0].h || 3) + 1;
   let used = 0;
   for (let left = Math.max(0, (list[0].t - view.from) * k); left < w; left += wide) {
     const thumb = pictureAt(c, view.from + left / k);
