@@ -176,9 +176,9 @@ func planOfAHead() pageTest {
 	set($("yaml"), "page: https://b.test/\non:\n  boxes: [lab-2]\n  priority: 3\n");
 	await until(() => form("on.boxes").value === "lab-2");
 	says.push("form: " + form("on.priority").value);`, []string{
-		`text: page: https://a.test/ | "on": |   boxes: |   - lab-1 |   - lab-2 |   labels: |   - model=Pixel* |   each: browser |   priority: 1`,
+		`text: page: https://a.test/ | link: cable | "on": |   boxes: |   - lab-1 |   - lab-2 |   labels: |   - model=Pixel* |   each: browser |   priority: 1`,
 		"problems: 0",
-		"none: page: https://a.test/",
+		"none: page: https://a.test/ | link: cable",
 		"form: 3",
 	}, 0, "", noPicture}
 }
