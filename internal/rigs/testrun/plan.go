@@ -55,14 +55,14 @@ func fileTools() []string {
 // after another behind the booted image, beside the unit tests and what follows those.
 func companions() []string {
 	return []string{
-		"internal/rigs/samplesite", "internal/keep/store", "netlab/archive/fulldisk", "netlab/ra",
+		"netlab/replay/conformance", "internal/rigs/samplesite", "internal/keep/store", "netlab/archive/fulldisk", "netlab/ra",
 	}
 }
 
 // followers are such tests, too: they run one after another behind the unit tests.
 func followers() []string {
 	return []string{
-		"netlab/replay/conformance", "internal/web/panel", "internal/fleet/head", "internal/box/service", "internal/run/drive", "internal/run/seat", "internal/base/rfb",
+		"internal/web/panel", "internal/fleet/head", "internal/box/service", "internal/run/drive", "internal/run/seat", "internal/base/rfb",
 		"internal/base/rfb/rfbtest", "netlab/dhcp", "image/build", "internal/rigs/storytest",
 	}
 }
