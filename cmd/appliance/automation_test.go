@@ -89,7 +89,7 @@ func TestWorkflowCommand(t *testing.T) {
 	expect(exitUsage, "1m to 31d", "schedule", "set", "x", "--workflow", "checkout", "--every", "1s")
 	expect(exitUsage, "goes with --cron", "schedule", "set", "x", "--workflow", "checkout", "--every", "2h", "--zone", "UTC")
 	expect(exitUsage, "no schedule", "schedule", "pause", "nope")
-	expect(exitCannot, "a schedule starts it", "workflow", "rm", "checkout")
+	expect(exitUsage, "a schedule starts it", "workflow", "rm", "checkout")
 	expect(exitGood, "is removed", "schedule", "rm", "nightly")
 	expect(exitGood, "is removed", "workflow", "rm", "checkout")
 }

@@ -166,7 +166,7 @@ func TestBoxesCommand(t *testing.T) {
 		{"reference", exitGood, []string{"https://www.shop.example/"}},
 		{"reference --remove", exitGood, []string{"no reference"}},
 		{"update", exitGood, []string{"never updated"}},
-		{"update --stop", exitCannot, []string{"no update goes on"}},
+		{"update --stop", exitUsage, []string{"no update goes on"}},
 		{"update --box-name lab-1", exitUsage, []string{"name the file"}},
 		{"update --stop " + bundle, exitUsage, []string{"without a file"}},
 		{"update " + plan, exitUsage, []string{"not an update bundle"}},
