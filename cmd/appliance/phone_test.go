@@ -52,7 +52,6 @@ func simulate(t *testing.T, device *storytest.Phone) *adbtest.Phone {
 // TestPhoneStory: a phone at a port is recorded, the site goes, and its recording is replayed on a browser that adb
 // clears, starts and drives, filmed through the box.
 func TestPhoneStory(t *testing.T) {
-	testlab.Long(t, "a whole run on a simulated phone; its parts are proved by TestPhoneStates and TestControlPhone")
 	needLab(t)
 	storytest.NeedDevice(t)
 	testlab.NeedProgram(t, "adb")

@@ -13,7 +13,6 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -46,8 +45,7 @@ func NewServerAt(t testing.TB, address string) adb.Client {
 	cmd := exec.Command(program, "-P", port, "nodaemon", "server")
 	cmd.Env = append(os.Environ(), "HOME="+home, "ANDROID_SDK_HOME="+home, "TMPDIR="+home, "ADB_MDNS=0")
 	cmd.Stdout, cmd.Stderr = &log, &log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := cmd.Start(); err != nil {
+	if err := testlab.Start(t, cmd); err != nil {
 		t.Fatal(err)
 	}
 	ended := make(chan struct{})

@@ -75,8 +75,7 @@ func (p *process) start() {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := p.cmd.Start(); err != nil {
+	if err := testlab.Start(p.t, p.cmd); err != nil {
 		p.t.Fatal(err)
 	}
 	cmd, catches, ended := p.cmd, make(chan struct{}), make(chan struct{})

@@ -69,8 +69,8 @@ func browse(t *testing.T, display, url string) {
 		"--window-position=0,0", "--window-size=1000,700", url)
 	// Chromium's painting process does not take the cookie from where Main puts it: its screen stays grey.
 	cmd.Env = append(os.Environ(), "XAUTHORITY="+xtest.File(t, display), "HOME="+home, "DISPLAY="+display, "LANG=C.UTF-8", "DBUS_SESSION_BUS_ADDRESS=disabled:")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	if err := cmd.Start(); err != nil {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := testlab.Start(t, cmd); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
