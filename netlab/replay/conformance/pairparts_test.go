@@ -24,9 +24,6 @@ type choice struct {
 	set  func(*odd)
 }
 
-// plain is the choice that is none.
-const plain = "plain"
-
 // lines1 is a choice of lines in a head of HTTP/1.
 func lines1(name string, lines ...string) choice {
 	return choice{name, 1, func(a *odd) { a.lines = append(a.lines, lines...) }}
