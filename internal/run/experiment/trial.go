@@ -56,9 +56,9 @@ func (r *Runner) trial(ctx context.Context, p Plan, number int, dir string) (*la
 		Measurements: []lab.Measurement{}, Events: []lab.Event{},
 		Files: map[string]string{},
 	}
+	err := r.awaitConditions(ctx, p, t) // minutes, perhaps: not of the trial's time, nor of its clock's
 	facts := facts{offsetBefore: r.clockOffset(), still: p.Still, expectBlank: p.ExpectBlank}
 	spent := r.parts(t)
-	err := r.awaitConditions(ctx, p, t)
 	t.Before = r.moment(ctx)
 	var start *lab.Event
 	if err == nil {
