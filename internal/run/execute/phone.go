@@ -2,6 +2,7 @@ package execute
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -122,7 +123,7 @@ func (p *onPhone) warm(births pluggedBirths) func(context.Context, plan.Arm, fun
 			return err
 		}
 		if err := loaded(life); err != nil {
-			return err
+			return errors.Join(err, life.Stop())
 		}
 		p.warmed = true
 		return life.Stop()
