@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"eidetic/internal/lab"
+	"eidetic/netlab/archive"
 	"eidetic/netlab/hop"
 	"eidetic/netlab/message"
 	"eidetic/netlab/replay/match"
@@ -83,8 +84,8 @@ func (f *fetch) outcome() outcome {
 		if r.Context().Err() != nil && request.Context().Err() != nil {
 			// The device left before the answer began: a long poll, for instance.
 			f.e.Truncated, f.complete = "time", true
-		} else if isBroken(err) && !navigates(r) {
-			// A page sees that an origin broke its connection, not an answer of the box.
+		} else if isBroken(err) && !archive.Navigates(f.e) {
+			// A person who opens a page is told by the box; a page sees that an origin broke its connection, not an answer of the box.
 			f.e.Truncated, f.complete, f.e.FirstByte = lab.Disconnected, true, f.c.o.Clock().Sub(f.out.line.Time)
 			return outcome{Result: fromOrigin(), problem: err.Error(), breaks: true}
 		}
@@ -113,15 +114,6 @@ func isBroken(err error) bool {
 		}
 	}
 	return strings.Contains(err.Error(), "stream error: ") // a reset stream of HTTP/2, whose error has no exported type
-}
-
-// navigates says whether a person will see the answer: the box then tells what went wrong. Browsers say so themselves, but
-// not to insecure origins, where a page's own requests name it as their referrer.
-func navigates(r *http.Request) bool {
-	if mode := r.Header.Get("Sec-Fetch-Mode"); mode != "" {
-		return mode == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document"
-	}
-	return r.Header.Get("Referer") == "" || strings.Contains(r.Header.Get("Accept"), "text/html")
 }
 
 // done logs and archives, and the device need not wait for that. But under MissFill
