@@ -10,6 +10,7 @@ import (
 	"eidetic/analysis/filmtest"
 	"eidetic/analysis/motion"
 	"eidetic/analysis/visual"
+	"eidetic/internal/rigs/testlab"
 )
 
 const width, height = 288, 208
@@ -42,7 +43,7 @@ func worst(p *motion.Path, want func(i int) (dx, dy, scale float64)) (px, scale 
 // TestScroll: pages that are scrolled by whole pixels, with repeated frames, a header
 // that stays, and an advertisement that moves by itself: exact.
 func TestScroll(t *testing.T) {
-	for seed := range uint64(20) {
+	for seed := range uint64(testlab.Repeat(4, 20)) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 1))
 			page := filmtest.NewPage(width, 3000, seed)
@@ -114,7 +115,7 @@ func TestPan(t *testing.T) {
 
 // TestFraction: fractional movement of a picture, with and without noise: a tenth of a pixel.
 func TestFraction(t *testing.T) {
-	for seed := range uint64(20) {
+	for seed := range uint64(testlab.Repeat(4, 20)) {
 		r := rand.New(rand.NewPCG(seed, 3))
 		s := filmtest.NewSmooth(seed, 8)
 		type place struct{ x, y float64 }
@@ -142,7 +143,7 @@ func TestFraction(t *testing.T) {
 
 // TestZoom: a picture that is zoomed and moved at once.
 func TestZoom(t *testing.T) {
-	for seed := range uint64(20) {
+	for seed := range uint64(testlab.Repeat(4, 20)) {
 		r := rand.New(rand.NewPCG(seed, 4))
 		s := filmtest.NewSmooth(seed+50, 9)
 		type place struct{ x, y, z float64 }

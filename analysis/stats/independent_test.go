@@ -5,6 +5,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"eidetic/internal/rigs/testlab"
 )
 
 // The permeability of the chorioamnion of Hollander and Wolfe, §4.1, as in the
@@ -92,7 +94,7 @@ func skewed(rng *rand.Rand, n int, shift float64) []float64 {
 func TestMargin(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	share := func(shift, margin float64) float64 {
-		found, runs := 0, 1500
+		found, runs := 0, testlab.Repeat(400, 1500)
 		for range runs {
 			c, err := Independent(skewed(rng, 10, 0), skewed(rng, 10, shift), margin, Plan{Permutations: 999})
 			if err != nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/rigs/testlab"
 )
 
 const page = "https://shop.test/"
@@ -79,7 +80,7 @@ func shortOf(c lab.Cause) string {
 
 // TestCauses: the first row names what the treatment has more of, and not what follows from it; equal arms name nothing.
 func TestCauses(t *testing.T) {
-	const experiments = 10
+	experiments := testlab.Repeat(2, 10)
 	for _, c := range []struct {
 		change
 		first string
@@ -108,12 +109,12 @@ func TestCauses(t *testing.T) {
 				said = append(said, fmt.Sprintf("%t %s %+.1f", got.Rows[0].Named, shortOf(got.Rows[0]), got.Rows[0].Shift))
 			}
 		}
-		if right < experiments*9/10 {
+		if right*10 < experiments*9 {
 			t.Errorf("%s: named first in %d of %d experiments; others: %q", c.first, right, experiments, said)
 		}
 	}
 	alarms := 0
-	const equal = 60
+	equal := testlab.Repeat(20, 60)
 	for seed := range uint64(equal) {
 		if got := Causes(experimentOf(1000+seed, 10, change{}), seed); len(got.Rows) > 0 && got.Rows[0].Named {
 			alarms++

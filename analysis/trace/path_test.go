@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/rigs/testlab"
 )
 
 const pathZero = 1000 * second
@@ -225,6 +226,7 @@ func filmed(o Observed, number int) Observed {
 
 // TestPaths: paths to the first picture in which the arms part name what is longer on them; equal arms part nowhere.
 func TestPaths(t *testing.T) {
+	experiments := testlab.Repeat(2, 10)
 	of := func(seed uint64, c change) *lab.CriticalPaths {
 		trials := experimentOf(seed, 10, c)
 		for i := range trials {
@@ -240,7 +242,7 @@ func TestPaths(t *testing.T) {
 		{change{slower: 80, slowURL: "app.js"}, "path wait  /app.js"},
 	} {
 		right := 0
-		for seed := range uint64(10) {
+		for seed := range uint64(experiments) {
 			got := of(seed, c.change)
 			if got.Share != 0 || got.Parting.Low <= 0 || len(got.Control.Steps) == 0 || len(got.Treatment.Steps) == 0 || got.Treatment.Trial%2 != 0 {
 				t.Fatalf("%s: the arms part at %g %% by %+v; paths of trials %d and %d", c.first, got.Share, got.Parting, got.Control.Trial, got.Treatment.Trial)
@@ -249,18 +251,18 @@ func TestPaths(t *testing.T) {
 				right++
 			}
 		}
-		if right < 9 {
-			t.Errorf("%s: named first in %d of 10 experiments", c.first, right)
+		if right*10 < experiments*9 {
+			t.Errorf("%s: named first in %d of %d experiments", c.first, right, experiments)
 		}
 	}
-	apart := 0
-	for seed := range uint64(40) {
+	apart, equal := 0, testlab.Repeat(14, 40)
+	for seed := range uint64(equal) {
 		if of(100+seed, change{}).Share >= 0 {
 			apart++
 		}
 	}
-	if apart > 6 { // 2 are expected at most
-		t.Errorf("equal arms part in %d of 40 experiments", apart)
+	if apart > equal*3/20 { // a twentieth is expected at most
+		t.Errorf("equal arms part in %d of %d experiments", apart, equal)
 	}
 	trials := experimentOf(1, 10, change{script: 30})
 	if got := Causes(trials, 1).Paths; got != nil {

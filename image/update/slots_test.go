@@ -196,7 +196,7 @@ func TestPowerCutAtEveryByte(t *testing.T) {
 	known := map[string][]byte{"appliance_0.2.efi": running, "appliance_0.1+0-3.efi": old, "appliance_0.3+3.efi": fresh}
 	r := rand.New(rand.NewPCG(1, 2))
 	appeared := false
-	cuts := int64(testlab.Repeat(900, int(total)))
+	cuts := int64(testlab.Repeat(300, int(total)))
 	for i := range cuts {
 		cut := total - 1 - total*i/cuts
 		disk := start.Copy()

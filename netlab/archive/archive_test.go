@@ -20,6 +20,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/klauspost/compress/gzip"
+
+	"eidetic/internal/rigs/testlab"
 )
 
 var (
@@ -259,7 +261,7 @@ func TestDamage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := 0; i < len(data); i += 7 {
+	for i := 0; i < len(data); i += testlab.Repeat(29, 7) {
 		data[i] ^= 0x55
 		a, err := bothWays(t, data, Limits{})
 		data[i] ^= 0x55

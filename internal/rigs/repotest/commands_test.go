@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -24,9 +25,10 @@ func TestDocumentedCommands(t *testing.T) {
 		t.Fatal(err)
 	}
 	binary := buildAppliance(t)
+	help := newManual(binary)
 	for _, c := range tree.commands("appliance") {
 		t.Run(strings.Join(c.words, " "), func(t *testing.T) {
-			if err := checkCommand(t.Context(), binary, c.words[1:]); err != nil {
+			if err := help.check(t.Context(), c.words[1:]); err != nil {
 				t.Errorf("%s:%d: %v", c.path, c.line, err)
 			}
 		})
@@ -60,16 +62,38 @@ func TestBuildNamesItsCommit(t *testing.T) {
 	}
 }
 
-// checkCommand looks up a command line in the program's own help.
-func checkCommand(ctx context.Context, binary string, words []string) error {
+// manual is the program's own help.
+type manual struct {
+	binary string
+	pages  map[string][]byte // by a command's words: the documents name most commands many times
+}
+
+func newManual(binary string) *manual { return &manual{binary, map[string][]byte{}} }
+
+// of returns the help of a command.
+func (m *manual) of(ctx context.Context, commands []string) ([]byte, error) {
+	name := strings.Join(commands, " ")
+	if page, ok := m.pages[name]; ok {
+		return page, nil
+	}
+	page, err := exec.CommandContext(ctx, m.binary, append(slices.Clone(commands), "--help")...).CombinedOutput()
+	if err != nil {
+		return nil, fmt.Errorf("appliance %s --help: %w\n%s", name, err, page)
+	}
+	m.pages[name] = page
+	return page, nil
+}
+
+// check looks up a command line.
+func (m *manual) check(ctx context.Context, words []string) error {
 	name := regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
 	var commands []string
 	for len(words) > len(commands) && name.MatchString(words[len(commands)]) {
 		commands = words[:len(commands)+1]
 	}
-	help, err := exec.CommandContext(ctx, binary, append(commands[:len(commands):len(commands)], "--help")...).CombinedOutput()
+	help, err := m.of(ctx, commands)
 	if err != nil {
-		return fmt.Errorf("appliance %s --help: %w\n%s", strings.Join(commands, " "), err, help)
+		return err
 	}
 	usage := func(n int) string { return strings.TrimSpace("Usage: appliance " + strings.Join(commands[:n], " ")) }
 	// The last words may be arguments: of a command that takes them, the usage goes on with their names.
@@ -125,7 +149,7 @@ func runBlocks(t *testing.T, binary string, d document) {
 
 // TestCheckCommand shows that the check can fail.
 func TestCheckCommand(t *testing.T) {
-	binary := buildAppliance(t)
+	help := newManual(buildAppliance(t))
 	for _, c := range []struct{ line, want string }{
 		{"version", ""},
 		{"--help", ""},
@@ -137,7 +161,7 @@ func TestCheckCommand(t *testing.T) {
 		{"workflow ls checkout", "unexpected argument"},
 		{"version --no-such-flag", "no flag --no-such-flag"},
 	} {
-		err := checkCommand(t.Context(), binary, strings.Fields(c.line))
+		err := help.check(t.Context(), strings.Fields(c.line))
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("appliance %s: error %v, want %q", c.line, err, c.want)
 		}
