@@ -68,7 +68,8 @@ type (
 		RedirectURL string     `json:"redirectURL"`
 		HeadersSize harInt     `json:"headersSize"`
 		BodySize    harInt     `json:"bodySize"`
-		Error       string     `json:"_error,omitempty"` // Chrome
+		Error       string     `json:"_error,omitempty"`       // Chrome
+		Failure     string     `json:"_failureText,omitempty"` // Playwright
 	}
 	harPair struct {
 		Name  string `json:"name"`

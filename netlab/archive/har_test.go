@@ -507,3 +507,42 @@ func TestHARKeepsCharsets(t *testing.T) {
 		}
 	}
 }
+
+// TestHARBroken: what an origin refused or broke is kept, and fails in a replay too; what the page gave up is left out.
+func TestHARBroken(t *testing.T) {
+	const head = `{"log":{"entries":[`
+	entry := func(n int, fields string) string {
+		return fmt.Sprintf(`{"startedDateTime":"2026-01-02T03:04:05Z","time":12.5,"request":{"method":"POST","url":"https://a.test/%d","headers":[{"name":"x","value":"y"}]},`+
+			`"response":{"status":0,"headers":[],"content":{},%s}},`, n, fields)
+	}
+	whole := entry(9, `"status":200`)
+	text := head + entry(0, `"_error":"net::ERR_CONNECTION_REFUSED"`) + entry(1, `"_failureText":"net::ERR_EMPTY_RESPONSE"`) +
+		entry(2, `"_error":"net::ERR_ABORTED"`) + entry(3, `"_error":"net::ERR_BLOCKED_BY_CLIENT"`) +
+		entry(4, `"status":200,"_error":"net::ERR_CONNECTION_RESET"`) + strings.TrimSuffix(whole, ",") + `]}}`
+	a, err := openText(t, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	look := func(a *Archive) (got string) {
+		for _, e := range a.Exchanges() {
+			got += fmt.Sprintln(e.Method, e.URL, e.Status, e.IsFailed(), e.FirstByte, e.Request.Get("x"))
+		}
+		return got
+	}
+	want := "POST https://a.test/0 0 true 12.5ms y\nPOST https://a.test/1 0 true 12.5ms y\nPOST https://a.test/9 200 false 0s y\n"
+	if got := look(a); got != want {
+		t.Errorf("the exchanges are\n%swant\n%s", got, want)
+	}
+	if says := strings.Join(a.Warnings(), "\n"); !strings.Contains(says, "1 × failed (net::ERR_EMPTY_RESPONSE), and so in replays") ||
+		!strings.Contains(says, "it failed: net::ERR_CONNECTION_RESET") {
+		t.Errorf("it warns %q", says)
+	}
+	var har bytes.Buffer
+	if err := WriteHAR(&har, a); err != nil {
+		t.Fatal(err)
+	}
+	again, err := openText(t, har.String())
+	if err != nil || look(again) != want || !strings.Contains(har.String(), brokenOrigin) {
+		t.Errorf("written and read again (%v):\n%s", err, look(again))
+	}
+}

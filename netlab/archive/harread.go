@@ -3,6 +3,7 @@ package archive
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"compress/zlib"
 	"encoding/json"
 	"errors"
@@ -412,8 +413,10 @@ func (h *harEntry) exchange() (e *lab.Exchange, notes []string, err error) {
 	switch {
 	case err != nil:
 		return nil, nil, err
-	case h.Response.Error != "":
-		return nil, nil, fmt.Errorf("%wit failed: %.80s", errNothing, h.Response.Error)
+	case h.Request.Method != "" && h.Response.isBroken():
+		return h.failed(u)
+	case h.Response.why() != "":
+		return nil, nil, fmt.Errorf("%wit failed: %.80s", errNothing, h.Response.why())
 	case h.Response.Status < 100 || h.Response.Status > 999:
 		return nil, nil, fmt.Errorf("%wit has no answer (status %d)", errNothing, h.Response.Status)
 	case h.Request.Method == "":
@@ -458,6 +461,29 @@ func (h *harEntry) exchange() (e *lab.Exchange, notes []string, err error) {
 		e.Chunks = []lab.Chunk{{At: min(e.FirstByte+harMs(h.Timings.Receive), time.Duration(maxTime)), Bytes: n}}
 	}
 	return e, notes, nil
+}
+
+// why is why a browser got no answer.
+func (r *harResponse) why() string { return cmp.Or(r.Error, r.Failure) }
+
+// isBroken says whether the origin was at fault, in Chromium's words. What the page or the browser gave up or blocked
+// by itself, it does again.
+func (r *harResponse) isBroken() bool {
+	what, ok := strings.CutPrefix(r.why(), "net::ERR_")
+	return ok && r.Status <= 0 && slices.ContainsFunc([]string{
+		"ADDRESS_", "CERT_", "CONNECTION_", "EMPTY_RESPONSE", "HTTP2_", "INVALID_HTTP_RESPONSE", "NAME_", "QUIC_", "RESPONSE_HEADERS_", "SOCKET_",
+		"SSL_", "TIMED_OUT",
+	}, func(kind string) bool { return strings.HasPrefix(what, kind) })
+}
+
+// failed is the exchange of an entry whose origin refused or broke the connection.
+func (h *harEntry) failed(u lab.URL) (e *lab.Exchange, notes []string, err error) {
+	e = &lab.Exchange{Method: h.Request.Method, URL: u.Sent(), Wall: harTime(string(h.Started)), Truncated: lab.Disconnected, FirstByte: harMs(h.Time)}
+	if e.Request.Header, err = harHeaders(h.Request.Headers); err != nil {
+		return nil, nil, err
+	}
+	e.Request.Body, err = h.Request.PostData.bytes(h.Request.BodySize)
+	return e, []string{fmt.Sprintf("failed (%.80s), and so in replays", h.Response.why())}, err
 }
 
 // headers sets both headers.

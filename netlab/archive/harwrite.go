@@ -124,6 +124,9 @@ func harEntryOf(e *lab.Exchange, most int64, late *lateTexts) harEntry {
 			Cookies: []harPair{}, RedirectURL: e.Response.Get("Location"), HeadersSize: -1, BodySize: harInt(len(e.Response.Body)),
 		},
 	}
+	if e.IsFailed() {
+		h.Response.Error = brokenOrigin
+	}
 	if e.Server.IsValid() {
 		h.Server = harScalar(e.Server.Addr().String())
 	}
@@ -139,6 +142,9 @@ func harEntryOf(e *lab.Exchange, most int64, late *lateTexts) harEntry {
 	h.Own = marshal(newHAROwn(e, &h.Response.Content, late))
 	return h
 }
+
+// brokenOrigin is in a HAR the error of an exchange that failed: readers of Chromium's HARs know it.
+const brokenOrigin = "net::ERR_CONNECTION_CLOSED"
 
 // queryPairs lists the parameters of a URL in their order.
 func queryPairs(raw string) []harPair {
