@@ -48,13 +48,20 @@ func (c *comparer) add(pix []byte) {
 
 // rgb compares every pixel below the number.
 func (c *comparer) rgb(pix []byte) {
-	step := c.format.Stride() / c.format.Width
+	step, stretch, rounding := c.format.Stride()/c.format.Width, c.format.Stretch(), 0
+	if stretch != nil {
+		rounding = 1
+	}
 	for i := stripRows * c.format.Width; i < c.format.Width*c.format.Height; i++ {
 		worst := 0
 		for k := range 3 {
-			worst = max(worst, distance(pix[step*i+k], int(c.shown[4*i+k])))
+			v := pix[step*i+k]
+			if stretch != nil {
+				v = stretch[v]
+			}
+			worst = max(worst, distance(v, int(c.shown[4*i+k])))
 		}
-		c.note(asRGB, worst, 0)
+		c.note(asRGB, worst, rounding)
 		c.pixels++
 	}
 }
