@@ -87,11 +87,8 @@ func newPlane(f lab.Format) (plane, error) {
 		return plane{}, fmt.Errorf("%s frames hold no pixels that can be compared: decode them first", f.Pixels)
 	}
 	if f.Pixels.IsYCbCr() {
-		convert := f.YCbCr()
-		p.same, p.rgb = false, func(c code) uint32 {
-			r, g, b := convert.RGB(byte(c>>16), byte(c>>8), byte(c))
-			return uint32(r)<<16 | uint32(g)<<8 | uint32(b)
-		}
+		tables := f.YCbCr().Tables()
+		p.same, p.rgb = false, func(c code) uint32 { return tables.BGRX(byte(c>>16), byte(c>>8), byte(c)) }
 	}
 	if t := f.Stretch(); t != nil {
 		p.same, p.bgrx, p.rgb = false, false, func(c code) uint32 {

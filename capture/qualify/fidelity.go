@@ -23,6 +23,7 @@ type Fidelity struct {
 type comparer struct {
 	format lab.Format
 	shown  []byte // BGRX
+	loses  string // what the source says that it loses; "" for nothing
 	pixels int
 	wrong  [3]int // in RGB; luma in full range, in limited range
 	worst  [3]int
@@ -120,12 +121,14 @@ func (c *comparer) fidelity() Fidelity {
 	}
 	f.Different = 100 * float64(c.wrong[reading]) / float64(c.pixels)
 	f.Worst = c.worst[reading]
-	f.Lossless = c.wrong[reading] == 0 && c.format.Pixels != lab.MJPEG
+	f.Lossless = c.wrong[reading] == 0 && c.format.Pixels != lab.MJPEG && c.loses == ""
 	switch {
 	case c.format.Pixels == lab.MJPEG:
 		f.Words = "lossy: the grabber compresses with JPEG"
 	case !f.Lossless && c.wrong[reading]*10 > c.pixels*9:
 		f.Words = "not the picture that was shown: scaled, shifted or converted"
+	case c.loses != "":
+		f.Words = fmt.Sprintf("lossy: %s; no pixel differs by more than %d levels", c.loses, f.Worst)
 	case !f.Lossless:
 		f.Words = "lossy: the grabber compresses, scales or filters"
 	case reading == asRGB:
