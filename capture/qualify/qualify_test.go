@@ -107,8 +107,8 @@ func TestFormatsWithoutLossAreGood(t *testing.T) {
 func TestRangesAndConversions(t *testing.T) {
 	f := lab.Format{Pixels: lab.BGR24, Width: width, Height: height, Rate: 60, Range: lab.LimitedRange}
 	for loses, want := range map[string]string{
-		"": "lossless: every pixel is as it was shown",
-		"NV24, 4:4:4 at the source, converted to RGB": "lossy: NV24, 4:4:4 at the source, converted to RGB; no pixel differs by more than 1 levels",
+		"":                       "lossless: every pixel is as it was shown",
+		"NV24, converted to RGB": "lossy: NV24, converted to RGB; no pixel differs by more than 1 levels",
 	} {
 		j, err := qualify.NewJudge(f)
 		if err != nil {

@@ -410,6 +410,18 @@ func TestVividSignal(t *testing.T) {
 	}
 }
 
+// TestVividOtherColours: samples that stand for other colours than before end the film.
+func TestVividOtherColours(t *testing.T) {
+	s := opened(t, Options{Path: vivid(t, onWebcam), Format: lab.Format{Pixels: lab.YUYV, Width: 320, Height: 180, Rate: 30}})
+	before := s.Format()
+	next(t, s)
+	set(t, s, "Quantization", vividRanges[lab.FullRange])
+	i := interrupted(t, s, lab.SourceResized)
+	if before.Range != lab.LimitedRange || !errors.Is(i, ErrColours) || i.Event.Format == nil || i.Event.Format.Range != lab.FullRange {
+		t.Errorf("%+v became %+v (%v), want limited range to become full, and %v", before, i.Event.Format, i, ErrColours)
+	}
+}
+
 // TestVividNoSignal: there is nothing to film, and the error says so.
 func TestVividNoSignal(t *testing.T) {
 	path := vivid(t, onHDMI)
