@@ -65,7 +65,7 @@ func (p *onPhone) do(ctx context.Context, c screenControl) error {
 func (p *onPhone) open(ctx context.Context, c screenControl) error {
 	phone, err := p.phone(ctx)
 	if err != nil {
-		return err
+		return experiment.Broken(err) // it may be back by now
 	}
 	if p.restart {
 		if err := p.reboot(ctx, phone, c); err != nil {
