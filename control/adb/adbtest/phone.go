@@ -98,6 +98,12 @@ func (p *Phone) Accept() {
 	p.accept = true
 }
 
+// Leave pulls the cable for good: the server, which connects again, finds nothing.
+func (p *Phone) Leave() {
+	p.l.Close()
+	p.Disconnect()
+}
+
 // Disconnect pulls the cable: all connections end.
 func (p *Phone) Disconnect() {
 	p.mu.Lock()

@@ -87,7 +87,7 @@ func TestPhoneStates(t *testing.T) {
 	if err := p.do(ctx, &fakeKeys{}); err == nil || experiment.IsBroken(err) {
 		t.Errorf("do() without the browser = %v; want an error that ends the run", err)
 	}
-	phone.Disconnect()
+	phone.Leave()
 	adbtest.Await(t, client, phone.Serial, "offline")
 	if err := p.do(ctx, &fakeKeys{}); !experiment.IsBroken(err) {
 		t.Errorf("do() without the phone = %v; want one that ends a trial", err)
