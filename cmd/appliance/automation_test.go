@@ -178,6 +178,20 @@ func TestAlertsCommand(t *testing.T) {
 		!strings.Contains(out, "in that run changed: browser from Chromium 142 to Chromium") || strings.Contains(out, "\x1b") {
 		t.Errorf("alerts: status %d, %q, %q; want 1 and the step with what changed", status, out, said)
 	}
+	for _, c := range []struct {
+		status     int
+		args, want string
+	}{
+		{exitGood, "history", "checkout  28"},
+		{exitGood, "history --name checkout", "SpeedIndex +80 ms (+8.8 %) since 20260321-090000-checkout"},
+		{exitGood, "history --name checkout --limit 3", "20260328-090000-checkout  10  982"},
+		{exitGood, "history --name checkout --line difference", "have no difference"},
+		{exitUsage, "history --name other", "no finished run belongs to such a series"},
+	} {
+		if status, out, said := command(strings.Fields(c.args)...); status != c.status || !strings.Contains(out+said, c.want) || strings.Contains(out, "\x1b") {
+			t.Errorf("%s: status %d, %q, %q; want %d, %q", c.args, status, out, said, c.status, c.want)
+		}
+	}
 	if status, out, said := command("alerts", "ack", "1", "--note", "as planned", "--tag", "planned"); status != exitGood || !strings.Contains(out, "is acknowledged") {
 		t.Errorf("alerts ack: status %d, %q, %q", status, out, said)
 	}

@@ -7,7 +7,7 @@ import { visit, json, button, row, clicked, sure, sends } from "./visit.js";
 
 const at = (collection, name, part = "") => `/api/v1/${collection}/${encodeURIComponent(name)}${part}`;
 const say = text => { $("did").textContent = text; };
-const seriesOf = a => `/history?${new URLSearchParams({ series: a.series, metric: a.metric })}`;
+const seriesOf = a => `/history?${new URLSearchParams({ series: a.series, metric: a.metric, line: a.line })}`;
 const report = id => make("a", { href: `/runs/${encodeURIComponent(id)}`, textContent: id });
 const timesOf = s => s.every ? `every ${s.every}` : `${s.cron} (${s.zone || "UTC"})`;
 let known = { workflows: [], schedules: [], hooks: [] }, changing = null, open = null, alertsShown = "", most = 20;
