@@ -79,6 +79,7 @@ type Origin struct {
 	Version  int    `json:"version" doc:"Which of its versions"`
 	Schedule string `json:"schedule,omitempty" doc:"Name of the schedule that started the run"`
 	Changed  bool   `json:"changed,omitempty" doc:"Whether something of the plan was changed for this run alone"`
+	Revision string `json:"revision,omitempty" doc:"The revision that the box deployed for the run"`
 }
 
 // Arm is one side of a comparison. In the plan of a run, Archive is the path of a file.

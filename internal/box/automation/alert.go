@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"eidetic/internal/keep/store"
@@ -51,6 +52,23 @@ type Alert struct {
 	Raised     time.Time        `json:"raised"`
 	Tags       []string         `json:"tags" doc:"Those of the workflow that the run came from, and those of the acknowledgement"`
 	Done       *Acknowledgement `json:"acknowledged,omitempty" doc:"Absent while it is open"`
+	Resolved   *Acknowledgement `json:"resolved,omitempty" doc:"Set when somebody said that it is over"`
+	Accepted   *Acceptance      `json:"accepted,omitempty" doc:"Set when somebody accepted it for a time"`
+	Bisection  *Bisection       `json:"bisection,omitempty" doc:"The search for the revision that it comes from, of a run of a schedule that bisects"`
+}
+
+// Bad says whether the alert is one that a gate stops at: until it is resolved, or while nobody has accepted it, whether it is
+// acknowledged or not.
+func (a Alert) Bad(now time.Time) bool {
+	return a.Trend == lab.Slower && a.Resolved == nil && (a.Accepted == nil || !now.Before(a.Accepted.Until))
+}
+
+// Acceptance says that an alert is known and may stay for a time.
+type Acceptance struct {
+	By     string    `json:"by" doc:"Name of the token"`
+	At     time.Time `json:"at"`
+	Reason string    `json:"reason"`
+	Until  time.Time `json:"until" doc:"From then on it counts as if nobody had accepted it"`
 }
 
 // Acknowledgement says that somebody has taken note of an alert.
@@ -110,6 +128,9 @@ func (k *Keeper) lookAt(ctx context.Context, run *lab.Run) ([]found, error) {
 				}
 				one := about
 				one.Metric, one.Line, one.Unit, one.Label, one.Step, one.Confidence = name, line, m.Unit, m.Label, s, 1-s.P
+				if one.Bisection, err = k.bisectionOf(ctx, one, run, past); err != nil {
+					return nil, err
+				}
 				out = append(out, found{one, past[max(i-nearRuns, 0)].Wall, past[min(i+nearRuns, len(past)-1)].Wall})
 			}
 		}
@@ -121,6 +142,9 @@ func (k *Keeper) lookAt(ctx context.Context, run *lab.Run) ([]found, error) {
 		one.Step, one.Confidence, one.Seen = history.StepOf(first, since, runs), 1-first.P, run.ID
 		for _, c := range slower[1:] {
 			one.Also = append(one.Also, c.Metric)
+		}
+		if one.Bisection, err = k.bisectionOf(ctx, one, run, past[:i+1]); err != nil {
+			return nil, err
 		}
 		out = append(out, found{Alert: one})
 	}
@@ -172,10 +196,10 @@ func (k *Keeper) raise(ctx context.Context, tx *sql.Tx, all []found) error {
 		}
 		if old := nearest(before[place], f); old != nil {
 			old.used = true
-			if old.Done != nil {
+			if old.settled() {
 				continue
 			}
-			f.ID, f.Seen, f.Raised, f.Tags = old.ID, old.Seen, old.Raised, old.Tags
+			f.ID, f.Seen, f.Raised, f.Tags, f.Bisection = old.ID, old.Seen, old.Raised, old.Tags, old.Bisection
 			if err := saveAlert(ctx, tx, f.Alert); err != nil {
 				return err
 			}
@@ -191,6 +215,9 @@ func (k *Keeper) raise(ctx context.Context, tx *sql.Tx, all []found) error {
 
 // lineOf is the line of an alert, in SQL.
 const lineOf = `coalesce(json_extract(alert, '$.line'), '` + lab.Control + `')`
+
+// settled says whether somebody has said something of an alert: from then on its numbers stay.
+func (a Alert) settled() bool { return a.Done != nil || a.Resolved != nil || a.Accepted != nil }
 
 // raiseNew keeps an alert and publishes it.
 func (k *Keeper) raiseNew(ctx context.Context, tx *sql.Tx, a Alert) error {
@@ -226,8 +253,11 @@ func (k *Keeper) knownVerdict(ctx context.Context, tx *sql.Tx, a Alert) (known b
 		if !slices.ContainsFunc(names, func(name string) bool { return name == old.Metric || slices.Contains(old.Also, name) }) {
 			continue
 		}
-		if old.Kind == KindVerdict && old.Done == nil && old.Metric == a.Metric {
-			a.ID, a.Raised, a.Tags, a.Seen, a.Also = old.ID, old.Raised, old.Tags, old.Seen, merged(old.Also, a.Also)
+		if old.Resolved != nil {
+			continue
+		}
+		if old.Kind == KindVerdict && !old.settled() && old.Metric == a.Metric {
+			a.ID, a.Raised, a.Tags, a.Seen, a.Also, a.Bisection = old.ID, old.Raised, old.Tags, old.Seen, merged(old.Also, a.Also), old.Bisection
 			return true, saveAlert(ctx, tx, a)
 		}
 		return true, nil
@@ -269,8 +299,13 @@ func saveAlert(ctx context.Context, tx *sql.Tx, a Alert) error {
 		return err
 	}
 	var acked int64
-	if a.Done != nil {
+	switch {
+	case a.Done != nil:
 		acked = stamp(a.Done.At)
+	case a.Resolved != nil:
+		acked = stamp(a.Resolved.At)
+	case a.Accepted != nil:
+		acked = stamp(a.Accepted.At)
 	}
 	_, err = tx.ExecContext(ctx, `UPDATE alerts SET wall = ?, acked = ?, alert = ? WHERE id = ?`, stamp(a.Wall), acked, string(text), a.ID)
 	return err
@@ -302,7 +337,8 @@ func scanAlerts(rows *sql.Rows) ([]Alert, error) {
 
 // Filter selects alerts; an empty field selects all.
 type Filter struct {
-	Open   bool // those that nobody has acknowledged
+	Open   bool // those of which nobody has said anything
+	Bad    bool // those that are neither resolved nor accepted for now
 	Series string
 	Tag    string
 	Before int64 // ID
@@ -312,8 +348,9 @@ type Filter struct {
 // Alerts lists alerts, the newest first.
 func (k *Keeper) Alerts(ctx context.Context, f Filter) ([]Alert, error) {
 	rows, err := k.db.QueryContext(ctx, `SELECT alert FROM alerts WHERE (?1 = 0 OR acked = 0) AND (?2 = '' OR series = ?2)
-		AND (?3 = '' OR EXISTS (SELECT 1 FROM json_each(alert, '$.tags') WHERE value = ?3)) AND (?4 = 0 OR id < ?4) ORDER BY id DESC LIMIT ?5`,
-		f.Open, f.Series, f.Tag, f.Before, f.Limit)
+		AND (?3 = '' OR EXISTS (SELECT 1 FROM json_each(alert, '$.tags') WHERE value = ?3)) AND (?4 = 0 OR id < ?4)
+		AND (?6 = 0 OR json_extract(alert, '$.resolved') IS NULL AND coalesce(json_extract(alert, '$.accepted.until'), '') <= ?7)
+		ORDER BY id DESC LIMIT ?5`, f.Open, f.Series, f.Tag, f.Before, f.Limit, f.Bad, dateOf(k.Now()))
 	if err != nil {
 		return nil, fmt.Errorf("list alerts: %w", err)
 	}
@@ -337,29 +374,75 @@ func (k *Keeper) Alert(ctx context.Context, id int64) (Alert, error) {
 }
 
 // Acknowledge notes that somebody has taken note of an alert. The first does; for others the
-// error is [ErrDone].
-func (k *Keeper) Acknowledge(ctx context.Context, id int64, by, note string, tags []string) (a Alert, err error) {
+// error is [ErrDone]. It stays bad.
+func (k *Keeper) Acknowledge(ctx context.Context, id int64, by, note string, tags []string) (Alert, error) {
 	if err := checkTags(tags); err != nil {
-		return a, err
+		return Alert{}, err
 	}
-	err = k.in(ctx, "acknowledge alert", func(tx *sql.Tx) error {
-		a, err = scanAlert(tx.QueryRowContext(ctx, `SELECT alert FROM alerts WHERE id = ?`, id))
-		switch {
-		case errors.Is(err, sql.ErrNoRows):
-			return store.ErrNotFound
-		case err != nil:
-			return err
-		case a.Done != nil:
+	return k.say(ctx, id, EventAcknowledged, func(a *Alert) error {
+		if a.Done != nil {
 			return ErrDone
 		}
 		if a.Tags = merged(a.Tags, tags); len(a.Tags) > mostTags {
 			return wrong("tags: with those that it has, %d are too many, at most %d", len(a.Tags), mostTags)
 		}
 		a.Done = &Acknowledgement{By: by, At: k.Now().UTC(), Note: note}
+		return nil
+	})
+}
+
+// Resolve notes that an alert is over: it was mended, or is none. Once; for others the error is [ErrResolved].
+func (k *Keeper) Resolve(ctx context.Context, id int64, by, note string) (Alert, error) {
+	return k.say(ctx, id, EventResolved, func(a *Alert) error {
+		if a.Resolved != nil {
+			return ErrResolved
+		}
+		a.Resolved = &Acknowledgement{By: by, At: k.Now().UTC(), Note: note}
+		return nil
+	})
+}
+
+// mostAccepted is for how long an alert may be accepted.
+const mostAccepted = 366 * 24 * time.Hour
+
+// Accept notes that an alert may stay until a time, and why. It may be accepted anew.
+func (k *Keeper) Accept(ctx context.Context, id int64, by, reason string, until time.Time) (Alert, error) {
+	now := k.Now().UTC()
+	switch {
+	case strings.TrimSpace(reason) == "":
+		return Alert{}, wrong("reason: say why it may stay")
+	case !until.After(now) || until.Sub(now) > mostAccepted:
+		return Alert{}, wrong("until: %s: a time from now on, within a year", until.Format(time.RFC3339))
+	}
+	return k.say(ctx, id, EventAccepted, func(a *Alert) error {
+		if a.Resolved != nil {
+			return ErrResolved
+		}
+		a.Accepted = &Acceptance{By: by, At: now, Reason: reason, Until: until.UTC().Truncate(time.Second)}
+		return nil
+	})
+}
+
+// dateOf is a time as an acceptance's end is stored, which sorts as text.
+func dateOf(t time.Time) string { return t.UTC().Truncate(time.Second).Format(time.RFC3339) }
+
+// say changes an alert and publishes that.
+func (k *Keeper) say(ctx context.Context, id int64, event string, change func(*Alert) error) (a Alert, err error) {
+	err = k.in(ctx, "change alert", func(tx *sql.Tx) error {
+		a, err = scanAlert(tx.QueryRowContext(ctx, `SELECT alert FROM alerts WHERE id = ?`, id))
+		switch {
+		case errors.Is(err, sql.ErrNoRows):
+			return store.ErrNotFound
+		case err != nil:
+			return err
+		}
+		if err := change(&a); err != nil {
+			return err
+		}
 		if err := saveAlert(ctx, tx, a); err != nil {
 			return err
 		}
-		return k.publish(ctx, tx, Event{EventAcknowledged, a.Done.At, a})
+		return k.publish(ctx, tx, Event{event, k.Now().UTC(), a})
 	})
 	k.stir()
 	return a, err

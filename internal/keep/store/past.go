@@ -63,8 +63,9 @@ type Past struct {
 	Treatment []lab.Summary `json:"treatment,omitempty"`
 	// Changes are those from control to treatment which the run could test.
 	Changes []Change `json:"changes,omitempty"`
-	// Schedule is the one that started the run, or "".
+	// Schedule is the one that started the run, and Revision what was deployed for it, or "".
 	Schedule string `json:"schedule,omitempty"`
+	Revision string `json:"revision,omitempty"`
 }
 
 // Change is by how much a metric is larger in the treatment of a run than in its control.
@@ -105,7 +106,7 @@ func pastOf(run *lab.Run, report bool) (Series, Past) {
 	}
 	p.Changes = changesOf(run.Comparison)
 	if from := run.Plan.From; from != nil {
-		p.Schedule = clip(from.Schedule)
+		p.Schedule, p.Revision = clip(from.Schedule), clip(from.Revision)
 	}
 	return seriesOf(run), p
 }

@@ -40,6 +40,8 @@ type RunPoint struct {
 	Trials int       `json:"trials" doc:"Of the control"`
 	Valid  int       `json:"valid" doc:"Those that entered the medians"`
 	Report bool      `json:"report" doc:"Whether it has a report.html"`
+	// Revision is of runs for which the box deployed one.
+	Revision string `json:"revision,omitempty" doc:"The revision that the box deployed for it"`
 	// Changed lists what differs from the run before.
 	Changed []Fact `json:"changed" doc:"What in environment, link and plan is not as it was in the run before"`
 }
@@ -121,7 +123,7 @@ func Metrics(past []store.Past) []Available {
 func Runs(past []store.Past) []RunPoint {
 	out := make([]RunPoint, 0, len(past))
 	for i, p := range past {
-		r := RunPoint{ID: p.ID, Wall: p.Wall, Trials: p.Trials, Valid: p.Valid, Report: p.Report, Changed: []Fact{}}
+		r := RunPoint{ID: p.ID, Wall: p.Wall, Trials: p.Trials, Valid: p.Valid, Report: p.Report, Revision: p.Revision, Changed: []Fact{}}
 		if i > 0 {
 			r.Changed = Differences(past[i-1].Facts, p.Facts)
 		}

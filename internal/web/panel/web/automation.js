@@ -16,8 +16,8 @@ const words = { waiting: "waits for the queue", run: "started", skipped: "left o
 
 // alerts are drawn anew only when they change: somebody may be writing a note.
 function alerts(all) {
-  const openOnes = all.filter(a => !a.acknowledged), past = all.filter(a => a.acknowledged);
-  const drawn = JSON.stringify(openOnes.map(a => [a.id, a.text]));
+  const said = a => a.resolved || a.accepted || a.acknowledged, openOnes = all.filter(a => !said(a)), past = all.filter(said);
+  const drawn = JSON.stringify(openOnes.map(a => [a.id, a.text, a.bisection]));
   if (drawn !== alertsShown && !$("alerts").contains(document.activeElement)) {
     alertsShown = drawn;
     $("alerts").replaceChildren(...[alerting(openOnes, when, a => [
@@ -25,7 +25,7 @@ function alerts(all) {
   }
   $("no-alerts").hidden = openOnes.length > 0;
   $("acknowledged").hidden = !past.length;
-  refresh($("past"), past.map(a => row(a.id, [make("a", { href: seriesOf(a), textContent: a.text }), when(a.raised), `${a.acknowledged.by}, ${when(a.acknowledged.at)}`, a.acknowledged.note])));
+  refresh($("past"), past.map(a => row(a.id, [make("a", { href: seriesOf(a), textContent: a.text }), when(a.raised), `${said(a).by}, ${when(said(a).at)}`, [a.resolved ? "resolved" : a.accepted ? `accepted until ${when(a.accepted.until)}` : "", said(a).reason || said(a).note].filter(Boolean).join(": ")])));
 }
 
 function workflows(all, me) {
