@@ -74,6 +74,7 @@ const (
 	exitFailed = 1 // a regression, or a check that failed
 	exitUsage  = 2 // the command line or a file it names is wrong
 	exitCannot = 3 // this machine, or its state, does not allow it
+	exitUnsure = 4 // a budget cannot be judged with this many trials; nothing else is wrong
 )
 
 // exitError is an error with an exit status. Without an error inside, a person has
