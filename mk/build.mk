@@ -44,3 +44,7 @@ clean: ## Remove all builds and results (bin/, out/)
 packages: ## Draw the imports between packages: docs/img/packages.svg
 	@scripts/deps.sh build docs
 	scripts/packages.sh
+
+.PHONY: pictures
+pictures: deps-demo build ## Take the documents' pictures of reports again, in docs/img (ten minutes, best with nothing else to do)
+	scripts/pictures.sh

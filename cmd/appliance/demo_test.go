@@ -386,7 +386,7 @@ func TestDemoBadInput(t *testing.T) {
 	}{
 		{"unknown link", []string{"--link", "warp"}, "", exitUsage, "warp"},
 		{"unknown treatment", []string{"--treatment-link", "warp"}, "", exitUsage, "treatment.link: "},
-		{"no trials", []string{"--trials", "0"}, "", exitUsage, "trials: expected number >= 1 (it is 0)"},
+		{"no trials", []string{"--trials", "0"}, "", exitUsage, "trials: must be at least 1 (it is 0)"},
 		{"trials that take too long", []string{"--trials", "5000", "--limit", "2m"}, "", exitUsage, "5000 trials of at most 2m0s each"},
 		{"others can reach it", []string{"--listen", "0.0.0.0:0"}, "", exitUsage, "listen on 127.0.0.1"},
 		{"port taken", []string{"--listen", taken.Addr().String()}, "", exitCannot, "choose another with --listen"},

@@ -310,7 +310,7 @@ func TestRunRefused(t *testing.T) {
 		{"wrong token", b.url(), "0123456789abcdef", page, exitUsage, []string{"the token is not the token of this box", "--token-file"}},
 		{"no token file", b.url(), "", page + " --token-file " + dir + "/none", exitUsage, []string{"--token-file", "none"}},
 		{"device", b.url(), b.token, page + " --device toaster", exitUsage, []string{`there is no "toaster"; there are: virtual`}},
-		{"value", b.url(), b.token, page + " --trials 0", exitUsage, []string{"the box refuses", "trials: expected number"}},
+		{"value", b.url(), b.token, page + " --trials 0", exitUsage, []string{"the box refuses", "trials: must be"}},
 		{"no box", gone.URL, b.token, page, exitCannot, []string{"does not answer", "connection refused", "appliance serve"}},
 		{"only shows", shows.URL, "", page, exitUsage, []string{"only shows runs"}},
 		{"something else", other.URL, "", page, exitUsage, []string{"is not a panel of the appliance"}},
@@ -318,7 +318,7 @@ func TestRunRefused(t *testing.T) {
 		{"no plan", b.url(), b.token, "--plan " + dir + "/none.yaml", exitUsage, []string{"--plan", "none.yaml"}},
 		{"field", b.url(), b.token, "--plan " + plan("a.yaml", "page: https://a.test/\ntrails: 3\n"), exitUsage, []string{"a.yaml", "[2:1]", `unknown field "trails"`}},
 		{"type", b.url(), b.token, "--plan " + plan("b.json", "{\"page\": \"https://a.test/\",\n \"trials\": \"many\"}"), exitUsage, []string{"b.json", "[2:"}},
-		{"refused field", b.url(), b.token, "--plan " + plan("c.yaml", "page: https://a.test/\nname: x\ntrials: 0\n"), exitUsage, []string{"c.yaml", "3 | trials: 0", "expected number"}},
+		{"refused field", b.url(), b.token, "--plan " + plan("c.yaml", "page: https://a.test/\nname: x\ntrials: 0\n"), exitUsage, []string{"c.yaml", "3 | trials: 0", "must be"}},
 		{"plan without a page", b.url(), b.token, "--plan " + plan("d.yaml", "# nothing\n"), exitUsage, []string{"d.yaml", "names no page"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

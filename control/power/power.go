@@ -9,6 +9,7 @@ package power
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -42,6 +43,8 @@ const (
 	answerSize = 64 << 10
 	// offTime is for how long the power is away: capacitors of power supplies last for seconds.
 	offTime = 5 * time.Second
+	// A device that was switched off must not stay so because its plug was busy.
+	onTries, onPause = 5, time.Second
 	// usualBoot is how long a device is given to start, where its configuration does not say.
 	usualBoot = time.Minute
 )
@@ -87,24 +90,36 @@ func New(p lab.PowerPart, broadcast netip.Addr) *Switch {
 	}
 }
 
-// Restart takes the power away and brings it back, or wakes the device, and gives it time to start.
+// Restart takes the power away and brings it back, or wakes the device, and gives it time to start. However it ends, a device
+// that was switched off is switched on again.
 func (s *Switch) Restart(ctx context.Context) error {
+	var cut error
 	if s.Restarts() {
-		if err := s.Set(ctx, false); err != nil {
-			return err
-		}
-		if err := lab.Wait(ctx, offTime); err != nil {
-			return err
+		cut = s.Set(ctx, false) // a plug may have done it although its answer is lost
+		if cut == nil {
+			cut = lab.Wait(ctx, offTime)
 		}
 	}
-	if err := s.Set(ctx, true); err != nil {
-		return err
+	if err := s.bring(context.WithoutCancel(ctx)); err != nil || cut != nil {
+		return cmp.Or(cut, err)
 	}
 	boot := usualBoot
 	if s.part.Boot > 0 {
 		boot = time.Duration(s.part.Boot * float64(time.Second))
 	}
 	return lab.Wait(ctx, boot)
+}
+
+// bring switches the power on. A plug that does not answer once may do so a moment later.
+func (s *Switch) bring(ctx context.Context) error {
+	err := s.Set(ctx, true)
+	for n := 1; n < onTries && err != nil; n++ {
+		if wait := lab.Wait(ctx, onPause); wait != nil {
+			return wait
+		}
+		err = s.Set(ctx, true)
+	}
+	return err
 }
 
 // Set switches the power on or off, and returns an error unless the plug says that it is so.

@@ -2,6 +2,7 @@ package power
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/netip"
 	"slices"
@@ -61,6 +62,20 @@ func TestPlugs(t *testing.T) {
 	gone := New(lab.PowerPart{Tasmota: "http://127.0.0.1:1", Password: "planted-secret"}, netip.Addr{})
 	if err := gone.Set(within(t), true); err == nil || strings.Contains(err.Error(), "planted-secret") {
 		t.Errorf("Set() of a plug that is not there = %v; want an error without the password", err)
+	}
+}
+
+// TestRestartNeverLeavesItOff: neither a plug that is busy nor the end of the run leaves the device without power.
+func TestRestartNeverLeavesItOff(t *testing.T) {
+	ctx, cancel := context.WithCancel(within(t))
+	plug := powertest.New(t, powertest.Shelly2, func(on bool) {
+		if !on {
+			cancel()
+		}
+	})
+	plug.Busy(1)
+	if err := New(lab.PowerPart{Shelly: plug.URL}, netip.Addr{}).Restart(ctx); !errors.Is(err, context.Canceled) || !plug.On() {
+		t.Errorf("Restart() = %v, and the power is on: %t; want that it was cancelled, and true", err, plug.On())
 	}
 }
 

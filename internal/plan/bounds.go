@@ -32,14 +32,14 @@ func (r Request) Problems() []*lab.FieldError {
 	for _, err := range result.Errors {
 		var detail *huma.ErrorDetail
 		if errors.As(err, &detail) {
-			problems = append(problems, &lab.FieldError{Path: detail.Location, Err: errors.New(inWords(detail))})
+			problems = append(problems, &lab.FieldError{Path: detail.Location, Err: errors.New(withValue(detail))})
 		}
 	}
 	return problems
 }
 
-// inWords is the message of a problem, with the value that has it.
-func inWords(problem *huma.ErrorDetail) string {
+// withValue is the message of a problem, with the value that has it.
+func withValue(problem *huma.ErrorDetail) string {
 	if list, ok := problem.Value.([]any); ok {
 		if most, ok := strings.CutPrefix(problem.Message, "expected array length <= "); ok {
 			name := problem.Location[strings.LastIndexByte(problem.Location, '.')+1:]
@@ -50,7 +50,46 @@ func inWords(problem *huma.ErrorDetail) string {
 			return text
 		}
 	}
-	return problem.Message + shown(problem.Value)
+	return InWords(problem.Message) + shown(problem.Value)
+}
+
+// InWords is a message of the validator as people are told it.
+func InWords(message string) string {
+	for _, w := range wording() {
+		rest, ok := strings.CutPrefix(message, w.theirs)
+		if ok && (rest == "" || strings.Contains(w.ours, "…")) {
+			return strings.Replace(w.ours, "…", strings.Trim(rest, `"`), 1)
+		}
+	}
+	return message
+}
+
+// wording says how the validator's messages begin, the longer of two beginnings first, and what people are told.
+func wording() []struct{ theirs, ours string } {
+	return []struct{ theirs, ours string }{
+		{"expected number >= ", "must be at least …"},
+		{"expected number > ", "must be more than …"},
+		{"expected number <= ", "must be at most …"},
+		{"expected number < ", "must be less than …"},
+		{"expected number to be a multiple of ", "must be a multiple of …"},
+		{"expected number", "must be a number"},
+		{"expected integer", "must be a whole number"},
+		{"expected boolean", "must be true or false"},
+		{"expected length >= 1", "must not be empty"}, // not 10
+		{"expected length >= ", "must have at least … characters"},
+		{"expected length <= ", "must have at most … characters"},
+		{"expected array length >= ", "must have at least … entries"},
+		{"expected array length <= ", "must have at most … entries"},
+		{"expected array items to be unique", "must not have an entry twice"},
+		{"expected array", "must be a list"},
+		{"expected object", "must have fields of its own"},
+		{"expected value to be one of ", "must be one of …"},
+		{"expected string to match pattern ", "must match …"},
+		{"expected string to be RFC 3339 date-time", "must be a date and time, such as 2026-05-06T07:08:09Z"},
+		{"expected string to be ", "must be …"},
+		{"expected string", "must be a text"},
+		{"unexpected property", "there is no such field"},
+	}
 }
 
 // shown is a value that fits into a message.

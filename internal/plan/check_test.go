@@ -33,7 +33,7 @@ func TestCheckBoundsTheWhole(t *testing.T) {
 		{maxTrials / 2, time.Minute, ""},
 		{maxTrials/2 + 1, time.Minute, "at most 5000 in all"},
 		{maxTrials / 2, time.Minute + time.Second, "limit_s: 5000 trials of at most 1m1s each are more than 83h20m0s in all"},
-		{1, math.MaxInt64, "limit_s: expected number <= 3600"},
+		{1, math.MaxInt64, "limit_s: must be at most 3600"},
 		{10, time.Hour, ""},
 	} {
 		p := good()
@@ -69,8 +69,8 @@ func TestCheckWarmups(t *testing.T) {
 	for says, change := range map[string]func(*lab.Plan){
 		"":                    func(p *lab.Plan) { p.Warmups, p.Trials = 100, maxTrials/2-100 },
 		"at most 5000 in all": func(p *lab.Plan) { p.Warmups, p.Trials = 100, maxTrials/2-99 },
-		"warmups: expected number >= 1 (it is -1)":    func(p *lab.Plan) { p.Warmups = -1 },
-		"warmups: expected number <= 100 (it is 101)": func(p *lab.Plan) { p.Warmups = 101 },
+		"warmups: must be at least 1 (it is -1)":    func(p *lab.Plan) { p.Warmups = -1 },
+		"warmups: must be at most 100 (it is 101)": func(p *lab.Plan) { p.Warmups = 101 },
 	} {
 		p := good()
 		p.Treatment, p.Limit = &lab.Arm{Link: "3g"}, 10
@@ -86,8 +86,8 @@ func TestCheckTraces(t *testing.T) {
 	for says, change := range map[string]func(*lab.Plan){
 		"":                 func(p *lab.Plan) { p.Traces = 10 },
 		"leave traces out": func(p *lab.Plan) { p.Traces, p.TraceAll = 1, true },
-		"traces: expected number >= 1 (it is -1)": func(p *lab.Plan) { p.Traces = -1 },
-		"traces: expected number <= 500":          func(p *lab.Plan) { p.Traces = maxTrials },
+		"traces: must be at least 1 (it is -1)": func(p *lab.Plan) { p.Traces = -1 },
+		"traces: must be at most 500":          func(p *lab.Plan) { p.Traces = maxTrials },
 		"replays nothing":                         func(p *lab.Plan) { p.TraceAll, p.Live = true, true },
 		"500 for each of 1 arms, 1 pages and 20 users: with the other trials at most 5000 in all": func(p *lab.Plan) {
 			for i := range 20 {
@@ -116,9 +116,9 @@ func TestCheckMatchAndMiss(t *testing.T) {
 	}{
 		{"", "", "", false, ""},
 		{"strict", "loose", "fill", false, ""},
-		{"nearest", "", "", false, `match: expected value to be one of "strict, normal, loose" (it is "nearest")`},
+		{"nearest", "", "", false, `match: must be one of strict, normal, loose (it is "nearest")`},
 		{"", "x", "", false, "treatment.match: "},
-		{"", "", "live", false, `miss: expected value to be one of "404, fill" (it is "live")`},
+		{"", "", "live", false, `miss: must be one of 404, fill (it is "live")`},
 		{"", "", "fill", true, "a live run replays nothing"},
 	} {
 		p := lab.Plan{Trials: 1, Still: 1, Limit: 10, Live: c.live, Miss: c.miss, Arm: lab.Arm{Page: "https://x.test/", Match: c.match}}
@@ -170,7 +170,7 @@ func TestCheckCells(t *testing.T) {
 			p.Pages[1] = lab.PlanPage{Steps: []lab.Step{{Open: "https://a.test/"}, {Click: "x"}}}
 		}, "pages[1].steps[1].click: "},
 		"trials":    {func(p *lab.Plan) { p.Trials = 1000 }, "trials: 1000 for each of 2 arms, 2 pages and 2 users; at most 5000"},
-		"overflow":  {func(p *lab.Plan) { p.Trials = 1 << 61 }, "trials: expected number <= 5000"},
+		"overflow":  {func(p *lab.Plan) { p.Trials = 1 << 61 }, "trials: must be at most 5000"},
 		"measure":   {func(p *lab.Plan) { p.Measure = &lab.Measure{Steps: []string{"none"}} }, "measure.steps[0]: "},
 		"too many":  {func(p *lab.Plan) { p.Pages = make([]lab.PlanPage, 10_000) }, "pages: 10000 pages; at most 50 in a run: divide the plan"},
 		"viewports": {func(p *lab.Plan) { p.Browser = &lab.Browser{Command: "/b", Name: "chromium"} }, "browser: give it a name or a command"},

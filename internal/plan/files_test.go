@@ -100,7 +100,7 @@ func TestCheckState(t *testing.T) {
 		says  string
 	}{
 		{"", nil, ""}, {"warm", open, ""}, {"app-cold", launch, ""}, {"app-warm", launch, ""},
-		{"hot", nil, "state: expected value to be one of"}, {"app-cold", open, "state: app-cold: nothing would start"},
+		{"hot", nil, "state: must be one of"}, {"app-cold", open, "state: app-cold: nothing would start"},
 		{"app-warm", nil, "begin the steps with launch"}, {"", launch, "state: app-cold"}, {"warm", launch, "state: app-cold"},
 	} {
 		err := check(lab.Plan{Steps: c.steps, Arm: lab.Arm{Page: "https://a.test/", State: c.state}})

@@ -264,7 +264,7 @@ func TestLocateRefusal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := (&RefusedError{Field: "trials", Detail: "expected number >= 1"}).Locate(q).Detail; !strings.Contains(got, "2 | trials: 0") {
+	if got := (&RefusedError{Field: "trials", Detail: "must be at least 1"}).Locate(q).Detail; !strings.Contains(got, "2 | trials: 0") {
 		t.Errorf("Locate() = %q; want the line of the file", got)
 	}
 	flag := &RefusedError{Field: "device", Detail: "there is no toaster"}

@@ -24,6 +24,7 @@ type State struct {
 	Thermal  int               // Android's thermal status
 	Boots    int               // how often it has started
 	Stuck    bool              // it starts and never gets ready
+	Hangs    string            // a command that begins so is never answered; a start ends that
 }
 
 // battery is what a phone on a cable says, as Android 14 prints it.
@@ -69,7 +70,11 @@ func (p *Phone) Change(f func(*State)) {
 // run carries out a command and sends its exit status.
 func (p *Phone) run(ctx context.Context, s *shellStream, command string) {
 	status := byte(0)
+	hangs := p.State().Hangs
 	switch {
+	case hangs != "" && strings.HasPrefix(command, hangs):
+		<-ctx.Done()
+		return
 	case command == "hid -":
 		p.hid(s)
 	case command == "getevent -t":

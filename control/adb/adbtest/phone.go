@@ -272,7 +272,7 @@ func (l *link) handle(ctx context.Context, m packet, commands *sync.WaitGroup) {
 		if options == "reboot" {
 			l.next++
 			_ = l.send(packet{cmdOkay, l.next, m.arg0, nil})
-			l.phone.Change(func(s *State) { s.Boots++ })
+			l.phone.Change(func(s *State) { s.Boots, s.Hangs = s.Boots+1, "" })
 			_ = l.conn.Close()
 			return
 		}

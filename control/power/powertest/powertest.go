@@ -19,6 +19,7 @@ type Plug struct {
 	on       bool
 	switched []string // "off", "on", in order
 	Stuck    bool     // the relay does not move
+	busy     int      // so many requests to switch it on are not answered as they should be
 	onSwitch func(on bool)
 }
 
@@ -69,7 +70,13 @@ func New(t testing.TB, kind string, onSwitch func(on bool)) *Plug {
 	default:
 		panic(fmt.Sprintf("powertest: there is no kind %q", kind))
 	}
-	server := httptest.NewServer(mux)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if asked := r.FormValue("turn") + r.FormValue("on") + r.FormValue("cmnd"); p.isBusy(asked) {
+			http.Error(w, "busy", http.StatusServiceUnavailable)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	}))
 	t.Cleanup(server.Close)
 	p.URL = server.URL
 	return p
@@ -93,6 +100,23 @@ func (p *Plug) set(on bool) {
 	if moved && p.onSwitch != nil {
 		p.onSwitch(on)
 	}
+}
+
+// Busy makes the plug refuse to be switched on so many times.
+func (p *Plug) Busy(times int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.busy = times
+}
+
+func (p *Plug) isBusy(asked string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.busy == 0 || !strings.HasSuffix(asked, "on") && asked != "true" {
+		return false
+	}
+	p.busy--
+	return true
 }
 
 // On says whether the power is on.

@@ -2,6 +2,7 @@ package execute
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -201,8 +202,8 @@ func (p pluggedBirths) born(ctx context.Context, to string) (experiment.Life, er
 		}
 		// Only a request after the keys counts, since they close the page that made earlier ones.
 		came := p.start.lead(to)
-		if err := p.fresh.do(ctx, p.control); isPart && experiment.IsBroken(err) && ctx.Err() == nil {
-			continue // it was unplugged since the last trial
+		if err := p.fresh.do(ctx, p.control); isPart && experiment.IsBroken(err) && ctx.Err() == nil && !errors.Is(err, context.DeadlineExceeded) {
+			continue // it was unplugged since the last trial; what hangs does so the next time, too
 		} else if err != nil {
 			return nil, fmt.Errorf("making it fresh: %w", err)
 		}

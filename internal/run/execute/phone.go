@@ -19,7 +19,8 @@ type onPhone struct {
 	client adb.Client
 	serial string // "" is the only phone
 	recipe recipe.Recipe
-	clear  bool // what the browser has stored may be removed
+	clear  bool          // what the browser has stored may be removed
+	limit  time.Duration // freshLimit
 
 	state      string
 	restart    bool // the phone is started again before the next trial
@@ -27,8 +28,12 @@ type onPhone struct {
 	configured bool // the browser reads settings of ours
 }
 
-// rebootLimit is how long a phone may take to start.
-const rebootLimit = 4 * time.Minute
+const (
+	// rebootLimit is how long a phone may take to start.
+	rebootLimit = 4 * time.Minute
+	// freshLimit is how long a phone may take to stop, clear and start its browser. What hangs never answers.
+	freshLimit = 2 * time.Minute
+)
 
 func (p *onPhone) phone(ctx context.Context) (adb.Phone, error) {
 	found, err := p.client.Find(ctx, p.serial)
@@ -46,7 +51,7 @@ func (p *onPhone) clears() bool {
 // do implements [refresher]. What fails because the phone is gone ends one trial; what the phone refuses ends the run.
 func (p *onPhone) do(ctx context.Context, c screenControl) error {
 	err := p.open(ctx, c)
-	if err != nil && ctx.Err() == nil {
+	if err != nil && ctx.Err() == nil && !experiment.IsBroken(err) {
 		if _, gone := p.phone(ctx); gone != nil {
 			return experiment.Broken(err)
 		}
@@ -65,6 +70,19 @@ func (p *onPhone) open(ctx context.Context, c screenControl) error {
 		}
 		p.restart = false
 	}
+	limited, cancel := context.WithTimeout(ctx, p.limit)
+	defer cancel()
+	if err := p.launch(limited, phone); err != nil {
+		if ctx.Err() == nil && limited.Err() != nil {
+			return experiment.Broken(fmt.Errorf("the phone has not done within %v what adb told it: %w", p.limit, limited.Err()))
+		}
+		return err
+	}
+	return nil
+}
+
+// launch opens the start page in a browser that was stopped.
+func (p *onPhone) launch(ctx context.Context, phone adb.Phone) error {
 	name := p.recipe.Package
 	if err := phone.ForceStop(ctx, name); err != nil {
 		return err

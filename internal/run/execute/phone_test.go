@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"eidetic/control/adb/adbtest"
 	"eidetic/control/recipe"
@@ -28,7 +29,7 @@ func TestPhoneStates(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), testlab.Hang)
 	defer cancel()
-	p := &onPhone{client: client, recipe: r, clear: true}
+	p := &onPhone{client: client, recipe: r, clear: true, limit: testlab.Hang}
 	do := func(state string) (did []string) {
 		t.Helper()
 		phone.Change(func(s *adbtest.State) { s.Done = nil })
@@ -76,7 +77,13 @@ func TestPhoneStates(t *testing.T) {
 	if did := phone.State().Done; !strings.Contains(did[len(did)-1], "am clear-debug-app") {
 		t.Errorf("at the end the phone did %q; want the settings taken back", did[len(did)-1])
 	}
-	phone.Change(func(s *adbtest.State) { s.Packages = nil })
+	p.limit = 100 * time.Millisecond
+	phone.Change(func(s *adbtest.State) { s.Hangs = "am force-stop" })
+	if err := p.do(ctx, &fakeKeys{}); !experiment.IsBroken(err) || !strings.Contains(err.Error(), "has not done within 100ms") {
+		t.Errorf("do() of a phone that hangs = %v; want an error that ends a trial, after a while", err)
+	}
+	p.limit = testlab.Hang
+	phone.Change(func(s *adbtest.State) { s.Hangs, s.Packages = "", nil })
 	if err := p.do(ctx, &fakeKeys{}); err == nil || experiment.IsBroken(err) {
 		t.Errorf("do() without the browser = %v; want an error that ends the run", err)
 	}

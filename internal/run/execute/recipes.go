@@ -93,7 +93,7 @@ func refresherOf(c PluggedConfig) (refresher, error) {
 		return nil, err
 	}
 	if c.isPhone(r) {
-		return &onPhone{client: adbClient(), serial: c.serial(), recipe: r, clear: c.Clear}, nil
+		return &onPhone{client: adbClient(), serial: c.serial(), recipe: r, clear: c.Clear, limit: freshLimit}, nil
 	}
 	return &byRecipe{recipe: r}, nil
 }

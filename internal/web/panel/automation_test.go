@@ -96,7 +96,7 @@ func TestWorkflowRoutes(t *testing.T) {
 		{"GET", "/api/v1/workflows", "", "", 200, `"tags":["team-a"]`},
 		// What is wrong is said with its place, as for a run.
 		{"PUT", "/api/v1/workflows/x", "", `{"plan":{"page":"https://a.test/","trails":4}}`, 422, "body.plan.trails"},
-		{"PUT", "/api/v1/workflows/x", "", `{"plan":{"trials":4}}`, 422, "property page"},
+		{"PUT", "/api/v1/workflows/x", "", `{"plan":{"trials":4}}`, 422, "a page is missing"},
 		{"PUT", "/api/v1/workflows/x", "", `{"plan":{"page":"https://a.test/","from":{"workflow":"y","version":1}}}`, 422, "set by the box alone"},
 		{"PUT", "/api/v1/workflows/X", "", `{"plan":{"page":"https://a.test/"}}`, 422, "path.name"},
 		{"PUT", "/api/v1/workflows/..", "", `{"plan":{"page":"https://a.test/"}}`, 422, "path.name"},

@@ -47,7 +47,7 @@ func (p pageTest) route() string {
 const onPage = reporttest.Charts + `
 	const until = async test => {
 		for (const end = performance.now() + 60000; !test();) {
-			if (performance.now() > end) throw new Error("never: " + test + " " + document.getElementById("trouble").textContent + " after " + says.join("; "));
+			if (performance.now() > end) throw new Error("never: " + test + " " + [...document.querySelectorAll("#trouble, #did, [role=alert]")].map(e => e.textContent).join(" ") + " after " + says.join("; "));
 			await new Promise(yes => setTimeout(yes, 20));
 		}
 	};

@@ -62,7 +62,7 @@ func planPage() pageTest {
 	await send("DELETE", "/api/v1/schedules/journey");
 	await send("DELETE", "/api/v1/workflows/journey");`, []string{
 		"browsers: chromium firefox firefox-esr nightly",
-		"wrong: expected number >= 1 (it is 0); trials: expected number >= 1 (it is 0)",
+		"wrong: must be at least 1 (it is 0); trials: must be at least 1 (it is 0)",
 		`target: target "50%,": write pixels (640,360), a share of the content area (50%,40%), picture FILE, or css SELECTOR`,
 		"text: name: checkout | page: https://a.test/ | link: cable | trials: 4 | steps: | - open: https://a.test/ | - name: buy |   click: 50%,40% | treatment: |   link: lte",
 		`unknown: line 11: unknown field "colour"`,

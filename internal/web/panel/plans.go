@@ -45,7 +45,7 @@ type CheckedPlan struct {
 type PlanProblem struct {
 	Field string `json:"field,omitempty" doc:"Where it is" example:"steps[2].click"`
 	Line  int    `json:"line,omitempty" doc:"Where it is in the text that was sent, from 1"`
-	What  string `json:"what" doc:"For people" example:"expected number >= 1"`
+	What  string `json:"what" doc:"For people" example:"must be at least 1"`
 }
 
 type (

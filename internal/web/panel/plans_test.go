@@ -47,7 +47,7 @@ func TestPlanIsCheckedWithItsPlace(t *testing.T) {
 		what  string
 	}{
 		{"", "page", 0, "a plan opens a page"},
-		{"page: https://a.test/\ntrials: 0", "trials", 2, ">= 1"},
+		{"page: https://a.test/\ntrials: 0", "trials", 2, "at least 1"},
 		{"page: https://a.test/\ntrails: 3", "", 2, `unknown field "trails"`},
 		{"page: https://a.test/\ntreatment:\n  match: lose\n", "treatment.match", 3, "strict"},
 		{"page: https://a.test/\nsteps:\n  - open: https://a.test/\n  - scroll: 5\n    end: stil 1s\n", "steps[1].end", 5, "stil"},

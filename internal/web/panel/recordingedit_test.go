@@ -57,12 +57,12 @@ func TestRecordingEdits(t *testing.T) {
 		{"in place without If-Match", "POST", shop + "/edit", "", `{"leave_out":["ads"]}`, 412, "If-Match"},
 		{"of a run, in place", "POST", demo + "/edit", "*", `{"leave_out":["ads"]}`, 422, "name a new one"},
 		{"no change", "POST", shop + "/edit", "", `{"into":"a.wacz"}`, 422, "nothing is changed"},
-		{"a bad name", "POST", shop + "/edit", "", `{"into":"../a.wacz"}`, 422, "pattern"},
+		{"a bad name", "POST", shop + "/edit", "", `{"into":"../a.wacz"}`, 422, "must match"},
 		{"of no run", "POST", shop + "/edit", "", `{"into":"a.wacz","used_by":"nope"}`, 422, "used_by"},
 		{"a bad status", "POST", shop + "/edit", "", `{"into":"a.wacz","answers":[{"url":"*","status":99}]}`, 422, "status"},
 		{"a name", "PUT", shop + "/name", "", `{"name":"shop-2.wacz"}`, 200, `"name":"shop-2.wacz"`},
 		{"a name that is taken", "PUT", shop + "/name", "", `{"name":"taken.wacz"}`, 409, "already"},
-		{"a name that is none", "PUT", shop + "/name", "", `{"name":"shop"}`, 422, "pattern"},
+		{"a name that is none", "PUT", shop + "/name", "", `{"name":"shop"}`, 422, "must match"},
 	} {
 		if got := send(c.method, c.path, c.match, c.body); got.StatusCode != c.status || !strings.Contains(got.text, c.says) {
 			t.Errorf("%s: %d %s; want %d with %s", c.name, got.StatusCode, got.text, c.status, c.says)

@@ -16,7 +16,7 @@ func TestContentsOfRecordings(t *testing.T) {
 		{"shop.wacz", 200, `"url":"https://a.test/b.js"`},
 		{"20261121-101400-links", 200, `"url":"https://cdn.shop.example/late.js"`},
 		{"20260301-090000-checkout", 404, "has no recording of its own"},
-		{"..", 422, "pattern"},
+		{"..", 422, "must match"},
 	} {
 		got := ask(t, s, http.MethodGet, "/api/v1/archives/"+c.name+"/contents", nil)
 		if got.StatusCode != c.status || !strings.Contains(got.text, c.want) {

@@ -24,6 +24,12 @@ func recordingsPage() pageTest {
 	const row = $("requests").rows[1], rects = [...row.querySelectorAll("rect")];
 	says.push("waterfall: " + [...row.cells].slice(0, 6).map(c => c.textContent).join("; ") + "; " + row.className + "; " + rects.map(r => r.getAttribute("x") + "+" + r.getAttribute("width")).join(", "));
 	says.push("drawn: " + (await charts()).join(" "));
+	const sorts = [];
+	for (let i = 0; i < 3; i++) {
+		press($("fall"), "Status");
+		sorts.push([...$("requests").rows].map(r => r.cells[1].textContent).join(" ") + " " + new URLSearchParams(location.search).get("sort") + " " + $("fall").querySelectorAll("th")[1].ariaSort);
+	}
+	says.push("sorted: " + sorts.join("; "));
 	set($("find"), "404");
 	await until(() => $("requests").rows.length === 1);
 	says.push("found: " + [$("count").textContent, new URLSearchParams(location.search).get("find"), decodeURIComponent($("csv").href).split("\n").length].join("; "));
@@ -71,6 +77,7 @@ func recordingsPage() pageTest {
 		"last: None of the last hundred runs replayed it.",
 		"waterfall: a.test/b.jscut off: length; 404; <b>; 10; 200; 200; bad; 50%+12.5%, 62.5%+37.5%",
 		"drawn: 1",
+		"sorted: 200 404 Status ascending; 404 200 -Status descending; 200 404 null none",
 		"found: 1 of 2 requests.; 404; 4",
 		"change: true; true; shop-changed.wacz; false",
 		"effect: They leave out 1 of 2 requests.",

@@ -18,6 +18,7 @@ import (
 	"eidetic/internal/keep/redact"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
+	"eidetic/internal/plan"
 )
 
 // Health is the response of /api/v1/health.
@@ -99,6 +100,7 @@ func (p *Panel) routes(e *echo.Echo) huma.API {
 	config.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
 		"token": {Type: "http", Scheme: "bearer", Description: "A token of the panel: the box's own, which may do everything, or one made by POST /api/v1/tokens, whose scope is read, run or admin. The role of an operation is the least scope that it needs. A loopback panel without a token needs none."},
 	}
+	config.Transformers = append(config.Transformers, inWords)
 	api := humaecho.New(e, config)
 	api.UseMiddleware(func(ctx huma.Context, next func(huma.Context)) {
 		if name := notANumber(ctx); name != "" {
@@ -264,4 +266,14 @@ func notANumber(ctx huma.Context) string {
 		}
 	}
 	return ""
+}
+
+// inWords puts what the validator says of a request into plain words.
+func inWords(_ huma.Context, _ string, body any) (any, error) {
+	if problem, ok := body.(*huma.ErrorModel); ok {
+		for _, detail := range problem.Errors {
+			detail.Message = plan.InWords(detail.Message)
+		}
+	}
+	return body, nil
 }

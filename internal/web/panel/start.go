@@ -97,7 +97,7 @@ func (p *Panel) start(ctx context.Context, in *startInput) (*startBody, error) {
 // opensNothing is the answer to a plan without a page.
 func opensNothing(at string) error {
 	return huma.Error422UnprocessableEntity("validation failed", &huma.ErrorDetail{
-		Message: "expected required property page to be present, or steps whose first opens a page", Location: at,
+		Message: "a page is missing, or steps whose first opens one", Location: at,
 	})
 }
 

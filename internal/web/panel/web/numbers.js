@@ -1,6 +1,7 @@
 // A table below a chart, closed until somebody opens it, with a download. Its rows are made when it is opened: those of 100 trials
 // in a dozen tables would make the page slow.
 import { make, csv } from "./common.js";
+import { sorting } from "./sorting.js";
 
 const most = 500;
 
@@ -8,13 +9,15 @@ const most = 500;
 // also be { cells, className }.
 export function numbers(summary, caption, file, of) {
   const box = make("details", { className: "numbers" }, make("summary", { textContent: summary }));
+  let start = "";
   const fill = () => {
     if (!box.open) return;
-    const { head, rows, csv: lines } = of(), shown = rows.slice(0, most);
+    const { head, rows, csv: lines } = of(), ths = head.map(textContent => make("th", { scope: "col", textContent })), body = make("tbody");
+    const order = sorting(ths, next => { start = next; draw(); }, { start }), draw = () => body.replaceChildren(...order(rows).slice(0, most).map(row));
+    draw();
     const save = make("a", { textContent: "Download as CSV", download: `${file.replace(/[^\w.-]+/g, "-")}.csv`, href: csv(lines) });
-    const table = make("table", {}, make("caption", { textContent: caption + (rows.length > shown.length ? `; the first ${shown.length} of ${rows.length}` : "") }),
-      make("thead", {}, make("tr", {}, ...head.map(textContent => make("th", { scope: "col", textContent })))),
-      make("tbody", {}, ...shown.map(row)));
+    const table = make("table", {}, make("caption", { textContent: caption + (rows.length > most ? `; the first ${most} of ${rows.length}` : "") }),
+      make("thead", {}, make("tr", {}, ...ths)), body);
     box.replaceChildren(box.firstChild, make("p", { className: "hint" }, save), make("div", { className: "wide-table", tabIndex: 0, role: "region", ariaLabel: caption }, table));
   };
   const row = r => {

@@ -3,6 +3,7 @@
 import { $, make, call, number, address, csv, when } from "./common.js";
 import { svg } from "./svg.js";
 import { refresh } from "./refresh.js";
+import { sorting } from "./sorting.js";
 import { changing } from "./recordingedit.js";
 import { visit, button, row, clicked, sure, sends } from "./visit.js";
 
@@ -78,6 +79,11 @@ function show(c) {
 }
 
 const bad = r => r.status >= 400 || r.truncated;
+// keep holds what is looked for and the order in the page's address.
+const keep = (name, value) => { if (value) query.set(name, value); else query.delete(name); history.replaceState(null, "", `?${query}`); };
+const order = sorting([...document.querySelectorAll("#fall th:not(#scale)")], next => { keep("sort", next); fall(); }, {
+  start: query.get("sort") || "", column: (r, i) => [address(r.url), r.status, r.type, r.bytes, r.start_ms, Math.max(r.first_byte_ms, r.end_ms)][i],
+});
 
 // fall draws the waterfall: a row for each request that is looked for.
 function fall() {
@@ -86,7 +92,7 @@ function fall() {
   const ends = r => r.start_ms + Math.max(r.first_byte_ms, r.end_ms), first = Math.min(...contents.requests.map(r => r.start_ms)), last = Math.max(first + 1, ...contents.requests.map(ends));
   $("scale").textContent = contents.requests.length ? `When (${number(first)} to ${number(last)} ms)` : "When";
   $("count").textContent = `${found.length} of ${contents.exchanges} requests.${found.length || !text ? "" : " Search for less of the address, or for nothing, to see the others."}`;
-  const drawn = everything ? found : found.slice(0, few);
+  const ordered = order(found), drawn = everything ? ordered : ordered.slice(0, few);
   $("requests").replaceChildren(...drawn.map(r => {
     const tr = row(r.id, [[`${r.method === "GET" ? "" : `${r.method} `}${address(r.url)}`, ...r.truncated ? [make("small", { textContent: `cut off: ${r.truncated}` })] : []],
       String(r.status), r.type, number(r.bytes).replace(/\.0+$/, ""), number(r.start_ms), number(Math.max(r.first_byte_ms, r.end_ms)), bars(r, first, last)], bad(r) ? "bad" : "");
@@ -103,8 +109,7 @@ function bars(r, begin, last) {
 }
 
 $("find").addEventListener("input", () => {
-  if ($("find").value) query.set("find", $("find").value); else query.delete("find");
-  history.replaceState(null, "", `?${query}`);
+  keep("find", $("find").value);
   fall();
 });
 $("rest").addEventListener("click", () => { everything = true; fall(); });
