@@ -87,7 +87,7 @@ func calls() map[string]call {
 			request: "POST /alerts/{id}/resolution", said: "The alert {id} is resolved: {text}",
 		},
 		"alerts accept": {
-			request: "POST /alerts/{id}/acceptance", said: "The alert {id} is accepted until {accepted.until}: {text}",
+			request: "POST /alerts/{id}/acceptance", said: "The alert {id} is accepted until {until}: {text}",
 		},
 		"boxes remove": {
 			request: "DELETE /boxes/{name}",
