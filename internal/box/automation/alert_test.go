@@ -153,10 +153,16 @@ func TestAlertsOfManyPages(t *testing.T) {
 // compare ends a scheduled comparison on a day: the treatment is slower by so much, and the run says so.
 func (b *testBox) compare(day int, control, slower float64, finding string, p float64) string {
 	b.t.Helper()
+	return b.compareAt(day, control, slower, finding, p, "")
+}
+
+// compareAt is compare of a revision.
+func (b *testBox) compareAt(day int, control, slower float64, finding string, p float64, revision string) string {
+	b.t.Helper()
 	wall := time.Date(2026, 8, 1+day, 9, 0, 0, 0, time.UTC)
 	run := &lab.Run{ID: store.NewID(wall, "checkout"), Name: "checkout", Page: "https://a.test/", Wall: wall, State: store.StateDone,
 		Plan: lab.Plan{Name: "checkout", Arm: lab.Arm{Page: "https://a.test/"}, Treatment: &lab.Arm{Page: "https://b.test/"},
-			From: &lab.Origin{Workflow: "checkout", Version: 1, Schedule: "often"}},
+			From: &lab.Origin{Workflow: "checkout", Version: 1, Schedule: "often", Revision: revision}},
 		Comparison: &lab.Comparison{Verdict: finding}}
 	for _, name := range []string{"speed_index_ms", "time_to_stable_ms"} {
 		run.Summary = append(run.Summary, lab.Summary{Metric: name, Unit: "ms", Arm: lab.Control, N: 10, Median: control, Low: control - 5, High: control + 5},

@@ -102,7 +102,7 @@ func (k *Keeper) bisectionOf(ctx context.Context, a Alert, run *lab.Run, past []
 	i := slices.IndexFunc(past, func(p store.Past) bool { return p.ID == a.Run })
 	b.Good, b.Bad = revisionBefore(past, i), revisionFrom(past, i)
 	if b.Good == b.Bad { // the place of a step is known to about one run
-		b.Good, b.Bad = revisionBefore(past, i-1), revisionFrom(past, i+1)
+		b.Good, b.Bad = cmp.Or(revisionBefore(past, i-1), b.Good), revisionFrom(past, i+1)
 	}
 	switch {
 	case b.Bad == "":
