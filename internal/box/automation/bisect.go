@@ -69,6 +69,7 @@ type Bisection struct {
 	State       string  `json:"state" enum:"due,waiting,running,done,failed,cancelled,none" doc:"due: it begins when the schedule's run has ended. none: reason says why there is none. Others are those of the bisect"`
 	ID          string  `json:"id,omitempty" doc:"Of the bisect, for /api/v1/bisects/{id}"`
 	Repository  string  `json:"repository"`
+	Run         string  `json:"run" doc:"The run of the schedule with which the alert was raised: what is measured is in its plan"`
 	Good        string  `json:"good,omitempty" doc:"Revision of the last good run; absent if the repository says it"`
 	Bad         string  `json:"bad,omitempty" doc:"Revision of the first bad run"`
 	Reason      string  `json:"reason,omitempty" doc:"Why there is none, or why it failed"`
@@ -94,7 +95,7 @@ func (k *Keeper) bisectionOf(ctx context.Context, a Alert, run *lab.Run, past []
 	if err != nil {
 		return nil, err
 	}
-	b := &Bisection{State: bisectionDue, Repository: s.Bisect.Repository}
+	b := &Bisection{State: bisectionDue, Repository: s.Bisect.Repository, Run: run.ID}
 	if run.Plan.Treatment != nil && a.Line == lab.Control {
 		b.State, b.Reason = bisectionNone, "the control became slower, and revisions are deployed to the treatment"
 		return b, nil
@@ -195,7 +196,7 @@ func (k *Keeper) bisect(ctx context.Context, a Alert) error {
 // orderOf is the order for the bisection of an alert; nil if what it needs is gone. free says that the schedule has no run under way,
 // which measures what is deployed.
 func (k *Keeper) orderOf(ctx context.Context, a Alert) (o *Order, free bool, err error) {
-	run, err := k.Store.Run(a.Seen)
+	run, err := k.Store.Run(a.Bisection.Run)
 	if errors.Is(err, store.ErrNotFound) || err == nil && run.Plan.From == nil {
 		return nil, true, nil
 	}
