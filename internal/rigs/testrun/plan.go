@@ -76,6 +76,10 @@ const (
 	commandCompanions = "AsksItsOrigin|FirstVisit|WhereItWasRecorded|ManyKilledTwice|ScenarioSteps|Traces$"
 )
 
+// computing are packages whose tests compute for long, one step after another, though a lock is in them: the race
+// detector would take twenty times as long, and find nothing.
+func computing() []string { return []string{"capture/steady"} }
+
 // job is one go test, or another command.
 type job struct {
 	name     string
