@@ -185,5 +185,6 @@ type AlertsAcceptCmd struct {
 
 // Run implements the command.
 func (c *AlertsAcceptCmd) Run(ctx context.Context, std *streams, k *kong.Context) error {
-	return c.carryOut(ctx, std, k, things{"id": c.ID, "until": c.Until.Format(time.DateOnly)}, map[string]any{"reason": c.Reason, "until": c.Until}, false)
+	known, body := things{"id": c.ID, "until": c.Until.Format(time.DateOnly)}, map[string]any{"reason": c.Reason, "until": c.Until}
+	return c.carryOut(ctx, std, k, known, body, false)
 }

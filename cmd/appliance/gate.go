@@ -56,7 +56,8 @@ func withBudgets(err error, run *lab.Run) error {
 	case lab.Unknown:
 		if err == nil {
 			i := slices.IndexFunc(all, func(b lab.BudgetFound) bool { return b.Finding == lab.Unknown })
-			err = &exitError{exitUnsure, fmt.Errorf("%s; ask for more trials with --trials", client.Plain(all[i].Words(metric.Label(all[i].Metric))))}
+			says := client.Plain(all[i].Words(metric.Label(all[i].Metric)))
+			err = &exitError{exitUnsure, fmt.Errorf("%s; ask for more trials with --trials", says)}
 		}
 	}
 	return err

@@ -137,7 +137,8 @@ func (k *Keeper) lookAt(ctx context.Context, run *lab.Run) ([]found, error) {
 	i := slices.IndexFunc(past, func(p store.Past) bool { return p.ID == run.ID })
 	if slower, since := history.Slower(past[:i+1]); len(slower) > 0 {
 		one, first := about, slower[0]
-		one.Kind, one.Metric, one.Line, one.Unit, one.Label = KindVerdict, first.Metric, history.Difference, first.Unit, metric.Label(first.Metric)
+		one.Kind, one.Line = KindVerdict, history.Difference
+		one.Metric, one.Unit, one.Label = first.Metric, first.Unit, metric.Label(first.Metric)
 		one.Step, one.Confidence, one.Seen = history.StepOf(first, since, runs), 1-first.P, run.ID
 		for _, c := range slower[1:] {
 			one.Also = append(one.Also, c.Metric)

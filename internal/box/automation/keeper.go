@@ -94,7 +94,9 @@ func Open(ctx context.Context, c Config) (*Keeper, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := &Keeper{Config: c, db: db, fresh: fresh, finder: history.NewFinder(), wake: make(chan struct{}, 1), deployments: map[int64]*deployment{}}
+	k := &Keeper{
+		Config: c, db: db, fresh: fresh, finder: history.NewFinder(), wake: make(chan struct{}, 1), deployments: map[int64]*deployment{},
+	}
 	if fresh {
 		if err := k.knowAll(ctx); err != nil {
 			return nil, errors.Join(err, db.Close())

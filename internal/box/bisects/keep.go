@@ -62,7 +62,9 @@ type asked struct {
 // save writes the bisect. Who calls it holds the keeper's lock.
 func (b *kept) save() error {
 	q := b.request
-	a := asked{q.Plan, q.Revisions, q.URL, q.Secret, q.Limit, q.Confidence, q.Least, q.Pairs, q.Seed, q.Spread, q.Repository, q.Minutes, q.Once}
+	a := asked{
+		q.Plan, q.Revisions, q.URL, q.Secret, q.Limit, q.Confidence, q.Least, q.Pairs, q.Seed, q.Spread, q.Repository, q.Minutes, q.Once,
+	}
 	text, err := json.Marshal(content{b.Bisect, a, b.runs, 1})
 	if err == nil {
 		err = atomicfile.WriteFile(filepath.Join(b.dir, file), append(text, '\n'), 0o600)

@@ -108,8 +108,10 @@ func saysSlower(p store.Past, name string) bool {
 
 // StepOf describes a verdict as a step: from the control's median to the treatment's, since a run.
 func StepOf(c store.Change, since store.Past, runs []RunPoint) Step {
-	s := Step{Run: since.ID, Wall: since.Wall, P: c.P, Before: c.Control, After: c.Control + c.Shift.Value, Low: c.Shift.Low, High: c.Shift.High,
-		Trend: lab.Slower, Near: []Near{}}
+	s := Step{
+		Run: since.ID, Wall: since.Wall, P: c.P, Before: c.Control, After: c.Control + c.Shift.Value, Low: c.Shift.Low, High: c.Shift.High,
+		Trend: lab.Slower, Near: []Near{},
+	}
 	s.setPercent(c.Control)
 	for _, r := range runs {
 		if r.ID == since.ID && len(r.Changed) > 0 {
