@@ -7,6 +7,7 @@ import (
 	"image"
 	"io"
 	"maps"
+	"math"
 	"runtime"
 	"slices"
 	"sync"
@@ -190,7 +191,11 @@ func (r *Recorder) grab(ctx context.Context, priority bool) {
 		f, err := r.src.Next(ctx)
 		if err == nil {
 			r.enqueue(&g, f)
-			continue
+			every := g.times.changed()
+			if every == 0 {
+				continue
+			}
+			err = r.rateChanged(every, f.Time)
 		}
 		var other *Interruption
 		if errors.As(err, &other) {
@@ -212,6 +217,20 @@ func (r *Recorder) grab(ctx context.Context, priority bool) {
 	}
 	if err := r.src.Close(); err != nil {
 		r.end(fmt.Errorf("record: close source: %w", err))
+	}
+}
+
+// ErrRate ends a source whose rate changed.
+var ErrRate = errors.New("the rate of the pictures changed")
+
+// rateChanged interrupts a source whose frames come at another rate than that of its format.
+func (r *Recorder) rateChanged(every time.Duration, at lab.Time) error {
+	to := r.format
+	to.Rate = math.Round(float64(time.Second)/float64(every)*100) / 100
+	return &Interruption{
+		Event: lab.SourceEvent{Kind: lab.SourceResized, Time: at, Format: &to,
+			Detail: fmt.Sprintf("%d frames in a row came at this rate", otherRate)},
+		Ends: fmt.Errorf("%w from %.4g to %.4g a second", ErrRate, r.format.Rate, to.Rate),
 	}
 }
 

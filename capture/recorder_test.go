@@ -371,3 +371,49 @@ func TestIrregularTimestamps(t *testing.T) {
 		}
 	}
 }
+
+// A source whose rate changes is at its end: times before and after do not compare. One whose driver is wrong of its rate
+// from the beginning is not.
+func TestRateThatChanges(t *testing.T) {
+	for _, c := range []struct {
+		name         string
+		before, then int64 // intervals in µs
+		want         string
+	}{
+		{"to half", 16667, 33333, "before frame 71: format changed to 320 × 200 BGRX at 30/s, 30 frames in a row came at this rate"},
+		{"to double", 16667, 8333, "before frame 71: format changed to 320 × 200 BGRX at 120/s, 30 frames in a row came at this rate"},
+		{"a little", 16667, 17500, ""},
+		{"never what was said", 33333, 33333, ""},
+	} {
+		src := &interrupting{script: script{format: small}, list: []any{frame(0, 0, 0)}}
+		at := int64(0)
+		for i := range 100 {
+			f := frame(i+1, byte(i), 0)
+			at += c.before * 1000
+			if i >= 40 {
+				at += (c.then - c.before) * 1000
+			}
+			f.Time = lab.Time(at)
+			src.list = append(src.list, f)
+		}
+		var sink gated
+		r, err := capture.Start(context.Background(), src, &sink, capture.Options{NoPriority: true, Ring: 128})
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-r.Done()
+		_, err = r.Stop()
+		last := ""
+		for _, e := range sink.events {
+			if e.Kind == lab.SourceResized {
+				last = e.String()
+			}
+		}
+		if c.want != "" && r.Status().Trouble != err.(interface{ Unwrap() error }).Unwrap().Error() {
+			t.Errorf("%s: the trial is told %q, want %q", c.name, r.Status().Trouble, err)
+		}
+		if last != c.want || errors.Is(err, capture.ErrRate) != (c.want != "") {
+			t.Errorf("%s: event %q, %v; want %q", c.name, last, err, c.want)
+		}
+	}
+}

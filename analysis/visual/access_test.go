@@ -8,6 +8,7 @@ import (
 
 	"eidetic/analysis/filmtest"
 	"eidetic/analysis/visual"
+	"eidetic/internal/lab"
 )
 
 const width, height = 96, 64
@@ -29,6 +30,31 @@ func painted(sigma float64) *filmtest.Film {
 		f.Over(filmtest.Noise(7, sigma))
 	}
 	return f
+}
+
+// TestColoursAsTheSourceSays: a pixel is of the colour that it stands for in the source's matrix and range.
+func TestColoursAsTheSourceSays(t *testing.T) {
+	for _, c := range []struct {
+		f          lab.Format
+		code, want uint32 // 0x00YYUUVV of pure red, or 0x00RRGGBB
+	}{
+		{lab.Format{Pixels: lab.YUYV}, 0x515af0, 0xfe0000},
+		{lab.Format{Pixels: lab.YUYV, Matrix: lab.BT709}, 0x3f66f0, 0xff0100},
+		{lab.Format{Pixels: lab.YUYV, Matrix: lab.BT2020}, 0x4a61f0, 0xff0001},
+		{lab.Format{Pixels: lab.YUYV, Matrix: lab.BT601, Range: lab.FullRange}, 0x4c55ff, 0xfe0000},
+		{lab.Format{Pixels: lab.BGRX, Range: lab.LimitedRange}, 0xeb107e, 0xff0080},
+		{lab.Format{Pixels: lab.BGRX}, 0xeb107e, 0xeb107e},
+	} {
+		c.f.Width, c.f.Height, c.f.Rate = 2, 1, 60
+		a, err := visual.NewAccess(c.f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		row := []uint32{c.code}
+		if a.Colours(row); a.RGB(c.code) != c.want || row[0] != c.want {
+			t.Errorf("%+v: %06x is %06x and %06x, want %06x", c.f, c.code, a.RGB(c.code), row[0], c.want)
+		}
+	}
 }
 
 // TestTolerance: the noise that the green page shows is the tolerance with which changes and

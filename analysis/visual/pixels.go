@@ -21,7 +21,7 @@ type plane struct {
 	rgb func(code) uint32
 	// same is set where rgb is the identity.
 	same bool
-	// bgrx is set where a pixel is four bytes, of which the last is padding.
+	// bgrx is set where a pixel is four bytes, of which the last is padding, and same is set.
 	bgrx   bool
 	stride int
 	planes int
@@ -86,30 +86,17 @@ func newPlane(f lab.Format) (plane, error) {
 	default:
 		return plane{}, fmt.Errorf("%s frames hold no pixels that can be compared: decode them first", f.Pixels)
 	}
-	switch f.Pixels {
-	case lab.YUYV, lab.UYVY, lab.NV12:
-		p.same = false
-		p.rgb = rec601
-		if height >= 720 {
-			p.rgb = rec709
+	if f.Pixels.IsYCbCr() {
+		tables := f.YCbCr().Tables()
+		p.same, p.rgb = false, func(c code) uint32 { return tables.BGRX(byte(c>>16), byte(c>>8), byte(c)) }
+	}
+	if t := f.Stretch(); t != nil {
+		p.same, p.bgrx, p.rgb = false, false, func(c code) uint32 {
+			return uint32(t[c>>16&255])<<16 | uint32(t[c>>8&255])<<8 | uint32(t[c&255])
 		}
 	}
 	return p, nil
 }
-
-// rec601 and rec709 convert limited-range Y′CbCr to RGB in 16-bit fixed point.
-// Grabbers do not say which matrix they used: as HDMI (CTA-861) has it, from
-// 720 rows on it is BT.709, below BT.601.
-func rec601(c code) uint32 { return fromYCbCr(c, 104597, 25675, 53279, 132201) }
-func rec709(c code) uint32 { return fromYCbCr(c, 117489, 13975, 34925, 138438) }
-
-func fromYCbCr(c code, vr, ug, vg, ub int) uint32 {
-	y := 76309 * (int(c>>16&255) - 16) // 255/219 in 16 bits
-	u, v := int(c>>8&255)-128, int(c&255)-128
-	return uint32(clamp8(y+vr*v))<<16 | uint32(clamp8(y-ug*u-vg*v))<<8 | uint32(clamp8(y+ub*u))
-}
-
-func clamp8(v int) int { return min(max((v+1<<15)>>16, 0), 255) }
 
 // luma is PIL's conversion to "L", in which the field's thresholds are given.
 func luma(rgb uint32) int {

@@ -31,7 +31,7 @@ type reader func(pix []byte, at int) (r, g, b byte)
 
 // newReader reads a format; nil for one that is compressed.
 func newReader(f lab.Format) reader {
-	width, luma := f.Width, 0
+	width, luma, yuv := f.Width, 0, f.YCbCr()
 	switch f.Pixels {
 	case lab.BGRX:
 		return func(p []byte, at int) (r, g, b byte) { return p[4*at+2], p[4*at+1], p[4*at] }
@@ -43,23 +43,16 @@ func newReader(f lab.Format) reader {
 	case lab.YUYV:
 		return func(p []byte, at int) (r, g, b byte) {
 			pair := p[at&^1*2:][:4]
-			return rgb(int(pair[at&1*2+luma]), int(pair[1-luma]), int(pair[3-luma]))
+			return yuv.RGB(pair[at&1*2+luma], pair[1-luma], pair[3-luma])
 		}
 	case lab.NV12:
 		return func(p []byte, at int) (r, g, b byte) {
 			x, y := at%width, at/width
 			uv := p[width*f.Height+y/2*2*((width+1)/2)+x&^1:][:2]
-			return rgb(int(p[at]), int(uv[0]), int(uv[1]))
+			return yuv.RGB(p[at], uv[0], uv[1])
 		}
 	}
 	return nil
-}
-
-// rgb converts BT.601 of limited range. Cameras differ; only differences count here.
-func rgb(y, u, v int) (r, g, b byte) {
-	l, u, v := 76309*(y-16)+1<<15, u-128, v-128
-	clamp := func(v int) byte { return byte(min(max(v>>16, 0), 255)) }
-	return clamp(l + 104597*v), clamp(l - 25675*u - 53279*v), clamp(l + 132201*u)
 }
 
 // greenness is positive for the green page under any light.

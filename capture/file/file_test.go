@@ -51,6 +51,8 @@ func TestY4M(t *testing.T) {
 			[]byte("abcdefghUVuv")},
 		{"W4 H1 F60000:1001 C422", []byte("abcdUuVv"), lab.Format{Pixels: lab.YUYV, Width: 4, Height: 1, Rate: 60000.0 / 1001},
 			[]byte("aUbVcudv")},
+		{"W2 H2 F60:1 Cmono XCOLORRANGE=FULL", []byte("abcd"),
+			lab.Format{Pixels: lab.Grey, Width: 2, Height: 2, Rate: 60, Range: lab.FullRange}, []byte("abcd")},
 		{"W2 H2 F60:1 Cmono", []byte("abcd"), lab.Format{Pixels: lab.Grey, Width: 2, Height: 2, Rate: 60}, []byte("abcd")},
 	} {
 		film := "YUV4MPEG2 " + c.header + "\nFRAME\n" + string(c.frame) + "FRAME Ix\n" + string(c.frame)

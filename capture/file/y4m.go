@@ -42,6 +42,13 @@ func newY4M(in *bufio.Reader) (*Source, error) {
 			if value != "p" && value != "?" {
 				err = errors.New("interlaced films are not read")
 			}
+		case 'X':
+			switch value { // FFmpeg's words
+			case "COLORRANGE=FULL":
+				f.Range = lab.FullRange
+			case "COLORRANGE=LIMITED":
+				f.Range = lab.LimitedRange
+			}
 		case 'C':
 			switch value {
 			case "420", "420jpeg", "420mpeg2", "420paldv":

@@ -23,6 +23,7 @@ type Fidelity struct {
 type comparer struct {
 	format lab.Format
 	shown  []byte // BGRX
+	loses  string // what the source says that it loses; "" for nothing
 	pixels int
 	wrong  [3]int // in RGB; luma in full range, in limited range
 	worst  [3]int
@@ -48,13 +49,20 @@ func (c *comparer) add(pix []byte) {
 
 // rgb compares every pixel below the number.
 func (c *comparer) rgb(pix []byte) {
-	step := c.format.Stride() / c.format.Width
+	step, stretch, rounding := c.format.Stride()/c.format.Width, c.format.Stretch(), 0
+	if stretch != nil {
+		rounding = 1
+	}
 	for i := stripRows * c.format.Width; i < c.format.Width*c.format.Height; i++ {
 		worst := 0
 		for k := range 3 {
-			worst = max(worst, distance(pix[step*i+k], int(c.shown[4*i+k])))
+			v := pix[step*i+k]
+			if stretch != nil {
+				v = stretch[v]
+			}
+			worst = max(worst, distance(v, int(c.shown[4*i+k])))
 		}
-		c.note(asRGB, worst, 0)
+		c.note(asRGB, worst, rounding)
 		c.pixels++
 	}
 }
@@ -113,12 +121,14 @@ func (c *comparer) fidelity() Fidelity {
 	}
 	f.Different = 100 * float64(c.wrong[reading]) / float64(c.pixels)
 	f.Worst = c.worst[reading]
-	f.Lossless = c.wrong[reading] == 0 && c.format.Pixels != lab.MJPEG
+	f.Lossless = c.wrong[reading] == 0 && c.format.Pixels != lab.MJPEG && c.loses == ""
 	switch {
 	case c.format.Pixels == lab.MJPEG:
 		f.Words = "lossy: the grabber compresses with JPEG"
 	case !f.Lossless && c.wrong[reading]*10 > c.pixels*9:
 		f.Words = "not the picture that was shown: scaled, shifted or converted"
+	case c.loses != "":
+		f.Words = fmt.Sprintf("lossy: %s; no pixel differs by more than %d levels", c.loses, f.Worst)
 	case !f.Lossless:
 		f.Words = "lossy: the grabber compresses, scales or filters"
 	case reading == asRGB:

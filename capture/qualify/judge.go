@@ -53,6 +53,9 @@ func NewJudge(f lab.Format) (*Judge, error) {
 	return &Judge{format: f, seen: map[uint32]sighting{}, compare: c}, nil
 }
 
+// Loses notes what the source says of what it loses.
+func (j *Judge) Loses(words string) { j.compare.loses = words }
+
 // Shown says that the next number appeared on the screen within an interval.
 func (j *Judge) Shown(earliest, latest lab.Time) {
 	j.mu.Lock()

@@ -65,6 +65,11 @@ func film(t *testing.T, pixels lab.PixelFormat, numbers int, alter func(n uint32
 	if err != nil {
 		t.Fatal(err)
 	}
+	return judged(t, j, numbers, alter)
+}
+
+func judged(t *testing.T, j *qualify.Judge, numbers int, alter func(n uint32, pix []byte) [][]byte) qualify.Report {
+	t.Helper()
 	st := capture.Stats{Rate: 60}
 	at := lab.Time(0)
 	for n := range uint32(numbers) {
@@ -94,6 +99,31 @@ func TestFormatsWithoutLossAreGood(t *testing.T) {
 		// Shown within 1 ms, taken 10 ms later within 2 ms: 8.5 ± 1.5.
 		if r.LatencyMedian != 8.5 || r.LatencyBound != 3 {
 			t.Errorf("%s: latency %v ± %v", pixels, r.LatencyMedian, r.LatencyBound/2)
+		}
+	}
+}
+
+// RGB of limited range is read as what it stands for; a source that converts is lossy by its own word.
+func TestRangesAndConversions(t *testing.T) {
+	f := lab.Format{Pixels: lab.BGR24, Width: width, Height: height, Rate: 60, Range: lab.LimitedRange}
+	for loses, want := range map[string]string{
+		"":                       "lossless: every pixel is as it was shown",
+		"NV24, converted to RGB": "lossy: NV24, converted to RGB; no pixel differs by more than 1 levels",
+	} {
+		j, err := qualify.NewJudge(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		j.Loses(loses)
+		r := judged(t, j, 20, func(_ uint32, shown []byte) [][]byte {
+			pix := make([]byte, f.FrameSize())
+			for i := range pix {
+				pix[i] = byte(16 + (int(shown[4*(i/3)+i%3])*219+127)/255)
+			}
+			return [][]byte{pix, pix}
+		})
+		if got := r.Fidelity; got.Words != want || got.Lossless != (loses == "") {
+			t.Errorf("%+v, want %q", got, want)
 		}
 	}
 }

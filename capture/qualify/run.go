@@ -37,6 +37,9 @@ func Run(ctx context.Context, src capture.Source, screen Screen, o Options) (Rep
 		src.Close()
 		return Report{}, err
 	}
+	if s, ok := src.(interface{ NotLossless() string }); ok {
+		judge.Loses(s.NotLossless())
+	}
 	if _, _, err := screen.Show(0); err != nil {
 		src.Close()
 		return Report{}, fmt.Errorf("show the picture: %w", err)

@@ -6,6 +6,7 @@ package through
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"image"
@@ -98,8 +99,9 @@ type place struct{ at, share int }
 // New takes a source over. The seed makes the noise.
 func New(from capture.Source, w Way, seed uint64) (*Source, error) {
 	in := from.Format()
-	if in.Pixels != lab.BGRX {
-		return nil, fmt.Errorf("only pictures in BGRX can be worn as a grabber wears them, not in %s", in.Pixels)
+	if in.Pixels != lab.BGRX || in.Range == lab.LimitedRange {
+		return nil, fmt.Errorf("only pictures in BGRX of full range can be worn as a grabber wears them, not in %s of %s range", in.Pixels,
+			cmp.Or(in.Range, "unknown"))
 	}
 	if in.Width < 2 || in.Height < 2 {
 		return nil, fmt.Errorf("a screen of %d × %d pixels is too small to be worn", in.Width, in.Height)

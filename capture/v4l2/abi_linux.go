@@ -82,7 +82,8 @@ func setU32(b []byte, at int, v uint32) { order.PutUint32(b[at:], v) }
 // pixFormat is what v4l2_pix_format and v4l2_pix_format_mplane tell.
 type pixFormat struct {
 	width, height, fourcc, field uint32
-	colourspace, quantisation    uint32
+	colourspace, encoding        uint32
+	quantisation                 uint32
 	planes                       []planeFormat // one for v4l2_pix_format
 }
 
@@ -93,10 +94,10 @@ func (f *format) get() pixFormat {
 	p := pixFormat{width: u32(f[:], 8), height: u32(f[:], 12), fourcc: u32(f[:], 16), field: u32(f[:], 20)}
 	if u32(f[:], 0) == typeCapture {
 		p.planes = []planeFormat{{u32(f[:], 24), u32(f[:], 28)}}
-		p.colourspace, p.quantisation = u32(f[:], 32), u32(f[:], 48)
+		p.colourspace, p.encoding, p.quantisation = u32(f[:], 32), u32(f[:], 44), u32(f[:], 48)
 		return p
 	}
-	p.colourspace, p.quantisation = u32(f[:], 24), uint32(f[8+183])
+	p.colourspace, p.encoding, p.quantisation = u32(f[:], 24), uint32(f[8+182]), uint32(f[8+183])
 	for i := range min(int(f[8+180]), maxPlanes) {
 		at := 28 + 20*i
 		p.planes = append(p.planes, planeFormat{u32(f[:], at+4), u32(f[:], at)})

@@ -56,24 +56,31 @@ func (s *Source) look() error {
 		if now.Rate > 0 {
 			f.Rate = now.Rate
 		}
-		return s.interruption(lab.SourceResized, "", &f, fmt.Errorf("%w to %v", ErrResolution, now))
+		why := ErrResolution
+		if f.Width == s.format.Width && f.Height == s.format.Height {
+			why = capture.ErrRate
+		}
+		return s.interruption(lab.SourceResized, "", &f, fmt.Errorf("%w to %v", why, now))
 	case s.lost:
 		return s.back()
 	}
-	return nil
+	return s.lookAtFormat()
 }
 
-// lookAtFormat is look for an input without timings: the driver's format says what
-// changed.
+// lookAtFormat compares the driver's format, which is all that says what changed where the input has no timings.
 func (s *Source) lookAtFormat() error {
 	now, err := s.granted()
 	if err != nil {
 		return s.trouble(err)
 	}
-	if now.width == s.pad.width && now.height == s.pad.height && now.fourcc == s.pad.fourcc {
-		return nil
+	was, to := s.pad, s.format
+	if now.width == was.width && now.height == was.height && now.fourcc == was.fourcc {
+		if now.colourspace == was.colourspace && now.encoding == was.encoding && now.quantisation == was.quantisation {
+			return nil
+		}
+		to.Matrix, to.Range = now.colours(s.layout.isYCbCr())
+		return s.interruption(lab.SourceResized, "", &to, ErrColours)
 	}
-	to := s.format
 	to.Width, to.Height = int(now.width), int(now.height)
 	return s.interruption(lab.SourceResized, "", &to, fmt.Errorf("%w to %d × %d", ErrResolution, now.width, now.height))
 }

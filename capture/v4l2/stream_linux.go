@@ -4,38 +4,14 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"slices"
+
+	"golang.org/x/sys/unix"
 
 	"eidetic/internal/lab"
 )
 
 // buffers is how many buffers the driver is asked for (the kernel allows 32).
 const buffers = 16
-
-// fourccs lists the formats that are understood. Of several codes for one format,
-// earlier ones are preferred.
-func fourccs() map[lab.PixelFormat][]uint32 {
-	return map[lab.PixelFormat][]uint32{
-		lab.BGRX:  {fourcc("XR24"), fourcc("BGR4"), fourcc("AR24")},
-		lab.BGR24: {fourcc("BGR3")}, lab.YUYV: {fourcc("YUYV")}, lab.UYVY: {fourcc("UYVY")},
-		lab.NV12: {fourcc("NV12"), fourcc("NM12")}, // the second in two pieces of memory
-		lab.Grey: {fourcc("GREY")}, lab.MJPEG: {fourcc("MJPG"), fourcc("JPEG")},
-	}
-}
-
-func fourcc(s string) uint32 {
-	return uint32(s[0]) | uint32(s[1])<<8 | uint32(s[2])<<16 | uint32(s[3])<<24
-}
-
-// known returns the format that a code stands for.
-func known(code uint32) (lab.PixelFormat, bool) {
-	for name, codes := range fourccs() {
-		if slices.Contains(codes, code) {
-			return name, true
-		}
-	}
-	return "", false
-}
 
 // negotiate asks for a format, and goes by what the driver has granted.
 func (s *Source) negotiate(set settings) error {
@@ -49,12 +25,19 @@ func (s *Source) negotiate(set settings) error {
 		width, height = want.Width, want.Height
 	}
 	if want.Pixels != "" {
-		if codes = fourccs()[want.Pixels]; codes == nil {
+		if codes = codesOf(want.Pixels); codes == nil {
 			return fmt.Errorf("there is no pixel format %q", want.Pixels)
 		}
 	}
-	for _, code := range codes {
-		if err := set.setFormat(code, width, height); err != nil {
+	if s.o.code != "" {
+		codes = []uint32{fourcc(s.o.code)}
+	}
+	for i, code := range codes {
+		err := set.setFormat(code, width, height)
+		if errors.Is(err, unix.EINVAL) && i < len(codes)-1 {
+			continue // some drivers refuse what they do not have, instead of granting another format
+		}
+		if err != nil {
 			return fmt.Errorf("set format: %w", err)
 		}
 		if s.pad, err = s.granted(); err != nil {
@@ -66,10 +49,11 @@ func (s *Source) negotiate(set settings) error {
 	}
 	got := lab.Format{Width: int(s.pad.width), Height: int(s.pad.height)}
 	var ok bool
-	if got.Pixels, ok = known(s.pad.fourcc); !ok {
+	if s.layout, ok = known(s.pad.fourcc); !ok {
 		code := binary.LittleEndian.AppendUint32(nil, s.pad.fourcc)
 		return fmt.Errorf("the device delivers %q, which is not known here; ask for another pixel format", code)
 	}
+	got.Pixels = s.layout.pixels
 	if want.Pixels != "" && got.Pixels != want.Pixels || want.Width > 0 && (got.Width != want.Width || got.Height != want.Height) {
 		return fmt.Errorf("%d × %d %s was asked for, the device grants %d × %d %s", width, height, want.Pixels, got.Width, got.Height,
 			got.Pixels)
@@ -80,11 +64,11 @@ func (s *Source) negotiate(set settings) error {
 	if got.Rate, err = s.rate(set, want.Rate); err != nil {
 		return err
 	}
-	if err := got.Validate(); err != nil {
+	if err := s.layout.check(got, s.pad.planes); err != nil {
 		return err
 	}
-	s.format = got
-	return s.checkPlanes()
+	s.setColours(got)
+	return s.format.Validate()
 }
 
 // granted reads the format that the driver has now.
@@ -95,40 +79,6 @@ func (s *Source) granted() (pixFormat, error) {
 		return pixFormat{}, fmt.Errorf("get format: %w", err)
 	}
 	return f.get(), nil
-}
-
-// pieces returns, for each plane of memory, the bytes of a tight row and the rows.
-func (s *Source) pieces() []struct{ tight, rows int } {
-	f := s.format
-	type piece = struct{ tight, rows int }
-	switch {
-	case f.Pixels != lab.NV12:
-		return []piece{{f.Stride(), f.Height}}
-	case len(s.pad.planes) > 1:
-		return []piece{{f.Width, f.Height}, {2 * ((f.Width + 1) / 2), (f.Height + 1) / 2}}
-	default: // the UV plane follows, in rows of the same stride
-		return []piece{{f.Width, f.Height + (f.Height+1)/2}}
-	}
-}
-
-// checkPlanes says whether what the driver grants can hold the picture.
-func (s *Source) checkPlanes() error {
-	pieces := s.pieces()
-	if s.format.Pixels == lab.MJPEG {
-		return nil
-	}
-	if s.format.Pixels == lab.NV12 && s.format.Width%2 == 1 {
-		return fmt.Errorf("NV12 with an odd width of %d has no defined layout", s.format.Width)
-	}
-	if len(s.pad.planes) != len(pieces) {
-		return fmt.Errorf("the device delivers %s in %d planes of memory, %d are known", s.format.Pixels, len(s.pad.planes), len(pieces))
-	}
-	for i, p := range pieces {
-		if stride := s.pad.planes[i].stride; stride < uint32(p.tight) {
-			return fmt.Errorf("the device claims rows of %d bytes, %d are needed", stride, p.tight)
-		}
-	}
-	return nil
 }
 
 // rate returns the signal's rate; without timings it asks for the wanted one and

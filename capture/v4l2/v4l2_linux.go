@@ -5,6 +5,9 @@
 // driver's own sequence number and timestamp, so what the hardware dropped shows;
 // buffers that the driver marks as damaged, or that are short, are marked.
 //
+// A driver's layout of the samples becomes one of our formats, most without a loss; their matrix and range are those that the
+// driver names.
+//
 // What happens to the signal is reported in the place of a frame, as a
 // capture.Interruption. A signal that is lost can come back; a stream that fails is
 // started again; another resolution and an unplugged device end the source.
@@ -61,12 +64,15 @@ type Options struct {
 	Clock lab.Clock
 
 	stride uint32 // length of a row that a test asks for, longer than needed
+	code   string // fourcc that a test asks for; "": the first that the driver has of those of Format
 }
 
-// Errors that end a source; a caller may open it again.
+// Errors that end a source, besides capture.ErrRate; a caller may open it again.
 var (
 	// ErrResolution: the source of the signal changed its resolution.
 	ErrResolution = errors.New("the resolution of the signal changed")
+	// ErrColours: the driver says that its samples stand for other colours.
+	ErrColours = errors.New("the colour space of the signal changed")
 	// ErrUnplugged: the device has gone.
 	ErrUnplugged = errors.New("the device was unplugged")
 	// ErrSignal: there is no signal that could be filmed.
@@ -85,6 +91,10 @@ type Source struct {
 	kind    uint32 // of buffer: typeCapture or typePlanes
 	format  lab.Format
 	pad     pixFormat
+	layout  layout
+	told    lab.Format // format with what the driver says of its samples' colours
+	convert *lab.YCbCrTables
+	strides []int    // of the layout's planes
 	timings *timings // nil: the input has none
 	card    string
 	bus     string
@@ -92,6 +102,7 @@ type Source struct {
 	maps      [][][]byte // of each buffer, its planes
 	planes    *planes    // scratch for ioctls
 	pin       runtime.Pinner
+	pieces    [][]byte // scratch for what the driver has filled
 	pix       []byte
 	streaming bool
 
@@ -190,11 +201,22 @@ func (s *Source) Format() lab.Format { return s.format }
 
 // Notes are what a recording should remember of the device.
 func (s *Source) Notes() map[string]string {
-	notes := map[string]string{"card": s.card, "colour": colour(s.format, s.pad)}
+	notes := map[string]string{"card": s.card, "colour": s.pad.colourWords(s.told, s.layout.isYCbCr())}
+	if text := s.layout.told(); text != "" {
+		notes["layout"] = text
+	}
 	if s.timings != nil {
 		notes["signal"] = s.timings.get().String()
 	}
 	return notes
+}
+
+// NotLossless says what is lost of the driver's samples.
+func (s *Source) NotLossless() string {
+	if s.layout.word == "" {
+		return ""
+	}
+	return s.layout.told()
 }
 
 // Next waits for the next frame.

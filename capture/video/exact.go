@@ -45,6 +45,9 @@ func picture(f lab.Format, o Options) filmPicture {
 	default:
 		return nil
 	}
+	if f.Range == lab.FullRange {
+		e.colour += " XCOLORRANGE=FULL" // as FFmpeg has it
+	}
 	return e
 }
 

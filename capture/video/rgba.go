@@ -11,8 +11,7 @@ import (
 )
 
 // ToRGBA converts the part r of a frame into the same part of dst.
-// YUV formats are taken as grabbers deliver them: limited range, ITU-R BT.709
-// from 720 rows on, BT.601 below.
+// Formats say what colours their samples stand for, see [lab.Format.YCbCr].
 func ToRGBA(dst *image.RGBA, f lab.Format, pix []byte, r image.Rectangle) error {
 	if f.Pixels == lab.MJPEG {
 		img, err := jpeg.Decode(bytes.NewReader(pix))
@@ -25,10 +24,7 @@ func ToRGBA(dst *image.RGBA, f lab.Format, pix []byte, r image.Rectangle) error 
 	if len(pix) < f.FrameSize() {
 		return fmt.Errorf("%d bytes of %d", len(pix), f.FrameSize())
 	}
-	yuv := bt601
-	if f.Height >= 720 {
-		yuv = bt709
-	}
+	yuv, stretch := f.YCbCr(), f.Stretch()
 	for y := r.Min.Y; y < r.Max.Y; y++ {
 		out := dst.Pix[dst.PixOffset(r.Min.X, y):][:4*r.Dx()]
 		in := pix[y*f.Stride():]
@@ -43,10 +39,13 @@ func ToRGBA(dst *image.RGBA, f lab.Format, pix []byte, r image.Rectangle) error 
 			case lab.Grey:
 				o[0], o[1], o[2] = in[x], in[x], in[x]
 			case lab.YUYV, lab.UYVY:
-				o[0], o[1], o[2] = yuv.rgb(packed(f, in, x))
+				o[0], o[1], o[2] = yuv.RGB(packed(f, in, x))
 			case lab.NV12:
 				uv := pix[f.Width*f.Height+y/2*(2*((f.Width+1)/2))+x/2*2:]
-				o[0], o[1], o[2] = yuv.rgb(in[x], uv[0], uv[1])
+				o[0], o[1], o[2] = yuv.RGB(in[x], uv[0], uv[1])
+			}
+			if stretch != nil {
+				o[0], o[1], o[2] = stretch[o[0]], stretch[o[1]], stretch[o[2]]
 			}
 		}
 	}
@@ -62,21 +61,3 @@ func packed(f lab.Format, row []byte, x int) (y, u, v byte) {
 	}
 	return row[2*x+1], row[pair], row[min(pair+2, 2*f.Width-2)]
 }
-
-// matrix holds the coefficients of a YUV standard, times 65536.
-type matrix struct{ vr, ug, vg, ub int32 }
-
-// The limited-range matrices of ITU-R BT.601-7 and BT.709-6.
-var (
-	bt601 = matrix{104597, 25675, 53279, 132201}
-	bt709 = matrix{117489, 13975, 34925, 138438}
-)
-
-func (m matrix) rgb(y, u, v byte) (r, g, b byte) {
-	const gain = 76309 // 255 / 219
-	l := gain*(int32(y)-16) + 1<<15
-	cu, cv := int32(u)-128, int32(v)-128
-	return clamp(l + m.vr*cv), clamp(l - m.ug*cu - m.vg*cv), clamp(l + m.ub*cu)
-}
-
-func clamp(v int32) byte { return byte(max(0, min(255, v>>16))) }

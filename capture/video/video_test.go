@@ -168,6 +168,36 @@ func TestStillOfEveryFormatShowsTheSameColours(t *testing.T) {
 	if r := img.RGBAAt(1, 1); r.R < 252 || r.G > 3 || r.B > 3 {
 		t.Errorf("red is %v", r)
 	}
+	// What the source says of its colours counts: the same red in full range by BT.709, and RGB of limited range.
+	for _, c := range []struct {
+		f   lab.Format
+		pix []byte
+	}{
+		{lab.Format{Pixels: lab.NV12, Matrix: lab.BT709, Range: lab.FullRange}, []byte{54, 54, 54, 54, 99, 255}},
+		{lab.Format{Pixels: lab.BGR24, Range: lab.LimitedRange}, bytes.Repeat([]byte{16, 16, 235}, 4)},
+	} {
+		c.f.Width, c.f.Height, c.f.Rate = 2, 2, 60
+		img, err := video.Still(one{c.f, c.pix}, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r := img.RGBAAt(1, 1); r.R < 252 || r.G > 3 || r.B > 3 {
+			t.Errorf("%+v: red is %v", c.f, r)
+		}
+	}
+}
+
+// A film of full range says so, or players would show it pale.
+func TestY4MTellsTheRange(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "film.y4m")
+	f := lab.Format{Pixels: lab.NV12, Width: 2, Height: 2, Rate: 60, Range: lab.FullRange}
+	if err := video.Y4M(t.Context(), one{f, []byte{1, 2, 3, 4, 5, 6}}, path, video.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	film, err := os.ReadFile(path)
+	if head, _, _ := bytes.Cut(film, []byte("\n")); err != nil || !bytes.HasSuffix(head, []byte(" C420jpeg XCOLORRANGE=FULL")) {
+		t.Errorf("the film begins with %q (%v), want its range at the end", head, err)
+	}
 }
 
 // one is a recording of a single frame.

@@ -22,6 +22,7 @@ var cases = []guestCase{
 	{"doctor", "", testDoctor},
 	{"no way in", "", testNoWayIn},
 	{"grabber", "", testGrabber},
+	{"grabber's colours", "films three hundred times; the case above films each format in one of six ways", testGrabberColours},
 	{"USB keyboard", "", testGadget},
 	{"USB port", "", testUSBPort},
 	{"third port", "one more port, as the two of the story", testThirdPort},

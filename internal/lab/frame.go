@@ -27,6 +27,9 @@ type Format struct {
 	Width  int         `json:"width"`  // pixels
 	Height int         `json:"height"` // pixels
 	Rate   float64     `json:"rate"`   // nominal frames per second
+	// Matrix and Range say what colours the samples stand for, as far as the source knows.
+	Matrix Matrix      `json:"matrix,omitempty"`
+	Range  ColourRange `json:"range,omitempty"`
 }
 
 // Stride returns the bytes of one row of the first plane. Rows have no padding: sources
@@ -75,6 +78,16 @@ func (f Format) Validate() error {
 	}
 	if !(f.Rate > 0 && f.Rate <= 1000) {
 		return fmt.Errorf("frame rate %v is outside 0 … 1000 per second", f.Rate)
+	}
+	switch f.Matrix {
+	case "", BT601, BT709, BT2020, SMPTE240M:
+	default:
+		return fmt.Errorf("colour matrix %q is not one of 601, 709, 2020, 240M", f.Matrix)
+	}
+	switch f.Range {
+	case "", FullRange, LimitedRange:
+	default:
+		return fmt.Errorf("colour range %q is neither full nor limited", f.Range)
 	}
 	return nil
 }

@@ -546,3 +546,24 @@ func TestHARBroken(t *testing.T) {
 		t.Errorf("written and read again (%v):\n%s", err, look(again))
 	}
 }
+
+// TestHARCodedSize: Firefox states how many bytes of a small body came, which is more than the text has if the coding made it longer.
+func TestHARCodedSize(t *testing.T) {
+	entry := func(fields, size string) string {
+		return `{"startedDateTime":"2026-01-02T03:04:05Z","request":{"method":"POST","url":"https://a.test/quote","headers":[],"bodySize":94},` +
+			`"response":{"status":200,"headers":[` + fields + `],"bodySize":300,"content":{"mimeType":"application/json","size":` + size + `,"text":"{\"accepted_bytes\":94}"}}}`
+	}
+	const length, gzip = `{"name":"content-length","value":"84"}`, `{"name":"content-encoding","value":"gzip"},`
+	for _, c := range []struct{ fields, size, truncated string }{
+		{gzip + length, "84", ""}, {length, "84", "length"}, {gzip + length, "200", "length"},
+	} {
+		a, err := openText(t, `{"log":{"entries":[`+entry(c.fields, c.size)+`]}}`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := a.Exchanges()[0]
+		if e.Truncated != c.truncated || c.truncated == "" && e.Response.Get("Content-Length") != "21" {
+			t.Errorf("%s, size %s: truncated %q, Content-Length %q; want %q", c.fields, c.size, e.Truncated, e.Response.Get("Content-Length"), c.truncated)
+		}
+	}
+}

@@ -47,7 +47,7 @@ const firefoxLimit = 1 << 20
 func (c *harContent) isCut(e *lab.Exchange) bool {
 	got, want := int64(len(e.Response.Body)), int64(c.Size)
 	if c.coded {
-		return false // mitmproxy states how many bytes there were before they were decoded
+		return false // mitmproxy, and Firefox of small bodies, state how many bytes there were before they were decoded
 	}
 	if c.Encoding == "base64" || got == firefoxLimit || int64(utf8.RuneCount(e.Response.Body)) == firefoxLimit {
 		return got < want

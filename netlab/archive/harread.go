@@ -449,8 +449,10 @@ func (h *harEntry) exchange() (e *lab.Exchange, notes []string, err error) {
 	if c := &h.Response.Content; c.Text != nil && *c.Text == "" && c.Size > 0 && h.Response.BodySize <= 0 {
 		c.Text = nil // Firefox leaves out what came from its cache so
 	}
-	isCoded := inject.ContentCoding(e.Response.Header) != ""
-	h.Response.Content.coded = isCoded && h.Response.BodySize > 0 && h.Response.BodySize == h.Response.Content.Size
+	if inject.ContentCoding(e.Response.Header) != "" {
+		size := h.Response.Content.Size
+		h.Response.Content.coded = h.Response.BodySize > 0 && h.Response.BodySize == size || e.Response.Get("Content-Length") == fmt.Sprint(int64(size))
+	}
 	if err := h.Response.Content.fill(e); err != nil {
 		return nil, nil, err
 	}
@@ -478,7 +480,9 @@ func (r *harResponse) isBroken() bool {
 
 // failed is the exchange of an entry whose origin refused or broke the connection.
 func (h *harEntry) failed(u lab.URL) (e *lab.Exchange, notes []string, err error) {
-	e = &lab.Exchange{Method: h.Request.Method, URL: u.Sent(), Wall: harTime(string(h.Started)), Truncated: lab.Disconnected, FirstByte: harMs(h.Time)}
+	e = &lab.Exchange{
+		Method: h.Request.Method, URL: u.Sent(), Wall: harTime(string(h.Started)), Truncated: lab.Disconnected, FirstByte: harMs(h.Time),
+	}
 	if e.Request.Header, err = harHeaders(h.Request.Headers); err != nil {
 		return nil, nil, err
 	}

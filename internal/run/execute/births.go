@@ -202,8 +202,9 @@ func (p pluggedBirths) born(ctx context.Context, to string) (experiment.Life, er
 		}
 		// Only a request after the keys counts, since they close the page that made earlier ones.
 		came := p.start.lead(to)
-		if err := p.fresh.do(ctx, p.control); isPart && experiment.IsBroken(err) && ctx.Err() == nil && !errors.Is(err, context.DeadlineExceeded) {
-			continue // it was unplugged since the last trial; what hangs does so the next time, too
+		err := p.fresh.do(ctx, p.control)
+		if isPart && experiment.IsBroken(err) && ctx.Err() == nil && !errors.Is(err, errHangs) {
+			continue // it was unplugged since the last trial
 		} else if err != nil {
 			return nil, fmt.Errorf("making it fresh: %w", err)
 		}

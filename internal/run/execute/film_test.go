@@ -3,6 +3,7 @@ package execute
 import (
 	"bytes"
 	"context"
+	"image"
 	"image/png"
 	"os"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"eidetic/capture"
 	"eidetic/capture/rfb"
 	"eidetic/internal/base/rfb/rfbtest"
+	"eidetic/internal/lab"
 	"eidetic/internal/rigs/testlab"
 )
 
@@ -101,5 +103,45 @@ func TestLiveScreen(t *testing.T) {
 	}
 	if _, err := film.Stop(); err != nil {
 		t.Error(err)
+	}
+}
+
+// slowing is a grabber whose pictures come at half the rate from the 41st on.
+type slowing struct{ n, at lab.Time }
+
+func (*slowing) Format() lab.Format {
+	return lab.Format{Pixels: lab.Grey, Width: 8, Height: 8, Rate: 60}
+}
+func (*slowing) Close() error { return nil }
+func (s *slowing) Next(context.Context) (lab.Frame, error) {
+	const period = lab.Time(time.Second) / 60
+	f := lab.Frame{Pix: make([]byte, 64)}
+	f.Seq, f.Time, f.Changed = uint64(s.n), s.at, []image.Rectangle{s.Format().Bounds()}
+	if s.n++; s.n <= 40 {
+		s.at += period
+	} else {
+		s.at += 2 * period
+	}
+	return f, nil
+}
+
+// A rate that changes ends the film, and so the trial, which is told why.
+func TestFilmOfAChangingRate(t *testing.T) {
+	screen := Screen{Name: "v4l2:/dev/video0", Open: func(context.Context) (capture.Source, error) { return &slowing{}, nil }}
+	film, err := screen.Film(t.Context(), filepath.Join(t.TempDir(), "x.reel"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-film.Done():
+	case <-time.After(testlab.Hang):
+		t.Fatal("the film goes on, though its source has another rate")
+	}
+	const want = "the rate of the pictures changed from 60 to 30 a second"
+	if s := film.Status(); s.Trouble != want || s.Interruptions != 1 {
+		t.Errorf("Status() = %+v, want 1 interruption, %q", s, want)
+	}
+	if _, err := film.Stop(); err == nil {
+		t.Error("Stop() of an interrupted film returned no error")
 	}
 }

@@ -90,7 +90,7 @@ func (p *partScreen) describe() string {
 	}
 	s := p.last
 	words := []string{p.name, fmt.Sprintf("%d×%d %s at %g Hz", s.Width, s.Height, s.Pixels, s.Rate)}
-	for _, note := range []string{"card", "colour", "signal"} {
+	for _, note := range []string{"card", "layout", "colour", "signal"} {
 		if text := s.Notes[note]; text != "" {
 			words = append(words, note+" "+text)
 		}

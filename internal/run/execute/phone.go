@@ -35,6 +35,9 @@ const (
 	freshLimit = 2 * time.Minute
 )
 
+// errHangs is of a phone that would hang again.
+var errHangs = errors.New("the phone hangs") // constant
+
 func (p *onPhone) phone(ctx context.Context) (adb.Phone, error) {
 	found, err := p.client.Find(ctx, p.serial)
 	return adb.Phone{Client: p.client, Serial: found.Serial}, err
@@ -62,7 +65,7 @@ func (p *onPhone) do(ctx context.Context, c screenControl) error {
 func (p *onPhone) open(ctx context.Context, c screenControl) error {
 	phone, err := p.phone(ctx)
 	if err != nil {
-		return err
+		return experiment.Broken(err) // it may be back by now
 	}
 	if p.restart {
 		if err := p.reboot(ctx, phone, c); err != nil {
@@ -74,7 +77,7 @@ func (p *onPhone) open(ctx context.Context, c screenControl) error {
 	defer cancel()
 	if err := p.launch(limited, phone); err != nil {
 		if ctx.Err() == nil && limited.Err() != nil {
-			return experiment.Broken(fmt.Errorf("the phone has not done within %v what adb told it: %w", p.limit, limited.Err()))
+			return experiment.Broken(fmt.Errorf("%w: it has not done within %v what adb told it", errHangs, p.limit))
 		}
 		return err
 	}

@@ -79,7 +79,7 @@ func TestPhoneStates(t *testing.T) {
 	}
 	p.limit = 100 * time.Millisecond
 	phone.Change(func(s *adbtest.State) { s.Hangs = "am force-stop" })
-	if err := p.do(ctx, &fakeKeys{}); !experiment.IsBroken(err) || !strings.Contains(err.Error(), "has not done within 100ms") {
+	if err := p.do(ctx, &fakeKeys{}); !experiment.IsBroken(err) || !errors.Is(err, errHangs) {
 		t.Errorf("do() of a phone that hangs = %v; want an error that ends a trial, after a while", err)
 	}
 	p.limit = testlab.Hang
