@@ -29,6 +29,7 @@ needs() {
 		test|iperf3|iperf3|tests measure the link's rates with it
 		test|isc-dhcp-client|dhclient|tests take a lease as a device would
 		test|ntpsec-ntpdate|ntpdate|tests ask the box for the time with it
+		test|git|git|a test finds the author of a change in a repository of its own
 		test|curl|curl|tests browse with it as a device would
 		test|iproute2|ip|tests compare the network before and after with it
 		test|nftables|nft|tests look with it whether rules are left behind

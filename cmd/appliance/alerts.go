@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"strings"
+	"time"
 
 	"github.com/alecthomas/kong"
 
@@ -16,26 +17,32 @@ import (
 
 // AlertsCmd shows and acknowledges the alerts of a box.
 type AlertsCmd struct {
-	Ls  AlertsLsCmd  `cmd:"" default:"withargs" help:"List the alerts that are open." example:"appliance alerts ls --tag checkout --box https://box.local:8080"`
+	Ls  AlertsLsCmd  `cmd:"" default:"withargs" help:"List the alerts that are neither resolved nor accepted." example:"appliance alerts ls --tag checkout --box https://box.local:8080"`
 	Ack AlertsAckCmd `cmd:"" help:"Acknowledge an alert." example:"appliance alerts ack 12 --note 'the new checkout, as planned' --box https://box.local:8080"`
+
+	Resolve AlertsResolveCmd `cmd:"" help:"Say that an alert is over: mended, or none." example:"appliance alerts resolve 12 --note 'reverted in 3f1c' --box https://box.local:8080"`
+	Accept  AlertsAcceptCmd  `cmd:"" help:"Accept an alert until a day, with a reason." example:"appliance alerts accept 12 --reason 'until the cache is there' --until 2026-12-31 --box https://box.local:8080"`
 }
 
 // Help is shown by appliance alerts --help.
 func (AlertsCmd) Help() string {
-	return `A box raises an alert when the level of a page's numbers steps from run to run: once for each step, with its size, how surely it is no
-chance, and what else changed in that run. Listing needs a token of the scope read, acknowledging one of the scope run.
+	return `A box raises an alert when the level of a page's numbers steps from run to run, or when a scheduled comparison says slower: once for each
+step, with its size, how surely it is no chance, and what else changed in that run. Listing needs a token of the scope read, the others
+one of the scope run.
 
-The status of the list is 0 when there is no open alert that something became slower, and 1 when there is one.
+The status of the list is 1 while there is an alert that something became slower and nobody has resolved or accepted it. One that is
+acknowledged still counts: somebody knows of it, and it is as slow as before. An acceptance ends on its day.
 
 Example:
   appliance alerts --box https://box.local:8080
   appliance alerts --all --tag team-checkout
-  appliance alerts ack 7 --note "the new checkout, as planned"`
+  appliance alerts ack 7 --note "ada looks at it"
+  appliance alerts resolve 7 --note "reverted in 3f1c"`
 }
 
 // AlertsLsCmd lists alerts.
 type AlertsLsCmd struct {
-	All   bool   `help:"Also those that somebody has acknowledged."`
+	All   bool   `help:"Also those that somebody has resolved or accepted."`
 	Tag   string `placeholder:"TAG" help:"Those with the tag."`
 	Limit int    `default:"50" placeholder:"N" help:"At most so many, the newest (${default})."`
 	JSON  bool   `name:"json" help:"Print the list as JSON."`
@@ -61,7 +68,7 @@ func (c *AlertsLsCmd) Run(ctx context.Context, std *streams) error {
 		printAlerts(std.out, all, c.All)
 	}
 	for _, a := range all {
-		if a.Done == nil && a.Trend == "slower" {
+		if a.Bad(time.Now()) {
 			return failed(nil)
 		}
 	}
@@ -73,7 +80,7 @@ func printAlerts(out io.Writer, all []automation.Alert, also bool) {
 	if len(all) == 0 && also {
 		fmt.Fprintln(out, "There are no alerts.")
 	} else if len(all) == 0 {
-		fmt.Fprintln(out, "There are no open alerts.")
+		fmt.Fprintln(out, "There are no alerts that are neither resolved nor accepted.")
 	}
 	for _, a := range all {
 		fmt.Fprintf(out, "%d  %s: %s (95 %% interval %s)\n", a.ID, client.Plain(nameOfSeries(a)), client.Plain(a.Text),
@@ -95,7 +102,31 @@ func printAlerts(out io.Writer, all []automation.Alert, also bool) {
 		if a.Done != nil {
 			fmt.Fprintf(out, "   acknowledged by %s on %s: %s\n", client.Plain(a.Done.By), clock(a.Done.At), client.Plain(a.Done.Note))
 		}
+		if b := a.Bisection; b != nil {
+			fmt.Fprintf(out, "   %s\n", client.Plain(bisectionWords(b)))
+		}
+		if d := a.Accepted; d != nil {
+			fmt.Fprintf(out, "   accepted by %s until %s: %s\n", client.Plain(d.By), clock(d.Until), client.Plain(d.Reason))
+		}
+		if d := a.Resolved; d != nil {
+			fmt.Fprintf(out, "   resolved by %s on %s: %s\n", client.Plain(d.By), clock(d.At), client.Plain(d.Note))
+		}
 	}
+}
+
+// bisectionWords say what the search for an alert's revision has found, or is doing.
+func bisectionWords(b *automation.Bisection) string {
+	switch {
+	case b.Text != "":
+		return "bisect " + b.ID + ": " + b.Text
+	case b.State == "due":
+		return "a bisect begins when the schedule's run has ended"
+	case b.ID == "":
+		return "no bisect: " + b.Reason
+	case b.Reason != "":
+		return fmt.Sprintf("bisect %s %s: %s", b.ID, b.State, b.Reason)
+	}
+	return fmt.Sprintf("bisect %s between %.12s and %.12s: %s", b.ID, b.Good, b.Bad, b.State)
 }
 
 // intervalOf is an interval with three digits of its larger end.
@@ -130,4 +161,30 @@ func (c *AlertsAckCmd) Run(ctx context.Context, std *streams, k *kong.Context) e
 		body["tags"] = c.Tag
 	}
 	return c.carryOut(ctx, std, k, things{"id": c.ID}, body, false)
+}
+
+// AlertsResolveCmd resolves an alert.
+type AlertsResolveCmd struct {
+	ID   int64  `arg:"" name:"id" help:"The alert's number."`
+	Note string `placeholder:"TEXT" help:"What mended it, or why it is none."`
+	boxFlags
+}
+
+// Run implements the command.
+func (c *AlertsResolveCmd) Run(ctx context.Context, std *streams, k *kong.Context) error {
+	return c.carryOut(ctx, std, k, things{"id": c.ID}, map[string]any{"note": c.Note}, false)
+}
+
+// AlertsAcceptCmd accepts an alert for a time.
+type AlertsAcceptCmd struct {
+	ID     int64     `arg:"" name:"id" help:"The alert's number."`
+	Reason string    `required:"" placeholder:"TEXT" help:"Why it may stay."`
+	Until  time.Time `required:"" format:"2006-01-02" placeholder:"DAY" help:"The day from which on it is bad again, such as 2026-12-31."`
+	boxFlags
+}
+
+// Run implements the command.
+func (c *AlertsAcceptCmd) Run(ctx context.Context, std *streams, k *kong.Context) error {
+	known, body := things{"id": c.ID, "until": c.Until.Format(time.DateOnly)}, map[string]any{"reason": c.Reason, "until": c.Until}
+	return c.carryOut(ctx, std, k, known, body, false)
 }

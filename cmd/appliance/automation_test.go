@@ -150,7 +150,7 @@ func TestWebhookCommand(t *testing.T) {
 func TestAlertsCommand(t *testing.T) {
 	b := newTestBox(t, alone)
 	command := commandsOf(t, b)
-	if status, out, _ := command("alerts"); status != exitGood || !strings.Contains(out, "no open alerts") {
+	if status, out, _ := command("alerts"); status != exitGood || !strings.Contains(out, "There are no alerts that") {
 		t.Errorf("alerts of a new box: status %d, %q", status, out)
 	}
 	for i := range 28 {
@@ -178,16 +178,44 @@ func TestAlertsCommand(t *testing.T) {
 		!strings.Contains(out, "in that run changed: browser from Chromium 142 to Chromium") || strings.Contains(out, "\x1b") {
 		t.Errorf("alerts: status %d, %q, %q; want 1 and the step with what changed", status, out, said)
 	}
+	for _, c := range []struct {
+		status     int
+		args, want string
+	}{
+		{exitGood, "history", "checkout  28"},
+		{exitGood, "history --name checkout", "SpeedIndex +80 ms (+8.8 %) since 20260321-090000-checkout"},
+		{exitGood, "history --name checkout --limit 3", "20260328-090000-checkout  10  982"},
+		{exitGood, "history --name checkout --line difference", "have no difference"},
+		{exitUsage, "history --name other", "no finished run belongs to such a series"},
+	} {
+		if status, out, said := command(strings.Fields(c.args)...); status != c.status || !strings.Contains(out+said, c.want) || strings.Contains(out, "\x1b") {
+			t.Errorf("%s: status %d, %q, %q; want %d, %q", c.args, status, out, said, c.status, c.want)
+		}
+	}
 	if status, out, said := command("alerts", "ack", "1", "--note", "as planned", "--tag", "planned"); status != exitGood || !strings.Contains(out, "is acknowledged") {
 		t.Errorf("alerts ack: status %d, %q, %q", status, out, said)
 	}
 	if status, _, said := command("alerts", "ack", "1"); status == exitGood || !strings.Contains(said, "acknowledged already") {
 		t.Errorf("alerts ack again: status %d, %q", status, said)
 	}
-	if status, out, _ := command("alerts"); status != exitGood || !strings.Contains(out, "no open alerts") {
-		t.Errorf("alerts after that: status %d, %q", status, out)
+	if status, out, _ := command("alerts"); status != exitFailed || !strings.Contains(out, "acknowledged by box") {
+		t.Errorf("alerts after that: status %d, %q; want 1, as nothing is mended", status, out)
 	}
-	if status, out, _ := command("alerts", "ls", "--all", "--tag", "planned"); status != exitGood || !strings.Contains(out, "acknowledged by box") {
+	if status, out, said := command("alerts", "accept", "1", "--reason", "the cache", "--until", "2020-01-01"); status == exitGood || !strings.Contains(said, "a time from now on") {
+		t.Errorf("alerts accept until the past: status %d, %q, %q", status, out, said)
+	}
+	day := time.Now().AddDate(0, 1, 0).Format(time.DateOnly)
+	if status, out, said := command("alerts", "accept", "1", "--reason", "the cache", "--until", day); status != exitGood || !strings.Contains(out, "until "+day) {
+		t.Errorf("alerts accept: status %d, %q, %q", status, out, said)
+	}
+	if status, out, _ := command("alerts"); status != exitGood || !strings.Contains(out, "There are no alerts that") {
+		t.Errorf("alerts after it was accepted: status %d, %q", status, out)
+	}
+	if status, out, said := command("alerts", "resolve", "1", "--note", "reverted"); status != exitGood || !strings.Contains(out, "is resolved") {
+		t.Errorf("alerts resolve: status %d, %q, %q", status, out, said)
+	}
+	if status, out, _ := command("alerts", "ls", "--all", "--tag", "planned"); status != exitGood || !strings.Contains(out, "resolved by box") ||
+		!strings.Contains(out, "accepted by box") || !strings.Contains(out, "acknowledged by box") {
 		t.Errorf("all alerts: status %d, %q", status, out)
 	}
 }

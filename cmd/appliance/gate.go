@@ -3,11 +3,13 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"eidetic/cmd/appliance/client"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
+	"eidetic/internal/metric"
 )
 
 // gate returns the error with the exit status that a run stands for, so that a
@@ -31,13 +33,34 @@ func gate(run *lab.Run, compared bool) error {
 			return cannot(fmt.Errorf("no trial of the %s was valid; the report has the reasons", client.Plain(arm)))
 		}
 	}
-	if !compared {
-		return nil
+	var err error
+	switch {
+	case compared && run.Comparison == nil:
+		err = cannot(errors.New("the run has two arms and does not say what it found"))
+	case compared:
+		err = gateOf(run.Comparison, "the treatment is slower", "ask for more trials with --trials")
 	}
-	if run.Comparison == nil {
-		return cannot(errors.New("the run has two arms and does not say what it found"))
+	return withBudgets(err, run)
+}
+
+// withBudgets adds to the error of a run what its budgets say: a regression or a budget that is not kept comes before what is not known.
+func withBudgets(err error, run *lab.Run) error {
+	var exit *exitError
+	if errors.As(err, &exit) && exit.status == exitFailed {
+		return err
 	}
-	return gateOf(run.Comparison, "the treatment is slower", "ask for more trials with --trials")
+	all := run.Budgets()
+	switch lab.WorstBudget(all) {
+	case lab.OverBudget:
+		return failed(nil)
+	case lab.Unknown:
+		if err == nil {
+			i := slices.IndexFunc(all, func(b lab.BudgetFound) bool { return b.Finding == lab.Unknown })
+			says := client.Plain(all[i].Words(metric.Label(all[i].Metric)))
+			err = &exitError{exitUnsure, fmt.Errorf("%s; ask for more trials with --trials", says)}
+		}
+	}
+	return err
 }
 
 // gateOf returns the error with the exit status of a comparison. slower is the

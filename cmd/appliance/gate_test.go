@@ -66,6 +66,50 @@ func TestGate(t *testing.T) {
 	}
 }
 
+// A budget that is not kept is status 1, and one of which nothing can be said has a status of its own. A regression comes first, and so
+// does what is not known of the comparison.
+func TestGateOfBudgets(t *testing.T) {
+	for name, c := range map[string]struct {
+		low, high float64 // of the treatment's median
+		n         int
+		verdict   string
+		status    int
+		says      string
+		printed   string
+	}{
+		"within":               {900, 1000, 10, lab.NoChange, exitGood, "", "SpeedIndex of the treatment is within its budget of 1000 ms: 950 ms"},
+		"over":                 {1001, 1100, 10, lab.NoChange, exitFailed, "", "SpeedIndex of the treatment is over its budget of 1000 ms"},
+		"over, not compared":   {1001, 1100, 10, lab.Unknown, exitFailed, "", "is over its budget"},
+		"not known":            {990, 1010, 10, lab.Faster, exitUnsure, "cannot be said with this many trials: 1000 ms (95 % interval 990 ms … 1010 ms); ask for more", "cannot be said"},
+		"few trials":           {100, 101, 5, lab.NoChange, exitUnsure, "5 are valid and have it, and at least 6 are needed", "cannot be said"},
+		"not known, slower":    {990, 1010, 10, lab.Slower, exitFailed, "", "cannot be said"},
+		"not known, no answer": {990, 1010, 10, lab.Unknown, exitCannot, "whether the treatment is slower is not known", "cannot be said"},
+	} {
+		run := reporttest.Compared(1, 6, 0)
+		run.Comparison.Verdict, run.Plan.Budgets = c.verdict, map[string]lab.Budget{"speed_index_ms": {Max: 1000}}
+		run.Summary = []lab.Summary{{Metric: "speed_index_ms", Unit: "ms", Arm: lab.Control, N: 10, Median: 5000, Low: 5000, High: 5000},
+			{Metric: "speed_index_ms", Unit: "ms", Arm: lab.Treatment, N: c.n, Median: (c.low + c.high) / 2, Low: c.low, High: c.high}}
+		err := gate(run, true)
+		said := ""
+		var exit *exitError
+		if errors.As(err, &exit) && exit.err != nil {
+			said = strings.ReplaceAll(exit.Error(), "\u202f", "")
+		}
+		if statusOf(err) != c.status || !strings.Contains(said, c.says) || (said == "") != (c.says == "") {
+			t.Errorf("%s: status %d, %q; want %d, %q", name, statusOf(err), said, c.status, c.says)
+		}
+		var out bytes.Buffer
+		to := newConsole(&out)
+		printFound(&to, run, true)
+		if text := strings.Join(strings.Fields(strings.ReplaceAll(out.String(), "\u202f", "")), " "); !strings.Contains(text, c.printed) {
+			t.Errorf("%s: printed %q; want %q", name, text, c.printed)
+		}
+		if line := scriptLineOf(run, ""); !strings.Contains(line, " budgets=") {
+			t.Errorf("%s: the line for scripts is %q; want its budgets", name, line)
+		}
+	}
+}
+
 // A demo none of whose trials counts is not mistaken for a regression, and
 // names the report that has the reasons.
 func TestDemoWithoutAValidTrial(t *testing.T) {

@@ -62,6 +62,7 @@ type CLI struct {
 	Workflow WorkflowCmd `cmd:"" help:"Keep plans on a box under names: put, ls, show, rm."`
 	Schedule ScheduleCmd `cmd:"" help:"Have a box start workflows at times: set, ls, log, pause, resume, rm."`
 	Webhook  WebhookCmd  `cmd:"" help:"Have a box tell others when runs end and alerts are raised: make, ls, test, log, pause, resume, rm."`
+	History  HistoryCmd  `cmd:"" help:"Show how a page's numbers changed from run to run on a box: control, treatment or their difference."`
 	Alerts   AlertsCmd   `cmd:"" help:"Show and acknowledge the alerts of a box: where a page's numbers stepped from run to run."`
 
 	Annotate AnnotateCmd `cmd:"" help:"Put notes onto the timeline of a run in progress: one, or those of programs that write Streamline's format."`
@@ -73,6 +74,7 @@ const (
 	exitFailed = 1 // a regression, or a check that failed
 	exitUsage  = 2 // the command line or a file it names is wrong
 	exitCannot = 3 // this machine, or its state, does not allow it
+	exitUnsure = 4 // a budget cannot be judged with this many trials; nothing else is wrong
 )
 
 // exitError is an error with an exit status. Without an error inside, a person has

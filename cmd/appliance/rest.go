@@ -83,6 +83,12 @@ func calls() map[string]call {
 		},
 		"token revoke": {request: "DELETE /tokens/{id}", find: "tokens", said: "The token {name} is revoked."},
 		"alerts ack":   {request: "POST /alerts/{id}/acknowledgement", said: "The alert {id} is acknowledged: {text}"},
+		"alerts resolve": {
+			request: "POST /alerts/{id}/resolution", said: "The alert {id} is resolved: {text}",
+		},
+		"alerts accept": {
+			request: "POST /alerts/{id}/acceptance", said: "The alert {id} is accepted until {until}: {text}",
+		},
 		"boxes remove": {
 			request: "DELETE /boxes/{name}",
 			said:    "The box {name} is removed. What it carried out waits in the queue again; its runs stay.",

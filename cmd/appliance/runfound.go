@@ -66,6 +66,10 @@ func printFound(c *console, run *lab.Run, told bool) {
 		}
 		c.line("Server: " + client.Plain(row.String()))
 	}
+	for _, b := range run.Budgets() {
+		colour := map[string]string{lab.OverBudget: red, lab.WithinBudget: green}[b.Finding]
+		c.line(c.paint(colour, client.Plain("Budget: "+b.Words(labelOf(b.Metric)))))
+	}
 	for i, view := range run.Views() {
 		if view.Causes == nil {
 			continue
@@ -389,6 +393,9 @@ func scriptLineOf(run *lab.Run, where string) string {
 	l.add("run", run.ID)
 	if where != "" {
 		l.add("report", where)
+	}
+	if found := lab.WorstBudget(run.Budgets()); found != "" {
+		l.add("budgets", found)
 	}
 	return l.String()
 }

@@ -40,6 +40,10 @@ type ScheduleSetCmd struct {
 	Cron     string `xor:"when" required:"" placeholder:"FIELDS" help:"When: minute, hour, day of the month, month, day of the week."`
 	Zone     string `placeholder:"ZONE" help:"Time zone of --cron, such as Europe/Berlin; without it UTC."`
 	JSON     bool   `name:"json" help:"Print the answer of the box as JSON."`
+
+	Repository string `placeholder:"NAME" help:"A repository of the box's configuration: its newest revision is deployed before each run, and an alert of a run begins a bisect."`
+	Pairs      int    `placeholder:"N" help:"How many pairs of trials a bisect makes at most (800)."`
+	Minutes    int    `placeholder:"N" help:"How long a bisect begins new experiments; without it there is no bound."`
 	boxFlags
 }
 
@@ -48,6 +52,9 @@ func (c *ScheduleSetCmd) Validate() error {
 	if c.Zone != "" && c.Cron == "" {
 		return fmt.Errorf("--zone goes with --cron")
 	}
+	if c.Repository == "" && (c.Pairs != 0 || c.Minutes != 0) {
+		return fmt.Errorf("--pairs and --minutes go with --repository")
+	}
 	return c.check()
 }
 
@@ -55,6 +62,9 @@ func (c *ScheduleSetCmd) Validate() error {
 func (c *ScheduleSetCmd) Run(ctx context.Context, std *streams) error {
 	return changeSchedule(ctx, std, &c.boxFlags, c.Name, c.JSON, true, func(t *automation.Timing) {
 		*t = automation.Timing{Workflow: c.Workflow, Every: c.Every, Cron: c.Cron, Zone: c.Zone, Paused: t.Paused}
+		if c.Repository != "" {
+			t.Bisect = &automation.Bisecting{Repository: c.Repository, Pairs: c.Pairs, Minutes: c.Minutes}
+		}
 	})
 }
 

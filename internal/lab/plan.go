@@ -38,6 +38,8 @@ type Plan struct {
 	Looks   int     `json:"looks,omitempty" minimum:"2" maximum:"10" doc:"Compares: the run looks at its comparison so often, evenly, the last time after all trials, and ends as soon as it knows that the treatment is slower, faster or, with margin_percent, equivalent. All looks together have the level of significance that one has" example:"4"`
 	Margin  float64 `json:"margin_percent,omitempty" minimum:"0" maximum:"100" doc:"Compares: differences of at most so many percent of the control do not matter. The treatment is slower or faster if it is by more, equivalent if it is by no more, and if neither is known, the run says how many pairs are missing" example:"3"`
 	Primary string  `json:"primary,omitempty" maxLength:"300" doc:"Compares: the one metric that the verdict rests on, in place of all guards" example:"speed_index_ms"`
+	// Budgets are judged whether or not there is anything to compare.
+	Budgets map[string]Budget `json:"budgets,omitempty" maxProperties:"50" doc:"The most that the medians of metrics may be, by the metric's name: of the treatment if there is one. A budget is kept, or not, if all of the median's 95 % interval says so; else it cannot be said with this many trials" example:"{\"speed_index_ms\": {\"max\": 1000}}"`
 	// Recordings is 0 or 1 where each arm has one.
 	Recordings int `json:"recordings,omitempty" minimum:"1" maximum:"30" doc:"Compares two pages that the run itself records: how often each is recorded, in an order that is drawn by lot. Each pair of trials replays one recording of each, whether the servers differ is a row of its own, and with timing: recorded the test counts recordings, as a server's speed on one occasion is one sample. Without it 6 with timing: recorded, else 1" example:"6"`
 	// Find chooses how many of the trials are made.
@@ -79,6 +81,7 @@ type Origin struct {
 	Version  int    `json:"version" doc:"Which of its versions"`
 	Schedule string `json:"schedule,omitempty" doc:"Name of the schedule that started the run"`
 	Changed  bool   `json:"changed,omitempty" doc:"Whether something of the plan was changed for this run alone"`
+	Revision string `json:"revision,omitempty" doc:"The revision that the box deployed for the run"`
 }
 
 // Arm is one side of a comparison. In the plan of a run, Archive is the path of a file.

@@ -93,7 +93,7 @@ func (r Request) Of(revision string) (Request, error) {
 func (r Request) Recording(revision string) (Request, error) {
 	out, err := r.Of(revision)
 	out.Trials, out.Name = 1, runName("record "+revision)
-	out.Warmups, out.Traces, out.Margin, out.Primary = 0, 0, 0, ""
+	out.Warmups, out.Traces, out.Margin, out.Primary, out.Budgets = 0, 0, 0, "", nil
 	return out, err
 }
 
@@ -122,7 +122,7 @@ func (r Request) Between(c Comparison) (Request, error) {
 	if c.ControlArchive != "" {
 		out.Archive, out.Treatment.Archive = c.ControlArchive, c.TreatmentArchive
 	}
-	out.Trials, out.Seed = c.Pairs, c.Seed
+	out.Trials, out.Seed, out.Budgets = c.Pairs, c.Seed, nil
 	if out.Primary == "" { // the report of each run is about what the bisect looks at
 		out.Primary = c.Metric
 	}

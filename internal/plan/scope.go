@@ -89,7 +89,7 @@ const (
 // ScopeRules is the table of all fields of a plan.
 func ScopeRules() []ScopeRule {
 	return []ScopeRule{
-		{Fields: words("name trials timing miss still_s limit_s seed tolerance_ms expect_blank on_dialog looks margin_percent primary find covariates " +
+		{Fields: words("name trials timing miss still_s limit_s seed tolerance_ms expect_blank on_dialog looks margin_percent primary budgets find covariates " +
 			"recordings warmups traces trace_all conditions.battery_min_percent conditions.battery_max_c conditions.thermal conditions.power " +
 			"conditions.refresh_hz conditions.processor_max_c conditions.wait_s " +
 			"link match state process"), Reaches: usual + "; a trace file of `link`",

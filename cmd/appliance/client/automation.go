@@ -209,11 +209,11 @@ func (c *Client) Deliveries(ctx context.Context, id string, limit int) ([]automa
 	return list.Deliveries, c.exchange(ctx, http.MethodGet, "/api/v1/deliveries?"+query.Encode(), "", nil, &list)
 }
 
-// Alerts lists the newest alerts: with all also those that were acknowledged, and with a tag
-// those that have it.
+// Alerts lists the newest alerts that are bad for a gate: with all also those that were resolved or are accepted for now, and with a
+// tag those that have it.
 func (c *Client) Alerts(ctx context.Context, all bool, tag string, limit int) ([]automation.Alert, error) {
 	var list struct{ Alerts []automation.Alert }
-	query := url.Values{"limit": {strconv.Itoa(limit)}}
+	query := url.Values{"limit": {strconv.Itoa(limit)}, "state": {"bad"}}
 	if all {
 		query.Set("state", "all")
 	}

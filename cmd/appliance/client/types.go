@@ -36,6 +36,8 @@ type (
 	NewToken   = panel.NewToken
 	Scope      = credentials.Scope
 	History    = panel.Histories
+
+	SeriesHistory = panel.SeriesHistory
 )
 
 // The scopes of tokens.

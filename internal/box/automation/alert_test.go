@@ -8,8 +8,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
+	"eidetic/internal/tell/history"
 )
 
 // around makes n values around a level.
@@ -144,5 +147,118 @@ func TestAlertsOfManyPages(t *testing.T) {
 	all := b.alerts(true)
 	if len(all) != 1 || all[0].Page != "https://a.test/basket" || all[0].Trend != "slower" {
 		t.Errorf("%+v; want one alert, of the basket", all)
+	}
+}
+
+// compare ends a scheduled comparison on a day: the treatment is slower by so much, and the run says so.
+func (b *testBox) compare(day int, control, slower float64, finding string, p float64) string {
+	b.t.Helper()
+	return b.compareAt(day, control, slower, finding, p, "")
+}
+
+// compareAt is compare of a revision.
+func (b *testBox) compareAt(day int, control, slower float64, finding string, p float64, revision string) string {
+	b.t.Helper()
+	wall := time.Date(2026, 8, 1+day, 9, 0, 0, 0, time.UTC)
+	run := &lab.Run{ID: store.NewID(wall, "checkout"), Name: "checkout", Page: "https://a.test/", Wall: wall, State: store.StateDone,
+		Plan: lab.Plan{Name: "checkout", Arm: lab.Arm{Page: "https://a.test/"}, Treatment: &lab.Arm{Page: "https://b.test/"},
+			From: &lab.Origin{Workflow: "checkout", Version: 1, Schedule: "often", Revision: revision}},
+		Comparison: &lab.Comparison{Verdict: finding}}
+	for _, name := range []string{"speed_index_ms", "time_to_stable_ms"} {
+		run.Summary = append(run.Summary, lab.Summary{Metric: name, Unit: "ms", Arm: lab.Control, N: 10, Median: control, Low: control - 5, High: control + 5},
+			lab.Summary{Metric: name, Unit: "ms", Arm: lab.Treatment, N: 10, Median: control + slower, Low: control + slower - 5, High: control + slower + 5})
+		run.Comparison.Effects = append(run.Comparison.Effects, lab.Effect{Metric: name, Unit: "ms", Guard: true, Finding: finding, Pairs: 10,
+			Control: control, Treatment: control + slower, Adjusted: p, Shift: lab.Range{Value: slower, Low: slower - 8, High: slower + 8, Confidence: 0.95}})
+	}
+	f, err := store.Create(b.data, run)
+	if err == nil {
+		err = f.Close()
+	}
+	if err == nil {
+		err = b.Tell(b.t.Context())
+	}
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return run.ID
+}
+
+// The first scheduled comparison that says slower is an alert by itself; those that follow are the same one.
+func TestVerdictRaisesAnAlert(t *testing.T) {
+	server := newReceiver(t, http.StatusOK)
+	b := newTestBox(t, nil)
+	b.hook("chat", server.URL, EventRaised)
+	b.put("checkout", planOf("https://a.test/"), "team-a")
+	first := b.compare(0, 500, 690, lab.Slower, 0.0002)
+	all := b.alerts(true)
+	if len(all) != 1 {
+		t.Fatalf("a comparison that is slower by 138 %% raises %d alerts: %+v; want one", len(all), all)
+	}
+	a := all[0]
+	if a.Kind != KindVerdict || a.Line != history.Difference || a.Metric != "time_to_stable_ms" && a.Metric != "speed_index_ms" || len(a.Also) != 1 ||
+		a.Run != first || a.Trend != "slower" || a.Before != 500 || a.After != 1190 || a.Low != 682 || a.Percent == nil || *a.Percent != 138 ||
+		len(a.Tags) != 1 {
+		t.Errorf("alert = %+v", a)
+	}
+	b.compare(1, 500, 700, lab.Slower, 0.0002)
+	if all := b.alerts(true); len(all) != 1 || all[0].ID != a.ID || all[0].Run != first || all[0].After != 1200 {
+		t.Errorf("after another that says so: %+v; want the same alert with the newest numbers", all)
+	}
+	if _, err := b.Acknowledge(t.Context(), a.ID, "ada", "known", nil); err != nil {
+		t.Fatal(err)
+	}
+	b.compare(2, 500, 700, lab.Slower, 0.0002)
+	if all := b.alerts(false); len(all) != 1 {
+		t.Errorf("after it was acknowledged: %+v; want no other", all)
+	}
+	if n := len(b.log()); n != 1 {
+		t.Errorf("%d events were posted; want one", n)
+	}
+}
+
+// Production stays as it was and trunk becomes slower: the steps of the treatment and of the difference raise alerts, that of the
+// control does not.
+func TestAlertOfTheDifference(t *testing.T) {
+	b := newTestBox(t, nil)
+	r := rand.New(rand.NewPCG(5, 6))
+	for day := range 26 {
+		slower := 4 * r.NormFloat64()
+		if day >= 20 {
+			slower += 60
+		}
+		b.compare(day, 900+4*r.NormFloat64(), slower, lab.NoChange, 0.4) // too small for one run
+	}
+	got := map[string]int{}
+	for _, a := range b.alerts(true) {
+		got[a.Kind+" "+a.Line+" "+a.Trend+" "+a.Run]++
+	}
+	if d := cmp.Diff(map[string]int{"step treatment slower 20260821-090000-checkout": 2, "step difference slower 20260821-090000-checkout": 2}, got); d != "" {
+		t.Errorf("alerts (-want +got):\n%s", d)
+	}
+}
+
+// Alerts that were kept before there were lines are of the control, and steps of other lines are not taken for them.
+func TestAlertFromBeforeLines(t *testing.T) {
+	b := newTestBox(t, nil)
+	wall := stamp(time.Date(2026, 8, 21, 9, 0, 0, 0, time.UTC))
+	old := `{"id": 1, "series": "x", "metric": "speed_index_ms", "trend": "slower", "wall": "2026-08-21T09:00:00Z", "tags": []}`
+	if _, err := b.db.Exec(`INSERT INTO alerts (series, metric, trend, wall, raised, acked, alert) VALUES ('x', 'speed_index_ms', 'slower', ?1, ?1, 0, ?2)`,
+		wall, old); err != nil {
+		t.Fatal(err)
+	}
+	for line, want := range map[string]int{lab.Control: 1, history.Difference: 0} {
+		tx, err := b.db.BeginTx(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := Alert{SeriesKey: "x", Metric: "speed_index_ms", Line: line}
+		a.Trend = "slower"
+		all, err := raisedBefore(t.Context(), tx, a)
+		if err := tx.Rollback(); err != nil {
+			t.Fatal(err)
+		}
+		if err != nil || len(all) != want || want == 1 && (all[0].Line != lab.Control || all[0].Kind != KindStep) {
+			t.Errorf("raisedBefore() of the %s = %+v, %v; want %d", line, all, err, want)
+		}
 	}
 }

@@ -3,6 +3,7 @@ package automation
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -59,16 +60,47 @@ func (k *Keeper) fire(ctx context.Context, s scheduleRow) (next time.Time, err e
 	}
 	if len(last) > 0 && last[0].State == FiringWaits {
 		f.State, f.Reason = FiringSkipped, "the run of "+last[0].Due.Format(time.RFC3339)+" was not accepted yet: "+last[0].Reason
-	} else if s.run != "" {
-		switch job, err := k.Runs.Get(ctx, s.run); {
-		case err == nil && (job.State == store.StateQueued || job.State == store.StateRunning):
-			f.State, f.Run = FiringSkipped, s.run
-			f.Reason = "the run before, " + s.run + ", is still " + job.State
-		case err != nil && !errors.Is(err, store.ErrNotFound):
-			return next, err
-		}
+	} else if state, err := k.runGoesOn(ctx, s); err != nil {
+		return next, err
+	} else if state != "" {
+		f.State, f.Run = FiringSkipped, s.run
+		f.Reason = "the run before, " + s.run + ", is still " + state
+	} else if id := k.busy(s); id != "" {
+		f.State, f.Reason = FiringSkipped, "bisect "+id+" deploys revisions of "+s.Bisect.Repository
 	}
 	return k.plan(ctx, s, times.Next(now), due, &f)
+}
+
+// runGoesOn is the state of a schedule's last run while it is in the queue, or "".
+func (k *Keeper) runGoesOn(ctx context.Context, s scheduleRow) (state string, err error) {
+	if s.run == "" {
+		return "", nil
+	}
+	job, err := k.Runs.Get(ctx, s.run)
+	switch {
+	case err == nil && (job.State == store.StateQueued || job.State == store.StateRunning):
+		return job.State, nil
+	case err != nil && !errors.Is(err, store.ErrNotFound):
+		return "", err
+	}
+	return "", nil
+}
+
+// goesOn says what a schedule has under way: a time that waits, or a run. It is "" for neither.
+func (k *Keeper) goesOn(ctx context.Context, s scheduleRow) (state string, err error) {
+	last, err := k.Firings(ctx, s.Name, 1)
+	if err != nil || len(last) > 0 && last[0].State == FiringWaits {
+		return FiringWaits, err
+	}
+	return k.runGoesOn(ctx, s)
+}
+
+// busy names the bisect that has the repository of a schedule, or "".
+func (k *Keeper) busy(s scheduleRow) string {
+	if s.Bisect == nil || k.Bisector == nil {
+		return ""
+	}
+	return k.Bisector.Busy(s.Bisect.Repository)
 }
 
 // early looks at a schedule that is not due. Between now and then there is no other time,
@@ -115,13 +147,13 @@ type waits struct {
 	seq      int64
 	schedule string
 	at       time.Time
-	workflow string
+	Timing
 }
 
 // launchAll adds the runs of the times that wait to the queue. The key of each is that of its
 // time, so that it is one run, however often the process ends in between.
 func (k *Keeper) launchAll(ctx context.Context) error {
-	rows, err := k.db.QueryContext(ctx, `SELECT f.seq, f.schedule, f.at, json_extract(s.asked, '$.workflow') FROM firings f
+	rows, err := k.db.QueryContext(ctx, `SELECT f.seq, f.schedule, f.at, s.asked FROM firings f
 		JOIN schedules s ON s.name = f.schedule WHERE f.state = ? ORDER BY f.seq`, FiringWaits)
 	if err != nil {
 		return fmt.Errorf("read times that wait: %w", err)
@@ -131,7 +163,11 @@ func (k *Keeper) launchAll(ctx context.Context) error {
 	for rows.Next() {
 		var w waits
 		var at int64
-		if err := rows.Scan(&w.seq, &w.schedule, &at, &w.workflow); err != nil {
+		var asked string
+		if err := rows.Scan(&w.seq, &w.schedule, &at, &asked); err != nil {
+			return fmt.Errorf("read times that wait: %w", err)
+		}
+		if err := json.Unmarshal([]byte(asked), &w.Timing); err != nil {
 			return fmt.Errorf("read times that wait: %w", err)
 		}
 		w.at = timeOf(at)
@@ -151,11 +187,22 @@ func (k *Keeper) launchAll(ctx context.Context) error {
 // launch adds one run to the queue, or notes why there is none.
 func (k *Keeper) launch(ctx context.Context, w waits) error {
 	state, id, reason := FiringRun, "", ""
-	flow, err := k.Workflow(ctx, w.workflow, 0)
+	revision := ""
+	if w.Bisect != nil && k.Bisector != nil {
+		d := k.deployed(ctx, w.seq, w.Bisect.Repository)
+		if d == nil {
+			return nil
+		}
+		revision, w.at = d.revision, d.at
+		if d.reason != "" {
+			return k.launched(ctx, w, FiringRefused, "", shorten(fmt.Sprintf("the revision %.40s cannot be deployed: %s", revision, d.reason)))
+		}
+	}
+	flow, err := k.Workflow(ctx, w.Workflow, 0)
 	if err == nil {
 		key := fmt.Sprintf("schedule %s %d", w.schedule, w.seq) // with a space, which no client's key has
 		plan := *flow.Plan
-		plan.From = &lab.Origin{Workflow: flow.Name, Version: flow.Version, Schedule: w.schedule}
+		plan.From = &lab.Origin{Workflow: flow.Name, Version: flow.Version, Schedule: w.schedule, Revision: revision}
 		id, err = k.Runs.Add(ctx, plan, store.Once{Key: key, Request: key})
 	}
 	switch {
@@ -167,6 +214,11 @@ func (k *Keeper) launch(ctx context.Context, w waits) error {
 			state = FiringWaits
 		}
 	}
+	return k.launched(ctx, w, state, id, reason)
+}
+
+// launched notes what became of a time.
+func (k *Keeper) launched(ctx context.Context, w waits, state, id, reason string) error {
 	return k.in(ctx, "note a run", func(tx *sql.Tx) error {
 		all := []statement{{`UPDATE firings SET state = ?, run = ?, reason = ? WHERE seq = ?`, []any{state, id, reason, w.seq}}}
 		if id != "" {

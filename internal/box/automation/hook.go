@@ -21,6 +21,10 @@ const (
 	EventRaised       = "alert.raised"
 	EventAcknowledged = "alert.acknowledged"
 	EventTest         = "webhook.test" // on request, to one webhook
+	// What is told to those who are told of raised alerts.
+	EventResolved = "alert.resolved"
+	EventAccepted = "alert.accepted"
+	EventBisected = "alert.bisected"
 )
 
 // EventTypes lists the events that a webhook can be for.
@@ -178,9 +182,14 @@ type Event struct {
 	Data any       `json:"data"`
 }
 
-// publish puts an event into the queue of every webhook that is for it.
+// publish puts an event into the queue of every webhook that is for it. Who is told of an alert is told of what becomes of it.
 func (k *Keeper) publish(ctx context.Context, tx *sql.Tx, e Event) error {
-	rows, err := tx.QueryContext(ctx, `SELECT id FROM hooks WHERE EXISTS (SELECT 1 FROM json_each(events) WHERE value = ?)`, e.Type)
+	subscribed := e.Type
+	switch e.Type {
+	case EventResolved, EventAccepted, EventBisected:
+		subscribed = EventRaised
+	}
+	rows, err := tx.QueryContext(ctx, `SELECT id FROM hooks WHERE EXISTS (SELECT 1 FROM json_each(events) WHERE value = ?)`, subscribed)
 	if err != nil {
 		return err
 	}

@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"log/slog"
 	"regexp"
+	"sync"
 	"time"
 
 	"eidetic/internal/box/webhook"
@@ -47,6 +48,8 @@ type Config struct {
 	Runs   Runs
 	Store  *store.Store
 	Sender Sender
+	// Bisector is nil where no alert is bisected.
+	Bisector Bisector
 	// Check says what is wrong with a plan, without regard to whether its device is there
 	// now; nil checks nothing.
 	Check func(lab.Plan) error
@@ -67,6 +70,10 @@ type Keeper struct {
 	fresh  bool // nobody has been told of the runs that there are
 	finder *history.Finder
 	wake   chan struct{} // capacity 1: there may be something to do
+
+	deploying   sync.Mutex
+	deployments map[int64]*deployment // of the times that wait for one
+	deployers   sync.WaitGroup
 }
 
 // Open opens the file, or makes it.
@@ -87,7 +94,9 @@ func Open(ctx context.Context, c Config) (*Keeper, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := &Keeper{Config: c, db: db, fresh: fresh, finder: history.NewFinder(), wake: make(chan struct{}, 1)}
+	k := &Keeper{
+		Config: c, db: db, fresh: fresh, finder: history.NewFinder(), wake: make(chan struct{}, 1), deployments: map[int64]*deployment{},
+	}
 	if fresh {
 		if err := k.knowAll(ctx); err != nil {
 			return nil, errors.Join(err, db.Close())
@@ -182,6 +191,9 @@ CREATE INDEX alerts_by_series ON alerts (series, metric, trend);
 `}
 }
 
+// Stir makes Work look for something to do.
+func (k *Keeper) Stir() { k.stir() }
+
 // stir makes Work look for something to do.
 func (k *Keeper) stir() {
 	select {
@@ -210,12 +222,14 @@ func wrong(format string, args ...any) error { return &WrongError{fmt.Errorf(for
 
 // Errors that callers tell apart.
 var (
-	ErrChanged = errors.New("it was changed since")                    // constant
-	ErrExists  = errors.New("there is one of this name already")       // constant
-	ErrMany    = errors.New("there are too many: remove one first")    // constant
-	ErrDone    = errors.New("it was acknowledged already")             // constant
-	ErrInUse   = errors.New("a schedule starts it: remove that first") // constant
-	ErrVersion = errors.New("only the newest versions of it are kept") // constant
+	ErrChanged = errors.New("it was changed since")                 // constant
+	ErrExists  = errors.New("there is one of this name already")    // constant
+	ErrMany    = errors.New("there are too many: remove one first") // constant
+	ErrDone    = errors.New("it was acknowledged already")          // constant
+
+	ErrResolved = errors.New("it was resolved already")                 // constant
+	ErrInUse    = errors.New("a schedule starts it: remove that first") // constant
+	ErrVersion  = errors.New("only the newest versions of it are kept") // constant
 )
 
 // CheckName returns an error for a name that nothing may have.

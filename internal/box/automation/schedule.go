@@ -24,6 +24,8 @@ type Timing struct {
 	Cron     string `json:"cron,omitempty" maxLength:"200" doc:"When, as the five fields of cron: minute, hour, day of the month, month, day of the week" example:"30 2 * * 1-5"`
 	Zone     string `json:"zone,omitempty" maxLength:"60" doc:"Time zone of cron; without it UTC" example:"Europe/Berlin"`
 	Paused   bool   `json:"paused,omitempty" doc:"Whether it starts nothing. Times that pass meanwhile are not made up for"`
+	// Bisect is nil for a schedule whose alerts are not bisected.
+	Bisect *Bisecting `json:"bisect,omitempty" doc:"Deploys a revision before each run, and finds the revision that an alert comes from"`
 }
 
 // Schedule starts runs of a workflow.
@@ -72,6 +74,9 @@ func (k *Keeper) PutSchedule(ctx context.Context, name string, t Timing, by stri
 	} else if err != nil {
 		return Schedule{}, err
 	}
+	if err := k.checkBisecting(ctx, name, t.Bisect); err != nil {
+		return Schedule{}, err
+	}
 	asked, err := json.Marshal(t)
 	if err != nil {
 		return Schedule{}, err
@@ -105,6 +110,30 @@ func (k *Keeper) PutSchedule(ctx context.Context, name string, t Timing, by stri
 	}
 	k.stir()
 	return k.Schedule(ctx, name)
+}
+
+// checkBisecting returns an error for a repository that there is not, or that another schedule deploys: it cannot have two revisions
+// at the same time.
+func (k *Keeper) checkBisecting(ctx context.Context, name string, b *Bisecting) error {
+	if b == nil {
+		return nil
+	}
+	if k.Bisector == nil {
+		return wrong("bisect: the box makes no bisects")
+	}
+	if err := k.Bisector.CheckRepository(b.Repository); err != nil {
+		return wrong("bisect.repository: %w", err)
+	}
+	all, err := k.schedules(ctx)
+	if err != nil {
+		return err
+	}
+	for _, s := range all {
+		if s.Name != name && s.Bisect != nil && s.Bisect.Repository == b.Repository {
+			return wrong("bisect.repository: the schedule %s deploys %s already: name another clone for this one", s.Name, b.Repository)
+		}
+	}
+	return nil
 }
 
 // scheduleRow is a schedule with what the box notes of it.

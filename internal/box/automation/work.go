@@ -23,6 +23,7 @@ func (k *Keeper) Work(ctx context.Context) error {
 	defer listener.Close()
 	m := &postman{Keeper: k, busy: map[string]bool{}}
 	defer m.all.Wait()
+	defer k.deployers.Wait()
 	news := true // runs may have ended while nobody looked
 	looked := time.Now()
 	for ctx.Err() == nil {
@@ -30,6 +31,7 @@ func (k *Keeper) Work(ctx context.Context) error {
 			news, looked = false, time.Now()
 			k.complain(ctx, "runs that ended cannot be told of", k.Tell(ctx))
 		}
+		k.complain(ctx, "a bisection cannot be carried on", k.bisectAll(ctx))
 		first, err := k.fireAll(ctx)
 		k.complain(ctx, "a schedule cannot be carried out", err)
 		second, err := m.deliver(ctx)

@@ -70,6 +70,8 @@ type Config struct {
 	Say    func(format string, args ...any)
 	// Learned is told what is known whenever something was learned, as a Result without a kind and text; nil is told nothing.
 	Learned func(*Result)
+	// Over says, before each experiment, why there is no time for another one, or ""; nil says nothing.
+	Over func() string
 	// Since returns the time since some instant; tests have a clock of their own.
 	Since func() time.Duration
 }
@@ -109,6 +111,11 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 		}
 		if h.Learned != nil {
 			h.Learned(h.known(d))
+		}
+		if h.Over != nil {
+			if why := h.Over(); why != "" {
+				return h.ended(d, why), nil
+			}
 		}
 		if len(j.visits) > 0 {
 			h.Say("%s", h.standing(d))

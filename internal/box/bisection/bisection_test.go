@@ -421,7 +421,7 @@ func TestReadRevisions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []Revision{{"abc1", "first change"}, {"abc2", "second"}, {"def3", ""}, {"ffe4", "fourth  one"}}
+	want := []Revision{{Name: "abc1", Words: "first change"}, {Name: "abc2", Words: "second"}, {Name: "def3"}, {Name: "ffe4", Words: "fourth  one"}}
 	if d := cmp.Diff(want, all); d != "" {
 		t.Error(d)
 	}

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"syscall"
+	"time"
 )
 
 // The exit statuses of a command that mean something of their own.
@@ -59,12 +60,16 @@ func (h *hunt) deploy(ctx context.Context, at int) (ok bool, err error) {
 	return false, h.skip(at, reason)
 }
 
-// described is a revision with its words.
+// described is a revision with its words and its author.
 func described(r Revision) string {
-	if r.Words == "" {
-		return r.Name
+	text := r.Name
+	if r.Words != "" {
+		text += " (" + r.Words + ")"
 	}
-	return r.Name + " (" + r.Words + ")"
+	if r.Author != "" {
+		text += " by " + r.Author
+	}
+	return text
 }
 
 // command runs the person's command. It returns why the revision cannot be tried, or "".
@@ -73,16 +78,21 @@ func (h *hunt) command(ctx context.Context, at int) (reason string, err error) {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return "", err
 	}
-	name := filepath.Join(folder, fmt.Sprintf("%04d.log", at))
-	log, err := os.Create(name)
+	return Deploy(ctx, h.Deploy, h.Revisions[at].Name, filepath.Join(folder, fmt.Sprintf("%04d.log", at)), h.Limit)
+}
+
+// Deploy has a command deploy a revision, within the limit; what it prints goes to a file. It returns why the revision cannot be
+// tried, or "". An error is about the command.
+func Deploy(ctx context.Context, command, revision, file string, limit time.Duration) (reason string, err error) {
+	log, err := os.Create(file)
 	if err != nil {
 		return "", err
 	}
 	defer log.Close()
-	limited, done := context.WithTimeout(ctx, h.Limit)
+	limited, done := context.WithTimeout(ctx, limit)
 	defer done()
-	cmd := exec.CommandContext(limited, "/bin/sh", "-c", h.Deploy, "deploy", h.Revisions[at].Name)
-	cmd.Env = append(os.Environ(), "REVISION="+h.Revisions[at].Name)
+	cmd := exec.CommandContext(limited, "/bin/sh", "-c", command, "deploy", revision)
+	cmd.Env = append(os.Environ(), "REVISION="+revision)
 	// The file itself, and no pipe: a server that the command leaves running goes on writing to it.
 	cmd.Stdout, cmd.Stderr = log, log
 	// What the command starts belongs to its group, and ends with it if it takes too long.
@@ -94,13 +104,13 @@ func (h *hunt) command(ctx context.Context, at int) (reason string, err error) {
 	case ctx.Err() != nil:
 		return "", ctx.Err()
 	case limited.Err() != nil:
-		return fmt.Sprintf("the command did not end within %v%s", h.Limit, lastWords(log)), nil
+		return fmt.Sprintf("the command did not end within %v%s", limit, lastWords(log)), nil
 	case err == nil:
 		return "", nil
 	case !errors.As(err, &exit):
-		return "", fmt.Errorf("--deploy: %w", err)
+		return "", fmt.Errorf("deploy: %w", err)
 	case exit.ExitCode() == statusNotRun || exit.ExitCode() == statusNotThere:
-		return "", fmt.Errorf("--deploy: the shell cannot run it (status %d)%s", exit.ExitCode(), lastWords(log))
+		return "", fmt.Errorf("deploy: the shell cannot run it (status %d)%s", exit.ExitCode(), lastWords(log))
 	case exit.ExitCode() == statusSkip:
 		return fmt.Sprintf("the command says so, with status 125%s", lastWords(log)), nil
 	}

@@ -94,6 +94,23 @@ func (h *hunt) result(d bisect.Decision) *Result {
 	return r
 }
 
+// ended is the result of a bisect that was ended before it was sure.
+func (h *hunt) ended(d bisect.Decision, why string) *Result {
+	r := h.known(d)
+	r.Kind, r.Text = bisect.Unsure, "Not sure: "+why+"."
+	best := -1
+	for i, p := range d.Culprits {
+		if i > 0 && (best < 0 || p > d.Culprits[best]) {
+			best = i
+		}
+	}
+	if best > 0 && r.Trials > 0 {
+		r.Steps = []Step{{Before: h.Revisions[best-1], Revisions: h.Revisions[best : best+1], Probability: d.Culprits[best], Runs: []string{}}}
+		r.Text += fmt.Sprintf(" Most probable is %s, with %s.", described(h.Revisions[best]), chance(d.Culprits[best]))
+	}
+	return r
+}
+
 // words say what was found.
 func (r *Result) words(revisions int) string {
 	spent := fmt.Sprintf("%d trials (%d pairs in %d runs) of %d of %d revisions", r.Trials, r.Pairs, r.Runs, r.Tried, revisions)

@@ -18,6 +18,8 @@ type Revision struct {
 	Name string `json:"name"`
 	// Words are what the list says of it, such as the subject of a commit.
 	Words string `json:"words,omitempty"`
+	// Author made it, as far as the list says.
+	Author string `json:"author,omitempty"`
 }
 
 // The bounds of a list of revisions.
@@ -32,7 +34,7 @@ const (
 // with # do not count. It returns those from good to bad, which is the last of all if it is empty. Either may be the unique
 // beginning of a name. Good may be missing in the list, as it is in what git prints for good..bad: it is then put before the first.
 func ReadRevisions(file string, r io.Reader, good, bad string) ([]Revision, error) {
-	all, err := parseRevisions(file, r)
+	all, err := ParseRevisions(file, r)
 	if err != nil {
 		return nil, err
 	}
@@ -80,8 +82,8 @@ func CheckRevisions(all []Revision) error {
 	return nil
 }
 
-// parseRevisions reads a whole list.
-func parseRevisions(file string, r io.Reader) (all []Revision, err error) {
+// ParseRevisions reads a whole list; see [ReadRevisions].
+func ParseRevisions(file string, r io.Reader) (all []Revision, err error) {
 	in := bufio.NewScanner(io.LimitReader(r, maxList+1))
 	in.Buffer(nil, maxLine)
 	seen := map[string]int{}
@@ -103,7 +105,7 @@ func parseRevisions(file string, r io.Reader) (all []Revision, err error) {
 			return nil, fmt.Errorf("%s:%d: revision %s is in line %d already", file, n, name, before)
 		}
 		seen[name] = n
-		all = append(all, Revision{name, strings.TrimSpace(words)})
+		all = append(all, Revision{Name: name, Words: strings.TrimSpace(words)})
 	}
 	if err := in.Err(); errors.Is(err, bufio.ErrTooLong) {
 		return nil, fmt.Errorf("%s: a line is longer than %d KiB", file, maxLine>>10)

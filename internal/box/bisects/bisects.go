@@ -54,6 +54,10 @@ type Config struct {
 	Runs   Runs
 	Store  *store.Store
 	Sender Sender
+	// Repositories are those of the configuration, by name.
+	Repositories map[string]Repository
+	// Ended is called when a bisect has ended, from any goroutine; nil is not.
+	Ended func()
 	// Check says what is wrong with a plan, without regard to whether its device is there now; nil checks nothing.
 	Check func(lab.Plan) error
 	Now   func() time.Time // the wall clock; nil is time.Now
@@ -95,6 +99,9 @@ type Request struct {
 	Plan       plan.Request
 	Revisions  []bisection.Revision // the oldest, which is good, first; the last is bad
 	URL        string               // of the hook
+	Repository string               // in place of the hook: a repository of the configuration, whose command deploys
+	Minutes    int                  // after which no experiment begins; 0 is no bound
+	Once       string               // two requests of one key are one bisect; "" is not one
 	AnyHook    bool                 // it may be at a host that the configuration does not name
 	Secret     string               // empty lets the box draw one
 	Limit      time.Duration        // of a deployment; 0 is 15 minutes
@@ -118,16 +125,19 @@ type Bisect struct {
 	Ended *time.Time `json:"ended,omitempty"`
 	By    string     `json:"by" doc:"Name of the token that made it"`
 	// Hook is not the whole address, which may hold a secret.
-	Hook      string               `json:"hook" doc:"Host of the hook that deploys" example:"deploy.shop.example"`
-	Good      string               `json:"good" doc:"The revision before the change"`
-	Bad       string               `json:"bad" doc:"The revision after it"`
-	Count     int                  `json:"count" doc:"Revisions, with these two"`
-	Metric    string               `json:"metric" doc:"The number that changed" example:"speed_index_ms"`
-	Run       string               `json:"run,omitempty" doc:"The run that is going on; with spread one of them"`
-	Deploying *Deploying           `json:"deploying,omitempty" doc:"The revision that the hook was asked for and is not known to be deployed"`
-	Result    *bisection.Result    `json:"result,omitempty" doc:"What is known so far: the revisions with their probabilities, the pairs and trials spent; and, when it is done, the kind and the text"`
-	Parts     *bisection.Parting   `json:"parts,omitempty" doc:"The frame where the culprit and the revision before it part"`
-	Revisions []bisection.Revision `json:"-"`
+	Hook string `json:"hook,omitempty" doc:"Host of the hook that deploys" example:"deploy.shop.example"`
+	// Repository is of a bisect that an alert began.
+	Repository string               `json:"repository,omitempty" doc:"Repository of the configuration whose command deploys, in place of a hook" example:"shop"`
+	Began      time.Time            `json:"began,omitzero" doc:"When it first began to measure"`
+	Good       string               `json:"good" doc:"The revision before the change"`
+	Bad        string               `json:"bad" doc:"The revision after it"`
+	Count      int                  `json:"count" doc:"Revisions, with these two"`
+	Metric     string               `json:"metric" doc:"The number that changed" example:"speed_index_ms"`
+	Run        string               `json:"run,omitempty" doc:"The run that is going on; with spread one of them"`
+	Deploying  *Deploying           `json:"deploying,omitempty" doc:"The revision that the hook was asked for and is not known to be deployed"`
+	Result     *bisection.Result    `json:"result,omitempty" doc:"What is known so far: the revisions with their probabilities, the pairs and trials spent; and, when it is done, the kind and the text"`
+	Parts      *bisection.Parting   `json:"parts,omitempty" doc:"The frame where the culprit and the revision before it part"`
+	Revisions  []bisection.Revision `json:"-"`
 }
 
 // Deploying is a deployment that is going on.
@@ -205,6 +215,14 @@ func Open(c Config) (*Keeper, error) {
 
 // Make keeps a bisect, which begins when the others have ended. It returns the hook's secret, which cannot be read again.
 func (k *Keeper) Make(ctx context.Context, q Request) (Bisect, string, error) {
+	k.mu.Lock()
+	for _, b := range k.all {
+		if q.Once != "" && b.request.Once == q.Once {
+			defer k.mu.Unlock()
+			return b.Bisect, "", nil
+		}
+	}
+	k.mu.Unlock()
 	if err := k.check(ctx, &q); err != nil {
 		return Bisect{}, "", err
 	}
@@ -215,6 +233,7 @@ func (k *Keeper) Make(ctx context.Context, q Request) (Bisect, string, error) {
 	b := &kept{Bisect: Bisect{
 		ID: "b" + strings.ToLower(rand.Text()[:12]), Name: q.Name, State: StateWaiting, Made: k.Now().UTC(), By: q.By, Hook: host,
 		Good: q.Revisions[0].Name, Bad: q.Revisions[len(q.Revisions)-1].Name, Count: len(q.Revisions), Metric: q.Metric, Revisions: q.Revisions,
+		Repository: q.Repository,
 	}, request: q}
 	b.dir = filepath.Join(k.Dir, b.ID)
 	k.mu.Lock()
@@ -242,8 +261,10 @@ func (k *Keeper) check(ctx context.Context, q *Request) error {
 		return wrong("revisions: %w", err)
 	}
 	for i, r := range q.Revisions {
-		if len([]rune(r.Words)) > mostWords || strings.ContainsFunc(r.Words, func(c rune) bool { return c < ' ' || c == 0x7f }) {
-			return wrong("revisions[%d].words: at most %d characters on one line", i, mostWords)
+		for name, text := range map[string]string{"words": r.Words, "author": r.Author} {
+			if len([]rune(text)) > mostWords || strings.ContainsFunc(text, func(c rune) bool { return c < ' ' || c == 0x7f }) {
+				return wrong("revisions[%d].%s: at most %d characters on one line", i, name, mostWords)
+			}
 		}
 	}
 	if err := q.Plan.CheckRevisions(); err != nil {
@@ -285,6 +306,12 @@ func (k *Keeper) check(ctx context.Context, q *Request) error {
 		if err := k.Check(one.WithDefaults()); err != nil {
 			return wrong("plan: %w", err)
 		}
+	}
+	if q.Repository != "" {
+		if _, ok := k.Repositories[q.Repository]; !ok {
+			return wrong("repository: the configuration has no %.60q", q.Repository)
+		}
+		return nil
 	}
 	if q.Secret == "" {
 		q.Secret = webhook.NewSecret()
@@ -405,6 +432,9 @@ func (k *Keeper) Secrets() (all []string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, b := range k.all {
+		if b.request.Repository != "" {
+			continue
+		}
 		all = append(all, b.request.Secret, strings.TrimPrefix(b.request.Secret, "whsec_"), b.request.URL)
 	}
 	return all

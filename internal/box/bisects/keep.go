@@ -54,12 +54,17 @@ type asked struct {
 	Pairs      int                  `json:"pairs"`
 	Seed       uint64               `json:"seed"`
 	Spread     int                  `json:"spread,omitempty"`
+	Repository string               `json:"repository,omitempty"`
+	Minutes    int                  `json:"minutes,omitempty"`
+	Once       string               `json:"once,omitempty"`
 }
 
 // save writes the bisect. Who calls it holds the keeper's lock.
 func (b *kept) save() error {
 	q := b.request
-	a := asked{q.Plan, q.Revisions, q.URL, q.Secret, q.Limit, q.Confidence, q.Least, q.Pairs, q.Seed, q.Spread}
+	a := asked{
+		q.Plan, q.Revisions, q.URL, q.Secret, q.Limit, q.Confidence, q.Least, q.Pairs, q.Seed, q.Spread, q.Repository, q.Minutes, q.Once,
+	}
 	text, err := json.Marshal(content{b.Bisect, a, b.runs, 1})
 	if err == nil {
 		err = atomicfile.WriteFile(filepath.Join(b.dir, file), append(text, '\n'), 0o600)
@@ -100,6 +105,7 @@ func readKept(dir string) (*kept, error) {
 	b := &kept{Bisect: c.Bisect, dir: dir, runs: c.Runs, request: Request{
 		Name: c.Bisect.Name, Plan: q.Plan, Revisions: q.Revisions, URL: q.URL, Secret: q.Secret, Limit: q.Limit, Metric: c.Bisect.Metric,
 		Confidence: q.Confidence, Least: q.Least, Pairs: q.Pairs, Seed: q.Seed, Spread: q.Spread, By: c.Bisect.By,
+		Repository: q.Repository, Minutes: q.Minutes, Once: q.Once,
 	}}
 	b.Revisions = q.Revisions
 	if b.Going() {

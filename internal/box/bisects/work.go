@@ -70,7 +70,11 @@ func (k *Keeper) end(b *kept, state, reason string) error {
 func (k *Keeper) carryOut(ctx context.Context, b *kept) {
 	own, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	k.change(b, func() { b.State, b.cancel = StateRunning, cancel })
+	k.change(b, func() {
+		if b.State, b.cancel = StateRunning, cancel; b.Began.IsZero() {
+			b.Began = k.Now().UTC()
+		}
+	})
 	found, err := k.hunt(own, b)
 	var part *bisection.Parting
 	if err == nil && found.Kind == bisect.Culprit && len(found.Steps) == 1 {
@@ -96,6 +100,9 @@ func (k *Keeper) carryOut(ctx context.Context, b *kept) {
 	if failed != nil {
 		k.Log.Error("the end of a bisect cannot be kept", "bisect", b.ID, "error", failed)
 	}
+	if k.Ended != nil && !b.Going() {
+		k.Ended()
+	}
 }
 
 // hunt is the search itself.
@@ -107,19 +114,33 @@ func (k *Keeper) hunt(ctx context.Context, b *kept) (*bisection.Result, error) {
 	}
 	digest := sha256.Sum256(text)
 	begun := time.Now()
-	return bisection.Run(ctx, bisection.Config{
+	c := bisection.Config{
 		Dir: b.dir, Revisions: q.Revisions, Deploy: q.URL, Metric: q.Metric, Records: q.Plan.Records(),
 		Plan: hex.EncodeToString(digest[:]), Seed: q.Seed,
-		Problem:  bisect.Problem{Confidence: q.Confidence, Least: q.Least, Budget: q.Pairs},
-		Spread:   q.Spread,
-		Deployer: func(ctx context.Context, r bisection.Revision) (string, error) { return k.deploy(ctx, b, r) },
-		Lab:      &queueLab{Keeper: k, bisect: b},
+		Problem: bisect.Problem{Confidence: q.Confidence, Least: q.Least, Budget: q.Pairs},
+		Spread:  q.Spread,
+		Lab:     &queueLab{Keeper: k, bisect: b},
 		Say: func(format string, args ...any) {
 			k.change(b, func() { b.Doing = fmt.Sprintf(format, args...) })
 		},
 		Learned: func(r *bisection.Result) { k.change(b, func() { b.Result = r }) },
 		Since:   func() time.Duration { return time.Since(begun) },
-	})
+		Over: func() string {
+			if q.Minutes > 0 && k.Now().Sub(b.Began) >= time.Duration(q.Minutes)*time.Minute {
+				return fmt.Sprintf("its %d minutes are over", q.Minutes)
+			}
+			return ""
+		},
+	}
+	c.Deployer = func(ctx context.Context, r bisection.Revision) (string, error) { return k.deploy(ctx, b, r) }
+	if q.Repository != "" {
+		r, ok := k.Repositories[q.Repository]
+		if !ok {
+			return nil, fmt.Errorf("the configuration has no repository %.60q any more", q.Repository)
+		}
+		c.Deploy, c.Limit, c.Deployer = r.Deploy, r.limit(), nil
+	}
+	return bisection.Run(ctx, c)
 }
 
 // event is what is posted to a hook.

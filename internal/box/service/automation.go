@@ -22,7 +22,7 @@ const automationFile = "automation.db"
 func (s *shared) openAutomation(ctx context.Context) (stop func() error, err error) {
 	c := automation.Config{
 		File: filepath.Join(s.Data, automationFile), Runs: s.queue, Store: s.runs, Check: s.carrier.checkKept, Log: s.Log,
-		Sender: s.sender(s.inside),
+		Sender: s.sender(s.inside), Bisector: bisector{s},
 	}
 	k, err := automation.Open(ctx, c)
 	if err != nil && store.Damaged(err) {
@@ -71,6 +71,11 @@ const bisectsDir = "bisects"
 func (s *shared) openBisects(context.Context) (stop func() error, err error) {
 	s.bisects, err = bisects.Open(bisects.Config{
 		Dir: filepath.Join(s.Data, bisectsDir), Runs: s.queue, Store: s.runs, Sender: s.sender(s.inside), Check: s.carrier.checkKept, Log: s.Log,
+		Repositories: s.Config.Repositories, Ended: func() {
+			if s.keeper != nil {
+				s.keeper.Stir()
+			}
+		},
 	})
 	if err != nil {
 		s.Log.Error("bisects are off until the next start", "error", err)

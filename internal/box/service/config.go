@@ -5,13 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/netip"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 
 	"eidetic/image/box"
+	"eidetic/internal/box/automation"
+	"eidetic/internal/box/bisects"
 	"eidetic/internal/fleet"
 	"eidetic/internal/keep/retention"
 	"eidetic/internal/plan"
@@ -43,6 +47,8 @@ type Config struct {
 	Box     box.Config     `yaml:"box"`
 	// Webhooks says what the box may call.
 	Webhooks webhooksConfig `yaml:"webhooks"`
+	// Repositories are where schedules take revisions from, by name.
+	Repositories map[string]bisects.Repository `yaml:"repositories"`
 	// Fleet is for a box that belongs to a head.
 	Fleet fleetConfig `yaml:"fleet"`
 }
@@ -247,6 +253,18 @@ func ParseConfig(file string, text []byte, cfg *Config) error {
 	}
 	if field, err := cfg.Webhooks.check(); err != nil {
 		return atField(file, text, "$.webhooks"+field, err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(cfg.Repositories)) {
+		at := "$.repositories"
+		err := automation.CheckName(name)
+		if err == nil {
+			var field string
+			field, err = cfg.Repositories[name].Check()
+			at += "." + name + field
+		}
+		if err != nil {
+			return atField(file, text, at, err)
+		}
 	}
 	if _, err := netip.ParseAddrPort(cfg.Network.Resolver); cfg.Network.Resolver != "" && err != nil {
 		return atField(file, text, "$.network.resolver",

@@ -230,9 +230,9 @@ func (r *retainer) needed(ctx context.Context) (map[string]string, error) {
 	return needed, r.ofSeries(ctx, needed)
 }
 
-// ofAlerts keeps the runs at both sides of the step of each open alert.
+// ofAlerts keeps the runs at both sides of the step of each alert that is not over.
 func (r *retainer) ofAlerts(ctx context.Context, needed map[string]string) error {
-	alerts, err := r.keeper.Alerts(ctx, automation.Filter{Open: true, Limit: 1000})
+	alerts, err := r.keeper.Alerts(ctx, automation.Filter{Bad: true, Limit: 1000})
 	if err != nil {
 		return err
 	}

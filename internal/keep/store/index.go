@@ -52,7 +52,7 @@ type Found struct {
 }
 
 // schemaVersion is kept in the file's user_version; a file of another version is replaced.
-const schemaVersion = 8
+const schemaVersion = 9
 
 const schema = `
 CREATE TABLE runs (

@@ -58,9 +58,30 @@ type Past struct {
 	// Facts could explain a difference between runs, by name. Values that vary from
 	// run to run by themselves, such as the load average, are left out.
 	Facts map[string]string `json:"facts"`
-	// Summary is that of the control, without metrics that have no valid trial.
-	Summary []lab.Summary `json:"summary"`
+	// Summary is that of the control, without metrics that have no valid trial; Treatment is that of the other arm, if there is one.
+	Summary   []lab.Summary `json:"summary"`
+	Treatment []lab.Summary `json:"treatment,omitempty"`
+	// Changes are those from control to treatment which the run could test.
+	Changes []Change `json:"changes,omitempty"`
+	// Schedule is the one that started the run, and Revision what was deployed for it, or "".
+	Schedule string `json:"schedule,omitempty"`
+	Revision string `json:"revision,omitempty"`
 }
+
+// Change is by how much a metric is larger in the treatment of a run than in its control.
+type Change struct {
+	Metric  string    `json:"metric"`
+	Unit    string    `json:"unit"`
+	Pairs   int       `json:"pairs"`
+	Control float64   `json:"control"` // its median
+	Shift   lab.Range `json:"shift"`
+	P       float64   `json:"p"` // corrected for the number of metrics
+	Finding string    `json:"finding"`
+	Guard   bool      `json:"guard,omitempty"`
+}
+
+// mostMetrics bounds the metrics that the index keeps of an arm of a run.
+const mostMetrics = 64
 
 // pastOf returns what the index keeps of a run, and the run's series.
 func pastOf(run *lab.Run, report bool) (Series, Past) {
@@ -74,12 +95,35 @@ func pastOf(run *lab.Run, report bool) (Series, Past) {
 		}
 	}
 	for _, s := range run.Summary {
-		if s.Arm == lab.Control && s.N > 0 && len(p.Summary) < 64 {
+		into := &p.Summary
+		if s.Arm != lab.Control {
+			into = &p.Treatment
+		}
+		if s.N > 0 && len(*into) < mostMetrics {
 			s.Metric, s.Unit, s.Warnings = clip(s.Metric), clip(s.Unit), nil
-			p.Summary = append(p.Summary, s)
+			*into = append(*into, s)
 		}
 	}
+	p.Changes = changesOf(run.Comparison)
+	if from := run.Plan.From; from != nil {
+		p.Schedule, p.Revision = clip(from.Schedule), clip(from.Revision)
+	}
 	return seriesOf(run), p
+}
+
+// changesOf are the effects that were tested, the guards first. Others have no interval.
+func changesOf(c *lab.Comparison) (all []Change) {
+	if c == nil {
+		return nil
+	}
+	for _, guard := range []bool{true, false} {
+		for _, e := range c.Effects {
+			if e.Guard == guard && e.Shift.Confidence > 0 && len(all) < mostMetrics {
+				all = append(all, Change{clip(e.Metric), clip(e.Unit), e.Pairs, e.Control, e.Shift, e.Adjusted, clip(e.Finding), guard})
+			}
+		}
+	}
+	return all
 }
 
 // SeriesOf returns the series that a run belongs to.

@@ -102,9 +102,16 @@ func TestSeries(t *testing.T) {
 	}
 }
 
-// The index keeps the control's numbers, and the facts that stay equal from run to run.
+// The index keeps the numbers of both arms and their differences, and the facts that stay equal from run to run.
 func TestPast(t *testing.T) {
-	series, got := pastOf(done("a", "checkout", 0), true)
+	run, shift := done("a", "checkout", 0), lab.Range{Value: -750, Low: -751, High: -749, Confidence: 0.95}
+	run.Plan.From = &lab.Origin{Workflow: "checkout", Version: 2, Schedule: "nightly"}
+	run.Comparison = &lab.Comparison{Effects: []lab.Effect{
+		{Metric: "bytes", Unit: "B", Pairs: 6, Control: 10, Shift: shift, Adjusted: 0.5, Finding: lab.NoChange},
+		{Metric: "few", Guard: true, Pairs: 2, Finding: lab.Unknown}, // not tested: it has no interval
+		{Metric: "speed_index_ms", Unit: "ms", Guard: true, Pairs: 6, Control: 751.2, Shift: shift, Adjusted: 0.03, Finding: lab.Faster},
+	}}
+	series, got := pastOf(run, true)
 	if d := cmp.Diff(Series{"checkout", "https://www.shop.example/", "rtt=28ms", "virtual", ""}, series); d != "" {
 		t.Error(d)
 	}
@@ -115,14 +122,19 @@ func TestPast(t *testing.T) {
 			"link.rtt_ns": "28000000", "link.back_end": "packet", "link.down_bits_per_second": "0", "link.up_bits_per_second": "0",
 			"link.loss": "0", "link.jitter_ns": "0", "link.seed": "0",
 			"plan.timing": "recorded", "plan.live": "false", "plan.seed": "18446744073709551615", "recording": "5ab5ab5ab5ab",
+			"plan.workflow": "checkout@2",
 		},
-		Summary: []lab.Summary{{Metric: "speed_index_ms", Unit: "ms", Arm: lab.Control, N: 1, Median: 751.2}},
+		Summary:   []lab.Summary{{Metric: "speed_index_ms", Unit: "ms", Arm: lab.Control, N: 1, Median: 751.2}},
+		Treatment: []lab.Summary{{Metric: "speed_index_ms", Unit: "ms", Arm: lab.Treatment, N: 1, Median: 1}},
+		Changes: []Change{{Metric: "speed_index_ms", Unit: "ms", Pairs: 6, Control: 751.2, Shift: shift, P: 0.03, Finding: lab.Faster, Guard: true},
+			{Metric: "bytes", Unit: "B", Pairs: 6, Control: 10, Shift: shift, P: 0.5, Finding: lab.NoChange}},
+		Schedule: "nightly",
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("pastOf() (-want +got):\n%s", d)
 	}
 	// A plan without a treatment, and with a recording that is made anew each time.
-	run := done("a", "", 0)
+	run = done("a", "", 0)
 	run.Plan, run.Link.Name = lab.Plan{}, "lte"
 	series, got = pastOf(run, false)
 	if series.Link != "lte" || series.Device != "" || got.Facts["recording"] != "made by the run" {

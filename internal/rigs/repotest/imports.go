@@ -170,6 +170,7 @@ func directions() []direction {
 					"internal/run/sandbox",
 					"internal/keep/store",
 					"internal/box/webhook",
+					"internal/tell/verdict",
 				},
 				lab...),
 			"the service wires the box's running parts; cmd/appliance only starts it",

@@ -5,6 +5,7 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"encoding/xml"
+	"errors"
 	"image/png"
 	"os"
 	"os/exec"
@@ -374,6 +375,37 @@ func TestSecretsAreNotExported(t *testing.T) {
 			if open := written(t, f.Name, &Source{Run: run, Addresses: true}); f.Name == "csv" && len(run.Trials) > 0 && !strings.Contains(open, "hushquery") {
 				t.Errorf("%s of %s with addresses has no query:\n%.2000s", f.Name, name, open)
 			}
+		}
+	}
+}
+
+// Budgets are tests of their own and lines of the summary; with several pages, one for each.
+func TestBudgets(t *testing.T) {
+	run := &lab.Run{ID: "a", Name: "shop", State: "done", Trials: []*lab.Trial{{Valid: true, Cell: "home"}, {Valid: true, Cell: "basket"}}}
+	run.Plan.Pages = []lab.PlanPage{{Name: "home", Page: "https://a.test/"}, {Name: "basket", Page: "https://a.test/basket"}}
+	run.Plan.Budgets = map[string]lab.Budget{"speed_index_ms": {Max: 800}, "bytes": {Max: 1e6}}
+	for i, name := range []string{"home", "basket"} {
+		low := 700 + 200*float64(i)
+		run.Cells = append(run.Cells, lab.CellResult{Name: name, Summary: []lab.Summary{
+			{Metric: "speed_index_ms", Unit: "ms", Arm: lab.Control, N: 8, Median: low + 20, Low: low, High: low + 40},
+		}})
+	}
+	var junit, summary strings.Builder
+	if err := errors.Join(JUnit(&junit, &Source{Run: run}), Markdown(&summary, &Source{Run: run})); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		`tests="5" failures="1" errors="2"`, `name="home: Budget of SpeedIndex"`,
+		`message="basket: Budget of SpeedIndex: basket: SpeedIndex is over its budget of 800 ms: 920 ms (95 % interval 900 ms … 940 ms)" type="over budget"`,
+		"whether it is within its budget of", "0 are valid and have it",
+	} {
+		if got := strings.ReplaceAll(junit.String(), "\u202f", ""); !strings.Contains(got, want) {
+			t.Errorf("JUnit has no %q:\n%s", want, got)
+		}
+	}
+	for _, want := range []string{"🔴 basket: SpeedIndex is over its budget", "🟢 home: SpeedIndex is within its budget", "⚠️ home: "} {
+		if got := summary.String(); !strings.Contains(got, want) {
+			t.Errorf("Markdown has no %q:\n%s", want, got)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package export
 
 import (
+	"cmp"
 	"encoding/xml"
 	"io"
 	"strconv"
@@ -71,7 +72,7 @@ func JUnit(w io.Writer, s *Source) error {
 		case good:
 			one.Out = text
 		case bad:
-			one.Failure = &junitResult{c.name + ": " + c.says, lab.Slower, text}
+			one.Failure = &junitResult{c.name + ": " + c.says, cmp.Or(c.kind, lab.Slower), text}
 			suite.Failures++
 		case open:
 			one.Error = &junitResult{c.name + ": " + c.says, lab.Unknown, text}

@@ -1,6 +1,7 @@
 package export
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"net/url"
@@ -47,6 +48,7 @@ func Markdown(w io.Writer, s *Source) error {
 			medians(b, view)
 		}
 	}
+	budgets(b, run)
 	notes(b, run)
 	about(b, s)
 	text := b.String()
@@ -81,6 +83,22 @@ func headline(run *lab.Run) string {
 		return run.Comparison.Headline
 	}
 	return title(run) + ": " + ended(run).says
+}
+
+// budgets says of each budget whether it is kept.
+func budgets(b *strings.Builder, run *lab.Run) {
+	all := run.Budgets()
+	for i, found := range all {
+		if i == mostRows {
+			b.WriteString("- …\n")
+			break
+		}
+		sign := map[string]string{lab.OverBudget: "🔴", lab.WithinBudget: "🟢"}[found.Finding]
+		fmt.Fprintf(b, "- %s %s\n", cmp.Or(sign, "⚠️"), prose(found.Words(metric.Label(found.Metric))))
+	}
+	if len(all) > 0 {
+		b.WriteString("\n")
+	}
 }
 
 // guards is the table of what the verdict rests on.

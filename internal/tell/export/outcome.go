@@ -15,6 +15,7 @@ type check struct {
 	name   string
 	effect *lab.Effect // nil if the question is not one of a metric
 	state  state
+	kind   string   // of a bad one; "" is a regression
 	says   string   // one sentence
 	more   []string // what qualifies it
 }
@@ -29,7 +30,7 @@ const (
 
 // checks lists the questions of a run: did it end well, and did a guard get worse?
 func checks(run *lab.Run) []check {
-	all := []check{ended(run)}
+	all := append([]check{ended(run)}, ofBudgets(run)...)
 	if run.Comparison == nil {
 		return all
 	}
@@ -126,6 +127,25 @@ func ofGuard(e *lab.Effect) check {
 	}
 	return c
 }
+
+// ofBudgets says of each budget whether it is kept.
+func ofBudgets(run *lab.Run) (all []check) {
+	for _, b := range run.Budgets() {
+		label := metric.Label(b.Metric)
+		c := check{name: strings.TrimPrefix(b.Cell+": Budget of "+label, ": "), says: b.Words(label), state: open}
+		switch b.Finding {
+		case lab.OverBudget:
+			c.state, c.kind = bad, overBudget
+		case lab.WithinBudget:
+			c.state = good
+		}
+		all = append(all, c)
+	}
+	return all
+}
+
+// overBudget is the type of a failure that is no regression.
+const overBudget = "over budget"
 
 // percent is the change relative to the control, in words.
 func percent(e *lab.Effect) string {

@@ -27,14 +27,13 @@ func NewFinder() *Finder {
 	return f
 }
 
-// points returns the change points of medians, from the cache if they are known. Fewer
-// than Needed medians have none.
-func (f *Finder) points(ctx context.Context, medians []float64) ([]change.Point, error) {
-	if len(medians) < Needed() {
+// points returns the change points of medians by a rule, from the cache if they are known.
+func (f *Finder) points(ctx context.Context, medians []float64, rule Rule) ([]change.Point, error) {
+	if len(medians) < rule.Needed {
 		return nil, nil
 	}
 	h := sha256.New()
-	_ = binary.Write(h, binary.LittleEndian, medians) // a hash never fails
+	_ = binary.Write(h, binary.LittleEndian, append(medians[:len(medians):len(medians)], rule.Level)) // a hash never fails
 	key := [sha256.Size]byte(h.Sum(nil))
 	select {
 	case <-ctx.Done():
@@ -47,7 +46,7 @@ func (f *Finder) points(ctx context.Context, medians []float64) ([]change.Point,
 		if len(known) >= remembered {
 			clear(known)
 		}
-		points, err := change.Points(medians, change.Options{Level: Level, Least: Least, Seed: 1})
+		points, err := change.Points(medians, change.Options{Level: rule.Level, Permutations: rule.permutations, Least: Least, Seed: 1})
 		if err != nil {
 			return nil, fmt.Errorf("find change points: %w", err)
 		}

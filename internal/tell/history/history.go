@@ -1,10 +1,11 @@
 // Package history says whether a page has become slower from run to run. Its input is
 // the runs of a series (one name, page, link, device and browser) from the store's index, each
-// with the medians of its control. Its output is, for each metric, these medians in order
+// with the medians of its control and, of a comparison, those of its treatment and the differences. Its
+// output is, for each metric and each of these three lines, the values in order
 // of time and the points at which their level changed, with what else changed there: a
 // step that comes with a new browser may be the browser's.
 //
-// Values are medians of runs, never single page loads: the loads of one run share the
+// Values are medians of runs or estimates of their comparisons, never single page loads: the loads of one run share the
 // state of the machine at that time, so they are not independent. The change points are
 // those of package analysis/change.
 package history
@@ -18,41 +19,19 @@ import (
 	"eidetic/analysis/change"
 	"eidetic/analysis/stats"
 	"eidetic/internal/keep/store"
-	"eidetic/internal/lab"
 	"eidetic/internal/metric"
 )
 
 const (
-	// Level is the significance level of a change point: 0.05 shared by the four guards.
+	// Level is the significance level of a change point of a series with one line: 0.05 shared by the four guards.
 	// So at most one in twenty series in which nothing changes shows a change in any
-	// guard, as with a verdict.
+	// guard, as with a verdict. See [RuleOf] for series of comparisons.
 	Level = 0.05 / 4
 	// Least is the fewest runs between two change points, and after the last one.
 	Least = 3
 	// MaxRuns bounds a series: only the newest runs count.
 	MaxRuns = 500
 )
-
-// Needed is the fewest runs that can have a change point. With fewer, even two levels that
-// are clearly apart could lie that way by chance more often than Level allows: of the
-// n!/(k!·(n−k)!) ways to choose the k runs of one level, two separate the levels in time
-// as observed (the first k runs, or the last k). Their share is the smallest
-// possible p-value.
-func Needed() int {
-	for n := 2 * Least; ; n++ {
-		if 2/choose(n, n/2) <= Level {
-			return n
-		}
-	}
-}
-
-func choose(n, k int) float64 {
-	ways := 1.0
-	for i := 1; i <= k; i++ {
-		ways *= float64(n-k+i) / float64(i)
-	}
-	return math.Round(ways)
-}
 
 // RunPoint is one run of a series.
 type RunPoint struct {
@@ -61,6 +40,8 @@ type RunPoint struct {
 	Trials int       `json:"trials" doc:"Of the control"`
 	Valid  int       `json:"valid" doc:"Those that entered the medians"`
 	Report bool      `json:"report" doc:"Whether it has a report.html"`
+	// Revision is of runs for which the box deployed one.
+	Revision string `json:"revision,omitempty" doc:"The revision that the box deployed for it"`
 	// Changed lists what differs from the run before.
 	Changed []Fact `json:"changed" doc:"What in environment, link and plan is not as it was in the run before"`
 }
@@ -72,12 +53,12 @@ type Fact struct {
 	After  string `json:"after"`
 }
 
-// Value is a metric's median in one run.
+// Value is a metric's median in one run, or by how much that of the treatment is larger.
 type Value struct {
 	Run    string  `json:"run" doc:"Identifier of the run"`
-	N      int     `json:"n" doc:"Valid trials"`
-	Median float64 `json:"median"`
-	Low    float64 `json:"low" doc:"Of the 95 % interval of the median; the smallest value where there are fewer than six trials"`
+	N      int     `json:"n" doc:"Valid trials; of a difference, pairs of them"`
+	Median float64 `json:"median" doc:"Of a difference, the estimate of the run's comparison (Hodges–Lehmann)"`
+	Low    float64 `json:"low" doc:"Of the 95 % interval of the median; the smallest value where there are fewer than six trials. Of a difference, the interval of the comparison"`
 	High   float64 `json:"high"`
 }
 
@@ -91,7 +72,7 @@ type Step struct {
 	// Low and High bound how much larger the new level is.
 	Low     float64  `json:"low" doc:"Of the 95 % interval of the difference between the two levels (Hodges–Lehmann)"`
 	High    float64  `json:"high"`
-	Percent *float64 `json:"percent,omitempty" doc:"Of the change, relative to before"`
+	Percent *float64 `json:"percent,omitempty" doc:"Of the change, relative to before; of a difference, to the control's median"`
 	Trend   string   `json:"trend" enum:"slower,faster,larger,smaller"`
 	Text    string   `json:"text" doc:"The step as a sentence" example:"SpeedIndex +84 ms (+9 %) since 20261121-091400-checkout, p = 0.004"`
 	// Near is what changed in the environment around the step, whose place is known to
@@ -105,9 +86,10 @@ type Near struct {
 	Changed []Fact `json:"changed"`
 }
 
-// Metric is the history of one number.
+// Metric is the history of one line of a number.
 type Metric struct {
 	Metric string  `json:"metric" example:"speed_index_ms"`
+	Line   string  `json:"line" enum:"control,treatment,difference" doc:"The level of an arm, or treatment less control"`
 	Unit   string  `json:"unit"`
 	Label  string  `json:"label" doc:"The name for people"`
 	Values []Value `json:"values" doc:"One for each run that has the metric, in order of time"`
@@ -141,7 +123,7 @@ func Metrics(past []store.Past) []Available {
 func Runs(past []store.Past) []RunPoint {
 	out := make([]RunPoint, 0, len(past))
 	for i, p := range past {
-		r := RunPoint{ID: p.ID, Wall: p.Wall, Trials: p.Trials, Valid: p.Valid, Report: p.Report, Changed: []Fact{}}
+		r := RunPoint{ID: p.ID, Wall: p.Wall, Trials: p.Trials, Valid: p.Valid, Report: p.Report, Revision: p.Revision, Changed: []Fact{}}
 		if i > 0 {
 			r.Changed = Differences(past[i-1].Facts, p.Facts)
 		}
@@ -168,23 +150,19 @@ func Differences(before, after map[string]string) []Fact {
 	return out
 }
 
-// Of returns the history of a metric. past is in order of time.
-func (f *Finder) Of(ctx context.Context, past []store.Past, runs []RunPoint, name string) (Metric, error) {
-	m := Metric{Metric: name, Label: metric.Label(name), Values: []Value{}, Steps: []Step{}}
+// Of returns the history of a line of a metric. past is in order of time.
+func (f *Finder) Of(ctx context.Context, past []store.Past, runs []RunPoint, name, line string) (Metric, error) {
+	m := Metric{Metric: name, Line: line, Label: labelOf(name, line), Values: []Value{}, Steps: []Step{}}
 	at := []int{} // index in runs of each value
-	var medians []float64
+	var medians, bases []float64
 	for i, p := range past {
-		for _, s := range p.Summary {
-			if s.Metric != name || !sane(s) {
-				continue
-			}
-			m.Unit = s.Unit
-			m.Values = append(m.Values, Value{p.ID, s.N, s.Median, s.Low, s.High})
-			at, medians = append(at, i), append(medians, s.Median)
-			break
+		if v, unit, base, ok := valueOf(p, name, line); ok {
+			m.Unit, m.Values = unit, append(m.Values, v)
+			at, medians, bases = append(at, i), append(medians, v.Median), append(bases, base)
 		}
 	}
-	points, err := f.points(ctx, medians)
+	rule := RuleOf(past)
+	points, err := f.points(ctx, medians, rule)
 	if err != nil {
 		return m, err
 	}
@@ -200,26 +178,23 @@ func (f *Finder) Of(ctx context.Context, past []store.Past, runs []RunPoint, nam
 		if err != nil {
 			return m, err
 		}
-		s := m.step(p, runs, at[p.Index])
+		base := p.Before
+		if line == Difference {
+			base = stats.Median(bases[from:p.Index])
+		}
+		s := m.step(p, base, runs, at[p.Index])
 		s.Low, s.High = shift.Low, shift.High
 		m.Steps = append(m.Steps, s)
 	}
-	m.Text = m.words()
+	m.Text = m.words(rule)
 	return m, nil
 }
 
-// sane refuses values that no run measures and whose sums would overflow.
-func sane(s lab.Summary) bool {
-	return max(math.Abs(s.Median), math.Abs(s.Low), math.Abs(s.High)) < 1e15
-}
-
-// step describes a change point at the i-th run.
-func (m *Metric) step(p change.Point, runs []RunPoint, i int) Step {
+// step describes a change point at the i-th run. Its percentage is relative to base.
+func (m *Metric) step(p change.Point, base float64, runs []RunPoint, i int) Step {
 	s := Step{Run: runs[i].ID, Wall: runs[i].Wall, P: p.P, Before: p.Before, After: p.After, Trend: trend(m.Metric, p.After-p.Before),
 		Near: []Near{}}
-	if percent := 100 * (p.After - p.Before) / math.Abs(p.Before); !math.IsInf(percent, 0) && !math.IsNaN(percent) {
-		s.Percent = &percent
-	}
+	s.setPercent(base)
 	for _, r := range runs[max(i-1, 0):min(i+2, len(runs))] {
 		if len(r.Changed) > 0 {
 			s.Near = append(s.Near, Near{r.ID, r.Changed})
@@ -227,4 +202,10 @@ func (m *Metric) step(p change.Point, runs []RunPoint, i int) Step {
 	}
 	s.Text = m.sentence(s)
 	return s
+}
+
+func (s *Step) setPercent(base float64) {
+	if percent := 100 * (s.After - s.Before) / math.Abs(base); !math.IsInf(percent, 0) && !math.IsNaN(percent) {
+		s.Percent = &percent
+	}
 }

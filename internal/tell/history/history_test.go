@@ -44,7 +44,7 @@ func noisy(r *rand.Rand, n int, level, spread float64) []float64 {
 
 func of(t *testing.T, past []store.Past, metric string) Metric {
 	t.Helper()
-	m, err := NewFinder().Of(t.Context(), past, Runs(past), metric)
+	m, err := NewFinder().Of(t.Context(), past, Runs(past), metric, lab.Control)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,8 +124,8 @@ func TestSeenSoon(t *testing.T) {
 
 // TestNeeded: two levels without noise are told apart from Needed runs on.
 func TestNeeded(t *testing.T) {
-	if Needed() != 10 {
-		t.Errorf("Needed() = %d; want 10", Needed())
+	if RuleOf(nil).Needed != 10 {
+		t.Errorf("RuleOf(nil).Needed = %d; want 10", RuleOf(nil).Needed)
 	}
 	for n := range 13 {
 		medians := make([]float64, n)
@@ -136,10 +136,10 @@ func TestNeeded(t *testing.T) {
 			}
 		}
 		m := of(t, series(medians...), "speed_index_ms")
-		if got := len(m.Steps) > 0; got != (n >= Needed()) {
+		if got := len(m.Steps) > 0; got != (n >= RuleOf(nil).Needed) {
 			t.Errorf("%d runs have %d steps", n, len(m.Steps))
 		}
-		if want := "from 10 runs on"; n > 0 && n < Needed() && !strings.HasSuffix(m.Text, want) {
+		if want := "from 10 runs on"; n > 0 && n < RuleOf(nil).Needed && !strings.HasSuffix(m.Text, want) {
 			t.Errorf("the text for %d runs is %q", n, m.Text)
 		}
 	}
@@ -217,24 +217,24 @@ func TestFinder(t *testing.T) {
 	for i := range medians[20:] {
 		medians[20+i] += 20
 	}
-	first, err := f.points(t.Context(), medians)
+	first, err := f.points(t.Context(), medians, RuleOf(nil))
 	if err != nil || len(first) != 1 {
 		t.Fatalf("%v, %v", first, err)
 	}
-	again, err := f.points(t.Context(), slices.Clone(medians))
+	again, err := f.points(t.Context(), slices.Clone(medians), RuleOf(nil))
 	if err != nil || &again[0] != &first[0] {
 		t.Errorf("points() of known medians = %v, %v; want the cached slice", again, err)
 	}
 	held := <-f.state
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := f.points(ctx, medians); err == nil {
+	if _, err := f.points(ctx, medians, RuleOf(nil)); err == nil {
 		t.Error("points() with a cancelled context succeeded; want its error")
 	}
 	f.state <- held
 	for i := range remembered + 1 {
 		medians[0] = float64(i)
-		if _, err := f.points(t.Context(), medians[:Needed()]); err != nil {
+		if _, err := f.points(t.Context(), medians[:RuleOf(nil).Needed], RuleOf(nil)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -247,7 +247,7 @@ func BenchmarkOf500(b *testing.B) {
 	r := rand.New(rand.NewPCG(11, 12))
 	past := series(slices.Concat(noisy(r, 200, 900, 10), noisy(r, 200, 1000, 10), noisy(r, 100, 950, 10))...)
 	for b.Loop() {
-		if _, err := NewFinder().Of(b.Context(), past, Runs(past), "speed_index_ms"); err != nil {
+		if _, err := NewFinder().Of(b.Context(), past, Runs(past), "speed_index_ms", lab.Control); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -25,6 +25,11 @@ func trend(name string, difference float64) string {
 
 // sentence describes a step for people.
 func (m *Metric) sentence(s Step) string {
+	return fmt.Sprintf("%s since %s, p = %.2g", m.amount(s), s.Run, s.P)
+}
+
+// amount says what changed, and by how much.
+func (m *Metric) amount(s Step) string {
 	text := m.Label + " " + signed(s.After-s.Before)
 	if m.Unit != "" {
 		text += " " + m.Unit
@@ -32,17 +37,17 @@ func (m *Metric) sentence(s Step) string {
 	if s.Percent != nil {
 		text += " (" + signed(*s.Percent) + " %)"
 	}
-	return fmt.Sprintf("%s since %s, p = %.2g", text, s.Run, s.P)
+	return text
 }
 
 // words summarises the whole history.
-func (m *Metric) words() string {
+func (m *Metric) words(rule Rule) string {
 	n := len(m.Values)
 	switch {
 	case n == 0:
 		return "no run has this metric"
-	case n < Needed():
-		return fmt.Sprintf("%d %s so far: a change can be told from chance from %d runs on", n, lab.Plural(n, "run", "runs"), Needed())
+	case n < rule.Needed:
+		return fmt.Sprintf("%d %s so far: a change can be told from chance from %d runs on", n, lab.Plural(n, "run", "runs"), rule.Needed)
 	case len(m.Steps) == 0:
 		return fmt.Sprintf("no change in %d runs", n)
 	}

@@ -118,6 +118,7 @@ func TestScopesOfTokens(t *testing.T) {
 		{"GET", "/api/v1/schedules", "", "read"}, {"GET", "/api/v1/schedules/nope/firings", "", "read"},
 		{"PUT", "/api/v1/schedules/often", `{"workflow":"checkout","every":"2h"}`, "run"}, {"DELETE", "/api/v1/schedules/nope", "", "admin"},
 		{"GET", "/api/v1/alerts", "", "read"}, {"GET", "/api/v1/alerts/7", "", "read"}, {"POST", "/api/v1/alerts/7/acknowledgement", `{}`, "run"},
+		{"POST", "/api/v1/alerts/7/resolution", `{}`, "run"}, {"POST", "/api/v1/alerts/7/acceptance", `{"reason":"x","until":"2026-12-31T00:00:00Z"}`, "run"},
 		{"GET", "/api/v1/webhooks", "", "admin"}, {"GET", "/api/v1/deliveries", "", "admin"}, {"HEAD", "/api/v1/deliveries", "", "admin"},
 		{"POST", "/api/v1/webhooks", `{"name":"x","url":"https://10.0.0.1/"}`, "admin"}, {"PUT", "/api/v1/webhooks/nope", `{"paused":true}`, "admin"},
 		{"GET", "/api/v1/bisects", "", "read"}, {"GET", "/api/v1/bisects/nope", "", "read"}, {"POST", "/api/v1/bisects", `{}`, "run"},

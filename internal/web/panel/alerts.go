@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -17,7 +18,7 @@ type ByAlert struct {
 
 type (
 	alertsInput struct {
-		State  string `query:"state" enum:"open,all" default:"open" doc:"open: those that nobody has acknowledged"`
+		State  string `query:"state" enum:"open,bad,all" default:"open" doc:"open: those of which nobody has said anything. bad: those that are neither resolved nor accepted for now, acknowledged or not"`
 		Series string `query:"series" pattern:"^[0-9a-f]{16}$" doc:"Key of a series"`
 		Tag    string `query:"tag" maxLength:"24" doc:"A tag that they have"`
 		Before int64  `query:"before" minimum:"0" doc:"ID of the last alert of the page before"`
@@ -28,6 +29,19 @@ type (
 		Body struct {
 			Note string   `json:"note,omitempty" maxLength:"1000" doc:"What you found, or what is done about it" example:"the new checkout, as planned"`
 			Tags []string `json:"tags,omitempty" maxItems:"14" doc:"More tags: letters, digits and dashes, at most 24 each"`
+		}
+	}
+	resolveInput struct {
+		ByAlert
+		Body struct {
+			Note string `json:"note,omitempty" maxLength:"1000" doc:"What mended it, or why it is none" example:"reverted in 3f1c"`
+		}
+	}
+	acceptInput struct {
+		ByAlert
+		Body struct {
+			Reason string    `json:"reason" minLength:"1" maxLength:"1000" doc:"Why it may stay" example:"the new checkout needs it until the cache is there"`
+			Until  time.Time `json:"until" doc:"From when on it counts as if nobody had accepted it: within a year" example:"2026-12-31T00:00:00Z"`
 		}
 	}
 	alertBody  struct{ Body automation.Alert }
@@ -46,7 +60,7 @@ func (p *Panel) alerts(api huma.API) {
 		Security:    needsToken(),
 	}, func(ctx context.Context, in *alertsInput) (*alertsBody, error) {
 		all, err := p.Automation.Alerts(ctx, automation.Filter{
-			Open: in.State == "open", Series: in.Series, Tag: in.Tag, Before: in.Before, Limit: in.Limit,
+			Open: in.State == "open", Bad: in.State == "bad", Series: in.Series, Tag: in.Tag, Before: in.Before, Limit: in.Limit,
 		})
 		body := &alertsBody{}
 		body.Body.Alerts = all
@@ -61,10 +75,26 @@ func (p *Panel) alerts(api huma.API) {
 	})
 	huma.Register(api, huma.Operation{
 		OperationID: "acknowledge-alert", Method: http.MethodPost, Path: "/api/v1/alerts/{id}/acknowledgement", Summary: "Acknowledge an alert",
-		Tags: []string{tagAutomation}, Description: "It keeps the name of your token, the time and the note. An alert is acknowledged once.",
+		Tags: []string{tagAutomation}, Description: "It keeps the name of your token, the time and the note. An alert is acknowledged once. It stays bad for a gate.",
 		Security: needsToken(), Errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusUnprocessableEntity},
 	}, func(ctx context.Context, in *ackInput) (*alertBody, error) {
 		a, err := p.Automation.Acknowledge(ctx, in.ID, identityOf(ctx).Name, in.Body.Note, in.Body.Tags)
+		return &alertBody{a}, p.automationError(err, "alert "+strconv.FormatInt(in.ID, 10))
+	})
+	huma.Register(api, huma.Operation{
+		OperationID: "resolve-alert", Method: http.MethodPost, Path: "/api/v1/alerts/{id}/resolution", Summary: "Resolve an alert",
+		Tags: []string{tagAutomation}, Description: "It was mended, or is none. An alert is resolved once; if the same happens again, another alert is raised.",
+		Security: needsToken(), Errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusUnprocessableEntity},
+	}, func(ctx context.Context, in *resolveInput) (*alertBody, error) {
+		a, err := p.Automation.Resolve(ctx, in.ID, identityOf(ctx).Name, in.Body.Note)
+		return &alertBody{a}, p.automationError(err, "alert "+strconv.FormatInt(in.ID, 10))
+	})
+	huma.Register(api, huma.Operation{
+		OperationID: "accept-alert", Method: http.MethodPost, Path: "/api/v1/alerts/{id}/acceptance", Summary: "Accept an alert for a time",
+		Tags: []string{tagAutomation}, Description: "Until then it is not bad for a gate, and the same is not raised anew. It may be accepted again, with another end.",
+		Security: needsToken(), Errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusUnprocessableEntity},
+	}, func(ctx context.Context, in *acceptInput) (*alertBody, error) {
+		a, err := p.Automation.Accept(ctx, in.ID, identityOf(ctx).Name, in.Body.Reason, in.Body.Until)
 		return &alertBody{a}, p.automationError(err, "alert "+strconv.FormatInt(in.ID, 10))
 	})
 }

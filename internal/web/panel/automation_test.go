@@ -272,7 +272,7 @@ func TestAlertsInBrowser(t *testing.T) {
 		width  int64
 		scheme string
 		want   string
-	}{{1100, "light", "2 Acknowledged by this machine. true"}, {390, "dark", "1 Acknowledged by this machine. true"}} {
+	}{{1100, "light", "2 Acknowledged by this machine. It stays bad for a gate until it is resolved or accepted. true"}, {390, "dark", "1 Acknowledged by this machine. It stays bad for a gate until it is resolved or accepted. true"}} {
 		if err := b.View(view.width, 900, view.scheme); err != nil {
 			t.Fatal(err)
 		}

@@ -79,7 +79,7 @@ func automationPage() pageTest {
 		"removed: true",
 		"webhook: alert.raised; whsec_",
 		`delivery: webhook.test{ "type": "webhook.test", time, "data": { "webhook": "chat", "by": "this machine" } }; chat; waiting`,
-		"acknowledged: 2; true; /history?series=KEY&metric=time_to_stable_ms",
+		"acknowledged: 2; true; /history?series=KEY&metric=time_to_stable_ms&line=control",
 		"left: 1",
 	}, 0, "", `
 	await send("PUT", "/api/v1/workflows/checkout", { plan: { page: "https://www.shop.example/" }, tags: ["team-checkout"] });

@@ -23,15 +23,18 @@ type Histories struct {
 	Series  []SeriesHistory `json:"series" doc:"Series, the one of the newest run first"`
 	LeftOut bool            `json:"left_out,omitempty" doc:"Whether more series match: narrow the request by page, link, device or series"`
 	// Needed is part of every history, so that a page can show it.
-	Needed int     `json:"needed" doc:"Fewest runs that can have a change point"`
-	Level  float64 `json:"level" doc:"Largest p-value of a change point"`
+	Needed int     `json:"needed" doc:"Fewest runs that can have a change point, in a series without comparisons"`
+	Level  float64 `json:"level" doc:"Largest p-value of a change point, in a series without comparisons"`
 }
 
 // SeriesHistory is a series, with its numbers if the request selects series.
 type SeriesHistory struct {
 	store.SeriesEntry
 	Runs      []history.RunPoint  `json:"runs,omitempty" doc:"The newest runs, in order of time"`
-	Metrics   []history.Metric    `json:"metrics,omitempty" doc:"Medians of the runs, and the points at which their level changed"`
+	Metrics   []history.Metric    `json:"metrics,omitempty" doc:"The numbers of the runs, and the points at which their level changed: each metric with its lines"`
+	Lines     []string            `json:"lines,omitempty" enum:"control,treatment,difference" doc:"Lines that can be asked for"`
+	Needed    int                 `json:"needed,omitempty" doc:"Fewest runs of this series that can have a change point"`
+	Level     float64             `json:"level,omitempty" doc:"Largest p-value of a change point of this series"`
 	Available []history.Available `json:"available,omitempty" doc:"Metrics that can be asked for"`
 	Alerts    []automation.Alert  `json:"alerts,omitempty" doc:"The newest of its alerts that are open"`
 }
@@ -45,6 +48,7 @@ type (
 		Device  string   `query:"device" maxLength:"1000" doc:"Name of the device"`
 		Browser string   `query:"browser" maxLength:"1000" doc:"Browser of the virtual device, if not Chromium as it is" example:"firefox-esr"`
 		Metric  []string `query:"metric" maxItems:"8" doc:"Metrics, separated by commas; by default the four that decide a verdict" example:"speed_index_ms"`
+		Line    []string `query:"line" maxItems:"3" enum:"control,treatment,difference" doc:"What is followed of each metric, separated by commas: the level of an arm, or treatment less control. Without it the control" example:"difference"`
 		Limit   int      `query:"limit" minimum:"1" maximum:"500" default:"100" doc:"Most runs of each series, the newest; in a list, most series"`
 	}
 	historyBody struct{ Body Histories }
@@ -73,7 +77,8 @@ func (p *Panel) history(ctx context.Context, in *historyInput) (*historyBody, er
 	if len(found) == 0 && !list {
 		return nil, huma.Error404NotFound("no finished run belongs to such a series; GET /api/v1/history lists the series")
 	}
-	body := Histories{Series: []SeriesHistory{}, LeftOut: len(found) > most, Needed: history.Needed(), Level: history.Level}
+	body := Histories{Series: []SeriesHistory{}, LeftOut: len(found) > most}
+	body.Needed, body.Level = history.RuleOf(nil).Needed, history.Level
 	for _, e := range found[:min(most, len(found))] {
 		one := SeriesHistory{SeriesEntry: e}
 		if !list {
@@ -97,8 +102,12 @@ func (p *Panel) fill(ctx context.Context, s *SeriesHistory, in *historyInput) er
 			return p.internalError(err)
 		}
 	}
-	s.Runs, s.Available, s.Metrics = history.Runs(past), history.Metrics(past), []history.Metric{}
-	names := in.Metric
+	s.Runs, s.Available, s.Metrics, s.Lines = history.Runs(past), history.Metrics(past), []history.Metric{}, history.LinesOf(past)
+	s.Needed, s.Level = history.RuleOf(past).Needed, history.RuleOf(past).Level
+	names, lines := in.Metric, in.Line
+	if len(lines) == 0 {
+		lines = history.Lines()[:1]
+	}
 	if len(names) == 0 {
 		names = defaults(s.Available)
 	}
@@ -111,11 +120,16 @@ func (p *Panel) fill(ctx context.Context, s *SeriesHistory, in *historyInput) er
 		if slices.Contains(names[:i], name) {
 			continue
 		}
-		m, err := p.finder.Of(ctx, past, s.Runs, name)
-		if err != nil {
-			return p.internalError(fmt.Errorf("history of series %s: %w", s.Key, err))
+		for _, line := range history.Lines() {
+			if !slices.Contains(lines, line) || !slices.Contains(s.Lines, line) {
+				continue
+			}
+			m, err := p.finder.Of(ctx, past, s.Runs, name, line)
+			if err != nil {
+				return p.internalError(fmt.Errorf("history of series %s: %w", s.Key, err))
+			}
+			s.Metrics = append(s.Metrics, m)
 		}
-		s.Metrics = append(s.Metrics, m)
 	}
 	return nil
 }

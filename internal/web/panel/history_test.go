@@ -212,6 +212,69 @@ func TestHistoryInBrowser(t *testing.T) {
 	})()`, "true true true")
 }
 
+// A series of comparisons has three lines: over REST those that are asked for, on the page one at a time, by a choice.
+func TestHistoryOfComparisons(t *testing.T) {
+	st := emptyStore(t)
+	r := rand.New(rand.NewPCG(7, 7))
+	for i := range 26 {
+		run := reporttest.Compared(uint64(i), 6, 40)
+		run.Wall = time.Date(2026, 3, 1+i, 9, 0, 0, 0, time.UTC)
+		run.ID = store.NewID(run.Wall, "links")
+		shift := 4 * r.NormFloat64()
+		if i >= 18 {
+			shift += 60
+		}
+		for k := range run.Comparison.Effects {
+			run.Comparison.Effects[k].Shift = lab.Range{Value: shift, Low: shift - 9, High: shift + 9, Confidence: 0.95}
+		}
+		f, err := store.Create(st.Root(), run)
+		if err == nil {
+			err = f.Close()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := newServer(t, Config{Store: st, Version: "v1"})
+	for query, want := range map[string]string{"": "control 0", "&line=difference": "difference 1", "&line=difference,control,treatment": "control 0 treatment 0 difference 1"} {
+		var h Histories
+		got := ask(t, s, http.MethodGet, "/api/v1/history?name=links&metric=speed_index_ms"+query, nil)
+		if err := json.Unmarshal([]byte(got.text), &h); err != nil || len(h.Series) != 1 {
+			t.Fatalf("GET history%s: %v, %.300s; want one series", query, err, got.text)
+		}
+		said := ""
+		for _, m := range h.Series[0].Metrics {
+			said += fmt.Sprint(" ", m.Line, " ", len(m.Steps))
+		}
+		if one := h.Series[0]; said != " "+want || len(one.Lines) != 3 || one.Needed != 13 || one.Level >= h.Level {
+			t.Errorf("GET history%s has %q, lines %q, level %v of %d runs; want %q and 13 runs", query, said, one.Lines, one.Level, one.Needed, want)
+		}
+	}
+	if got := ask(t, s, http.MethodGet, "/api/v1/history?name=links&line=both", nil); got.StatusCode != http.StatusUnprocessableEntity {
+		t.Errorf("a line that there is not: %d; want 422", got.StatusCode)
+	}
+	b := reporttest.NewBrowser(t)
+	if err := b.Open(s.URL + "/history?name=links"); err != nil {
+		t.Fatal(err)
+	}
+	got, err := reporttest.Eval[string](b, `(async () => {`+until+`
+		const select = document.getElementById("line"), says = [], said = () => document.querySelector(".chart svg[role]")?.getAttribute("aria-label");
+		await until(() => said()?.startsWith("Difference of SpeedIndex over 26 runs"));
+		says.push(select.value, document.querySelectorAll("line.change.slower").length);
+		select.value = "treatment";
+		select.dispatchEvent(new Event("change"));
+		await until(() => said()?.startsWith("SpeedIndex of the treatment over 26 runs"));
+		says.push(location.search, document.querySelectorAll("line.change.slower").length);
+		return says.join("; ");
+	})()`)
+	if want := "difference; 1; ?name=links&line=treatment; 0"; err != nil || got != want {
+		t.Errorf("the page says %q (%v); want %q", got, err, want)
+	}
+	if got := b.Problems(); len(got) > 0 {
+		t.Errorf("the page complains: %q", got)
+	}
+}
+
 // Series that differ in the browser alone are not mixed, and can be seen on one chart.
 func TestBrowsersOnOneChart(t *testing.T) {
 	b := reporttest.NewBrowser(t)

@@ -37,13 +37,13 @@ func isKeyed(path string) bool {
 	}
 	for collection, part := range map[string]string{
 		"/api/v1/archives/": "/edit", "/api/v1/runs/": "/annotations", "/api/v1/devices/": "/input", "/api/v1/webhooks/": "/test",
-		"/api/v1/bisects/": "/resume", "/api/v1/alerts/": "/acknowledgement",
+		"/api/v1/bisects/": "/resume",
 	} {
 		if ofOne(path, collection, part) {
 			return true
 		}
 	}
-	return false
+	return isOfAlert(path)
 }
 
 // describeKeys adds the header to the operations.

@@ -26,7 +26,7 @@ func needs(method, path string, query url.Values) credentials.Scope {
 	case http.MethodPost:
 		if path == "/api/v1/runs" || path == "/api/v1/plan" || path == "/api/v1/bisects" || ofOne(path, "/api/v1/devices/", "/input") ||
 			ofOne(path, "/api/v1/runs/", "/annotations") || ofOne(path, "/api/v1/bisects/", "/resume") ||
-			ofOne(path, "/api/v1/workflows/", "/runs") || ofOne(path, "/api/v1/archives/", "/edit") || ofOne(path, "/api/v1/alerts/", "/acknowledgement") ||
+			ofOne(path, "/api/v1/workflows/", "/runs") || ofOne(path, "/api/v1/archives/", "/edit") || isOfAlert(path) ||
 			ofOne(path, "/api/v1/boxes/", "/measurements") {
 			return credentials.Run
 		}
@@ -94,4 +94,10 @@ func describeScopes(api *huma.OpenAPI) {
 			}
 		}
 	}
+}
+
+// isOfAlert says whether somebody says something of an alert.
+func isOfAlert(path string) bool {
+	return ofOne(path, "/api/v1/alerts/", "/acknowledgement") || ofOne(path, "/api/v1/alerts/", "/resolution") ||
+		ofOne(path, "/api/v1/alerts/", "/acceptance")
 }

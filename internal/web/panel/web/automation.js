@@ -7,7 +7,7 @@ import { visit, json, button, row, clicked, sure, sends } from "./visit.js";
 
 const at = (collection, name, part = "") => `/api/v1/${collection}/${encodeURIComponent(name)}${part}`;
 const say = text => { $("did").textContent = text; };
-const seriesOf = a => `/history?${new URLSearchParams({ series: a.series, metric: a.metric })}`;
+const seriesOf = a => `/history?${new URLSearchParams({ series: a.series, metric: a.metric, line: a.line })}`;
 const report = id => make("a", { href: `/runs/${encodeURIComponent(id)}`, textContent: id });
 const timesOf = s => s.every ? `every ${s.every}` : `${s.cron} (${s.zone || "UTC"})`;
 let known = { workflows: [], schedules: [], hooks: [] }, changing = null, open = null, alertsShown = "", most = 20;
@@ -16,8 +16,8 @@ const words = { waiting: "waits for the queue", run: "started", skipped: "left o
 
 // alerts are drawn anew only when they change: somebody may be writing a note.
 function alerts(all) {
-  const openOnes = all.filter(a => !a.acknowledged), past = all.filter(a => a.acknowledged);
-  const drawn = JSON.stringify(openOnes.map(a => [a.id, a.text]));
+  const said = a => a.resolved || a.accepted || a.acknowledged, openOnes = all.filter(a => !said(a)), past = all.filter(said);
+  const drawn = JSON.stringify(openOnes.map(a => [a.id, a.text, a.bisection]));
   if (drawn !== alertsShown && !$("alerts").contains(document.activeElement)) {
     alertsShown = drawn;
     $("alerts").replaceChildren(...[alerting(openOnes, when, a => [
@@ -25,7 +25,7 @@ function alerts(all) {
   }
   $("no-alerts").hidden = openOnes.length > 0;
   $("acknowledged").hidden = !past.length;
-  refresh($("past"), past.map(a => row(a.id, [make("a", { href: seriesOf(a), textContent: a.text }), when(a.raised), `${a.acknowledged.by}, ${when(a.acknowledged.at)}`, a.acknowledged.note])));
+  refresh($("past"), past.map(a => row(a.id, [make("a", { href: seriesOf(a), textContent: a.text }), when(a.raised), `${said(a).by}, ${when(said(a).at)}`, [a.resolved ? "resolved" : a.accepted ? `accepted until ${when(a.accepted.until)}` : "", said(a).reason || said(a).note].filter(Boolean).join(": ")])));
 }
 
 function workflows(all, me) {

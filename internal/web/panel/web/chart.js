@@ -21,7 +21,7 @@ function range(values) {
 const difference = v => { const a = Math.abs(v); return `${v > 0 ? "▲ +" : "▼ −"}${a < 1 ? +a.toFixed(2) : a < 10 ? +a.toFixed(1) : a.toFixed(0).replace(/\B(?=(\d{3})+$)/g, "\u202f")}`; };
 
 const says = (v, run, metric) => `${when(run.wall)}: ${number(v.median)} ${metric.unit}` +
-  `, ${v.n < 6 ? "smallest and largest" : "95 % interval"} ${number(v.low)} – ${number(v.high)}, ${v.n} ${v.n === 1 ? "trial" : "trials"}` +
+  `, ${v.n < 6 && metric.line !== "difference" ? "smallest and largest" : "95 % interval"} ${number(v.low)} – ${number(v.high)}, ${v.n} ${metric.line === "difference" ? "pair" : "trial"}${v.n === 1 ? "" : "s"}` +
   run.changed.map(f => `; changed: ${f.name}`).join("");
 
 export function chart(s, metric) {

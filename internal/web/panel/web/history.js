@@ -12,6 +12,9 @@ const common = ["name", "page", "link", "device"]; // what series of different b
 const title = s => [s.name || "no name", address(s.page), s.link && `link ${s.link}`, s.device, s.browser].filter(Boolean).join(" · ");
 const browserOf = s => s.browser || "chromium";
 const alike = (a, b) => common.every(kind => (a[kind] || "") === (b[kind] || ""));
+const lines = { control: "the control", treatment: "the treatment", difference: "their difference" }; // what can be followed of a metric
+const find = (s, name) => s.metrics.find(m => m.metric === name && m.line === $("line").value);
+const of = (metric, level, difference) => metric.line === "difference" ? difference : level;
 let shown = { series: [] };
 
 // ask loads the series that the address selects, or else that of the newest run.
@@ -20,6 +23,7 @@ async function ask(list) {
   if (!which.size && list.series.length) which.set("series", list.series[0].key);
   if (!which.size) return { series: [] };
   which.set("limit", "200");
+  which.set("line", Object.keys(lines).join(","));
   const answer = await call(`/api/v1/history?${which}`);
   if (query.has("browsers")) { // exactly these: what is empty in the request selects everything
     const wanted = Object.fromEntries(query);
@@ -29,7 +33,7 @@ async function ask(list) {
   if (extra && !answer.series.every(s => s.metrics.some(m => m.metric === extra)) && answer.series.every(s => s.available.some(a => a.metric === extra))) {
     which.set("metric", extra);
     const more = await call(`/api/v1/history?${which}`);
-    answer.series.forEach(s => s.metrics.push(...(more.series.find(o => o.key === s.key)?.metrics || []).filter(m => !s.metrics.some(o => o.metric === m.metric))));
+    answer.series.forEach(s => s.metrics.push(...(more.series.find(o => o.key === s.key)?.metrics || []).filter(m => !s.metrics.some(o => o.metric === m.metric && o.line === m.line))));
   }
   return answer;
 }
@@ -68,6 +72,11 @@ function choices(list) {
   const metrics = new Map(shown.series.flatMap(s => s.available).map(a => [a.metric, a.label]));
   $("metric").replaceChildren(...[...metrics].map(([value, textContent]) => make("option", { value, textContent })));
   if (metrics.has(query.get("metric"))) $("metric").value = query.get("metric");
+  // A series of comparisons shows first what it is made for.
+  const has = Object.keys(lines).filter(line => shown.series.some(s => s.lines.includes(line))), wanted = query.get("line");
+  $("line").replaceChildren(...has.map(value => make("option", { value, textContent: lines[value] })));
+  $("line").value = has.includes(wanted) ? wanted : has.at(-1) || "";
+  $("line").closest("label").hidden = has.length < 2;
   $("choose").hidden = !list.series.length;
   $("none").hidden = list.series.length > 0;
 }
@@ -79,13 +88,13 @@ function draw() {
 }
 
 const lacks = "These runs do not have the metric: choose another one above.";
-const interval = v => [`${number(v.low)} – ${number(v.high)}`, ...v.n < 6 ? [make("small", { textContent: "smallest and largest" })] : []];
+const interval = (v, metric) => [`${number(v.low)} – ${number(v.high)}`, ...v.n < 6 && of(metric, true) ? [make("small", { textContent: "smallest and largest" })] : []];
 const nameOf = r => [r.report ? make("a", { href: reportOf(r.id), textContent: when(r.wall) }) : when(r.wall), make("small", { textContent: r.id })];
 
 // browsers shows series that differ in the browser alone on one chart. What changed in each follows in its own section.
 function browsers(list, name) {
   const card = make("section", { className: "series" }), s = list[0];
-  const lines = list.map(one => ({ label: browserOf(one), runs: one.runs, metric: one.metrics.find(m => m.metric === name) })).filter(line => line.metric?.values.length);
+  const lines = list.map(one => ({ label: browserOf(one), runs: one.runs, metric: find(one, name) })).filter(line => line.metric?.values.length);
   card.append(make("h2", { textContent: `${s.name || address(s.page)}: ${list.map(browserOf).join(", ")}` }),
     make("p", { className: "hint", textContent: [s.name && address(s.page), s.link && `link ${s.link}`, s.device && `device ${s.device}`].filter(Boolean).join(" · ") }),
     ...lines.length ? [together(lines), tableOfAll(s, lines)] : [make("p", { textContent: lacks })]);
@@ -97,8 +106,8 @@ function tableOfAll(s, lines) {
   const { label, unit, metric } = lines[0].metric, all = lines.flatMap(l => l.metric.values.map(v => ({ v, browser: l.label, run: l.runs.find(r => r.id === v.run) })))
     .sort((a, b) => a.run.wall.localeCompare(b.run.wall));
   return numbers("Numbers", `${label} of ${lines.map(l => l.label).join(", ")}, the newest run first`, `${s.name || "runs"}-browsers-${metric}`, () => ({
-    head: ["Run", "Trials", `Median, ${unit}`, "95 % interval", "Browser"],
-    rows: all.toReversed().map(({ v, browser, run }) => [nameOf(run), `${v.n} of ${run.trials}`, number(v.median), interval(v), browser]),
+    head: ["Run", ...of(lines[0].metric, ["Trials", `Median, ${unit}`], ["Pairs", `Difference, ${unit}`]), "95 % interval", "Browser"],
+    rows: all.toReversed().map(({ v, browser, run }) => [nameOf(run), of(lines[0].metric, `${v.n} of ${run.trials}`, String(v.n)), number(v.median), interval(v, lines[0].metric), browser]),
     csv: [["run", "started", "browser", "trials", "valid", `median_${unit}`, `low_${unit}`, `high_${unit}`],
       ...all.map(({ v, browser, run }) => [run.id, run.wall, browser, run.trials, v.n, v.median, v.low, v.high])],
   }));
@@ -111,7 +120,7 @@ function section(s, name) {
   const facts = make("p", { className: "hint", textContent: [s.name && address(s.page), s.link && `link ${s.link}`, s.device && `device ${s.device}`, s.browser,
     s.runs.length < s.count ? `the newest ${s.runs.length} of ${s.count} runs` : `${s.count} ${s.count === 1 ? "run" : "runs"}`].filter(Boolean).join(" · ") });
   card.append(head, facts, alerting(s.alerts, when));
-  const metric = s.metrics.find(m => m.metric === name);
+  const metric = find(s, name);
   if (!metric || !metric.values.length) { card.append(make("p", { textContent: s.available.some(a => a.metric === name) ? "…" : lacks })); return card; }
   card.append(findings(s, metric), chart(s, metric), comparing(s, when), table(s, metric));
   return card;
@@ -137,15 +146,15 @@ const change = f => `${f.name}, from ${f.before} to ${f.after}`;
 
 // table shows the numbers of the chart, newest first.
 function table(s, metric) {
-  const value = new Map(metric.values.map(v => [v.run, v])), steps = new Map(metric.steps.map(p => [p.run, p])), runs = s.runs.filter(r => value.has(r.id));
-  return numbers("Numbers", `${metric.label} of ${title(s)}, the newest run first`, `${s.name || "runs"}-${metric.metric}`, () => ({
-    head: ["Run", "Trials", `Median, ${metric.unit}`, "95 % interval", "Changed"],
+  const name = `${s.name || "runs"}-${metric.metric}${metric.line === "control" ? "" : `-${metric.line}`}`, value = new Map(metric.values.map(v => [v.run, v])), steps = new Map(metric.steps.map(p => [p.run, p])), runs = s.runs.filter(r => value.has(r.id));
+  return numbers("Numbers", `${metric.label} of ${title(s)}, the newest run first`, name, () => ({
+    head: ["Run", ...of(metric, ["Trials", `Median, ${metric.unit}`], ["Pairs", `Difference, ${metric.unit}`]), "95 % interval", "Changed"],
     rows: runs.toReversed().map(r => {
       const v = value.get(r.id), step = steps.get(r.id);
       const says = [...step ? [make("strong", { className: step.trend, textContent: step.text })] : [], ...r.changed.map(f => make("span", { className: "near", textContent: change(f) }))];
-      return { className: step ? "step" : "", cells: [nameOf(r), `${v.n} of ${r.trials}`, number(v.median), interval(v), says] };
+      return { className: step ? "step" : "", cells: [nameOf(r), ...of(metric, [`${v.n} of ${r.trials}`], [String(v.n)]), number(v.median), interval(v, metric), says] };
     }),
-    csv: [["run", "started", "trials", "valid", `median_${metric.unit}`, `low_${metric.unit}`, `high_${metric.unit}`],
+    csv: [["run", "started", "trials", "valid", of(metric, `median_${metric.unit}`, `difference_${metric.unit}`), `low_${metric.unit}`, `high_${metric.unit}`],
       ...runs.map(r => { const v = value.get(r.id); return [r.id, r.wall, r.trials, v.n, v.median, v.low, v.high]; })],
   }));
 }
@@ -166,6 +175,7 @@ $("series").addEventListener("change", () => {
   });
   load();
 });
+$("line").addEventListener("change", () => { go(() => query.set("line", $("line").value)); draw(); });
 $("metric").addEventListener("change", () => {
   go(() => query.set("metric", $("metric").value));
   draw();

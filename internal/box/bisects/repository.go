@@ -1,0 +1,242 @@
+package bisects
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"eidetic/internal/box/bisection"
+	"eidetic/internal/lab"
+	"eidetic/internal/plan"
+)
+
+// Repository is where revisions come from and how one comes to the page under test. The box's admin names it in the configuration:
+// its command is run as the box's service.
+type Repository struct {
+	Git    string        `yaml:"git"`    // a clone, bare or not, that the box may read
+	Branch string        `yaml:"branch"` // whose newest revision is measured; "" is HEAD
+	File   string        `yaml:"file"`   // in place of Git: a list of revisions, the oldest first
+	Good   string        `yaml:"good"`   // the revision before the first run, such as the tag of production
+	Deploy string        `yaml:"deploy"` // run by /bin/sh -c, with the revision as $1 and in REVISION
+	Limit  time.Duration `yaml:"limit"`  // of a deployment; 0 is 15 minutes
+}
+
+// Check returns the field that is wrong, and why, or nil.
+func (r Repository) Check() (field string, err error) {
+	switch {
+	case (r.Git == "") == (r.File == ""):
+		return "", errors.New("either git, a clone that the box may read, or file, a list of revisions, is needed")
+	case r.File != "" && r.Branch != "":
+		return ".branch", errors.New("a branch is one of git")
+	case !filepath.IsAbs(r.Git + r.File):
+		return "", fmt.Errorf("%q: write the whole path, from / on", r.Git+r.File)
+	case strings.HasPrefix(r.Branch, "-"):
+		return ".branch", fmt.Errorf("%q begins with a dash: git would take it for a flag", r.Branch)
+	case strings.HasPrefix(r.Good, "-"):
+		return ".good", fmt.Errorf("%q begins with a dash: git would take it for a flag", r.Good)
+	case r.Deploy == "":
+		return ".deploy", errors.New("a command that deploys the revision $1 is needed")
+	case r.Limit < 0 || r.Limit > 24*time.Hour:
+		return ".limit", fmt.Errorf("%v: at most a day", r.Limit)
+	}
+	return "", nil
+}
+
+// limit is how long a deployment may take.
+func (r Repository) limit() time.Duration {
+	if r.Limit == 0 {
+		return defaultLimit
+	}
+	return r.Limit
+}
+
+// gitLimit is how long git may take.
+const gitLimit = time.Minute
+
+// git returns what a command of git prints, which reads and changes nothing.
+func (r Repository) git(ctx context.Context, args ...string) (string, error) {
+	ctx, done := context.WithTimeout(ctx, gitLimit)
+	defer done()
+	// The admin trusts the clone by naming it, whoever owns it.
+	cmd := exec.CommandContext(ctx, "git", append([]string{"-c", "safe.directory=*", "--no-optional-locks", "-C", r.Git}, args...)...)
+	cmd.Env = append(os.Environ(), "GIT_TERMINAL_PROMPT=0", "LC_ALL=C")
+	cmd.WaitDelay = time.Second
+	out, err := cmd.Output()
+	var exit *exec.ExitError
+	switch {
+	case errors.Is(err, exec.ErrNotFound):
+		return "", errors.New("git is not installed on the box")
+	case errors.As(err, &exit):
+		return "", fmt.Errorf("git %s in %s: %w: %.300s", args[0], r.Git, err, bytes.TrimSpace(exit.Stderr))
+	case err != nil:
+		return "", fmt.Errorf("git %s in %s: %w", args[0], r.Git, err)
+	}
+	return string(out), nil
+}
+
+// Head returns the newest revision.
+func (r Repository) Head(ctx context.Context) (string, error) {
+	if r.File == "" {
+		return r.named(ctx, r.Branch)
+	}
+	all, err := r.list()
+	if err != nil {
+		return "", err
+	}
+	return all[len(all)-1].Name, nil
+}
+
+// named returns the revision that a name of git stands for.
+func (r Repository) named(ctx context.Context, name string) (string, error) {
+	if name == "" {
+		name = "HEAD"
+	}
+	out, err := r.git(ctx, "rev-parse", "--verify", "--quiet", "--end-of-options", name+"^{commit}")
+	if err != nil {
+		return "", fmt.Errorf("%q names no revision: %w", name, err)
+	}
+	return strings.TrimSpace(out), nil
+}
+
+// Before returns the revision before the first run, or "".
+func (r Repository) Before(ctx context.Context) (string, error) {
+	if r.Good == "" || r.File != "" {
+		return r.Good, nil
+	}
+	return r.named(ctx, r.Good)
+}
+
+// list reads the file of revisions.
+func (r Repository) list() ([]bisection.Revision, error) {
+	f, err := os.Open(r.File)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return bisection.ParseRevisions(r.File, f)
+}
+
+// Between lists the revisions from good to bad, with both.
+func (r Repository) Between(ctx context.Context, good, bad string) ([]bisection.Revision, error) {
+	if r.File != "" {
+		f, err := os.Open(r.File)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		return bisection.ReadRevisions(r.File, f, good, bad)
+	}
+	if _, err := r.git(ctx, "merge-base", "--is-ancestor", good, bad); err != nil {
+		return nil, fmt.Errorf("%.12s is no ancestor of %.12s: what lies between them is not known", good, bad)
+	}
+	var all []bisection.Revision
+	// git cuts names and subjects, and lists one revision more than a bisect may have: what it prints is bounded.
+	format := "--format=%H%x09%<(200,trunc)%an%x09%<(200,trunc)%s"
+	for _, args := range [][]string{
+		{"log", "--no-show-signature", format, "--max-count=1", "--end-of-options", good, "--"},
+		{"log", "--no-show-signature", format, "--first-parent", "--reverse", fmt.Sprintf("--max-count=%d", mostRevisions), "--end-of-options", good + ".." + bad, "--"},
+	} {
+		out, err := r.git(ctx, args...)
+		if err != nil {
+			return nil, err
+		}
+		for line := range strings.Lines(out) {
+			name, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
+			author, subject, _ := strings.Cut(rest, "\t")
+			all = append(all, bisection.Revision{Name: name, Words: shortened(subject), Author: shortened(author)})
+		}
+	}
+	if len(all) > mostRevisions {
+		return nil, fmt.Errorf("more than %d revisions lie between %.12s and %.12s: at most so many can be tried", mostRevisions, good, bad)
+	}
+	return all, bisection.CheckRevisions(all)
+}
+
+// shortened makes text of outside one line of bounded length.
+func shortened(text string) string {
+	text = strings.TrimSpace(strings.Map(func(c rune) rune {
+		if c < ' ' || c == 0x7f {
+			return ' '
+		}
+		return c
+	}, strings.ToValidUTF8(text, "\ufffd")))
+	if r := []rune(text); len(r) > mostWords {
+		return string(r[:mostWords-1]) + "…"
+	}
+	return text
+}
+
+// Repository returns a repository of the configuration.
+func (k *Keeper) Repository(name string) (Repository, error) {
+	r, ok := k.Repositories[name]
+	if !ok {
+		return r, fmt.Errorf("the configuration has no repository %.60q (repositories)", name)
+	}
+	return r, nil
+}
+
+// DeployHead deploys the newest revision of a repository. It returns why that could not be done, or "".
+func (k *Keeper) DeployHead(ctx context.Context, name string) (revision, reason string, err error) {
+	r, err := k.Repository(name)
+	if err != nil {
+		return "", "", err
+	}
+	if revision, err = r.Head(ctx); err != nil {
+		return "", "", err
+	}
+	reason, err = bisection.Deploy(ctx, r.Deploy, revision, filepath.Join(k.Dir, "deploy-"+name+".log"), r.limit())
+	return revision, reason, err
+}
+
+// Busy names the bisect that waits or goes on with a repository, or "".
+func (k *Keeper) Busy(name string) (id string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, b := range k.all {
+		if b.Going() && b.request.Repository == name {
+			return b.ID
+		}
+	}
+	return ""
+}
+
+// PlanOf is what a bisect measures of a run of one page: its treatment if it has one, or else its control, as one arm, recorded after
+// each deployment.
+func PlanOf(p lab.Plan) plan.Request {
+	scope, opened, arms := p.Scope, p.Opened, p.Arms()
+	p = plan.Again(p.WithArms(arms[len(arms)-1:]))
+	p.Scope, p.Opened = scope, opened // what the plan may name was decided when it was kept
+	p.Archive, p.Name, p.Looks, p.Recordings, p.Find, p.Margin, p.Budgets = "", "", 0, 0, "", 0, nil
+	if p.Timing == lab.TimingShared { // which is for two arms of one run
+		p.Timing = ""
+	}
+	return plan.Request{Plan: p}
+}
+
+// MakeOf keeps a bisect between two revisions of a repository; without a good one, from the revision that the repository names.
+func (k *Keeper) MakeOf(ctx context.Context, name, good, bad string, q Request) (Bisect, error) {
+	r, err := k.Repository(name)
+	if err != nil {
+		return Bisect{}, &WrongError{err}
+	}
+	if good == "" {
+		if good, err = r.Before(ctx); err != nil {
+			return Bisect{}, &WrongError{err}
+		}
+	}
+	if good == "" {
+		return Bisect{}, wrong("no run before it says which revision was good, and the repository %s names none (good)", name)
+	}
+	if q.Revisions, err = r.Between(ctx, good, bad); err != nil {
+		return Bisect{}, &WrongError{err}
+	}
+	q.Repository = name
+	b, _, err := k.Make(ctx, q)
+	return b, err
+}
