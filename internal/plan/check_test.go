@@ -67,9 +67,9 @@ func TestCheckTolerance(t *testing.T) {
 // TestCheckWarmups: warm-ups are bounded, and count towards the bounds of a run.
 func TestCheckWarmups(t *testing.T) {
 	for says, change := range map[string]func(*lab.Plan){
-		"":                    func(p *lab.Plan) { p.Warmups, p.Trials = 100, maxTrials/2-100 },
-		"at most 5000 in all": func(p *lab.Plan) { p.Warmups, p.Trials = 100, maxTrials/2-99 },
-		"warmups: must be at least 1 (it is -1)":    func(p *lab.Plan) { p.Warmups = -1 },
+		"":                                       func(p *lab.Plan) { p.Warmups, p.Trials = 100, maxTrials/2-100 },
+		"at most 5000 in all":                    func(p *lab.Plan) { p.Warmups, p.Trials = 100, maxTrials/2-99 },
+		"warmups: must be at least 1 (it is -1)": func(p *lab.Plan) { p.Warmups = -1 },
 		"warmups: must be at most 100 (it is 101)": func(p *lab.Plan) { p.Warmups = 101 },
 	} {
 		p := good()
@@ -84,11 +84,11 @@ func TestCheckWarmups(t *testing.T) {
 // TestCheckTraces: traces that cannot be made are refused, with the field and what to do.
 func TestCheckTraces(t *testing.T) {
 	for says, change := range map[string]func(*lab.Plan){
-		"":                 func(p *lab.Plan) { p.Traces = 10 },
-		"leave traces out": func(p *lab.Plan) { p.Traces, p.TraceAll = 1, true },
+		"":                                      func(p *lab.Plan) { p.Traces = 10 },
+		"leave traces out":                      func(p *lab.Plan) { p.Traces, p.TraceAll = 1, true },
 		"traces: must be at least 1 (it is -1)": func(p *lab.Plan) { p.Traces = -1 },
-		"traces: must be at most 500":          func(p *lab.Plan) { p.Traces = maxTrials },
-		"replays nothing":                         func(p *lab.Plan) { p.TraceAll, p.Live = true, true },
+		"traces: must be at most 500":           func(p *lab.Plan) { p.Traces = maxTrials },
+		"replays nothing":                       func(p *lab.Plan) { p.TraceAll, p.Live = true, true },
 		"500 for each of 1 arms, 1 pages and 20 users: with the other trials at most 5000 in all": func(p *lab.Plan) {
 			for i := range 20 {
 				p.Users = append(p.Users, lab.PlanUser{Name: strings.Repeat("a", i+1)})

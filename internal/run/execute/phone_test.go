@@ -88,7 +88,9 @@ func TestPhoneStates(t *testing.T) {
 		t.Errorf("do() without the browser = %v; want an error that ends the run", err)
 	}
 	phone.Leave()
-	adbtest.Await(t, client, phone.Serial, "offline")
+	for _, err := client.Find(ctx, ""); err == nil; _, err = client.Find(ctx, "") {
+		_ = lab.Wait(ctx, 1e6)
+	}
 	if err := p.do(ctx, &fakeKeys{}); !experiment.IsBroken(err) {
 		t.Errorf("do() without the phone = %v; want one that ends a trial", err)
 	}
