@@ -450,8 +450,8 @@ func (h *harEntry) exchange() (e *lab.Exchange, notes []string, err error) {
 		c.Text = nil // Firefox leaves out what came from its cache so
 	}
 	if inject.ContentCoding(e.Response.Header) != "" {
-		size := h.Response.Content.Size
-		h.Response.Content.coded = h.Response.BodySize > 0 && h.Response.BodySize == size || e.Response.Get("Content-Length") == fmt.Sprint(int64(size))
+		size, came := h.Response.Content.Size, h.Response.BodySize
+		h.Response.Content.coded = came > 0 && came == size || e.Response.Get("Content-Length") == fmt.Sprint(int64(size))
 	}
 	if err := h.Response.Content.fill(e); err != nil {
 		return nil, nil, err
