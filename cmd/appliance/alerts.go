@@ -17,7 +17,7 @@ import (
 
 // AlertsCmd shows and acknowledges the alerts of a box.
 type AlertsCmd struct {
-	Ls  AlertsLsCmd  `cmd:"" default:"withargs" help:"List the alerts that are neither resolved nor accepted." example:"appliance alerts ls --tag checkout --box https://box.local:8080"`
+	Ls  AlertsLsCmd  `cmd:"" default:"withargs" help:"List the alerts that a gate stops at." example:"appliance alerts ls --tag checkout --box https://box.local:8080"`
 	Ack AlertsAckCmd `cmd:"" help:"Acknowledge an alert." example:"appliance alerts ack 12 --note 'the new checkout, as planned' --box https://box.local:8080"`
 
 	Resolve AlertsResolveCmd `cmd:"" help:"Say that an alert is over: mended, or none." example:"appliance alerts resolve 12 --note 'reverted in 3f1c' --box https://box.local:8080"`
@@ -42,7 +42,7 @@ Example:
 
 // AlertsLsCmd lists alerts.
 type AlertsLsCmd struct {
-	All   bool   `help:"Also those that somebody has resolved or accepted."`
+	All   bool   `help:"Also those that somebody has resolved or accepted, and where something became faster."`
 	Tag   string `placeholder:"TAG" help:"Those with the tag."`
 	Limit int    `default:"50" placeholder:"N" help:"At most so many, the newest (${default})."`
 	JSON  bool   `name:"json" help:"Print the list as JSON."`
@@ -56,7 +56,11 @@ func (c *AlertsLsCmd) Run(ctx context.Context, std *streams) error {
 		return usage(err)
 	}
 	defer box.Close()
-	all, err := box.Alerts(ctx, c.All, c.Tag, c.Limit)
+	bad, err := box.Alerts(ctx, false, c.Tag, c.Limit)
+	all := bad
+	if err == nil && c.All {
+		all, err = box.Alerts(ctx, true, c.Tag, c.Limit)
+	}
 	if err != nil {
 		return boxError(err)
 	}
@@ -67,10 +71,8 @@ func (c *AlertsLsCmd) Run(ctx context.Context, std *streams) error {
 	} else {
 		printAlerts(std.out, all, c.All)
 	}
-	for _, a := range all {
-		if a.Bad(time.Now()) {
-			return failed(nil)
-		}
+	if len(bad) > 0 {
+		return failed(nil)
 	}
 	return nil
 }
@@ -80,7 +82,7 @@ func printAlerts(out io.Writer, all []automation.Alert, also bool) {
 	if len(all) == 0 && also {
 		fmt.Fprintln(out, "There are no alerts.")
 	} else if len(all) == 0 {
-		fmt.Fprintln(out, "There are no alerts that are neither resolved nor accepted.")
+		fmt.Fprintln(out, "There are no alerts that something became slower, but for those that were resolved or accepted.")
 	}
 	for _, a := range all {
 		fmt.Fprintf(out, "%d  %s: %s (95 %% interval %s)\n", a.ID, client.Plain(nameOfSeries(a)), client.Plain(a.Text),

@@ -56,12 +56,6 @@ type Alert struct {
 	Bisection  *Bisection       `json:"bisection,omitempty" doc:"The search for the revision that it comes from, of a run of a schedule that bisects"`
 }
 
-// Bad says whether the alert is one that a gate stops at: until it is resolved, or while nobody has accepted it, whether it is
-// acknowledged or not.
-func (a Alert) Bad(now time.Time) bool {
-	return a.Trend == lab.Slower && a.Resolved == nil && (a.Accepted == nil || !now.Before(a.Accepted.Until))
-}
-
 // Acceptance says that an alert is known and may stay for a time.
 type Acceptance struct {
 	By     string    `json:"by" doc:"Name of the token"`
@@ -338,7 +332,7 @@ func scanAlerts(rows *sql.Rows) ([]Alert, error) {
 // Filter selects alerts; an empty field selects all.
 type Filter struct {
 	Open   bool // those of which nobody has said anything
-	Bad    bool // those that are neither resolved nor accepted for now
+	Bad    bool // those that a gate stops at: something became slower, and it is neither resolved nor accepted for now
 	Series string
 	Tag    string
 	Before int64 // ID
@@ -349,7 +343,7 @@ type Filter struct {
 func (k *Keeper) Alerts(ctx context.Context, f Filter) ([]Alert, error) {
 	rows, err := k.db.QueryContext(ctx, `SELECT alert FROM alerts WHERE (?1 = 0 OR acked = 0) AND (?2 = '' OR series = ?2)
 		AND (?3 = '' OR EXISTS (SELECT 1 FROM json_each(alert, '$.tags') WHERE value = ?3)) AND (?4 = 0 OR id < ?4)
-		AND (?6 = 0 OR json_extract(alert, '$.resolved') IS NULL AND coalesce(json_extract(alert, '$.accepted.until'), '') <= ?7)
+		AND (?6 = 0 OR trend = '`+lab.Slower+`' AND json_extract(alert, '$.resolved') IS NULL AND coalesce(json_extract(alert, '$.accepted.until'), '') <= ?7)
 		ORDER BY id DESC LIMIT ?5`, f.Open, f.Series, f.Tag, f.Before, f.Limit, f.Bad, dateOf(k.Now()))
 	if err != nil {
 		return nil, fmt.Errorf("list alerts: %w", err)

@@ -88,6 +88,9 @@ func TestAlertIsRaisedOnce(t *testing.T) {
 	if len(all) != 1 || all[0].Trend != "faster" || all[0].ID == a.ID {
 		t.Errorf("a step back: %+v; want an alert of its own, faster", all)
 	}
+	if bad, err := b.Alerts(t.Context(), Filter{Bad: true, Limit: 1}); err != nil || len(bad) != 1 || bad[0].ID != a.ID {
+		t.Errorf("bad for a gate: %+v, %v; want the older alert, which was acknowledged", bad, err)
+	}
 	var events []string
 	for _, d := range b.log() {
 		events = append(events, d.Event)

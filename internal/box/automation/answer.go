@@ -81,6 +81,6 @@ func (k *Keeper) say(ctx context.Context, id int64, event string, change func(*A
 		}
 		return k.publish(ctx, tx, Event{event, k.Now().UTC(), a})
 	})
-	k.stir()
+	k.Stir()
 	return a, err
 }

@@ -244,7 +244,7 @@ func (k *Keeper) bisected(ctx context.Context, id int64, b Bisection) error {
 		}
 		return k.publish(ctx, tx, Event{EventBisected, k.Now().UTC(), a})
 	})
-	k.stir()
+	k.Stir()
 	return err
 }
 
@@ -280,7 +280,7 @@ func (k *Keeper) deployed(ctx context.Context, seq int64, repository string) *de
 			return
 		}
 		*k.deployments[seq] = deployment{true, k.Now(), revision, reason}
-		k.stir()
+		k.Stir()
 	})
 	return nil
 }

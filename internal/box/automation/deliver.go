@@ -129,7 +129,7 @@ func (m *postman) deliver(ctx context.Context) (next time.Time, err error) {
 			next = timeOf(at)
 		case !later && m.take(hook):
 			m.all.Go(func() {
-				defer m.stir()
+				defer m.Stir()
 				defer m.leave(hook)
 				if err := m.try(ctx, seq); err != nil && ctx.Err() == nil {
 					m.Log.Error("an event cannot be delivered", "delivery", seq, "error", err)

@@ -130,7 +130,7 @@ func (k *Keeper) PauseHook(ctx context.Context, id string, paused bool) (Hook, e
 	if _, err := k.db.ExecContext(ctx, `UPDATE hooks SET paused = ?, reason = '' WHERE id = ?`, paused, id); err != nil {
 		return Hook{}, fmt.Errorf("change webhook: %w", store.AsNoSpace(err))
 	}
-	k.stir()
+	k.Stir()
 	return k.Hook(ctx, id)
 }
 
@@ -165,7 +165,7 @@ func (k *Keeper) TestHook(ctx context.Context, id, by string) (d Delivery, err e
 	if err != nil {
 		return d, err
 	}
-	k.stir()
+	k.Stir()
 	return k.delivery(ctx, seq)
 }
 

@@ -192,10 +192,7 @@ CREATE INDEX alerts_by_series ON alerts (series, metric, trend);
 }
 
 // Stir makes Work look for something to do.
-func (k *Keeper) Stir() { k.stir() }
-
-// stir makes Work look for something to do.
-func (k *Keeper) stir() {
+func (k *Keeper) Stir() {
 	select {
 	case k.wake <- struct{}{}:
 	default:

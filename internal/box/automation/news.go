@@ -157,6 +157,6 @@ func (k *Keeper) tell(ctx context.Context, e store.Entry) error {
 		}
 		return k.raise(ctx, tx, steps)
 	})
-	k.stir()
+	k.Stir()
 	return err
 }

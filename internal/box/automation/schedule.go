@@ -108,7 +108,7 @@ func (k *Keeper) PutSchedule(ctx context.Context, name string, t Timing, by stri
 	if err != nil {
 		return Schedule{}, err
 	}
-	k.stir()
+	k.Stir()
 	return k.Schedule(ctx, name)
 }
 

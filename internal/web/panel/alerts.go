@@ -18,7 +18,7 @@ type ByAlert struct {
 
 type (
 	alertsInput struct {
-		State  string `query:"state" enum:"open,bad,all" default:"open" doc:"open: those of which nobody has said anything. bad: those that are neither resolved nor accepted for now, acknowledged or not"`
+		State  string `query:"state" enum:"open,bad,all" default:"open" doc:"open: those of which nobody has said anything. bad: those that a gate stops at, since something became slower and it is neither resolved nor accepted for now, acknowledged or not"`
 		Series string `query:"series" pattern:"^[0-9a-f]{16}$" doc:"Key of a series"`
 		Tag    string `query:"tag" maxLength:"24" doc:"A tag that they have"`
 		Before int64  `query:"before" minimum:"0" doc:"ID of the last alert of the page before"`
