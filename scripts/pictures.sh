@@ -37,7 +37,7 @@ take() {
 		;;
 	journey-browsers)
 		mkdir -p "$work/plans"
-		cp docs/plans/* "$work/plans/"
+		cp -r docs/plans/. "$work/plans/"
 		printf '%s\n' 'treatment:' '  browser: firefox' >>"$work/plans/shop-journey.yaml"
 		slower bin/appliance run --plan "$work/plans/shop-journey.yaml" --trials 8 --out "$work/$1"
 		shot "$1" 880,1216 "$work/$1"
