@@ -12,6 +12,7 @@ import (
 
 	"eidetic/internal/lab"
 	"eidetic/internal/plan"
+	"eidetic/internal/run/errand"
 	"eidetic/internal/run/execute"
 	"eidetic/internal/run/seat"
 	"eidetic/internal/web/panel"
@@ -55,6 +56,7 @@ func TestDeviceConfigSaysWhere(t *testing.T) {
 type named struct{ panel.Device }
 
 func (n named) describe(context.Context) panel.Device                              { return n.Device }
+func (named) forErrands() errand.Device                                            { return errand.Device{} }
 func (named) refuses(plan.Checked) error                                           { return nil }
 func (n named) carryOut(context.Context, string, plan.Checked, execute.News) error { return nil }
 func (n named) place() *seat.Seat                                                  { return &seat.Seat{} }
