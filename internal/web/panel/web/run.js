@@ -219,7 +219,7 @@ function leftOut(list) {
 
 let all = null;
 function trials() {
-  if (!view.trials.length) return;
+  if (!view.trials.length || view.kind) return;
   const pairOf = n => { const i = view.pairs.findIndex(p => p.control === n || p.treatment === n); return i < 0 ? "" : i + 1; };
   const state = t => t.extra || (t.valid ? "valid" : `left out: ${(t.invalid || []).join("; ")}`);
   all ||= numbers("The trials, as a table", "The trials in the order in which they were made", `${run}-trials`, () => ({
