@@ -196,14 +196,15 @@ func (k *Keeper) Start(d Device, r Request, by string) (Status, error) {
 			return Status{}, err
 		}
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.closed {
-		return Status{}, errClosed
-	}
 	back, err := d.Seat.Lend(r.says(by), r.Do != Record)
 	if err != nil {
 		return Status{}, err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.closed {
+		back()
+		return Status{}, errClosed
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	e := &errand{request: r, finish: make(chan struct{}), trigger: make(chan struct{}), cancel: cancel, status: Status{
