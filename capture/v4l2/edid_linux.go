@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
 	"strings"
 	"unsafe"
@@ -50,7 +51,7 @@ const (
 
 // NewEDID describes a monitor with one mode, "1080p60", so that a source sends this and nothing else but, at its start,
 // 640 × 480, which every monitor has. It asks for RGB without sound; "1080p60+ycbcr+audio" allows both. Standards: VESA
-// E-EDID 1.4, release A; CTA-861-G with the block of HDMI 1.4b.
+// E-EDID 1.3, release A; CTA-861-G with the block of HDMI 1.4b.
 func NewEDID(name string) (EDID, error) {
 	name, wishes, _ := strings.Cut(name, "+")
 	var audio, ycbcr bool
@@ -68,7 +69,7 @@ func NewEDID(name string) (EDID, error) {
 	var names []string
 	for _, m := range modes() {
 		if m.name == name {
-			return append(m.base(ycbcr), m.extension(audio, ycbcr)...), nil
+			return append(m.base(), m.extension(audio, ycbcr)...), nil
 		}
 		names = append(names, m.name)
 	}
@@ -81,19 +82,16 @@ const (
 )
 
 // base is the first block.
-func (m mode) base(ycbcr bool) EDID {
+func (m mode) base() EDID {
 	e := make(EDID, blockSize)
 	copy(e, "\x00\xff\xff\xff\xff\xff\xff\x00")
 	copy(e[8:], "\x15\x24\x01\x00\x01\x00\x00\x00") // maker "EID", product 1, serial 1
 	e[16], e[17] = 1, 36                            // week 1 of 2026
-	e[18], e[19] = 1, 4                             // version
-	e[20] = 0b1010_0010                             // digital, 8 bits a colour, HDMI
+	e[18], e[19] = 1, 3                             // version, which HDMI asks for
+	e[20] = 0b1000_0000                             // digital
 	e[21], e[22] = mmWide/10, mmHigh/10
-	e[23] = 120         // gamma 2.2
-	e[24] = 0b0000_0110 // RGB; sRGB; the first mode is the native one
-	if ycbcr {
-		e[24] |= 0b0001_1000 // 4:4:4 and 4:2:2
-	}
+	e[23] = 120                                                                      // gamma 2.2
+	e[24] = 0b0000_1110                                                              // colour; sRGB; the first mode is the preferred one
 	copy(e[25:], "\xee\x91\xa3\x54\x4c\x99\x26\x0f\x50\x54")                         // sRGB's primaries
 	e[35] = 0b0010_0000                                                              // 640 × 480 at 60/s, which CTA-861 requires
 	copy(e[38:], "\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01") // no standard modes
@@ -106,17 +104,27 @@ func (m mode) base(ycbcr bool) EDID {
 	d[12], d[13], d[14] = mmWide&0xff, mmHigh&0xff, mmWide>>8<<4|mmHigh>>8
 	d[17] = 0b0001_1110 // separate sync, both positive
 	copy(e[72:], "\x00\x00\x00\xfc\x00Eidetic\n     ")
-	copy(e[90:], "\x00\x00\x00\x10\x00")
+	copy(e[90:], m.ranges())
 	copy(e[108:], "\x00\x00\x00\x10\x00")
 	e[126] = 1 // a block follows
 	e.seal()
 	return e
 }
 
+// ranges is the descriptor of what the monitor takes: this mode, and 640 × 480 at 59.94/s.
+func (m mode) ranges() []byte {
+	lines := float64(m.clock) * 10 / float64(m.width+m.hBlank) // kHz
+	rate := 1000 * lines / float64(m.height+m.vBlank)
+	return []byte{
+		0, 0, 0, 0xfd, 0, byte(min(59, rate)), byte(math.Ceil(max(60, rate))), byte(min(31, lines)), byte(math.Ceil(max(32, lines))),
+		byte((m.clock + 999) / 1000), 0, '\n', ' ', ' ', ' ', ' ', ' ', ' ',
+	}
+}
+
 // extension is the second block, of CTA-861.
 func (m mode) extension(audio, ycbcr bool) EDID {
 	e := make(EDID, 4, blockSize)
-	e[0], e[1], e[3] = 2, 3, 1 // revision 3; one native mode
+	e[0], e[1], e[3] = 2, 3, 0b1000_0001 // revision 3; shown without overscan; one native mode
 	data := func(tag int, b ...byte) { e = append(append(e, byte(tag<<5|len(b))), b...) }
 	vic := byte(m.vic)
 	if vic <= 64 {
@@ -128,8 +136,10 @@ func (m mode) extension(audio, ycbcr bool) EDID {
 		data(1, 0x09, 0x07, 0x07) // PCM, 2 channels; 32, 44.1, 48 kHz; 16, 20, 24 bits
 		data(4, 0x01, 0x00, 0x00) // front left and right
 	}
+	capability := byte(0b0100_1010) // a source may choose RGB's range, and says which; never overscan
 	if ycbcr {
-		e[3] |= 0b0011_0000
+		e[3] |= 0b0011_0000 // 4:4:4 and 4:2:2
+		capability |= 0b1000_0000
 	}
 	// The HDMI block: its number, address 1.0.0.0, no deep colour, the fastest clock in steps of 5 MHz.
 	hdmi := []byte{0x03, 0x0c, 0x00, 0x10, 0x00, 0x00, byte((m.clock + 499) / 500)}
@@ -137,8 +147,8 @@ func (m mode) extension(audio, ycbcr bool) EDID {
 		hdmi = append(hdmi, 0x20, 0x00, 0x20, byte(m.hdmi))
 	}
 	data(3, hdmi...)
-	data(7, 0x00, 0b0000_1010) // the video capability block: shown without overscan, no choice of ranges
-	e[2] = byte(len(e))        // no further modes
+	data(7, 0x00, capability)
+	e[2] = byte(len(e)) // no further modes
 	e = e[:blockSize]
 	e.seal()
 	return e

@@ -126,6 +126,7 @@ func start(t *testing.T, k *Keeper, d Device, r Request) {
 
 // TestFilm: a film with pre-roll waits for its trigger, begins before it, keeps a run waiting, and is a run without a plan at the end.
 func TestFilm(t *testing.T) {
+	t.Parallel()
 	testlab.NeedProgram(t, "vpxenc")
 	k := newKeeper(t)
 	d := Device{Name: "desk", Seat: synthetic("scroll", t.TempDir())}
@@ -196,6 +197,7 @@ func TestFilm(t *testing.T) {
 
 // TestEnds: one that is stopped, or whose service ends, leaves nothing; one that is to be kept ends early.
 func TestEnds(t *testing.T) {
+	t.Parallel()
 	k := newKeeper(t)
 	d := Device{Name: "desk", Seat: synthetic("scroll", t.TempDir())}
 	begin := func() {
@@ -252,6 +254,7 @@ func TestEnds(t *testing.T) {
 
 // TestKilled: a process that is killed while it films leaves no film in the list, and its rest is removed.
 func TestKilled(t *testing.T) {
+	t.Parallel()
 	root := t.TempDir()
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
 	cmd.Env = append(os.Environ(), filmProcess+"="+root)
@@ -329,6 +332,7 @@ func TestRefuses(t *testing.T) {
 
 // TestNoise: a screen with noise tells its floor, an exact one that it has none, and one that moves is no still screen.
 func TestNoise(t *testing.T) {
+	t.Parallel()
 	server := xtest.Start(t, testlab.NeedProgram(t, "Xvfb"), "-screen", "0", "320x200x24")
 	k := newKeeper(t)
 	cases := []struct {
@@ -356,6 +360,7 @@ func TestNoise(t *testing.T) {
 
 // TestQualification: a grabber that is its own screen is qualified, and the report has its numbers and pictures.
 func TestQualification(t *testing.T) {
+	t.Parallel()
 	server := xtest.Start(t, testlab.NeedProgram(t, "Xvfb"), "-screen", "0", "320x200x24")
 	k := newKeeper(t)
 	place := &seat.Seat{Live: t.TempDir(), Open: func() (seat.Parts, error) {
@@ -398,6 +403,7 @@ func TestQualification(t *testing.T) {
 
 // TestRecord: what a device asks its network for becomes a recording when somebody says stop, and none if nobody asked for anything.
 func TestRecord(t *testing.T) {
+	t.Parallel()
 	origin := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "hello") }))
 	defer origin.Close()
 	authority, err := ca.New(time.Now)
