@@ -104,11 +104,6 @@ func (s *session) summary(ctx context.Context) int {
 	if len(failed) > 0 {
 		return statusFailed
 	}
-	if s.config.group == groupAll {
-		if err := s.writeTested(ctx, passed, second); err != nil {
-			s.printf("testrun: %v\n", err)
-		}
-	}
 	return 0
 }
 
