@@ -126,11 +126,7 @@ func (m mode) extension(audio, ycbcr bool) EDID {
 	e := make(EDID, 4, blockSize)
 	e[0], e[1], e[3] = 2, 3, 0b1000_0001 // revision 3; shown without overscan; one native mode
 	data := func(tag int, b ...byte) { e = append(append(e, byte(tag<<5|len(b))), b...) }
-	vic := byte(m.vic)
-	if vic <= 64 {
-		vic |= 0x80 // native; later numbers have no bit for that
-	}
-	data(2, vic)
+	data(2, byte(m.vic)) // the base block says that it is the native one
 	if audio {
 		e[3] |= 0b0100_0000
 		data(1, 0x09, 0x07, 0x07) // PCM, 2 channels; 32, 44.1, 48 kHz; 16, 20, 24 bits

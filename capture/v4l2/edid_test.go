@@ -15,8 +15,12 @@ import (
 // TestEDID: every mode, with every wish, is an EDID that a reader of the field finds without fault, and that offers that mode.
 func TestEDID(t *testing.T) {
 	decoder := testlab.NeedProgram(t, "edid-decode")
-	for _, m := range modes() {
-		for _, wish := range []string{"", "+audio", "+ycbcr", "+ycbcr+audio"} {
+	for i, m := range modes() {
+		wishes := []string{"", "+ycbcr+audio"}
+		if i == 0 {
+			wishes = append(wishes, "+audio", "+ycbcr")
+		}
+		for _, wish := range wishes {
 			e, err := NewEDID(m.name + wish)
 			if err != nil || len(e) != 2*blockSize {
 				t.Fatalf("NewEDID(%q) has %d bytes, %v", m.name+wish, len(e), err)
