@@ -242,6 +242,15 @@ func (k *Keeper) bisected(ctx context.Context, id int64, b Bisection) error {
 		if err := saveAlert(ctx, tx, a); err != nil || !ended {
 			return err
 		}
+		if a.Of != 0 { // the alert tells, with what its row has found
+			lead, err := whole(ctx, tx, a.ID)
+			if err != nil {
+				return err
+			}
+			lead.Bisection, a = a.Bisection, lead
+		} else if a, err = whole(ctx, tx, a.ID); err != nil {
+			return err
+		}
 		return k.publish(ctx, tx, Event{EventBisected, k.Now().UTC(), a})
 	})
 	k.Stir()

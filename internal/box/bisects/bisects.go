@@ -101,7 +101,7 @@ type Request struct {
 	URL        string               // of the hook
 	Repository string               // in place of the hook: a repository of the configuration, whose command deploys
 	Minutes    int                  // after which no experiment begins; 0 is no bound
-	Once       string               // two requests of one key are one bisect; "" is not one
+	Once       string               // of two requests of one key, one bisect is made that does not fail; "" is no key
 	AnyHook    bool                 // it may be at a host that the configuration does not name
 	Secret     string               // empty lets the box draw one
 	Limit      time.Duration        // of a deployment; 0 is 15 minutes
@@ -217,7 +217,8 @@ func Open(c Config) (*Keeper, error) {
 func (k *Keeper) Make(ctx context.Context, q Request) (Bisect, string, error) {
 	k.mu.Lock()
 	for _, b := range k.all {
-		if q.Once != "" && b.request.Once == q.Once {
+		// One that failed or was cancelled has found nothing: who asks again wants another.
+		if q.Once != "" && b.request.Once == q.Once && b.State != StateFailed && b.State != StateCancelled {
 			defer k.mu.Unlock()
 			return b.Bisect, "", nil
 		}

@@ -71,7 +71,7 @@ func (r Repository) git(ctx context.Context, args ...string) (string, error) {
 	var exit *exec.ExitError
 	switch {
 	case errors.Is(err, exec.ErrNotFound):
-		return "", errors.New("git is not installed on the box")
+		return "", errNoGit
 	case errors.As(err, &exit):
 		return "", fmt.Errorf("git %s in %s: %w: %.300s", args[0], r.Git, err, bytes.TrimSpace(exit.Stderr))
 	case err != nil:
@@ -172,13 +172,27 @@ func shortened(text string) string {
 	return text
 }
 
+// Usable returns why revisions cannot be taken from the repository on this machine, or nil.
+func (r Repository) Usable() error {
+	if r.Git == "" {
+		return nil
+	}
+	if _, err := exec.LookPath("git"); err != nil {
+		return errNoGit
+	}
+	return nil
+}
+
+// errNoGit is the error of a machine without git, such as a box: its image has none.
+var errNoGit = errors.New("git is not installed on this machine: install it, or name a list of revisions (file) in place of the clone") // constant
+
 // Repository returns a repository of the configuration.
 func (k *Keeper) Repository(name string) (Repository, error) {
 	r, ok := k.Repositories[name]
 	if !ok {
 		return r, fmt.Errorf("the configuration has no repository %.60q (repositories)", name)
 	}
-	return r, nil
+	return r, r.Usable()
 }
 
 // DeployHead deploys the newest revision of a repository. It returns why that could not be done, or "".

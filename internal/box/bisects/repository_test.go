@@ -1,6 +1,7 @@
 package bisects
 
 import (
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -56,5 +57,37 @@ func TestPlanOf(t *testing.T) {
 	p.Treatment = nil
 	if got := PlanOf(p); got.Page != "https://a.test/" || got.Archive != "" {
 		t.Errorf("PlanOf() of one arm = %+v; want the arm, recorded anew", got.Plan)
+	}
+}
+
+// A machine without git, as a box is, says so when the repository is named, and takes a list of revisions.
+func TestRepositoryWithoutGit(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	k := &Keeper{Config: Config{Repositories: map[string]Repository{"clone": {Git: "/srv/x.git"}, "list": {File: "/srv/x"}}}}
+	if _, err := k.Repository("clone"); err == nil || !strings.Contains(err.Error(), "git is not installed") {
+		t.Errorf("Repository() of a clone = %v; want that there is no git", err)
+	}
+	if _, err := k.Repository("list"); err != nil {
+		t.Errorf("Repository() of a list = %v; want nil", err)
+	}
+}
+
+// Of two requests with one key one bisect is made, unless the first has failed: then it is tried again.
+func TestOnce(t *testing.T) {
+	h := newHook(t)
+	b := newBox(t, &world{})
+	q := request(h.URL, 3)
+	q.Once = "alert 7"
+	answers := func(status int) {
+		h.says(func(w http.ResponseWriter, _ *http.Request, _, _ string) { w.WriteHeader(status) })
+	}
+	answers(http.StatusNotFound) // the hook is none: the bisect fails
+	first := b.make(t, q)
+	b.await(t, first, func(b Bisect) bool { return b.State == StateFailed })
+	answers(http.StatusAccepted)
+	second, _, err := b.keeper.Make(t.Context(), q)
+	again, _, err2 := b.keeper.Make(t.Context(), q)
+	if err != nil || err2 != nil || second.ID == first || again.ID != second.ID {
+		t.Errorf("after bisect %s failed, Make() = %s, %v and %s, %v; want a new one, and the same again", first, second.ID, err, again.ID, err2)
 	}
 }

@@ -69,6 +69,13 @@ const bisectsDir = "bisects"
 
 // openBisects opens the bisects that the box makes by itself, or warns.
 func (s *shared) openBisects(context.Context) (stop func() error, err error) {
+	for name, r := range s.Config.Repositories {
+		if err := r.Usable(); err != nil {
+			s.Log.Error("a repository of the configuration cannot be used", "repository", name, "error", err)
+			s.warnings = append(s.warnings, "repositories of the configuration cannot be used: "+err.Error())
+			break // the others lack the same
+		}
+	}
 	s.bisects, err = bisects.Open(bisects.Config{
 		Dir: filepath.Join(s.Data, bisectsDir), Runs: s.queue, Store: s.runs, Sender: s.sender(s.inside), Check: s.carrier.checkKept, Log: s.Log,
 		Repositories: s.Config.Repositories, Ended: func() {
