@@ -21,7 +21,7 @@ func TestCheckBudgets(t *testing.T) {
 		"time_to_stabel_ms":         {1000, "did you mean time_to_stable_ms?"},
 		"pya/speed_index_ms":        {1000, `the plan has no step "pya": did you mean pay?`},
 		"pay/speedindex":            {1000, "did you mean speed_index_ms?"},
-		"first_content_ms":         {0, "budgets.first_content_ms.max: 0: a number above 0"},
+		"first_content_ms":          {0, "budgets.first_content_ms.max: 0: a number above 0"},
 		"":                          {1, "1 to 300 bytes"},
 		strings.Repeat("x", 301):    {1, "1 to 300 bytes"},
 		"\xff\x00" + RevisionMark:   {1, "there is no metric of this name"},
