@@ -393,6 +393,25 @@ func (k *Keeper) Resume(id string) (Bisect, error) {
 	return b.Bisect, b.save()
 }
 
+// Again makes another bisect of one that has ended, as that was asked for. The error is store.ErrNotFound, or [ErrGoing].
+func (k *Keeper) Again(ctx context.Context, id, by string) (Bisect, error) {
+	k.mu.Lock()
+	b := k.all[id]
+	switch {
+	case b == nil:
+		defer k.mu.Unlock()
+		return Bisect{}, store.ErrNotFound
+	case b.Going():
+		defer k.mu.Unlock()
+		return Bisect{}, ErrGoing
+	}
+	q := b.request
+	k.mu.Unlock()
+	q.Once, q.By, q.AnyHook = "", by, true // the hook was allowed when the first was made
+	made, _, err := k.Make(ctx, q)
+	return made, err
+}
+
 // Needs says since when runs may be those of a bisect that has not ended; the zero time is that there is none.
 func (k *Keeper) Needs() (since time.Time) {
 	k.mu.Lock()

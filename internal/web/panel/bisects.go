@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -32,6 +34,12 @@ type BisectHook struct {
 	URL    string  `json:"url" maxLength:"2000" doc:"Is posted each revision that is to be deployed. It begins with https://; http:// and hosts in private networks need webhooks.allow in the configuration, and with a token of the scope run every host does" example:"https://deploy.shop.example/eidetic"`
 	Secret string  `json:"secret,omitempty" maxLength:"200" doc:"whsec_ and 24 to 64 bytes in Base64; without it the box makes one"`
 	Limit  float64 `json:"limit_s,omitempty" minimum:"1" maximum:"86400" default:"900" doc:"How long a deployment may take; a revision that takes longer cannot be tried"`
+}
+
+// Repository is one of the box's configuration.
+type Repository struct {
+	Name    string `json:"name" example:"shop"`
+	Problem string `json:"problem,omitempty" doc:"Why it cannot be used on this machine"`
 }
 
 type (
@@ -65,7 +73,12 @@ type (
 		Location string `header:"Location" doc:"Address of the bisect"`
 		Body     NewBisect
 	}
-	bisectBody  struct{ Body bisects.Bisect }
+	bisectBody       struct{ Body bisects.Bisect }
+	repositoriesBody struct {
+		Body struct {
+			Repositories []Repository `json:"repositories" doc:"In order of their names"`
+		}
+	}
 	bisectsBody struct {
 		Body struct {
 			Bisects []bisects.Bisect `json:"bisects" doc:"The newest first, without the probabilities of their revisions"`
@@ -125,6 +138,29 @@ func (p *Panel) bisectRoutes(api huma.API) {
 	}, func(_ context.Context, in *ByBisect) (*bisectBody, error) {
 		b, err := p.Bisects.Resume(in.ID)
 		return &bisectBody{b}, p.bisectError(err, in.ID)
+	})
+	huma.Register(api, huma.Operation{
+		OperationID: "repeat-bisect", Method: http.MethodPost, Path: "/api/v1/bisects/{id}/again", Summary: "Make a bisect again that has ended",
+		Tags: []string{tagAutomation}, Description: "Another one, with the same plan, revisions and bounds, which measures everything anew.",
+		DefaultStatus: http.StatusAccepted, Security: needsToken(), Errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusUnprocessableEntity},
+	}, func(ctx context.Context, in *ByBisect) (*bisectBody, error) {
+		b, err := p.Bisects.Again(ctx, in.ID, identityOf(ctx).Name)
+		return &bisectBody{b}, p.bisectError(err, in.ID)
+	})
+	huma.Register(api, huma.Operation{
+		OperationID: "list-repositories", Method: http.MethodGet, Path: "/api/v1/repositories", Summary: "List the repositories of the configuration",
+		Tags: []string{tagAutomation}, Description: "Their names, which a schedule may say.", Security: needsToken(),
+	}, func(context.Context, *noInput) (*repositoriesBody, error) {
+		body := &repositoriesBody{}
+		body.Body.Repositories = []Repository{}
+		for _, name := range slices.Sorted(maps.Keys(p.Bisects.Repositories)) {
+			one := Repository{Name: name}
+			if err := p.Bisects.Repositories[name].Usable(); err != nil {
+				one.Problem = err.Error()
+			}
+			body.Body.Repositories = append(body.Body.Repositories, one)
+		}
+		return body, nil
 	})
 	huma.Register(api, huma.Operation{
 		OperationID: "cancel-bisect", Method: http.MethodDelete, Path: "/api/v1/bisects/{id}", Summary: "Cancel a bisect, or delete one that has ended",

@@ -25,7 +25,7 @@ func needs(method, path string, query url.Values) credentials.Scope {
 		return credentials.Read
 	case http.MethodPost:
 		if path == "/api/v1/runs" || path == "/api/v1/plan" || path == "/api/v1/bisects" || ofOne(path, "/api/v1/devices/", "/input") ||
-			ofOne(path, "/api/v1/runs/", "/annotations") || ofOne(path, "/api/v1/bisects/", "/resume") ||
+			ofOne(path, "/api/v1/runs/", "/annotations") || ofOne(path, "/api/v1/bisects/", "/resume") || ofOne(path, "/api/v1/bisects/", "/again") ||
 			ofOne(path, "/api/v1/workflows/", "/runs") || ofOne(path, "/api/v1/archives/", "/edit") || isOfAlert(path) ||
 			ofOne(path, "/api/v1/boxes/", "/measurements") {
 			return credentials.Run
@@ -37,6 +37,9 @@ func needs(method, path string, query url.Values) credentials.Scope {
 			return credentials.Run
 		}
 	case http.MethodPatch:
+		if strings.HasPrefix(path, "/api/v1/alerts/") {
+			return credentials.Run
+		}
 		if strings.HasPrefix(path, "/api/v1/boxes/") { // changeBox asks for more where more is changed than maintenance
 			return credentials.Run
 		}
