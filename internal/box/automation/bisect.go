@@ -20,6 +20,8 @@ type Bisector interface {
 	CheckRepository(name string) error
 	// DeployHead deploys the newest revision of a repository. reason says why that could not be done.
 	DeployHead(ctx context.Context, repository string) (revision, reason string, err error)
+	// PlanAt is a plan with its treatment where a revision is.
+	PlanAt(repository, revision string, p lab.Plan) (lab.Plan, error)
 	// Busy names the bisect that has a repository, or "".
 	Busy(repository string) string
 	// Begin begins a bisect, or returns the one that was begun with the same order.

@@ -177,6 +177,8 @@ type Keeper struct {
 
 	mu  sync.Mutex
 	all map[string]*kept
+	// heads are the newest revisions of repositories that hooks were asked for, by the repository.
+	heads map[string]head
 }
 
 // Open reads the bisects that there are.
@@ -449,6 +451,11 @@ func (b *kept) holds(name string) bool {
 
 // Secrets lists the keys and addresses of all hooks, so that they can be removed from what leaves the box.
 func (k *Keeper) Secrets() (all []string) {
+	for _, r := range k.Repositories {
+		if r.Hook != "" {
+			all = append(all, r.Secret, strings.TrimPrefix(r.Secret, "whsec_"), r.Hook)
+		}
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, b := range k.all {

@@ -10,6 +10,7 @@ import (
 	"eidetic/internal/box/automation"
 	"eidetic/internal/box/bisects"
 	"eidetic/internal/box/webhook"
+	"eidetic/internal/lab"
 )
 
 // noBisector lets schedules name repositories; no alert begins anything.
@@ -19,7 +20,8 @@ func (noBisector) CheckRepository(string) error { return nil }
 func (noBisector) DeployHead(context.Context, string) (revision, reason string, err error) {
 	return "c1", "", nil
 }
-func (noBisector) Busy(string) string                                       { return "" }
+func (noBisector) PlanAt(_, _ string, p lab.Plan) (lab.Plan, error)        { return p, nil }
+func (noBisector) Busy(string) string                                      { return "" }
 func (noBisector) Begin(context.Context, automation.Order) (string, error) { return "b1", nil }
 func (noBisector) Found(string) (automation.Found, error)                  { return automation.Found{}, nil }
 

@@ -33,6 +33,7 @@ func needs(method, path string, query url.Values) credentials.Scope {
 	case http.MethodPut:
 		if strings.HasPrefix(path, "/api/v1/archives/") || strings.HasPrefix(path, "/api/v1/workflows/") ||
 			strings.HasPrefix(path, "/api/v1/schedules/") || ofOne(path, "/api/v1/bisects/", "/deployment") ||
+			ofOne(path, "/api/v1/repositories/", "/deployment") ||
 			ofOne(path, "/api/v1/runs/", "/pin") || isTurn(path) {
 			return credentials.Run
 		}
