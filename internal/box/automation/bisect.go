@@ -56,6 +56,7 @@ type Found struct {
 	Text  string
 	// Revision, Author and Subject are of the culprit, or of the most probable one.
 	Revision, Author, Subject string
+	Change                    string // its Change-Id of Gerrit, or ""
 	Probability               float64
 	Trials                    int
 }
@@ -79,6 +80,7 @@ type Bisection struct {
 	Revision    string  `json:"revision,omitempty" doc:"The culprit; of kind unsure, the most probable one"`
 	Author      string  `json:"author,omitempty"`
 	Subject     string  `json:"subject,omitempty" doc:"First line of its message"`
+	Change      string  `json:"change,omitempty" doc:"Its Change-Id, where its message has one (Gerrit)"`
 	Probability float64 `json:"probability,omitempty" doc:"That it is the culprit"`
 	Trials      int     `json:"trials,omitempty" doc:"That the bisect made"`
 	Text        string  `json:"text,omitempty" doc:"What was found, as a sentence"`
@@ -188,7 +190,7 @@ func (k *Keeper) bisect(ctx context.Context, a Alert) error {
 		return err
 	}
 	b.State, b.Reason, b.Kind, b.Text, b.Trials = f.State, f.Error, f.Kind, f.Text, f.Trials
-	b.Revision, b.Author, b.Subject, b.Probability = f.Revision, f.Author, f.Subject, f.Probability
+	b.Revision, b.Author, b.Subject, b.Change, b.Probability = f.Revision, f.Author, f.Subject, f.Change, f.Probability
 	if b == *a.Bisection {
 		return nil
 	}

@@ -157,7 +157,7 @@ func (r Repository) Between(ctx context.Context, good, bad string) ([]bisection.
 	}
 	var all []bisection.Revision
 	// git cuts names and subjects, and lists one revision more than a bisect may have: what it prints is bounded.
-	format := "--format=%H%x09%<(200,trunc)%an%x09%<(200,trunc)%s"
+	format := "--format=%H%x09%<(200,trunc)%an%x09%<(200,trunc)%s%x09%<(60,trunc)%(trailers:key=Change-Id,valueonly,separator=%x20)"
 	for _, args := range [][]string{
 		{"log", "--no-show-signature", format, "--max-count=1", "--end-of-options", good, "--"},
 		{"log", "--no-show-signature", format, "--first-parent", "--reverse", fmt.Sprintf("--max-count=%d", mostRevisions), "--end-of-options", good + ".." + bad, "--"},
@@ -168,8 +168,9 @@ func (r Repository) Between(ctx context.Context, good, bad string) ([]bisection.
 		}
 		for line := range strings.Lines(out) {
 			name, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
-			author, subject, _ := strings.Cut(rest, "\t")
-			all = append(all, bisection.Revision{Name: name, Words: shortened(subject), Author: shortened(author)})
+			author, rest, _ := strings.Cut(rest, "\t")
+			at := max(strings.LastIndexByte(rest, '\t'), 0) // git lets no tab into what follows a subject
+			all = append(all, bisection.Revision{Name: name, Words: shortened(rest[:at]), Author: shortened(author), Change: shortened(rest[at:])})
 		}
 	}
 	if len(all) > mostRevisions {

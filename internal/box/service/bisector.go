@@ -85,7 +85,7 @@ func foundOf(b bisects.Bisect) automation.Found {
 	f.Kind, f.Text, f.Trials = r.Kind, r.Text, r.Trials
 	if len(r.Steps) > 0 {
 		last := r.Steps[0].Revisions[len(r.Steps[0].Revisions)-1]
-		f.Revision, f.Author, f.Subject, f.Probability = last.Name, last.Author, last.Words, r.Steps[0].Probability
+		f.Revision, f.Author, f.Subject, f.Change, f.Probability = last.Name, last.Author, last.Words, last.Change, r.Steps[0].Probability
 	}
 	return f
 }
