@@ -8,11 +8,14 @@ import (
 // Event is something done to the device or observed of it. It happened at some instant in
 // [Earliest, Latest]; no latency finer than that interval may be reported.
 type Event struct {
-	Name     string `json:"name"` // "key", "navigate", "sync", "done", "end"
+	Name     string `json:"name"` // "key", "text", "navigate", "sync", "done", "end"
 	Detail   string `json:"detail,omitempty"`
 	Earliest Time   `json:"earliest_ns"`
 	Latest   Time   `json:"latest_ns"`
 }
+
+// EventText is the name of an event whose detail is a text that was typed, which may be a password.
+const EventText = "text"
 
 // Measurement is a named number with its unit, the method that produced it, and the
 // frames that it is based on.
