@@ -73,7 +73,8 @@ func Spans(list []*Timeline) []SpanRow {
 	return rows
 }
 
-// selfTimes are the lengths of events without what events directly below them cover.
+// selfTimes are the lengths of events without what events directly below them cover, and without pauses: while an
+// event below is paused, the time is that of the one above, unless that is paused too.
 func selfTimes(events []Event) []lab.Time {
 	self := make([]lab.Time, len(events))
 	var open []int
@@ -81,12 +82,35 @@ func selfTimes(events []Event) []lab.Time {
 		for len(open) > 0 && (events[open[len(open)-1]].End <= e.Start || events[open[len(open)-1]].Depth >= e.Depth) {
 			open = open[:len(open)-1]
 		}
-		self[i] = e.End - e.Start
+		self[i] = shared(e, e)
 		if n := len(open); n > 0 {
 			parent := open[n-1]
-			self[parent] -= max(min(e.End, events[parent].End)-e.Start, 0)
+			self[parent] -= shared(e, events[parent])
 		}
 		open = append(open, i)
 	}
 	return self
+}
+
+// shared is how long two events were both active.
+func shared(a, b Event) (sum lab.Time) {
+	x, y := active(a), active(b)
+	for len(x) > 0 && len(y) > 0 {
+		sum += max(min(x[0].End, y[0].End)-max(x[0].Start, y[0].Start), 0)
+		if x[0].End < y[0].End {
+			x = x[1:]
+		} else {
+			y = y[1:]
+		}
+	}
+	return sum
+}
+
+// active are the stretches of an event that are not paused, in their order.
+func active(e Event) (out []Part) {
+	isPaused := func(p Part) bool { return p.Name == Paused }
+	if !slices.ContainsFunc(e.Parts, isPaused) {
+		return []Part{{Start: e.Start, End: e.End}}
+	}
+	return slices.DeleteFunc(slices.Clone(e.Parts), isPaused)
 }

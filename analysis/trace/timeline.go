@@ -91,6 +91,9 @@ type Event struct {
 // Fact is a named value of an event.
 type Fact struct{ Name, Value string }
 
+// Paused is the name of a part that is not the event's own time.
+const Paused = "paused"
+
 // Part is a stretch of an event.
 type Part struct {
 	Name       string

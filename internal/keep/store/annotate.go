@@ -18,7 +18,7 @@ import (
 // line, each with its time, which says to which trial it belongs.
 const AnnotationsFile = "annotations.jsonl"
 
-// maxAnnotations bounds that file in bytes: MostAnnotations of the greatest length, escaped.
+// maxAnnotations bounds that file in bytes.
 const maxAnnotations = lab.MostAnnotations * 5 << 10
 
 // ErrAnnotations says that a run has as many annotations as it may.
@@ -93,8 +93,8 @@ func appendTo(f *os.File, lines []byte) error {
 }
 
 // ReadAnnotations reads annotations, one a line, which may come from anyone. Lines that are none are counted and
-// left out: a killed writer leaves one. What is beyond [lab.MostAnnotations] is counted too.
-func ReadAnnotations(r io.Reader) (list []lab.Annotation, left int, err error) {
+// left out: a killed writer leaves one. What is beyond the most is counted too.
+func ReadAnnotations(r io.Reader, most int) (list []lab.Annotation, left int, err error) {
 	in := bufio.NewReaderSize(io.LimitReader(r, maxAnnotations), 64<<10)
 	for {
 		line, err := readLine(in)
@@ -103,7 +103,7 @@ func ReadAnnotations(r io.Reader) (list []lab.Annotation, left int, err error) {
 		}
 		if line = bytes.TrimSpace(line); len(line) > 0 {
 			var a lab.Annotation
-			if json.Unmarshal(line, &a) != nil || a.Check() != nil || len(list) == lab.MostAnnotations {
+			if json.Unmarshal(line, &a) != nil || a.Check() != nil || len(list) == most {
 				left++
 			} else {
 				list = append(list, a.Clean())

@@ -40,7 +40,7 @@ func NewReader(files *os.Root) *Reader {
 		return r
 	}
 	defer f.Close()
-	list, left, err := store.ReadAnnotations(f)
+	list, left, err := store.ReadAnnotations(f, lab.MostRunAnnotations)
 	r.own, r.notes = list, said(nil, store.AnnotationsFile, left, err)
 	return r
 }
@@ -77,7 +77,7 @@ func (r *Reader) Of(t *lab.Trial) *trace.Timeline {
 	}
 	if f := r.open(t, "annotations"); f != nil {
 		defer f.Close()
-		list, left, err := store.ReadAnnotations(f)
+		list, left, err := store.ReadAnnotations(f, lab.MostAnnotations)
 		s.Annotations, notes = list, said(notes, "annotations.jsonl", left, err)
 	}
 	s.Annotations = append(s.Annotations, ownOf(t, r.own)...)

@@ -186,6 +186,12 @@ function row(c, r) {
         pen.globalAlpha = 1;
         pen.fillRect(a, top + 1, 1.5, height - 3);
       }
+      const rests = track.rests && track.rests[i] || [];
+      for (let k = 0; k < rests.length; k += 2) { // paused: a thin line
+        const from = x(rests[k]), wide = Math.max(x(rests[k + 1]) - from, 0.7);
+        pen.clearRect(from, top, wide, height - 1);
+        pen.fillRect(from, top + height / 2 - 1, wide, 1);
+      }
       if (flat) continue;
       // The name stands on the longer part of a request.
       const cut = Math.max(x(e[PART]), 0), later = e[PART] >= 0 && b - cut > cut - a, left = later ? cut : Math.max(a, 0), right = Math.min(e[PART] >= 0 && !later ? cut : b, w);
