@@ -15,6 +15,7 @@ type SpanRow struct {
 	Trials                  int // in which it occurs
 	Count                   float64
 	Total, Self             float64 // of a trial, averaged over those trials
+	Ran                     float64 // what the browser computed meanwhile, likewise; 0 where that was not read
 	Shortest, Mean, Longest float64 // of one interval
 }
 
@@ -55,7 +56,7 @@ func Spans(list []*Timeline) []SpanRow {
 				}
 				s.n++
 				s.seen[at] = true
-				s.Total, s.Self, s.Longest = s.Total+ms, s.Self+float64(self[i])/1e6, max(s.Longest, ms)
+				s.Total, s.Self, s.Ran, s.Longest = s.Total+ms, s.Self+float64(self[i])/1e6, s.Ran+e.RanMS, max(s.Longest, ms)
 			}
 		}
 	}
@@ -64,7 +65,7 @@ func Spans(list []*Timeline) []SpanRow {
 		s := all[k]
 		n := float64(len(s.seen))
 		s.Trials, s.Mean = len(s.seen), s.Total/float64(s.n)
-		s.Count, s.Total, s.Self = float64(s.n)/n, s.Total/n, s.Self/n
+		s.Count, s.Total, s.Self, s.Ran = float64(s.n)/n, s.Total/n, s.Self/n, s.Ran/n
 		rows = append(rows, s.SpanRow)
 	}
 	slices.SortStableFunc(rows, func(a, b SpanRow) int {

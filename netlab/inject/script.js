@@ -7,6 +7,8 @@
 // made it.
 if (globalThis.location && /^https?:$/.test(globalThis.location.protocol)) {
 a.home = globalThis.location.origin;
+} else if (!a.home && globalThis.document && globalThis.document.currentScript) {
+a.home = globalThis.document.currentScript.getAttribute("data-home");
 }
 var box = (a.home || "") + a.path;
 var source = "(" + eidetic + ")(" + JSON.stringify(a) + ");";
@@ -958,9 +960,18 @@ flush();
 };
 win.addEventListener("pagehide", last);
 // A worker that ends itself has no such event.
-if (!win.document && win.close) {
+if (!win.document && win.close && win.XMLHttpRequest) {
+var X = win.XMLHttpRequest;
 attempt(function () {
-change(win, "close", last);
+change(win, "close", function () {
+send = function (address, o) {
+var x = new X();
+x.open("POST", address, false);
+x.send(o.body);
+return win.Promise.resolve();
+};
+last();
+});
 });
 }
 }

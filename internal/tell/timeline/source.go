@@ -84,6 +84,11 @@ func (r *Reader) Of(t *lab.Trial) *trace.Timeline {
 	s.Link = r.link(t)
 	list, left, err := r.Memory(t)
 	s.Memory, notes = list, said(notes, "memory.jsonl", left, err)
+	if f := r.open(t, "machine"); f != nil {
+		defer f.Close()
+		s.Machine, s.MachineLeft, err = store.ReadSamples(f)
+		notes = said(notes, "machine.jsonl", 0, err)
+	}
 	if t.Trace != nil && t.Trace.Void == "" {
 		kept, err := r.kept(t)
 		if err != nil {

@@ -35,7 +35,7 @@ const load = n => {
 };
 let shown = [], view = { from: 0, to: 1 }, whole = { from: 0, to: 1 }, folded = {}, cursor = null, shade = {};
 
-const kinds = { frame: "--data", request: "--data", input: "--bad", step: "--accent", mark: "--data-2", annotation: "--warn", browser: "--data-2", memory: "--good", link: "--ttfb" };
+const kinds = { frame: "--data", request: "--data", input: "--bad", step: "--accent", mark: "--data-2", annotation: "--warn", browser: "--data-2", memory: "--good", machine: "--good", link: "--ttfb" };
 function shades() {
   shade = { ink: css("--ink"), soft: css("--soft"), line: css("--line"), card: css("--card"), ttfb: css("--ttfb"), font: `11px ${css("--sans")}` };
   for (const kind in kinds) shade[kind] = css(kinds[kind]);
