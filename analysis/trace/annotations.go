@@ -73,6 +73,9 @@ func (g *group) add(a lab.Annotation) {
 	switch a.Op {
 	case lab.AnnotateMark:
 		g.events = append(g.events, e)
+	case lab.AnnotateSpan:
+		e.End = now + lab.Time(a.Lasts)
+		g.events = append(g.events, e)
 	case lab.AnnotateSet:
 		if g.set >= 0 {
 			g.events[g.set].End = now

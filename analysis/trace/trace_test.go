@@ -127,8 +127,12 @@ func TestChromeAlwaysChecks(t *testing.T) {
 			s.Served = append(s.Served, lab.Served{Time: at.Draw(t, "time"), Method: "GET", URL: text.Draw(t, "url"), FirstByte: length.Draw(t, "first"), Duration: length.Draw(t, "duration")})
 		}
 		for range rapid.IntRange(0, 50).Draw(t, "annotations") {
-			now := at.Draw(t, "now")
-			s.Annotations = append(s.Annotations, lab.Annotation{Op: rapid.SampledFrom(lab.AnnotateOps()).Draw(t, "op"), Text: text.Draw(t, "text"),
+			now, lasts := at.Draw(t, "now"), int64(0)
+			op := rapid.SampledFrom(lab.AnnotateOps()).Draw(t, "op")
+			if op == lab.AnnotateSpan {
+				lasts = 7e6
+			}
+			s.Annotations = append(s.Annotations, lab.Annotation{Op: op, Lasts: lasts, Text: text.Draw(t, "text"),
 				Group: rapid.SampledFrom([]string{"", "a"}).Draw(t, "group"), Earliest: now, Latest: now + 5})
 		}
 		for range rapid.IntRange(0, 10).Draw(t, "spans") {

@@ -33,7 +33,8 @@ type AnnotateCmd struct {
 	FIFO   []string `name:"fifo" type:"path" placeholder:"FILE" help:"Take notes from a named pipe, which is made, until Ctrl-C: in the byte format of ARM's Streamline, or from --code's functions. May be repeated: plain programs need a pipe each, as a pipe does not say who wrote."`
 	Socket string   `type:"path" placeholder:"FILE" help:"Take them from a Unix socket, which is made, in the same formats; each connection is a row of its own, named by its process."`
 	Listen string   `placeholder:"ADDR" help:"Take them on a TCP port, such as :8088, in the same formats; each connection is a row of its own. Whoever reaches the port can annotate."`
-	Code   string   `enum:",c,sh" default:"" placeholder:"LANGUAGE" help:"Print the functions by which programs in C (c) or shell scripts (sh) annotate through --fifo and --socket; nothing else is done."`
+	logFlags
+	Code string `enum:",c,sh" default:"" placeholder:"LANGUAGE" help:"Print the functions by which programs in C (c) or shell scripts (sh) annotate through --fifo and --socket; nothing else is done."`
 }
 
 // Help shows the command at work.
@@ -47,6 +48,9 @@ Examples:
   appliance annotate --run out/latest --mark "deployed" --group server
   appliance annotate --run out/latest --fifo /tmp/annotate --listen :8088
   printf '\033\200\0\0Hello, Streamline.\0' > /tmp/annotate
+  appliance annotate --run out/latest --marker logger
+  journalctl -o json --since today > today.json
+  appliance annotate --run out/latest --log today.json --rules rules.yaml
   appliance annotate --code c > eidetic.h
   appliance annotate --code sh > eidetic.sh`
 }
@@ -58,6 +62,15 @@ func (c *AnnotateCmd) Validate() error {
 		return nil
 	case c.To == "":
 		return errors.New("--run: name the run that is in progress, such as out/latest")
+	}
+	if c.Log != "" || c.Marker != "" {
+		if c.Text != "" || c.streams() || c.Mark || c.Begin || c.End || c.Pause || c.Resume || c.Log != "" && c.Marker != "" {
+			return errors.New("--log and --marker stand alone: leave out the note, and what else takes notes")
+		}
+		if c.Marker != "" && len(strings.Fields(c.Marker)) == 0 {
+			return errors.New("--marker: name the command that writes into the log, such as logger")
+		}
+		return nil
 	}
 	if c.streams() {
 		if c.Text != "" || c.Mark || c.Begin || c.End || c.Pause || c.Resume || c.Group != "" || c.Colour != "" {
@@ -97,12 +110,18 @@ func (c *AnnotateCmd) Run(ctx context.Context, std *streams) error {
 		_, err := io.WriteString(std.out, map[string]string{"c": streamline.Header, "sh": streamline.Shell}[c.Code])
 		return err
 	}
+	if c.Log != "" {
+		return c.importLog(std)
+	}
 	now := lab.Monotonic()
 	write, done, err := c.sink(std)
 	if err != nil {
 		return err
 	}
 	defer done()
+	if c.Marker != "" {
+		return c.writeMarker(ctx, write)
+	}
 	if !c.streams() {
 		a := c.note().Clean()
 		a.Earliest, a.Latest = now, now
@@ -111,20 +130,29 @@ func (c *AnnotateCmd) Run(ctx context.Context, std *streams) error {
 	return c.take(ctx, std, write)
 }
 
+// folder reads the run that --run names here.
+func (c *AnnotateCmd) folder() (dir string, run *lab.Run, err error) {
+	// What --out named holds its newest run below; a run's own folder has no such folder.
+	if newest, err := os.Stat(filepath.Join(c.To, store.Latest)); err == nil && newest.IsDir() {
+		c.To = filepath.Join(c.To, store.Latest)
+	}
+	if dir, err = filepath.EvalSymlinks(c.To); err != nil { // out/latest leads to another run by and by
+		return "", nil, usage(err)
+	}
+	if run, err = store.ReadRun(dir); err != nil {
+		return "", nil, usage(err)
+	}
+	return dir, run, nil
+}
+
 // sink is where notes go: a folder here, or a run on a box.
 func (c *AnnotateCmd) sink(std *streams) (write func(context.Context, []lab.Annotation) error, done func(), err error) {
 	if info, err := os.Stat(c.To); err == nil && info.IsDir() {
-		// What --out named holds its newest run below; a run's own folder has no such folder.
-		if newest, err := os.Stat(filepath.Join(c.To, store.Latest)); err == nil && newest.IsDir() {
-			c.To = filepath.Join(c.To, store.Latest)
-		}
-		dir, err := filepath.EvalSymlinks(c.To) // out/latest leads to another run by and by
+		dir, run, err := c.folder()
 		if err != nil {
-			return nil, nil, usage(err)
+			return nil, nil, err
 		}
-		if run, err := store.ReadRun(dir); err != nil {
-			return nil, nil, usage(err)
-		} else if run.State != store.StateRunning {
+		if run.State != store.StateRunning {
 			return nil, nil, usage(fmt.Errorf("%s: the run is %s: notes belong to the trial in which they come", visible(c.To), run.State))
 		}
 		return func(_ context.Context, list []lab.Annotation) error {

@@ -17,11 +17,13 @@ type Annotation struct {
 	Text   string    `json:"text,omitempty"`
 	Group  string    `json:"group,omitempty"`  // its row on the timeline
 	Colour string    `json:"colour,omitempty"` // #rrggbb
-	Source string    `json:"source"`           // "page", "panel", "command", "fifo", "socket", "tcp"
+	Source string    `json:"source"`           // "page", "panel", "command", "fifo", "socket", "tcp", "log"
 	Wall   time.Time `json:"wall,omitzero"`    // of an annotation that belongs to a run: which trial's it is
 
 	Earliest Time `json:"earliest_ns"`
 	Latest   Time `json:"latest_ns"`
+	// Lasts is how long an AnnotateSpan lasts, in ns.
+	Lasts int64 `json:"lasts_ns,omitempty"`
 	// PageMS is the page's performance.now(), of a page's annotations.
 	PageMS float64 `json:"page_ms,omitempty"`
 }
@@ -37,11 +39,12 @@ const (
 	// asynchronous task waits for is not its own time (Enso).
 	AnnotatePause  = "pause"
 	AnnotateResume = "resume"
+	AnnotateSpan   = "span" // an interval that lasts for Annotation.Lasts
 )
 
 // AnnotateOps are all of them.
 func AnnotateOps() []string {
-	return []string{AnnotateSet, AnnotateMark, AnnotateBegin, AnnotateEnd, AnnotatePause, AnnotateResume}
+	return []string{AnnotateSet, AnnotateMark, AnnotateBegin, AnnotateEnd, AnnotatePause, AnnotateResume, AnnotateSpan}
 }
 
 // Bounds of annotations.
@@ -56,8 +59,8 @@ const (
 func (a Annotation) Check() error {
 	switch {
 	case !slices.Contains(AnnotateOps(), a.Op):
-		return fmt.Errorf("op %.20q: set, mark, begin, end, pause or resume", a.Op)
-	case a.Text == "" && (a.Op == AnnotateMark || a.Op == AnnotateBegin):
+		return fmt.Errorf("op %.20q: set, mark, begin, end, pause, resume or span", a.Op)
+	case a.Text == "" && slices.Contains([]string{AnnotateMark, AnnotateBegin, AnnotateSpan}, a.Op):
 		return fmt.Errorf("text: a %s needs one", a.Op)
 	case len(a.Text) > MaxAnnotationText:
 		return fmt.Errorf("text: %d bytes; at most %d", len(a.Text), MaxAnnotationText)
@@ -65,6 +68,8 @@ func (a Annotation) Check() error {
 		return fmt.Errorf("group: %d bytes; at most %d", len(a.Group), MaxAnnotationGroup)
 	case a.Colour != "" && !IsColour(a.Colour):
 		return fmt.Errorf("colour %.20q: write it as #rrggbb", a.Colour)
+	case (a.Op == AnnotateSpan) != (a.Lasts > 0) || a.Lasts < 0 || a.Lasts > 86400e9:
+		return fmt.Errorf("lasts_ns: %d: a span lasts for up to a day, and nothing else does", a.Lasts)
 	case a.Latest < a.Earliest:
 		return fmt.Errorf("latest_ns is before earliest_ns")
 	}

@@ -147,20 +147,26 @@ const (
 	sameBoot = 6 * time.Hour
 )
 
-// ownOf are the annotations of a run that came in a trial.
-func ownOf(t *lab.Trial, all []lab.Annotation) (out []lab.Annotation) {
-	first, last := t.FirstFrame, t.FirstFrame
+// Span is from when to when what comes belongs to a trial; false where its times are not known.
+func Span(t *lab.Trial) (first, last lab.Time, ok bool) {
+	first, last = t.FirstFrame, t.FirstFrame
 	for i, e := range t.Events {
 		if first == 0 && i == 0 {
 			first = e.Earliest
 		}
 		last = max(last, e.Latest)
 	}
-	if first == 0 {
+	return first.Add(-before), last, first != 0
+}
+
+// ownOf are the annotations of a run that came in a trial.
+func ownOf(t *lab.Trial, all []lab.Annotation) (out []lab.Annotation) {
+	first, last, ok := Span(t)
+	if !ok {
 		return nil
 	}
 	for _, a := range all {
-		if a.Latest >= first.Add(-before) && a.Earliest <= last && a.Wall.Sub(t.Wall).Abs() < sameBoot {
+		if a.Latest >= first && a.Earliest <= last && a.Wall.Sub(t.Wall).Abs() < sameBoot {
 			out = append(out, a)
 		}
 	}
