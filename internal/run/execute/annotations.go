@@ -19,6 +19,7 @@ const mostRow = 60
 type pageNotes struct {
 	pageClocks
 	list []pageNote
+	more int               // that there was no room for
 	rows map[string]string // of frames and workers, by their documents' names
 	seen map[string]int    // how many of them have a name
 }
@@ -50,7 +51,11 @@ func (m *pageNotes) add(n replay.Annotation) {
 	for _, one := range list {
 		a := lab.Annotation{Op: one.Op, Text: one.Text, Group: one.Group, Colour: one.Colour, Source: "page", PageMS: one.PageMS,
 			Earliest: n.Time, Latest: n.Time}.Clean()
-		if a.Check() != nil || !isPageTime(one.PageMS) || len(m.list) == lab.MostAnnotations {
+		if a.Check() != nil || !isPageTime(one.PageMS) {
+			continue
+		}
+		if len(m.list) == lab.MostAnnotations-1 { // the last one says so
+			m.more++
 			continue
 		}
 		if row != "" {
@@ -95,6 +100,11 @@ func (m *pageNotes) all() []lab.Annotation {
 			one.Earliest, one.Latest = earliest, max(min(latest, one.Latest), earliest)
 		}
 		out = append(out, one.Annotation)
+	}
+	if m.more > 0 {
+		now := m.list[len(m.list)-1]
+		out = append(out, lab.Annotation{Op: lab.AnnotateMark, Text: fmt.Sprintf("%d more notes of pages are left out", m.more), Source: "page",
+			Earliest: now.Earliest, Latest: now.Latest})
 	}
 	return out
 }

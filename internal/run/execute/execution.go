@@ -151,6 +151,9 @@ func (x *Execution) Run(ctx context.Context) (err error) {
 	if _, traces := x.Rig.Device.(experiment.TracedDevice); (x.Plan.Traces > 0 || x.Plan.TraceAll) && !traces {
 		return experiment.ErrNoTraces
 	}
+	if x.Plan.Measure.MachineHz() > 0 && x.Rig.Sample == nil {
+		return errors.New("measure.machine_hz: only the processes of the virtual device are seen; leave it out, or use that")
+	}
 	x.begun, x.analyst = time.Now(), &analyst{ask: x.Plan.Measure}
 	if x.journey, err = x.player(); err != nil {
 		return err
