@@ -177,8 +177,8 @@ func determinism() []kase {
 				"/closes.js": text(js, `lab.mark("closed");close()`),
 			},
 			told: []string{
-				": mark=page", "frame 3: mark=srcdoc", "frame 5: mark=blank", "frame https://a.test/f: mark=framed", "frame https://b.test/f: mark=framed",
-				"frame https://c.test/f: mark=framed", "frame: mark=data", "service worker https://a.test/sw.js: mark=served", "shared worker https://a.test/shared.js: mark=shared",
+				": mark=page", "frame 3: mark=srcdoc", "frame 4: mark=data", "frame 5: mark=blank", "frame https://a.test/f: mark=framed", "frame https://b.test/f: mark=framed",
+				"frame https://c.test/f: mark=framed", "service worker https://a.test/sw.js: mark=served", "shared worker https://a.test/shared.js: mark=shared",
 				"worker blob:: mark=blob", "worker data:: mark=data worker", "worker https://a.test/closes.js: mark=closed", "worker https://a.test/w.js: mark=worked",
 				"worker second: mark=worked",
 			},
