@@ -73,7 +73,7 @@ const (
 	commandPackage      = module + "cmd/appliance"
 	commandMachineTests = "AnalyzeBrowser|Demo|FilmBeside|Journey|LiveLoads|MeasureOwn|KillInATrial|PagesAreRecorded|FullDisk|Doctor$|Qualify|VNC|" +
 		"KeyToFrame|Story|Fleet|MarksLandOnFrames"
-	commandCompanions = "AsksItsOrigin|FirstVisit|WhereItWasRecorded|ManyKilledTwice|ScenarioSteps|Traces$"
+	commandCompanions = "AsksItsOrigin|FirstVisit|WhereItWasRecorded|ManyKilledTwice|ScenarioSteps|SecretsOfARun|Traces$"
 )
 
 // computing are packages whose tests compute for long, one step after another, though a lock is in them: the race

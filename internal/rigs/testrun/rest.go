@@ -80,7 +80,8 @@ func (p planner) parts() (parts []part) {
 }
 
 // runRest runs the parts that are not known to pass as they are: those whose inputs changed since they last passed, the
-// cheapest first, as long as the time that they took then fits into the limit.
+// cheapest first, as long as the time that they took then fits into the limit. Parts of which nobody knows what they take
+// are left to make test-all.
 func (s *session) runRest(ctx context.Context) error {
 	all, err := survey(ctx)
 	if err != nil {
@@ -102,23 +103,30 @@ func (s *session) runRest(ctx context.Context) error {
 			due = append(due, part)
 		}
 	}
-	here := speed()
-	cost := func(p part) float64 {
-		if known, ok := proofs[p.name]; ok {
-			return known.Seconds * max(1, known.Speed/here)
-		}
-		return unknownCost
-	}
-	slices.SortStableFunc(due, func(a, b part) int { return int(cost(a)*1000) - int(cost(b)*1000) })
 	s.printf("Of the %d parts that make test leaves out, %d are not known to pass as they are now (%s).\n",
 		len(parts), len(due), proofsFile)
+	here := speed()
+	cost := func(p part) float64 {
+		known := proofs[p.name]
+		return known.Seconds * max(1, known.Speed/here)
+	}
+	if s.config.group == groupRest {
+		due = slices.DeleteFunc(due, func(p part) bool {
+			_, known := proofs[p.name]
+			if !known {
+				s.leftOut = append(s.leftOut, p.name+" (it never passed: make test-all runs it)")
+			}
+			return !known
+		})
+	}
+	slices.SortStableFunc(due, func(a, b part) int { return int(cost(a)*1000) - int(cost(b)*1000) })
 	for i, part := range due {
 		if ctx.Err() != nil {
 			return nil
 		}
 		if time.Since(s.began).Seconds()+cost(part) > s.config.limit.Seconds() {
 			for _, left := range due[i:] {
-				s.leftOut = append(s.leftOut, left.name)
+				s.leftOut = append(s.leftOut, left.name+" (there was no time)")
 			}
 			return nil
 		}
@@ -147,9 +155,6 @@ func (s *session) prove(ctx context.Context, p part) {
 		s.printf("%s passed, but that is not written to %s: %v\n", p.name, proofsFile, err)
 	}
 }
-
-// unknownCost is what a part is taken to cost, in seconds, that never passed.
-const unknownCost = 60
 
 // changes says which packages a change since a commit can have made fail.
 type changes struct {

@@ -40,8 +40,8 @@ func readTimes(dir string) (t times) {
 	return t
 }
 
-// leftOutTitle heads the list of parts for which there was no time.
-const leftOutTitle = "Left out, as the time was over"
+// leftOutTitle heads the list of parts that were not run.
+const leftOutTitle = "Left out"
 
 // summary prints the results, and returns the exit status.
 func (s *session) summary(ctx context.Context) int {
