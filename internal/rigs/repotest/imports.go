@@ -231,6 +231,7 @@ func directions() []direction {
 			append([]string{"analysis/trace", "internal/keep/store", "internal/tell/report/reporttest"}, lab...),
 			"a timeline is read from what is stored, so that report and export show the same; its tests read a run that is made for tests",
 		},
+		{"internal/tell/loglines", append([]string{"internal/base/bounded"}, lab...), "formats of lines, clocks and rules; which run the lines are of, it does not know"},
 		{"internal/tell/streamline", lab, "a format of bytes, and two ways in which they come; who keeps the annotations, it does not know"},
 		{
 			"internal/tell/report",
