@@ -197,6 +197,9 @@ func openInChromium(t *testing.T, tab context.Context, address string) *sight {
 		text, _ := chromedp.Run(ctx, chromedp.Evaluate[string](look)) // a page that goes elsewhere just now has none
 		return text
 	})
+	if s.Failed != "" { // Chromium draws no frame of a document that it could not decode
+		return s
+	}
 	if s.picture, err = pictureOf(ctx); err != nil {
 		t.Errorf("the picture of %s: %v", address, err)
 	}
