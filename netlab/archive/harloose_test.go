@@ -31,7 +31,7 @@ func TestHARForms(t *testing.T) {
 		"a status in words":          {entry(`"status":200,`, `"status":"200 OK",`), ""},
 		"a method in lower case":     {entry(`"GET"`, `" get"`), ""},
 		"blanks around the address":  {entry(`"http://h.test/odd"`, `" http://h.test/odd\n"`), ""},
-		"no number":                  {entry(`"time":1`, `"time":NaN,"_x":[-Infinity,undefined,],`), ""},
+		"no number":                  {entry(`"time":1`, `"time":NaN,"_x":[-Infinity,undefined,]`), ""},
 		"a line end in a text":       {entry(`"status":200`, "\"statusText\":\"a\n\\x\",\"status\":200"), ""},
 		"a text that is an object":   {entry(`"headers":[]`, `"headers":[],"postData":{"text":{"a":1}}`), ""},
 		"an encoding that is none":   {entry(content, content+`,"encoding":"utf-8"`), ""},
