@@ -168,7 +168,7 @@ func (ld *loader) decompress(buffered *bufio.Reader, magic []byte) (io.Reader, f
 			return nil, nil, fmt.Errorf("zstd header: %w", err)
 		}
 		return z, z.Close, nil
-	case bytes.Equal(magic, []byte("WARC")):
+	case bytes.HasPrefix([]byte("WARC"), bytes.TrimLeft(magic, "\r\n")):
 		return buffered, func() {}, nil
 	case bytes.Equal(magic, []byte("file")):
 		if head, _ := buffered.Peek(len(arcMagic)); string(head) == arcMagic {
