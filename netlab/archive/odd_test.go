@@ -211,7 +211,7 @@ func TestBodiesInFiles(t *testing.T) {
 	}
 	var b bytes.Buffer
 	z := zip.NewWriter(&b)
-	for name, body := range map[string]string{"t.har": text, "aa11.js": "let a=1"} {
+	for name, body := range map[string]string{"t.har": text, "aa11.js": "let a=1", "__MACOSX/._t.har": "notes of macOS"} {
 		w, err := z.Create(name)
 		if err == nil {
 			_, err = w.Write([]byte(body))
