@@ -54,7 +54,7 @@ func (c *Controller) Text(ctx context.Context, text string) (lab.Event, error) {
 	if err != nil {
 		return lab.Event{}, err
 	}
-	return c.act(ctx, "text", text, func() error {
+	return c.act(ctx, lab.EventText, text, func() error {
 		for _, r := range runes {
 			if err := ctx.Err(); err != nil {
 				return err

@@ -93,6 +93,9 @@ const (
 	FilmEnds   FilmNews = "ends"
 )
 
+// Waits tells that the device is waited for, which is used otherwise.
+func (n News) Waits(why string) { n.say("waiting for the device: %s", why) }
+
 func (n News) say(format string, args ...any) {
 	if n.Say != nil {
 		n.Say(fmt.Sprintf(format, args...))

@@ -14,7 +14,7 @@ func cases() []kase {
 // seeded are the cases of the script, whose pages report random numbers.
 func seeded() []kase { return slices.Concat(determinism(), realms(), seeds()) }
 
-// essential are the names of the cases that both browsers run.
+// essential are the names of the cases that both browsers run, and make test in Chromium: one of each kind.
 func essential() []string {
 	return []string{
 		"a document is seeded", "a worker is seeded", "a module worker is seeded", "a shared worker is seeded",
@@ -34,13 +34,17 @@ func essential() []string {
 	}
 }
 
-// TestChromium runs every case with a real Chromium; make test-all replays those with random numbers once more.
+// TestChromium runs the essential cases with a real Chromium, and all in make test-all, where those with random numbers
+// are replayed once more.
 func TestChromium(t *testing.T) {
 	s := newStand(t)
 	s.browser = newChromium(t, s)
 	lots := len(seeded())
 	for i, k := range cases() {
 		t.Run(k.name, func(t *testing.T) {
+			if !slices.Contains(essential(), k.name) {
+				testlab.Long(t, "one more of its kind")
+			}
 			a, live := s.record(t, &k)
 			s.replay(t, &k, a, live)
 			if i < lots {
