@@ -31,6 +31,7 @@ func (noDevice) forErrands() errand.Device { return errand.Device{} }
 
 func (noDevice) refuses(plan.Checked) error                                         { return nil }
 func (noDevice) carryOut(context.Context, string, plan.Checked, execute.News) error { return nil }
+func (noDevice) forErrands() errand.Device                                          { return errand.Device{} }
 
 func newRunner(t *testing.T) *runner {
 	t.Helper()
