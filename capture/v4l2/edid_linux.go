@@ -169,8 +169,8 @@ func (e EDID) checkCan(dev device) error {
 	width, height := uint32(d[2])|uint32(d[4]>>4)<<8, uint32(d[5])|uint32(d[7]>>4)<<8
 	maxWidth, maxHeight, maxClock := u32(c[:], 20), u32(c[:], 28), order.Uint64(c[40:])
 	if width > maxWidth || height > maxHeight || clock > maxClock {
-		return fmt.Errorf("the EDID asks for %d × %d at a clock of %.1f MHz, and the receiver takes at most %d × %d and %.1f MHz: choose a smaller or slower mode",
-			width, height, float64(clock)/1e6, maxWidth, maxHeight, float64(maxClock)/1e6)
+		return fmt.Errorf("the EDID asks for %d × %d at a clock of %.1f MHz, and the receiver takes at most %d × %d and %.1f MHz: "+
+			"choose a smaller or slower mode", width, height, float64(clock)/1e6, maxWidth, maxHeight, float64(maxClock)/1e6)
 	}
 	return nil
 }

@@ -65,7 +65,8 @@ func TestEDIDTheCardCanTake(t *testing.T) {
 		dev := newFake(4, 4, "BGR3", 12)
 		dev.most = &limits{1920, 1080, 165_000_000}
 		err = setEDID(dev, e)
-		if want == "" && (err != nil || dev.edidBlocks != 2) || want != "" && (err == nil || !strings.Contains(err.Error(), want) || dev.edidBlocks != 0) {
+		if want == "" && (err != nil || dev.edidBlocks != 2) ||
+			want != "" && (err == nil || !strings.Contains(err.Error(), want) || dev.edidBlocks != 0) {
 			t.Errorf("%s: setEDID() = %v, %d blocks were given; want %q", name, err, dev.edidBlocks, want)
 		}
 	}
