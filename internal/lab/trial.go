@@ -103,6 +103,9 @@ type Trial struct {
 	Traced bool          `json:"traced,omitempty"`
 	Trace  *BrowserTrace `json:"trace,omitempty"`
 
+	// Sampled says how the processes were read in a trial in which they were; nil else.
+	Sampled *Sampled `json:"sampled,omitempty"`
+
 	Requests int `json:"requests"`
 	Misses   int `json:"misses"`
 	// Recorded is how many exchanges of this page the recording has, and Asked how many
@@ -243,11 +246,19 @@ type Summary struct {
 	Warnings []string `json:"warnings,omitempty"`
 }
 
+// What a run is that executed no plan; see Run.Kind.
+const (
+	KindFilm          = "film"          // one trial without measurements: a film of a device's screen that a person asked for
+	KindQualification = "qualification" // no trial: how well a grabber delivers what is on a screen
+)
+
 // Run is one execution of a plan, and the content of run.json; there, trials lack their
 // per-frame series.
 type Run struct {
-	ID      string    `json:"id"`   // sorts by time: 20261121-091400-demo
-	Name    string    `json:"name"` // given by the person
+	ID   string `json:"id"`   // sorts by time: 20261121-091400-demo
+	Name string `json:"name"` // given by the person
+	// Kind is KindFilm or KindQualification; "" is the execution of a plan.
+	Kind    string    `json:"kind,omitempty"`
 	Wall    time.Time `json:"wall"`
 	Elapsed float64   `json:"elapsed_s"`
 	State   string    `json:"state"` // "running", "done", "failed", "interrupted"

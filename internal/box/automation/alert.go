@@ -102,6 +102,9 @@ func (k *Keeper) lookAt(ctx context.Context, run *lab.Run) ([]found, error) {
 	if err != nil {
 		return nil, err
 	}
+	if len(past) == 0 { // its folder was removed meanwhile
+		return nil, nil
+	}
 	var tags []string
 	if from := run.Plan.From; from != nil {
 		flow, err := k.Workflow(ctx, from.Workflow, 0)

@@ -94,7 +94,7 @@ func (k *Keeper) ended(ctx context.Context) ([]store.Entry, error) {
 	}
 	var out []store.Entry
 	for _, e := range entries {
-		if !going[e.ID] && e.State != store.StateRunning && e.State != store.StateQueued {
+		if e.Kind == "" && !going[e.ID] && e.State != store.StateRunning && e.State != store.StateQueued {
 			out = append(out, e)
 		}
 	}

@@ -102,6 +102,12 @@ func directions() []direction {
 			"people see and drive a device between runs, by the instruments that a run uses; it knows nothing of the panel",
 		},
 		{
+			"internal/run/errand",
+			append([]string{"capture", "internal/run/seat", "internal/run/device", "internal/run/execute", "internal/run/experiment",
+				"internal/keep/store", "internal/tell/report", "netlab", "internal/rigs/testlab"}, lab...),
+			"what a person asks of a device between runs is done by the instruments that a run uses, and kept as a run is; it knows nothing of the panel",
+		},
+		{
 			"internal/run/drive",
 			append([]string{"analysis", "capture", "control"}, lab...),
 			"steps are carried out for a person by the instruments alone; there is no trial, and nothing is kept",
@@ -161,6 +167,7 @@ func directions() []direction {
 					"internal/run/device",
 					"internal/box/doctor",
 					"internal/run/seat",
+					"internal/run/errand",
 					"internal/run/experiment",
 					"internal/run/execute",
 					"internal/run/inspect",
@@ -224,6 +231,7 @@ func directions() []direction {
 			append([]string{"analysis/trace", "internal/keep/store", "internal/tell/report/reporttest"}, lab...),
 			"a timeline is read from what is stored, so that report and export show the same; its tests read a run that is made for tests",
 		},
+		{"internal/tell/loglines", append([]string{"internal/base/bounded"}, lab...), "formats of lines, clocks and rules; which run the lines are of, it does not know"},
 		{"internal/tell/streamline", lab, "a format of bytes, and two ways in which they come; who keeps the annotations, it does not know"},
 		{
 			"internal/tell/report",

@@ -96,6 +96,8 @@ func TestScopesOfTokens(t *testing.T) {
 		needs              string
 	}{
 		{"GET", "/api/v1/runs", "", "read"}, {"GET", run + "/artifacts", "", "read"}, {"GET", run + "/view", "", "read"}, {"GET", run + "/plan", "", "read"}, {"HEAD", "/api/v1/devices", "", "read"},
+		{"POST", "/api/v1/devices/laptop/errand", `{"do":"noise"}`, "run"}, {"GET", "/api/v1/devices/laptop/errand", "", "read"},
+		{"POST", "/api/v1/devices/laptop/errand/trigger", "", "run"}, {"DELETE", "/api/v1/devices/laptop/errand?keep=true", "", "run"},
 		{"GET", "/api/v1/session", "", "read"}, {"GET", "/api/v1/archives/nope/contents", "", "read"},
 		{"POST", "/api/v1/plan", `{"yaml":"trials: 3"}`, "run"}, {"POST", "/api/v1/runs", `{"page":"https://x.test/","device":"air"}`, "run"}, {"DELETE", "/api/v1/runs/nope", "", "run"},
 		{"DELETE", "/api/v1/runs/nope?files=false", "", "run"},
