@@ -45,7 +45,8 @@ func needs(method, path string, query url.Values) credentials.Scope {
 			return credentials.Run
 		}
 	case http.MethodDelete:
-		if (strings.HasPrefix(path, "/api/v1/runs/") || strings.HasPrefix(path, "/api/v1/bisects/")) && !deletesFiles(query) || isTurn(path) || isErrand(path) {
+		if (strings.HasPrefix(path, "/api/v1/runs/") || strings.HasPrefix(path, "/api/v1/bisects/")) && !deletesFiles(query) ||
+			isTurn(path) || isErrand(path) {
 			return credentials.Run
 		}
 	}
