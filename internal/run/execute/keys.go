@@ -43,7 +43,7 @@ func (k *keys) act(ctx context.Context, do func(context.Context, screenControl) 
 	err := k.ready(limited)
 	var event lab.Event
 	if err == nil {
-		if event, err = do(limited, k.now); err != nil {
+		if event, err = do(limited, k.now); err != nil && !control.IsHeld(err) {
 			err = errors.Join(err, k.Close())
 		}
 	}
