@@ -1,6 +1,7 @@
 package execute
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"image"
@@ -20,7 +21,9 @@ const keyLimit = 30 * time.Second
 type keys struct {
 	open  func(context.Context) (screenControl, error)
 	limit time.Duration
-	now   screenControl // nil if there is no connection
+	// replug is how long controls that are unplugged are waited for; 0 is replugLimit.
+	replug time.Duration
+	now    screenControl // nil if there is no connection
 }
 
 // errNoKeys is returned if there is no connection to the device's screen.
@@ -55,7 +58,7 @@ func (k *keys) act(ctx context.Context, do func(context.Context, screenControl) 
 
 // await waits until the device's controls are plugged in.
 func (k *keys) await(ctx context.Context) error {
-	_, err := patiently(ctx, replugLimit, func(ctx context.Context) (struct{}, error) {
+	_, err := patiently(ctx, cmp.Or(k.replug, replugLimit), func(ctx context.Context) (struct{}, error) {
 		ctx, cancel := context.WithTimeout(ctx, k.limit)
 		defer cancel()
 		return struct{}{}, k.ready(ctx)

@@ -142,7 +142,7 @@ func TestRecovery(t *testing.T) {
 		var did, said []string
 		r := &recovery{say: func(text string) { said = append(said, text) }}
 		for i, name := range []string{"it was restarted by adb", "its power was switched off and on"} {
-			r.ways = append(r.ways, way{name, func(context.Context) error {
+			r.ways = append(r.ways, way{name, testlab.Hang, func(context.Context) error {
 				did = append(did, name)
 				if i == 0 && works == 2 {
 					return errors.New("adb has no phone")
