@@ -123,7 +123,14 @@ func (d *Doer) Do(ctx context.Context, s lab.Step) (Log, error) {
 	case lab.VerbScroll:
 		return d.scroll(ctx, s)
 	case lab.VerbDrag, lab.VerbPan:
+		if s.Fingers > 0 {
+			return d.sideBySide(ctx, s, verb, value)
+		}
 		return d.drag(ctx, s, verb, value)
+	case lab.VerbPinch:
+		return d.pinch(ctx, s)
+	case lab.VerbRotate:
+		return d.rotate(ctx, s)
 	case lab.VerbReplay:
 		return d.replay(ctx, s)
 	case lab.VerbWait:

@@ -88,6 +88,7 @@ type dirty struct{ keys, buttons, fingers bool }
 
 var (
 	_ control.Holder    = (*Controller)(nil)
+	_ control.Toucher   = (*Controller)(nil)
 	_ control.Describer = (*Controller)(nil)
 )
 

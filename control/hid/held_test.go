@@ -79,3 +79,25 @@ func sum(numbers []int) (n int) {
 	}
 	return n
 }
+
+// Two fingers come down, move and leave; more than the touch screen knows are refused before the first.
+func TestFingers(t *testing.T) {
+	sink := &hidtest.Sink{Can: control.Capabilities{Touch: 2}}
+	c, err := hid.New(sink, hid.Options{Screen: image.Pt(hid.Full+1, hid.Full+1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, b := image.Pt(10, 20), image.Pt(30, 40)
+	if _, err := c.Touch(t.Context(), a, b, a); err == nil || len(sink.Notes) > 0 {
+		t.Errorf("Touch() by three fingers = %v after %q; want a refusal", err, sink.Notes)
+	}
+	for _, fingers := range [][]image.Point{{a, b}, {b, a}, {b}, nil} {
+		if _, err := c.Touch(t.Context(), fingers...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := []string{"touch 0+10,20 1+30,40", "touch 0+30,40 1+10,20", "touch 0+30,40 1-10,20", "touch 0-30,40"}
+	if !slices.Equal(sink.Notes, want) {
+		t.Errorf("the reports are %q; want %q", sink.Notes, want)
+	}
+}

@@ -258,3 +258,21 @@ func (c *Controller) Lift(ctx context.Context) (lab.Event, error) {
 		return c.buttons(ctx)
 	})
 }
+
+// Touch puts fingers on the touch screen, moves and lifts them.
+func (c *Controller) Touch(ctx context.Context, fingers ...image.Point) (lab.Event, error) {
+	if len(fingers) > c.can.Touch || c.can.Touch == 0 {
+		return lab.Event{}, fmt.Errorf("touch: %d fingers, and this controller has a touch screen for %d", len(fingers), c.can.Touch)
+	}
+	contacts := make([]Contact, 0, len(fingers))
+	for i, p := range fingers {
+		if err := control.CheckPoint(p.X, p.Y, c.screen.X, c.screen.Y); err != nil {
+			return lab.Event{}, fmt.Errorf("touch: finger %d: %w", i+1, err)
+		}
+		contacts = append(contacts, c.contact(byte(i), p, true))
+	}
+	return c.act(ctx, "touch", fmt.Sprintf("%d fingers", len(fingers)), func() (Interval, error) {
+		c.finger = len(fingers) > 0
+		return c.touch(ctx, contacts)
+	})
+}

@@ -34,6 +34,7 @@ type ControlsPart struct {
 	Layout   string `json:"layout,omitempty" maxLength:"20" default:"us" doc:"Keyboard layout that the device is set to: us, de, fr, fr-windows, ja, dvorak"`
 	Screen   string `json:"screen,omitempty" maxLength:"11" doc:"Pixels of the device's screen, WIDTHxHEIGHT, for gadget and ch9329; without it 1920x1080" example:"1920x1080"`
 	Baud     int    `json:"baud,omitempty" doc:"Of a CH9329: 9600 or 115200; without it the chip stays as it is"`
+	Touch    bool   `json:"touch,omitempty" doc:"A touch screen too, for gadget"`
 	Relative bool   `json:"relative,omitempty" doc:"A relative mouse, for gadget and ch9329: iPads and Android devices take no other"`
 }
 

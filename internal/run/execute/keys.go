@@ -104,6 +104,20 @@ func (k *keys) Lift(ctx context.Context) (lab.Event, error) {
 	return k.hold(ctx, func(ctx context.Context, h control.Holder) (lab.Event, error) { return h.Lift(ctx) })
 }
 
+// errCannotTouch is returned for a gesture of several fingers.
+var errCannotTouch = errors.New("these controls have no touch screen for several fingers") // constant
+
+// Touch implements [control.Toucher].
+func (k *keys) Touch(ctx context.Context, fingers ...image.Point) (lab.Event, error) {
+	return k.act(ctx, func(ctx context.Context, c screenControl) (lab.Event, error) {
+		hand, ok := inner(c).(control.Toucher)
+		if !ok {
+			return lab.Event{}, errCannotTouch
+		}
+		return hand.Touch(ctx, fingers...)
+	})
+}
+
 // errCannotHear is returned where the device's controls do not tell the keyboard's lights.
 var errCannotHear = errors.New("these controls do not tell the keyboard's lights: leave echo out") // constant
 
@@ -218,7 +232,19 @@ func (o onFilm) Press(ctx context.Context, x, y int, b control.Button) (lab.Even
 	return o.keys.Press(ctx, x, y, b)
 }
 
+func (o onFilm) Touch(ctx context.Context, fingers ...image.Point) (lab.Event, error) {
+	placed := make([]image.Point, 0, len(fingers))
+	for _, p := range fingers {
+		x, y := o.place(p.X, p.Y)
+		placed = append(placed, image.Pt(x, y))
+	}
+	return o.keys.Touch(ctx, placed...)
+}
+
 // Close leaves the controls open: they are the run's.
 func (o onFilm) Close() error { return nil }
 
-var _ control.Holder = onFilm{}
+var (
+	_ control.Holder  = onFilm{}
+	_ control.Toucher = onFilm{}
+)

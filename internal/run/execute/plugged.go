@@ -81,7 +81,7 @@ func NewPlugged(ctx context.Context, c PluggedConfig) (Rig, io.Closer, error) {
 	}
 	births := pluggedBirths{c.Start, fresh, keys, newRecovery(fresh, keys, plug, c.Say)}
 	rig := Rig{
-		Network: network, Control: keys, Parts: true, States: c.States(),
+		Network: network, Control: keys, Parts: true, States: c.States(), Fingers: c.Fingers(),
 		Prepare: func(_ context.Context, a plan.Arm) error {
 			if a.Browser != nil {
 				return errOwnBrowser
