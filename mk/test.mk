@@ -78,14 +78,14 @@ test: $(test_needs) ## Prove every promise once, with real parts; installs missi
 	@$(testrun) test
 
 .PHONY: test-all
-test-all: $(test_needs) ## Run everything: all boots, second browser and database, race detector, floods; writes .ci/tested (an hour)
+test-all: $(test_needs) ## Run make test, and each part of the rest that .ci/tested does not know to pass as it is (hours when all are due)
 	@if ((EUID == 0)); then scripts/deps.sh image; fi
 	@$(testrun) all
 
 FOR ?= 1h
 
 .PHONY: test-rest
-test-rest: $(test_needs) ## Of what make test leaves out, run what changed since .ci/tested, the cheapest first, for FOR
+test-rest: $(test_needs) ## Run parts of the rest that .ci/tested does not know to pass as they are, the cheapest first, for FOR
 	@if ((EUID == 0)); then scripts/deps.sh image; fi
 	@$(testrun) -for $(FOR) rest
 

@@ -7,6 +7,7 @@ import (
 	"html/template"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"rsc.io/qr"
@@ -72,6 +73,12 @@ func NewBox(authority *ca.Authority) http.Handler {
 			return
 		}
 		next := query.Get("next")
+		if sealed, ok := strings.CutPrefix(r.URL.RawQuery, sealedQuery); ok {
+			if next, ok = unseal(sealed); !ok {
+				http.Error(w, "this address is of an earlier start of the box", http.StatusBadRequest)
+				return
+			}
+		}
 		if next == "" {
 			page(w, colourPage, colour{Title: "sync", Colour: "#00ff00"})
 			return

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -109,6 +110,8 @@ func TestProbes(t *testing.T) {
 		{"iOS, macOS", "http://captive.apple.com/hotspot-detect.html", apple},
 		{"iOS, macOS", "http://captive.apple.com/", apple},
 		{"iOS, macOS, before", "http://www.apple.com/library/test/success.html", apple},
+		{"iOS 8", "http://www.thinkdifferent.us/a/Wx3.html", apple},
+		{"Linux", "http://cp.cloudflare.com/", "204 "},
 		{"Windows 10, 11", "http://www.msftconnecttest.com/connecttest.txt", "200 Microsoft Connect Test"},
 		{"Windows 10, 11", "http://ipv6.msftconnecttest.com/connecttest.txt", "200 Microsoft Connect Test"},
 		{"Windows 7, 8", "http://www.msftncsi.com/ncsi.txt", "200 Microsoft NCSI"},
@@ -137,6 +140,9 @@ func TestProbes(t *testing.T) {
 		r := httptest.NewRequest("GET", c.url, nil)
 		if answerProbe(w, r) {
 			got = w.Result().Status[:4] + w.Body.String()
+			if n := w.Header().Get("Content-Length"); w.Body.Len() > 0 && n != strconv.Itoa(w.Body.Len()) {
+				t.Errorf("%s: %s has the length %q; small devices read no chunks", c.who, c.url, n)
+			}
 		}
 		if got != c.want {
 			t.Errorf("%s: %s: %q, want %q", c.who, c.url, got, c.want)

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -62,7 +63,8 @@ func answerProbe(w http.ResponseWriter, r *http.Request) bool {
 	text := func(contentType, body string) bool {
 		w.Header().Set("Content-Type", contentType)
 		w.Header().Set("Cache-Control", "no-store")
-		_, _ = w.Write([]byte(body)) // the device went away
+		w.Header().Set("Content-Length", strconv.Itoa(len(body))) // small devices read no chunks
+		_, _ = w.Write([]byte(body))                              // the device went away
 		return true
 	}
 	host, path := r.URL.Hostname(), r.URL.Path
@@ -70,7 +72,7 @@ func answerProbe(w http.ResponseWriter, r *http.Request) bool {
 	case asksNoContent(path, r.URL.RawQuery) && slices.Contains(strings.Fields(noContentHosts), host):
 		w.WriteHeader(http.StatusNoContent)
 		return true
-	case host == "captive.apple.com", path == "/library/test/success.html" && appleProbe(host):
+	case host == "captive.apple.com", isOldAppleProbe(host), path == "/library/test/success.html" && appleProbe(host):
 		return text("text/html", "<HTML><HEAD><TITLE>Success</TITLE></HEAD><BODY>Success</BODY></HTML>")
 	case (host == "www.msftconnecttest.com" || host == "ipv6.msftconnecttest.com") && path == "/connecttest.txt":
 		return text("text/plain", "Microsoft Connect Test")
@@ -88,6 +90,9 @@ func answerProbe(w http.ResponseWriter, r *http.Request) bool {
 		return text("text/plain", "NetworkManager is online\n")
 	case host == "fedoraproject.org" && path == "/static/hotspot.txt", host == "networkcheck.kde.org" && path == "/":
 		return text("text/plain", "OK\n")
+	case (host == "cp.cloudflare.com" || host == "capnet.elementary.io") && path == "/":
+		w.WriteHeader(http.StatusNoContent)
+		return true
 	case host == "connectivity-check.ubuntu.com" && path == "/":
 		w.Header().Set("X-NetworkManager-Status", "online")
 		w.WriteHeader(http.StatusNoContent)
@@ -116,10 +121,12 @@ func asksNoContent(path, query string) bool {
 	return path == "/gen_204" && query == ""
 }
 
-func appleProbe(host string) bool {
+func appleProbe(host string) bool { return host == "www.apple.com" || host == "gsp1.apple.com" }
+
+// isOldAppleProbe tells hosts that have nothing but the answer: iOS 7 and 8 ask them for paths that they make up.
+func isOldAppleProbe(host string) bool {
 	switch host {
-	case "captive.apple.com", "www.apple.com", "gsp1.apple.com", "www.appleiphonecell.com", "www.airport.us", "www.ibook.info",
-		"www.itools.info", "www.thinkdifferent.us":
+	case "www.appleiphonecell.com", "www.airport.us", "www.ibook.info", "www.itools.info", "www.thinkdifferent.us":
 		return true
 	}
 	return false

@@ -1,11 +1,16 @@
 package netlab
 
 import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/rand"
+	"encoding/base64"
 	"net"
 	"net/netip"
 	"net/url"
 	"strconv"
 	"strings"
+	"sync"
 
 	"eidetic/netlab/inject"
 )
@@ -31,7 +36,7 @@ func SyncURL(page string) string {
 		return ForeignSyncURL(page)
 	}
 	host := strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
-	at := url.URL{Scheme: u.Scheme, Host: syncLabel + "." + host, Path: syncPath, RawQuery: "next=" + url.QueryEscape(page)}
+	at := url.URL{Scheme: u.Scheme, Host: syncLabel + "." + host, Path: syncPath, RawQuery: sealedQuery + seal(page)}
 	const longest = 253 // of a name (RFC 1035)
 	if _, err := netip.ParseAddr(host); err == nil || !strings.Contains(host, ".") || len(at.Host) > longest {
 		at.Host = net.JoinHostPort(host, strconv.Itoa(SyncPort))
@@ -41,7 +46,39 @@ func SyncURL(page string) string {
 
 // ForeignSyncURL is the address of the same page on a site of its own, as for a visitor who comes from elsewhere.
 func ForeignSyncURL(page string) string {
-	return "http://" + BoxHost + "/sync?next=" + url.QueryEscape(page)
+	return "http://" + BoxHost + "/sync?" + sealedQuery + seal(page)
+}
+
+// A browser is started with the address of the green page, and every user of the machine may read a program's arguments,
+// so the page that it leads to, whose query may be a secret, is sealed with a key of this process, which serves it too.
+const sealedQuery = "to="
+
+var sealer = sync.OnceValue(func() cipher.AEAD {
+	var key [16]byte
+	_, _ = rand.Read(key[:]) // never fails
+	block, err := aes.NewCipher(key[:])
+	if err != nil {
+		panic(err) // the key has one of AES's lengths
+	}
+	aead, err := cipher.NewGCMWithRandomNonce(block)
+	if err != nil {
+		panic(err) // AES has GCM's block size
+	}
+	return aead
+})
+
+func seal(page string) string {
+	return base64.RawURLEncoding.EncodeToString(sealer().Seal(nil, nil, []byte(page), nil))
+}
+
+// unseal returns the page that was sealed in this process.
+func unseal(text string) (page string, ok bool) {
+	sealed, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil {
+		return "", false
+	}
+	plain, err := sealer().Open(nil, nil, sealed, nil)
+	return string(plain), err == nil
 }
 
 // isSync says whether an address is one that SyncURL made.

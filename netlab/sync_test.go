@@ -9,17 +9,18 @@ import (
 func TestSyncURL(t *testing.T) {
 	long := strings.Repeat("abcdefghi.", 24) + "test"
 	for page, want := range map[string]string{
-		"https://www.shop.test/?a=1&b": "https://eidetic-sync.www.shop.test/.well-known/eidetic/sync?next=https%3A%2F%2Fwww.shop.test%2F%3Fa%3D1%26b",
-		"http://WWW.Shop.Test.:8080/":  "http://eidetic-sync.www.shop.test/.well-known/eidetic/sync?next=http%3A%2F%2FWWW.Shop.Test.%3A8080%2F",
-		"http://localhost:3000/":       "http://localhost:61080/.well-known/eidetic/sync?next=http%3A%2F%2Flocalhost%3A3000%2F",
-		"https://192.168.1.9/":         "https://192.168.1.9:61080/.well-known/eidetic/sync?next=https%3A%2F%2F192.168.1.9%2F",
-		"http://[2001:db8::1]:80/":     "http://[2001:db8::1]:61080/.well-known/eidetic/sync?next=http%3A%2F%2F%5B2001%3Adb8%3A%3A1%5D%3A80%2F",
-		"https://" + long + "/":        "https://" + long + ":61080/.well-known/eidetic/sync?next=https%3A%2F%2F" + long + "%2F",
-		"%":                            "http://box.test/sync?next=%25",
+		"https://www.shop.test/?a=1&b": "https://eidetic-sync.www.shop.test/.well-known/eidetic/sync",
+		"http://WWW.Shop.Test.:8080/":  "http://eidetic-sync.www.shop.test/.well-known/eidetic/sync",
+		"http://localhost:3000/":       "http://localhost:61080/.well-known/eidetic/sync",
+		"https://192.168.1.9/":         "https://192.168.1.9:61080/.well-known/eidetic/sync",
+		"http://[2001:db8::1]:80/":     "http://[2001:db8::1]:61080/.well-known/eidetic/sync",
+		"https://" + long + "/":        "https://" + long + ":61080/.well-known/eidetic/sync",
+		"%":                            "http://box.test/sync",
 	} {
 		got := SyncURL(page)
-		if got != want {
-			t.Errorf("SyncURL(%q)\n= %s\nwant %s", page, got, want)
+		at, query, _ := strings.Cut(got, "?")
+		if next, ok := unseal(strings.TrimPrefix(query, sealedQuery)); at != want || !ok || next != page {
+			t.Errorf("SyncURL(%q)\n= %s, which leads to %q\nwant %s, which leads to the page", page, got, next, want)
 		}
 		if u, err := url.Parse(got); err != nil || page != "%" && !isSync(u) {
 			t.Errorf("%s: parsed with %v, is no address of the page", got, err)
@@ -43,6 +44,9 @@ func TestSyncURL(t *testing.T) {
 func TestSyncPageOfASite(t *testing.T) {
 	n, authority := startNetwork(t, nil)
 	d := newDevice(t, n, authority, false)
+	if status, body, _ := d.get(t, strings.Replace(SyncURL("https://www.shop.test/"), sealedQuery, sealedQuery+"A", 1)); status != 400 {
+		t.Errorf("of an address that was not sealed here: status %d: %s", status, body)
+	}
 	for _, page := range []string{"https://www.shop.test/", "http://www.shop.test/"} {
 		status, body, _ := d.get(t, SyncURL(page))
 		if status != 200 || !strings.Contains(body, "#00ff00") || !strings.Contains(body, `location.replace("`+page) {

@@ -21,6 +21,7 @@ needs() {
 		demo|libnss3-tools|certutil|the browser trusts the box's certificate authority
 		demo|fonts-liberation|/usr/share/fonts/truetype/liberation/LiberationSans-Regular.ttf|pages look as their designers meant
 		test|firefox-esr|firefox-esr|the second browser that replays are held against
+		test|edid-decode|edid-decode|reads the EDIDs that receivers are given, and finds what is wrong with them
 		test|adb|adb|the server that speaks with Android devices
 		test|x11-xkb-utils|setxkbmap|gives a test's screen the keyboard layout of another country
 		test|gcc|gcc|the race detector is linked by it

@@ -1,13 +1,17 @@
 package qualify
 
 import (
+	"bytes"
 	"fmt"
+	"image"
 	"slices"
 	"sync"
 	"time"
 
 	"eidetic/capture"
+	"eidetic/capture/mjpeg"
 	"eidetic/capture/synthetic"
+	"eidetic/capture/video"
 	"eidetic/internal/lab"
 )
 
@@ -24,8 +28,31 @@ type Judge struct {
 	last   uint32
 	begun  bool
 	events []lab.SourceEvent
+	sample *Sample // nil before a whole frame was seen
 
 	compare comparer
+}
+
+// Sample is a frame as it arrived, to be looked at.
+type Sample struct {
+	Number uint32 // that it shows
+	Format lab.Format
+	Pix    []byte
+}
+
+// Image is the frame as people see it.
+func (s *Sample) Image() (image.Image, error) {
+	if s.Format.Pixels == lab.MJPEG {
+		return mjpeg.Picture(s.Pix, s.Format)
+	}
+	img := image.NewRGBA(s.Format.Bounds())
+	return img, video.ToRGBA(img, s.Format, s.Pix, img.Rect)
+}
+
+// Shown is the picture that was on the screen then.
+func (s *Sample) Shown() (image.Image, error) {
+	f := lab.Format{Pixels: lab.BGRX, Width: s.Format.Width, Height: s.Format.Height, Rate: s.Format.Rate}
+	return (&Sample{Format: f, Pix: Picture(f.Width, f.Height, s.Number)}).Image()
 }
 
 // showing is when a number appeared on the screen.
@@ -107,6 +134,9 @@ func (j *Judge) WriteFrame(f lab.Frame) error {
 		j.twice++
 	}
 	fresh := !j.begun || n != j.last
+	if j.sample == nil && !fresh && n > 0 { // the second frame with a number has all of it
+		j.sample = &Sample{n, j.compare.format, bytes.Clone(f.Pix)}
+	}
 	j.begun, j.last = true, n
 	// The first was perhaps seen before the whole picture was drawn.
 	if fresh && n > 0 && n%compareEvery == 0 {
@@ -154,13 +184,56 @@ type Report struct {
 	Fidelity Fidelity          `json:"fidelity"`
 	Capture  capture.Stats     `json:"capture"`
 	Events   []lab.SourceEvent `json:"events,omitempty"`
+
+	Sample *Sample `json:"-"` // nil if no whole frame was seen twice
+}
+
+// Verdict says in a few words whether the grabber is good.
+func (r Report) Verdict() string {
+	if r.Good {
+		return "good: nothing lost, nothing altered"
+	}
+	return "not good enough: " + r.Problems[0]
+}
+
+// Line is one thing that a report says.
+type Line struct{ Name, Text string }
+
+// Lines is the report in words.
+func (r Report) Lines() (lines []Line) {
+	say := func(name, format string, args ...any) {
+		lines = append(lines, Line{name, fmt.Sprintf(format, args...)})
+	}
+	say("pictures", "%d shown, %d never arrived, %d frames torn or damaged, %d older than the one before", r.Shown, r.Missing, r.Torn, r.Back)
+	say("frames", "%d in %.1f s, %d lost, %d damaged; %d to %d a picture, %.1f expected",
+		r.Capture.Frames, r.Capture.Elapsed, r.Capture.Lost, r.Capture.Corrupt, r.FewestFrames, r.MostFrames, r.ExpectedFrames)
+	if n := r.Capture.MissedProven + r.Capture.MissedDrawn; n > 0 {
+		say("looks", "%d missed, %d of them with something drawn; changes are known to within %.1f ms", n, r.Capture.MissedDrawn,
+			r.Capture.WorstBound)
+	}
+	say("rate", "%.3f/s measured; interval p50 %.2f, p99 %.2f, longest %.2f ms; jitter %.2f ms; %d irregular timestamps",
+		r.Capture.Rate, r.Capture.IntervalP50, r.Capture.IntervalP99, r.Capture.IntervalMax, r.Capture.Jitter, r.Capture.Irregular)
+	say("latency", "%.1f ms median, %.1f to %.1f, each known to within ± %.1f", r.LatencyMedian, r.LatencyMin, r.LatencyMax, r.LatencyBound/2)
+	say("pixels", "%s (%.3f %% differ, by up to %d levels; %d frames compared)", r.Fidelity.Words, r.Fidelity.Different, r.Fidelity.Worst,
+		r.Fidelity.Compared)
+	say("noise", "%s; seen for certain is a change %s", r.Noise.Floor(), r.Noise.Sees())
+	for _, e := range r.Events {
+		say("event", "%v", e)
+	}
+	if r.Good {
+		say("verdict", "%s", r.Verdict())
+	}
+	for _, p := range r.Problems {
+		say("problem", "%s", p)
+	}
+	return lines
 }
 
 // Report sums up. Rates are in pictures per second: shown ones and the grabber's.
 func (j *Judge) Report(st capture.Stats, showRate float64) Report {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	r := Report{Shown: len(j.shown), Torn: j.torn, Back: j.twice, Fidelity: j.compare.fidelity(), Capture: st, Events: j.events}
+	r := Report{Shown: len(j.shown), Torn: j.torn, Back: j.twice, Fidelity: j.compare.fidelity(), Capture: st, Events: j.events, Sample: j.sample}
 	r.ExpectedFrames = st.Rate / showRate
 	var latency, bounds []float64
 	for n, at := range j.shown {

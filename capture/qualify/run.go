@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"eidetic/capture"
+	"eidetic/capture/mjpeg"
 	"eidetic/capture/steady"
 	"eidetic/internal/lab"
 )
@@ -44,7 +45,7 @@ func Run(ctx context.Context, src capture.Source, screen Screen, o Options) (Rep
 		src.Close()
 		return Report{}, fmt.Errorf("show the picture: %w", err)
 	}
-	noise, err := steady.Still(ctx, src)
+	noise, _, err := steady.Still(ctx, mjpeg.New(src))
 	if err != nil {
 		src.Close()
 		return Report{}, fmt.Errorf("watch the still picture: %w", err)

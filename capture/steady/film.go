@@ -85,18 +85,25 @@ func each(ctx context.Context, src capture.Source, do func(lab.Frame) error) err
 	}
 }
 
-// Still learns the noise of a source whose screen stands still, in about a second.
-func Still(ctx context.Context, src capture.Source) (lab.ScreenNoise, error) {
-	m := &Memory{}
+// Still learns the noise of a source whose screen stands still, in about a second. JPEGs have to be decoded before it. moved is the
+// largest share of the screen on which more than the noise moved in a picture of the last window: then it did not stand still there.
+func Still(ctx context.Context, src capture.Source) (noise lab.ScreenNoise, moved float64, err error) {
+	m, whole := &Memory{}, src.Format().Bounds()
 	held := New(src, m)
 	for n := 0; n < 3*window; n++ {
-		_, err := held.Next(ctx)
+		f, err := held.Next(ctx)
 		var other *capture.Interruption
 		switch {
 		case errors.As(err, &other) && other.Ends == nil:
 		case err != nil:
-			return m.Noise(), err
+			return m.Noise(), moved, err
+		case n >= 2*window:
+			area := 0
+			for _, r := range f.Changed {
+				area += r.Dx() * r.Dy()
+			}
+			moved = max(moved, float64(area)/float64(whole.Dx()*whole.Dy()))
 		}
 	}
-	return m.Noise(), nil
+	return m.Noise(), moved, nil
 }

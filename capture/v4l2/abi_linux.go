@@ -30,6 +30,7 @@ const (
 	reqDequeueEvent = 0x80885659
 	reqSubscribe    = 0x4020565A
 	reqQueryTimings = 0x80845663
+	reqTimingsCap   = 0xC0905664
 
 	typeCapture    = 1 // V4L2_BUF_TYPE_VIDEO_CAPTURE
 	typePlanes     = 9 // V4L2_BUF_TYPE_VIDEO_CAPTURE_MPLANE
@@ -67,6 +68,7 @@ type (
 	planes     [maxPlanes][64]byte // bytesused 0, length 4, mem_offset 8, data_offset 16
 	parameters [204]byte           // type 0; capability 4, mode 8, numerator 12, denominator 16
 	timings    [132]byte           // type 0; v4l2_bt_timings from 4
+	timingsCap [144]byte           // type 0; least and most width 16, height 24, pixelclock 32 (64 bits each)
 	subscribe  [32]byte            // type 0
 	event      [136]byte           // type 0, changes 8
 	edid       [40]byte            // pad 0, start_block 4, blocks 8, pointer 32

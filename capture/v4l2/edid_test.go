@@ -1,38 +1,69 @@
 package v4l2
 
 import (
-	"encoding/binary"
-	"math"
+	"bytes"
+	"fmt"
+	"os/exec"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"eidetic/internal/rigs/testlab"
 )
 
+// TestEDID: every mode, with every wish, is an EDID that a reader of the field finds without fault, and that offers that mode.
 func TestEDID(t *testing.T) {
-	for name, want := range map[string]struct {
-		width, height int
-		rate          float64
-	}{"1080p60": {1920, 1080, 60}, "1080p50": {1920, 1080, 50}, "1080p30": {1920, 1080, 30}, "720p60": {1280, 720, 60},
-		"720p50": {1280, 720, 50}} {
-		e, err := NewEDID(name)
-		if err != nil || len(e) != 128 {
-			t.Fatal(name, len(e), err)
-		}
-		var sum byte
-		for _, b := range e {
-			sum += b
-		}
-		d := e[54:72] // the detailed timing
-		twelve := func(low, high byte) int { return int(low) | int(high)<<8 }
-		width, blankH := twelve(d[2], d[4]>>4), twelve(d[3], d[4]&15)
-		height, blankV := twelve(d[5], d[7]>>4), twelve(d[6], d[7]&15)
-		rate := 1e4 * float64(binary.LittleEndian.Uint16(d)) / float64((width+blankH)*(height+blankV))
-		if sum != 0 || width != want.width || height != want.height || math.Abs(rate-want.rate) > 0.01 {
-			t.Errorf("%s: sum %d, %d × %d at %v", name, sum, width, height, rate)
+	decoder := testlab.NeedProgram(t, "edid-decode")
+	for _, m := range modes() {
+		for _, wish := range []string{"", "+audio", "+ycbcr", "+ycbcr+audio"} {
+			e, err := NewEDID(m.name + wish)
+			if err != nil || len(e) != 2*blockSize {
+				t.Fatalf("NewEDID(%q) has %d bytes, %v", m.name+wish, len(e), err)
+			}
+			cmd := exec.CommandContext(t.Context(), decoder, "--check")
+			cmd.Stdin = bytes.NewReader(e)
+			out, err := cmd.CombinedOutput()
+			text := string(out)
+			if err != nil || !strings.Contains(text, "EDID conformity: PASS") || strings.Contains(text, "Warnings:") {
+				t.Errorf("%s%s: %v\n%s", m.name, wish, err, text)
+			}
+			mode, rate, _ := strings.Cut(m.name, "p")
+			offered := regexp.MustCompile(fmt.Sprintf(`DTD 1: +\d+x%s +%s\.000000 Hz`, mode, rate))
+			if !offered.MatchString(text) || !strings.Contains(text, fmt.Sprintf("VIC %3d:", m.vic)) {
+				t.Errorf("%s%s does not offer that mode, as number %d:\n%s", m.name, wish, m.vic, text)
+			}
+			for what, wanted := range map[string]bool{
+				"Vendor-Specific Data Block (HDMI), OUI 00-0C-03": true,
+				"Basic audio support":                             strings.Contains(wish, "audio"), "Linear PCM": strings.Contains(wish, "audio"),
+				"Supports YCbCr 4:4:4": strings.Contains(wish, "ycbcr"),
+			} {
+				if strings.Contains(text, what) != wanted {
+					t.Errorf("%s%s: %q is there: %v\n%s", m.name, wish, what, !wanted, text)
+				}
+			}
 		}
 	}
-	if _, err := NewEDID("4k"); err == nil || !strings.Contains(err.Error(), "1080p60") {
-		t.Errorf("an unknown mode: %v", err)
+	for name, want := range map[string]string{"4k": "1080p60", "1080p60+sound": "+audio", "": "1080p60"} {
+		if _, err := NewEDID(name); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("NewEDID(%q) = %v; want %q", name, err, want)
+		}
+	}
+}
+
+// TestEDIDTheCardCanTake: a mode beyond the receiver is refused before it is given, one within it is given, and both blocks of it.
+func TestEDIDTheCardCanTake(t *testing.T) {
+	for name, want := range map[string]string{"1080p60": "", "1080p120": "297.0 MHz", "2160p30": "at most 1920 × 1080 and 165.0 MHz"} {
+		e, err := NewEDID(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dev := newFake(4, 4, "BGR3", 12)
+		dev.most = &limits{1920, 1080, 165_000_000}
+		err = setEDID(dev, e)
+		if want == "" && (err != nil || dev.edidBlocks != 2) || want != "" && (err == nil || !strings.Contains(err.Error(), want) || dev.edidBlocks != 0) {
+			t.Errorf("%s: setEDID() = %v, %d blocks were given; want %q", name, err, dev.edidBlocks, want)
+		}
 	}
 }
 

@@ -33,6 +33,15 @@ type fake struct {
 	controls  []Control
 	open      int // settings that are open
 	wrongUse  []string
+	most      *limits // of its signal; nil: it does not say
+	// edidBlocks is of how many blocks the EDID was that it was given.
+	edidBlocks uint32
+}
+
+// limits are the most that a receiver takes.
+type limits struct {
+	width, height uint32
+	clock         uint64
 }
 
 // fakeLibrary sets a fake as blackjack/webcam sets a device.
@@ -111,6 +120,18 @@ func (f *fake) ioctl(request uint, arg unsafe.Pointer) error {
 		setU32(t[:], 8, uint32(f.signal.height))
 		order.PutUint64(t[20:], uint64(f.signal.clock))
 	case reqSetTimings:
+	case reqTimingsCap:
+		if f.most == nil {
+			return unix.ENOTTY
+		}
+		c := as[timingsCap](arg)
+		setU32(c[:], 20, f.most.width)
+		setU32(c[:], 28, f.most.height)
+		order.PutUint64(c[40:], f.most.clock)
+	case reqSetEDID:
+		f.edidBlocks = u32(as[edid](arg)[:], 8)
+	case reqGetEDID:
+		return unix.ENODATA
 	case reqGetFormat:
 		*as[format](arg) = f.format
 	case reqSetFormat:

@@ -63,7 +63,7 @@ func (c *QualifyCmd) Run(ctx context.Context, std *streams) error {
 		err = printQualification(std, report)
 	}
 	if err == nil && !report.Good {
-		err = failed(fmt.Errorf("%s is not good enough: %s", c.Source, report.Problems[0]))
+		err = failed(fmt.Errorf("%s is %s", c.Source, report.Verdict()))
 	}
 	return err
 }
@@ -71,29 +71,8 @@ func (c *QualifyCmd) Run(ctx context.Context, std *streams) error {
 // printQualification prints a grabber's qualification for people.
 func printQualification(std *streams, r qualify.Report) error {
 	w := tabwriter.NewWriter(std.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "pictures\t%d shown, %d never arrived, %d frames torn or damaged, %d older than the one before\n", r.Shown,
-		r.Missing, r.Torn, r.Back)
-	fmt.Fprintf(w, "frames\t%d in %.1f s, %d lost, %d damaged; %d to %d a picture, %.1f expected\n",
-		r.Capture.Frames, r.Capture.Elapsed, r.Capture.Lost, r.Capture.Corrupt, r.FewestFrames, r.MostFrames, r.ExpectedFrames)
-	if n := r.Capture.MissedProven + r.Capture.MissedDrawn; n > 0 {
-		fmt.Fprintf(w, "looks\t%d missed, %d of them with something drawn; changes are known to within %.1f ms\n", n,
-			r.Capture.MissedDrawn, r.Capture.WorstBound)
-	}
-	fmt.Fprintf(w, "rate\t%.3f/s measured; interval p50 %.2f, p99 %.2f, longest %.2f ms; jitter %.2f ms; %d irregular timestamps\n",
-		r.Capture.Rate, r.Capture.IntervalP50, r.Capture.IntervalP99, r.Capture.IntervalMax, r.Capture.Jitter, r.Capture.Irregular)
-	fmt.Fprintf(w, "latency\t%.1f ms median, %.1f to %.1f, each known to within ± %.1f\n", r.LatencyMedian, r.LatencyMin, r.LatencyMax,
-		r.LatencyBound/2)
-	fmt.Fprintf(w, "pixels\t%s (%.3f %% differ, by up to %d levels; %d frames compared)\n", r.Fidelity.Words, r.Fidelity.Different,
-		r.Fidelity.Worst, r.Fidelity.Compared)
-	fmt.Fprintf(w, "noise\t%s; seen for certain is a change %s\n", r.Noise.Floor(), r.Noise.Sees())
-	for _, e := range r.Events {
-		fmt.Fprintf(w, "event\t%v\n", e)
-	}
-	if r.Good {
-		fmt.Fprintln(w, "verdict\tgood: nothing lost, nothing altered")
-	}
-	for _, p := range r.Problems {
-		fmt.Fprintf(w, "problem\t%s\n", p)
+	for _, l := range r.Lines() {
+		fmt.Fprintf(w, "%s\t%s\n", l.Name, l.Text)
 	}
 	return w.Flush()
 }

@@ -75,7 +75,7 @@ func (s Suite) text(t *testing.T, c control.Controller) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if e.Name != "text" || e.Detail != text {
+	if e.Name != lab.EventText || e.Detail != text {
 		t.Errorf("Text() = %+v, want the event of %q", e, text)
 	}
 	s.checkInterval(t, e, before)

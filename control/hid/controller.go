@@ -237,7 +237,7 @@ func (c *Controller) Text(ctx context.Context, text string) (lab.Event, error) {
 		}
 		strokes = append(strokes, s...)
 	}
-	return c.act(ctx, "text", text, func() (Interval, error) {
+	return c.act(ctx, lab.EventText, text, func() (Interval, error) {
 		if on, known := c.sink.CapsLock(ctx); known && on {
 			if _, err := c.tap(ctx, Stroke{Key: usageCaps}); err != nil {
 				return Interval{}, fmt.Errorf("switching Caps Lock off: %w", err)

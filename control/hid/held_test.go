@@ -83,7 +83,7 @@ func sum(numbers []int) (n int) {
 // Two fingers come down, move and leave; more than the touch screen knows are refused before the first.
 func TestFingers(t *testing.T) {
 	sink := &hidtest.Sink{Can: control.Capabilities{Touch: 2}}
-	c, err := hid.New(sink, hid.Options{Screen: image.Pt(hid.Full+1, hid.Full+1)})
+	c, err := hid.New(sink, hid.Options{Screen: image.Pt(1<<14, 1<<14)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func TestFingers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	want := []string{"touch 0+10,20 1+30,40", "touch 0+30,40 1+10,20", "touch 0+30,40 1-10,20", "touch 0-30,40"}
+	want := []string{"touch 0+21,41 1+61,81", "touch 0+61,81 1+21,41", "touch 0+61,81 1-21,41", "touch 0-61,81"}
 	if !slices.Equal(sink.Notes, want) {
 		t.Errorf("the reports are %q; want %q", sink.Notes, want)
 	}

@@ -56,7 +56,7 @@ func (c *Controller) Text(ctx context.Context, text string) (lab.Event, error) {
 	for _, r := range runes {
 		b = c.release(c.stroke(b, keysym.OfRune(r)))
 	}
-	return c.act(ctx, "text", text, b)
+	return c.act(ctx, lab.EventText, text, b)
 }
 
 // point takes the pointer's next place.

@@ -47,7 +47,7 @@ func (c *Controller) Text(ctx context.Context, text string) (lab.Event, error) {
 	if err != nil {
 		return lab.Event{}, err
 	}
-	return c.act(ctx, "text", text, func(sent func() error) error {
+	return c.act(ctx, lab.EventText, text, func(sent func() error) error {
 		locked, err := c.capsLocked()
 		if err != nil {
 			return err

@@ -16,7 +16,7 @@ type ScreenPart struct {
 	Pixels  PixelFormat    `json:"format,omitempty" enum:"BGRX,BGR24,YUYV,UYVY,NV12,GREY,MJPEG" doc:"Pixel format asked of a grabber; without it the grabber's own"`
 	Size    string         `json:"size,omitempty" maxLength:"11" doc:"Size asked of a grabber, WIDTHxHEIGHT" example:"1920x1080"`
 	Rate    float64        `json:"rate,omitempty" minimum:"0" maximum:"240" doc:"Pictures a second; an HDMI receiver has its signal's"`
-	EDID    string         `json:"edid,omitempty" maxLength:"20" doc:"Mode that an HDMI receiver offers to the device" example:"1080p60"`
+	EDID    string         `json:"edid,omitempty" maxLength:"20" doc:"Mode that an HDMI receiver offers to the device; +ycbcr and +audio after it allow more than RGB without sound" example:"1080p60"`
 	Set     map[string]int `json:"set,omitempty" maxProperties:"64" doc:"Controls of the grabber, by name, set before filming"`
 	Through string         `json:"through,omitempty" maxLength:"200" doc:"A rehearsal: the exact pictures of a VNC or X server, or of the virtual device, are worn as a grabber would wear them, in this order: rotate=90|180|270, scale=WIDTHxHEIGHT, dither=CODES, noise=CODES, mjpeg=QUALITY or 420, with commas between" example:"noise=1,mjpeg=80"`
 	Latency []float64      `json:"latency_ms,omitempty" minItems:"2" maxItems:"2" doc:"Least and greatest time from the device's screen to a picture's time stamp; it is subtracted, and its width is part of every interval" example:"[8, 25]"`

@@ -8,11 +8,14 @@ import (
 // Event is something done to the device or observed of it. It happened at some instant in
 // [Earliest, Latest]; no latency finer than that interval may be reported.
 type Event struct {
-	Name     string `json:"name"` // "key", "navigate", "sync", "done", "end"
+	Name     string `json:"name"` // "key", "text", "navigate", "sync", "done", "end"
 	Detail   string `json:"detail,omitempty"`
 	Earliest Time   `json:"earliest_ns"`
 	Latest   Time   `json:"latest_ns"`
 }
+
+// EventText is the name of an event whose detail is a text that was typed, which may be a password.
+const EventText = "text"
 
 // Measurement is a named number with its unit, the method that produced it, and the
 // frames that it is based on.
@@ -99,6 +102,9 @@ type Trial struct {
 	// trace, nil where there is to be none.
 	Traced bool          `json:"traced,omitempty"`
 	Trace  *BrowserTrace `json:"trace,omitempty"`
+
+	// Sampled says how the processes were read in a trial in which they were; nil else.
+	Sampled *Sampled `json:"sampled,omitempty"`
 
 	Requests int `json:"requests"`
 	Misses   int `json:"misses"`
@@ -240,11 +246,19 @@ type Summary struct {
 	Warnings []string `json:"warnings,omitempty"`
 }
 
+// What a run is that executed no plan; see Run.Kind.
+const (
+	KindFilm          = "film"          // one trial without measurements: a film of a device's screen that a person asked for
+	KindQualification = "qualification" // no trial: how well a grabber delivers what is on a screen
+)
+
 // Run is one execution of a plan, and the content of run.json; there, trials lack their
 // per-frame series.
 type Run struct {
-	ID      string    `json:"id"`   // sorts by time: 20261121-091400-demo
-	Name    string    `json:"name"` // given by the person
+	ID   string `json:"id"`   // sorts by time: 20261121-091400-demo
+	Name string `json:"name"` // given by the person
+	// Kind is KindFilm or KindQualification; "" is the execution of a plan.
+	Kind    string    `json:"kind,omitempty"`
 	Wall    time.Time `json:"wall"`
 	Elapsed float64   `json:"elapsed_s"`
 	State   string    `json:"state"` // "running", "done", "failed", "interrupted"

@@ -50,7 +50,7 @@ func (r *fieldReader) line(text string) (ok bool, err error) {
 // join ends the last field.
 func (r *fieldReader) join() {
 	if r.value != nil {
-		r.fields[len(r.fields)-1].Value = string(r.value)
+		r.fields[len(r.fields)-1].Value = strings.TrimSpace(string(r.value))
 		r.value = nil
 	}
 }

@@ -48,39 +48,39 @@ type (
 		Own      json.RawMessage `json:"_eidetic,omitempty"`           // a harOwn
 	}
 	harRequest struct {
-		Method      string    `json:"method"`
-		URL         string    `json:"url"`
-		HTTPVersion string    `json:"httpVersion"`
-		Cookies     []harPair `json:"cookies"`
-		Headers     []harPair `json:"headers"`
-		QueryString []harPair `json:"queryString"`
-		PostData    *harPost  `json:"postData,omitempty"`
-		HeadersSize harInt    `json:"headersSize"`
-		BodySize    harInt    `json:"bodySize"`
+		Method      string      `json:"method"`
+		URL         string      `json:"url"`
+		HTTPVersion string      `json:"httpVersion"`
+		Cookies     harPairList `json:"cookies"`
+		Headers     harPairList `json:"headers"`
+		QueryString harPairList `json:"queryString"`
+		PostData    *harPost    `json:"postData,omitempty"`
+		HeadersSize harInt      `json:"headersSize"`
+		BodySize    harInt      `json:"bodySize"`
 	}
 	harResponse struct {
-		Status      harInt     `json:"status"`
-		StatusText  string     `json:"statusText"`
-		HTTPVersion string     `json:"httpVersion"`
-		Cookies     []harPair  `json:"cookies"`
-		Headers     []harPair  `json:"headers"`
-		Content     harContent `json:"content"`
-		RedirectURL string     `json:"redirectURL"`
-		HeadersSize harInt     `json:"headersSize"`
-		BodySize    harInt     `json:"bodySize"`
-		Error       string     `json:"_error,omitempty"`       // Chrome
-		Failure     string     `json:"_failureText,omitempty"` // Playwright
+		Status      harInt      `json:"status"`
+		StatusText  string      `json:"statusText"`
+		HTTPVersion string      `json:"httpVersion"`
+		Cookies     harPairList `json:"cookies"`
+		Headers     harPairList `json:"headers"`
+		Content     harContent  `json:"content"`
+		RedirectURL string      `json:"redirectURL"`
+		HeadersSize harInt      `json:"headersSize"`
+		BodySize    harInt      `json:"bodySize"`
+		Error       string      `json:"_error,omitempty"`       // Chrome
+		Failure     string      `json:"_failureText,omitempty"` // Playwright
 	}
 	harPair struct {
 		Name  string `json:"name"`
 		Value string `json:"value"`
 	}
 	harPost struct {
-		MIME     string    `json:"mimeType"`
-		Text     harString `json:"text"`
-		Encoding string    `json:"encoding,omitempty"` // Charles, mitmproxy
-		Params   []harPair `json:"params,omitempty"`
-		File     harLoose  `json:"_file,omitempty"` // Playwright
+		MIME     string      `json:"mimeType"`
+		Text     harString   `json:"text"`
+		Encoding string      `json:"encoding,omitempty"` // Charles, mitmproxy
+		Params   harPairList `json:"params,omitempty"`
+		File     harLoose    `json:"_file,omitempty"` // Playwright
 
 		attached []byte
 	}
@@ -112,12 +112,13 @@ type (
 	}
 )
 
-// harFloat is a number, which may be written as a text; what is none counts as 0.
+// harFloat is a number, which may be the beginning of a text; what is none counts as 0.
 type harFloat float64
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (n *harFloat) UnmarshalJSON(raw []byte) error {
-	v, err := strconv.ParseFloat(strings.Trim(string(raw), "\" "), 64)
+	text, _, _ := strings.Cut(strings.Trim(string(raw), "\" "), " ") // "200 OK", "12 ms"
+	v, err := strconv.ParseFloat(text, 64)
 	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
 		v = 0
 	}
@@ -153,17 +154,6 @@ func (s *harScalar) UnmarshalJSON(raw []byte) error {
 	}
 	*s = harScalar(raw)
 	return nil
-}
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (p *harPair) UnmarshalJSON(raw []byte) error {
-	var loose struct {
-		Name  harScalar `json:"name"`
-		Value harScalar `json:"value"`
-	}
-	err := json.Unmarshal(raw, &loose)
-	p.Name, p.Value = string(loose.Name), string(loose.Value)
-	return err
 }
 
 // harLoose is a text; what is not a text counts as the empty one.

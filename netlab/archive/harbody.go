@@ -2,7 +2,6 @@ package archive
 
 import (
 	"bytes"
-	"encoding/base64"
 	"fmt"
 	"slices"
 	"strconv"
@@ -26,8 +25,8 @@ func (p *harPost) bytes(size harInt) ([]byte, error) {
 			parts = append(parts, q.Name+"="+q.Value)
 		}
 		return []byte(strings.Join(parts, "&")), nil
-	case p.Encoding == "base64":
-		b, err := base64.StdEncoding.DecodeString(string(p.Text))
+	case isBase64(p.Encoding):
+		b, err := fromBase64(string(p.Text))
 		if err != nil {
 			return nil, fmt.Errorf("request body: %w", err)
 		}
@@ -49,7 +48,7 @@ func (c *harContent) isCut(e *lab.Exchange) bool {
 	if c.coded {
 		return false // mitmproxy, and Firefox of small bodies, state how many bytes there were before they were decoded
 	}
-	if c.Encoding == "base64" || got == firefoxLimit || int64(utf8.RuneCount(e.Response.Body)) == firefoxLimit {
+	if isBase64(c.Encoding) || got == firefoxLimit || int64(utf8.RuneCount(e.Response.Body)) == firefoxLimit {
 		return got < want
 	}
 	charset, _ := charsetOf(c.MIME)
@@ -75,13 +74,13 @@ func (c *harContent) fill(e *lab.Exchange) error {
 		} else if c.Size > 0 && hasBody && e.Status/100 != 3 {
 			e.Truncated = "unspecified"
 		}
-	case c.Encoding == "base64":
-		b, err := base64.StdEncoding.DecodeString(string(*c.Text))
+	case isBase64(c.Encoding):
+		b, err := fromBase64(string(*c.Text))
 		if err != nil {
 			return fmt.Errorf("response body: %w", err)
 		}
 		e.Response.Body = nonEmpty(b)
-	case c.Encoding != "":
+	case !isText(c.Encoding):
 		return fmt.Errorf("response body in the unknown encoding %q", c.Encoding)
 	default:
 		text = c.Text.wire(int64(c.Size), int64(c.Size)+int64(c.Compression))

@@ -63,6 +63,9 @@ func soleHAR(files map[string]*zip.File) (har *zip.File) {
 		return nil
 	}
 	for name, f := range files {
+		if strings.HasPrefix(path.Base(name), "._") { // macOS' notes on the file of this name
+			continue
+		}
 		if strings.HasSuffix(strings.ToLower(name), ".har") {
 			if har != nil {
 				return nil

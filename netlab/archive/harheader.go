@@ -23,6 +23,16 @@ func harProtocol(names ...string) string {
 	return "http/1.1"
 }
 
+// methodOf is a method as it was sent: some exporters write it in lower case. Browsers write these in capitals (WHATWG Fetch).
+func methodOf(text string) string {
+	text = strings.TrimSpace(text)
+	switch upper := strings.ToUpper(text); upper {
+	case "GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS":
+		return upper
+	}
+	return text
+}
+
 // harHeaders drops h2's pseudo fields, and splits what Safari and Chrome join by line breaks.
 func harHeaders(pairs []harPair) (out []lab.HeaderField, err error) {
 	for _, p := range pairs {

@@ -11,7 +11,6 @@ import (
 	"io"
 	"net/netip"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -19,12 +18,13 @@ import (
 	"eidetic/netlab/inject"
 
 	"github.com/klauspost/compress/gzip"
+	"golang.org/x/text/encoding/unicode"
 )
 
 // isHAR tells a HAR by its beginning, after a byte order mark and blanks, or when it is
 // compressed by zlib.
 func isHAR(head []byte) bool {
-	if isZlib(head) {
+	if isZlib(head) || isUTF16(head) {
 		return true
 	}
 	head = bytes.TrimLeft(bytes.TrimPrefix(head, []byte("\xef\xbb\xbf")), " \t\r\n")
@@ -43,6 +43,11 @@ func isGzippedJSON(r io.Reader) bool {
 	head := make([]byte, 64)
 	n, _ := io.ReadFull(z, head)
 	return isHAR(head[:n]) && !isZlib(head[:n])
+}
+
+// isUTF16 tells UTF-16 by its byte order mark: so Windows' PowerShell writes what a program prints.
+func isUTF16(head []byte) bool {
+	return bytes.HasPrefix(head, []byte("\xff\xfe")) || bytes.HasPrefix(head, []byte("\xfe\xff"))
 }
 
 // isZlib tells a zlib stream by its first two bytes (RFC 1950).
@@ -96,6 +101,9 @@ func (hi *harImport) read(file *io.SectionReader) error {
 		most := min(hi.limits.Decoded, freeMemory+int64(hi.limits.Ratio)*file.Size())
 		buffered = bufio.NewReaderSize(&boundedReader{r: z, left: most, most: most}, 64<<10)
 	}
+	if head, err := buffered.Peek(2); err == nil && isUTF16(head) {
+		buffered = bufio.NewReaderSize(unicode.UTF16(unicode.BigEndian, unicode.ExpectBOM).NewDecoder().Reader(buffered), 64<<10)
+	}
 	if head, err := buffered.Peek(len(byteOrderMark)); err == nil && string(head) == byteOrderMark {
 		_, _ = buffered.Discard(len(head)) // they are there
 	}
@@ -103,6 +111,9 @@ func (hi *harImport) read(file *io.SectionReader) error {
 	err := s.object(func(name string) error {
 		if strings.EqualFold(name, "log") {
 			return s.object(func(name string) error { return hi.logField(s, name) })
+		}
+		if strings.EqualFold(name, "entries") { // a log without the rest of the file
+			return hi.logField(s, name)
 		}
 		if isOurs, err := hi.wpr.field(s, name); isOurs || err != nil {
 			return err
@@ -140,9 +151,11 @@ func (hi *harImport) logField(s *jsonStream, name string) error {
 	case strings.EqualFold(name, "pages") && c == '[':
 		return s.array(func() error {
 			var p harPage
-			cost, err := s.decode(&p)
+			cost, err := hi.decode(s, fmt.Sprint("page ", len(hi.pages)), &p, func() string { return string(p.Title) })
 			s.budget.give(cost)
-			if err != nil {
+			if errors.Is(err, errDamaged) {
+				return nil
+			} else if err != nil {
 				return fmt.Errorf("page %d: %w", len(hi.pages), err)
 			}
 			hi.pages = append(hi.pages, p)
@@ -150,10 +163,13 @@ func (hi *harImport) logField(s *jsonStream, name string) error {
 		})
 	case strings.EqualFold(name, "creator") && c == '{':
 		var creator harCreator
-		cost, err := s.decode(&creator)
+		cost, err := hi.decode(s, "creator", &creator, func() string { return "" })
 		s.budget.give(cost)
 		if !hi.isOwn { // else it is in _eidetic
 			hi.a.options.Software = strings.TrimSpace(creator.Name + " " + creator.Version)
+		}
+		if errors.Is(err, errDamaged) {
+			return nil
 		}
 		return err
 	case name == "_eidetic":
@@ -180,19 +196,32 @@ func (hi *harImport) entry(s *jsonStream) error {
 		return fmt.Errorf("more than %d entries: %w", hi.limits.Exchanges, errLimit)
 	}
 	var h harEntry
-	cost, err := s.decode(&h)
+	cost, err := hi.decode(s, fmt.Sprint("entry ", hi.entries-1), &h, func() string { return h.Request.URL })
 	defer s.budget.give(cost)
-	var odd *json.UnmarshalTypeError
-	switch {
-	case errors.As(err, &odd): // the other fields were read
-		hi.notes.add(fmt.Sprint("entry ", hi.entries-1), h.Request.URL, fmt.Sprintf("with a field of another kind (%s), which is not used", odd.Field))
-	case err != nil:
+	if errors.Is(err, errDamaged) {
+		hi.a.lost++
+		return nil
+	} else if err != nil {
 		return fmt.Errorf("entry %d: %w", hi.entries-1, err)
 	}
 	if e := hi.take(hi.entries-1, &h); e != nil {
 		return s.budget.take(costOf(e))
 	}
 	return nil
+}
+
+// decode decodes the next value into v, of the place and what it names, and notes what could not be read.
+func (hi *harImport) decode(s *jsonStream, place string, v any, what func() string) (cost int64, err error) {
+	cost, err = s.decode(v)
+	var odd *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &odd): // the other fields were read
+		hi.notes.add(place, what(), fmt.Sprintf("with a field of another kind (%s), which is not used", cmp.Or(odd.Field, "it itself")))
+		return cost, nil
+	case errors.Is(err, errDamaged):
+		hi.notes.add(place, what(), fmt.Sprintf("left out: %v", err))
+	}
+	return cost, err
 }
 
 // harImport collects the entries of a HAR.
@@ -219,6 +248,7 @@ func (hi *harImport) take(i int, h *harEntry) *lab.Exchange {
 	if hi.zone == "" {
 		hi.zone = zoneOf(string(h.Started))
 	}
+	h.Request.URL, h.Request.Method = strings.TrimSpace(h.Request.URL), methodOf(h.Request.Method)
 	place, what := fmt.Sprint("entry ", i), h.Request.URL
 	hi.attach(place, h)
 	e, err := h.ownExchange()
@@ -293,6 +323,12 @@ func (hi *harImport) finish() {
 			}
 		}
 		for i, e := range a.exchanges {
+			if e.Wall.IsZero() && i > 0 { // after the entry before it, also once it is kept
+				e.Wall = a.exchanges[i-1].Wall
+			}
+			if e.Wall.IsZero() {
+				e.Wall = a.options.Wall
+			}
 			e.Order, e.Start = i, max(0, e.Wall.Sub(a.options.Wall))
 		}
 	}
@@ -358,22 +394,6 @@ func (p *harPage) page(first *lab.Exchange) (Page, bool) {
 
 func isWeb(raw string) bool { return lab.ParseURL(raw).IsWeb() }
 
-// harTime reads a date; some exporters write its zone without a colon, or the seconds or milliseconds since 1970.
-func harTime(text string) time.Time {
-	t, err := time.Parse(time.RFC3339Nano, text)
-	if n, notNumber := strconv.ParseFloat(text, 64); notNumber == nil {
-		const latest = 1e11 // in seconds; in milliseconds, it is in 1973
-		if n > latest {
-			n /= 1000
-		}
-		return sane(time.UnixMilli(int64(1000 * min(max(n, -latest), latest))))
-	}
-	if err != nil {
-		t, _ = time.Parse("2006-01-02T15:04:05.999999999-0700", text)
-	}
-	return sane(t)
-}
-
 // sane is t in UTC, or the zero time if RFC 3339 cannot write that.
 func sane(t time.Time) time.Time {
 	if t = t.UTC(); t.Year() < 1 || t.Year() > 9999 {
@@ -423,7 +443,9 @@ func (h *harEntry) exchange() (e *lab.Exchange, notes []string, err error) {
 		return nil, nil, errors.New("it has no method")
 	}
 	e = &lab.Exchange{Method: h.Request.Method, URL: u.Sent(), Status: int(h.Response.Status), Reason: h.Response.StatusText}
-	e.Wall = harTime(string(h.Started))
+	if e.Wall = harTime(string(h.Started)); e.Wall.IsZero() && h.Started != "" {
+		notes = append(notes, "with a date that cannot be read (startedDateTime)")
+	}
 	e.Protocol = harProtocol(h.Response.HTTPVersion, h.Request.HTTPVersion)
 	if u.Scheme == "https" {
 		e.TLS = "tls/1.3"
@@ -434,13 +456,16 @@ func (h *harEntry) exchange() (e *lab.Exchange, notes []string, err error) {
 	if err := h.headers(e); err != nil {
 		return nil, nil, err
 	}
+	if h.Request.Headers.isUnread() || h.Response.Headers.isUnread() {
+		notes = append(notes, "with header fields that cannot be read, which are left out")
+	}
 	if e.Request.Body, err = h.Request.PostData.bytes(h.Request.BodySize); err != nil {
 		return nil, nil, err
 	}
 	e.Response.Header = splitCookies(e.Response.Header, len(h.Response.Cookies))
 	e.FirstByte = harMs(h.Timings.Wait)
 	if isSocket && (e.Status == 101 || e.Status == 200) { // 200 over HTTP/2
-		return e, h.socket(e), nil
+		return e, append(notes, h.socket(e)...), nil
 	}
 	if e.Status == 304 && h.Response.Content.Text != nil && *h.Response.Content.Text != "" {
 		uncache(e, h.Response.Content.MIME)

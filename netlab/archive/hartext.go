@@ -15,8 +15,11 @@ type harString string
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (s *harString) UnmarshalJSON(raw []byte) error {
-	if raw[0] != '"' { // null, or an error
-		return json.Unmarshal(raw, (*string)(s))
+	if raw[0] != '"' { // null, or a value of JSON instead of its text
+		if *s = harString(raw); isNull(raw) {
+			*s = ""
+		}
+		return nil
 	}
 	var out strings.Builder
 	begin := 1 // of the bytes that are not in out yet, after the quote

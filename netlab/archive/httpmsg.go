@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
 
 	"eidetic/internal/lab"
@@ -102,20 +101,35 @@ func parseRequest(e *lab.Exchange, block []byte, l Limits) error {
 
 // parseResponse fills e's response side from a response record's block.
 func parseResponse(e *lab.Exchange, block []byte, l Limits) error {
-	start, fields, body, err := splitHead(block, l)
-	if err != nil {
-		return err
-	}
-	version, rest, _ := strings.Cut(start, " ")
-	code, reason, _ := strings.Cut(strings.TrimLeft(rest, " "), " ")
-	status, err := strconv.Atoi(code)
-	if !strings.HasPrefix(version, "HTTP/") || err != nil || status < 100 || status > 999 {
-		return fmt.Errorf("status line %.60q", start)
+	const mostInterim = 100 // answers before the final one, which curl keeps
+	var start, reason string
+	var fields []lab.HeaderField
+	var minor, status int
+	body := block
+	for range mostInterim {
+		var err error
+		if start, fields, body, err = splitHead(body, l); err != nil {
+			return err
+		}
+		var ok bool
+		if minor, status, reason, ok = message.Status(start); !ok {
+			return fmt.Errorf("status line %.60q", start)
+		}
+		if status/100 != 1 || status == 101 || len(body) < 4 || !strings.EqualFold(string(body[:4]), "HTTP") {
+			break
+		}
+		if status > 100 {
+			e.Interim = append(e.Interim, lab.Interim{Status: status, Header: fields})
+		}
 	}
 	if e.Protocol == "" {
-		e.Protocol = strings.ToLower(version)
-		if e.Protocol == "http/2" || e.Protocol == "http/2.0" {
+		switch version, _, _ := strings.Cut(strings.ToLower(start), " "); version {
+		case "http/2", "http/2.0":
 			e.Protocol = "h2"
+		case "http/3", "http/3.0":
+			e.Protocol = "h3"
+		default:
+			e.Protocol = fmt.Sprint("http/1.", minor)
 		}
 	}
 	e.Status, e.Reason = status, reason

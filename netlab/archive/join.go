@@ -1,6 +1,7 @@
 package archive
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
 	"slices"
@@ -138,10 +139,25 @@ func (ld *loader) join(p *pending) (ok, hasTimes bool) {
 		}
 		return true, true
 	}
+	if value := e.Response.Get("Content-Encoding"); isDecoded(value, e.Response.Body) {
+		e.Response.Header = slices.DeleteFunc(e.Response.Header, func(f lab.HeaderField) bool { return strings.EqualFold(f.Name, "Content-Encoding") })
+		ld.notes.add("response", e.URL, "whose body is not in the coding that its header names: crawlers decode bodies; the header is left out")
+	}
 	if len(e.Response.Body) > 0 {
 		e.Chunks = []lab.Chunk{{Bytes: len(e.Response.Body)}}
 	}
 	return true, false
+}
+
+// isDecoded tells a body that is not in its content coding, if that has a mark of its own.
+func isDecoded(coding string, body []byte) bool {
+	switch strings.ToLower(strings.TrimSpace(coding)) {
+	case "gzip", "x-gzip":
+		return len(body) > 0 && !isGzip(body)
+	case "zstd":
+		return len(body) > 0 && !bytes.HasPrefix(body, []byte(zstdMagic)) && !bytes.HasPrefix(body, []byte(zstdDictionary))
+	}
+	return false
 }
 
 // ours tells whether this program wrote the file: if so, every response has its request.

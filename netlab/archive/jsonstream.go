@@ -153,7 +153,23 @@ func (s *jsonStream) decode(v any) (cost int64, err error) {
 	if err != nil {
 		return cost, err
 	}
-	return cost, json.Unmarshal(raw, v)
+	var bad *json.SyntaxError
+	if err = json.Unmarshal(raw, v); errors.As(err, &bad) {
+		var more int64
+		for _, c := range raw {
+			if c < ' ' {
+				more += 6 // of which a text may have to escape each
+			}
+		}
+		cost += int64(len(raw)) + more
+		if err := s.budget.take(int64(len(raw)) + more); err != nil {
+			return cost, err
+		}
+		if err = json.Unmarshal(mendJSON(raw), v); errors.As(err, &bad) {
+			err = fmt.Errorf("%w: %w", errDamaged, bad)
+		}
+	}
+	return cost, err
 }
 
 // object calls field for each field of an object, which reads its value.
@@ -209,7 +225,14 @@ func (s *jsonStream) separator(end byte, first bool) (done bool, err error) {
 	case first:
 		return false, nil
 	}
-	return false, s.expect(',')
+	if err := s.expect(','); err != nil {
+		return false, err
+	}
+	if c, err = s.next(); err == nil && c == end { // a comma too many
+		_, err = s.r.Discard(1)
+		return true, err
+	}
+	return false, nil
 }
 
 // end checks that nothing follows the value.

@@ -113,7 +113,7 @@ type item struct {
 }
 
 func parse(rec *record, l Limits) *item {
-	it := &item{record: rec, url: strings.Trim(rec.get("WARC-Target-URI"), "<>")}
+	it := &item{record: rec, url: target(rec.get("WARC-Target-URI"))}
 	switch strings.ToLower(rec.get("WARC-Type")) {
 	case "response":
 		it.response(l)
@@ -123,6 +123,16 @@ func parse(rec *record, l Limits) *item {
 		it.resource()
 	}
 	return it
+}
+
+// target is the address that a record names, as a browser sends it: wget puts brackets around it, and some tools keep the
+// user and the password.
+func target(uri string) string {
+	uri = strings.TrimSpace(strings.Trim(uri, "<>"))
+	if u := lab.ParseURL(uri); u.IsWeb() && (u.User != "" || !strings.HasPrefix(uri, u.Scheme)) {
+		return u.Sent()
+	}
+	return uri
 }
 
 // records bounds the records of a file: an exchange has three.
@@ -286,8 +296,14 @@ func (ld *loader) share(b []byte, sum [32]byte) []byte {
 
 // isOther tells a record with content that is no web exchange: crawlers keep screenshots and texts beside them.
 func (it *item) isOther() bool {
-	kind := strings.ToLower(it.get("WARC-Type"))
-	return it.p == nil && it.err == nil && (kind == "resource" || kind == "response" || kind == "conversion")
+	if it.p != nil || it.err != nil {
+		return false
+	}
+	switch strings.ToLower(it.get("WARC-Type")) {
+	case "resource", "response", "revisit", "conversion", "continuation":
+		return true
+	}
+	return false
 }
 
 func (it *item) response(l Limits) {
@@ -298,8 +314,14 @@ func (it *item) response(l Limits) {
 		}
 		return
 	}
+	if !isWeb(it.url) {
+		return
+	}
 	if it.err = parseResponse(p.e, it.block, l); it.err != nil {
 		return
+	}
+	if it.get("WARC-Segment-Number") != "" && p.e.Truncated == "" {
+		p.e.Truncated = "length" // continuation records have the rest
 	}
 	it.sum = sha256.Sum256(p.e.Response.Body)
 	p.digest = it.get("WARC-Payload-Digest")
@@ -367,6 +389,9 @@ func parseDNSText(name string, rec *record, wall time.Time, b *budget) (*DNS, er
 }
 
 func (it *item) revisit(l Limits) {
+	if !isWeb(it.url) {
+		return
+	}
 	p := newPending(it.record, it.url)
 	if len(it.block) > 0 {
 		if it.err = parseResponse(p.e, it.block, l); it.err != nil {
@@ -375,7 +400,7 @@ func (it *item) revisit(l Limits) {
 	}
 	if !strings.Contains(it.get("WARC-Profile"), "server-not-modified") {
 		p.revisit = &revisit{
-			id: unbracket(it.get("WARC-Refers-To")), url: strings.Trim(it.get("WARC-Refers-To-Target-URI"), "<>"),
+			id: unbracket(it.get("WARC-Refers-To")), url: target(it.get("WARC-Refers-To-Target-URI")),
 			date: it.get("WARC-Refers-To-Date"), digest: it.get("WARC-Payload-Digest"),
 		}
 	}
@@ -422,7 +447,7 @@ func (ld *loader) metadata(rec *record) error {
 		}
 		ld.sidecars[id] = s
 		if s.Pending && ld.byID[id] == nil && id != "" {
-			p := newPending(rec, strings.Trim(rec.get("WARC-Target-URI"), "<>"))
+			p := newPending(rec, target(rec.get("WARC-Target-URI")))
 			p.e.ID = id
 			ld.byID[id], ld.order = p, append(ld.order, p)
 			return ld.limits.budget.take(exchangeCost)
@@ -444,6 +469,7 @@ func (ld *loader) page(line []byte) error {
 	if json.Unmarshal(line, &p) != nil || p.URL == "" {
 		return nil
 	}
+	p.URL = target(p.URL)
 	key := p.URL + p.Wall.UTC().String()
 	if ld.pageCount[key] {
 		return nil

@@ -211,7 +211,7 @@ func TestBodiesInFiles(t *testing.T) {
 	}
 	var b bytes.Buffer
 	z := zip.NewWriter(&b)
-	for name, body := range map[string]string{"t.har": text, "aa11.js": "let a=1"} {
+	for name, body := range map[string]string{"t.har": text, "aa11.js": "let a=1", "__MACOSX/._t.har": "notes of macOS"} {
 		w, err := z.Create(name)
 		if err == nil {
 			_, err = w.Write([]byte(body))
@@ -279,6 +279,46 @@ func TestNavigates(t *testing.T) {
 	} {
 		if err := Assess(New(c.list, nil, []Page{{URL: url}}, CreateOptions{})).Unfit(0); (err == nil) != c.fit {
 			t.Errorf("%s: Unfit() = %v, want fit %v", name, err, c.fit)
+		}
+	}
+}
+
+// TestOddRecords: what is odd in a record costs nothing, or is told, and the record after it is read.
+func TestOddRecords(t *testing.T) {
+	head := func(fields, block string) string {
+		return "WARC/1.1\r\nWARC-Type: response\r\nWARC-Date: 2026-05-01T12:00:00Z\r\nContent-Type: application/http;msgtype=response\r\n" + fields + "\r\n" + block + "\r\n\r\n"
+	}
+	const one = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\nodd"
+	length := func(block string) string { return fmt.Sprintf("Content-Length: %d\r\n", len(block)) }
+	const uri = "WARC-Target-URI: http://t.test/odd\r\n"
+	interim := "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n" + one
+	decoded := strings.Replace(one, "\r\n\r\n", "\r\nContent-Encoding: gzip\r\n\r\n", 1)
+	for name, c := range map[string]struct{ record, told string }{
+		"empty lines first":    {"\r\n\r\n\n" + head(uri+length(one), one), ""},
+		"a folded address":     {head("WARC-Target-URI:\r\n http://t.test/odd\r\n"+length(one), one), ""},
+		"a password":           {head("WARC-Target-URI: http://user:word@t.test/odd\r\n"+length(one), one), ""},
+		"a scheme in capitals": {head("WARC-Target-URI: <HTTP://T.test:80/odd>\r\n"+length(one), one), ""},
+		"a negative length":    {head(uri+"Content-Length: -5\r\n", one), "wrong Content-Length"},
+		"a length of words":    {head(uri+"Content-Length: many\r\n", one), "wrong Content-Length"},
+		"an enormous length":   {head(uri+"Content-Length: 1000000000000000\r\n", one), "wrong Content-Length"},
+		"answers before it":    {head(uri+length(interim), interim), ""},
+		"another version":      {head(uri+length(strings.Replace(one, "HTTP/1.1 200 OK", "http/1.1  200", 1)), strings.Replace(one, "HTTP/1.1 200 OK", "http/1.1  200", 1)), ""},
+		"a decoded body":       {head(uri+length(decoded), decoded), "not in the coding"},
+		"a scheme of others":   {head(uri+length(one), one) + head("WARC-Target-URI: whois://t.test/\r\n"+length(one), one), "1 × left out"},
+		"a first segment": {head(uri+"WARC-Segment-Number: 1\r\n"+length(one), one) +
+			strings.Replace(head(uri+"WARC-Segment-Number: 2\r\n"+length("more"), "more"), "Type: response", "Type: continuation", 1), "1 × left out"},
+	} {
+		a := openOdd(t, c.record+oddRecord("response", "http://t.test/after", oddResponse("Content-Type: text/plain\r\n", "after"), 0))
+		e, told := byURL(a)["http://t.test/odd"], strings.Join(a.Warnings(), "\n")
+		if e == nil || e.Status != 200 || string(e.Response.Body) != "odd" || e.Protocol != "http/1.1" || e.Response.Get("Content-Encoding") != "" ||
+			byURL(a)["http://t.test/after"] == nil || a.Lost() != 0 || !strings.Contains(told, c.told) || (c.told == "") != (told == "") {
+			t.Errorf("%s: read %+v, lost %d, told %q; want it whole, the record after it, and told %q", name, e, a.Lost(), told, c.told)
+		}
+		if name == "a first segment" && e != nil && e.Truncated == "" {
+			t.Errorf("%s is taken as whole", name)
+		}
+		if name == "answers before it" && e != nil && (len(e.Interim) != 1 || e.Interim[0].Status != 103) {
+			t.Errorf("%s are %+v; want the 103", name, e.Interim)
 		}
 	}
 }

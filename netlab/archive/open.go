@@ -89,17 +89,18 @@ func OpenReader(r io.ReaderAt, size int64, l Limits) (*Archive, error) {
 		return nil, fmt.Errorf("%d bytes are more than %d: %w", size, l.File, errLimit)
 	}
 	l.budget = newBudget(l, size)
-	magic := make([]byte, 4)
-	if n, err := r.ReadAt(magic, 0); n < len(magic) {
+	magic := make([]byte, 64)
+	n, err := r.ReadAt(magic, 0)
+	if n < 4 {
 		return nil, fmt.Errorf("%d bytes are too few for an archive (%v)", n, err)
 	}
+	magic = magic[:n]
 	a := &Archive{}
 	a.info.Bytes = size
 	sum := background(func() (io.ReadCloser, error) { return io.NopCloser(io.NewSectionReader(r, 0, size)), nil })
 	defer sum.stop()
-	var err error
 	switch {
-	case bytes.Equal(magic, []byte("PK\x03\x04")):
+	case bytes.HasPrefix(magic, []byte("PK\x03\x04")):
 		err = a.openZip(r, size, l)
 	case isHAR(magic), isGzip(magic) && isGzippedJSON(io.NewSectionReader(r, 0, size)):
 		err = a.openHAR(io.NewSectionReader(r, 0, size), l.files, l)
@@ -167,7 +168,7 @@ func (ld *loader) decompress(buffered *bufio.Reader, magic []byte) (io.Reader, f
 			return nil, nil, fmt.Errorf("zstd header: %w", err)
 		}
 		return z, z.Close, nil
-	case bytes.Equal(magic, []byte("WARC")):
+	case bytes.HasPrefix([]byte("WARC"), bytes.TrimLeft(magic, "\r\n")):
 		return buffered, func() {}, nil
 	case bytes.Equal(magic, []byte("file")):
 		if head, _ := buffered.Peek(len(arcMagic)); string(head) == arcMagic {

@@ -218,12 +218,14 @@ func (rr *recordReader) next() (*record, error) {
 		}
 	}
 	rec.header, rec.headerCost = fields.done(), fields.cost
+	var impossible error
 	size, err := strconv.ParseInt(rec.get("Content-Length"), 10, 64)
 	if err != nil || size < 0 {
-		return nil, fmt.Errorf("record %d has the Content-Length %.40q", rr.count+1, rec.get("Content-Length"))
+		size, impossible = 0, fmt.Errorf("record %d has the Content-Length %.40q", rr.count+1, rec.get("Content-Length"))
 	}
 	if size > rr.limits.block() {
-		return nil, fmt.Errorf("record %d has %d bytes, more than %d: %w", rr.count+1, size, rr.limits.block(), errLimit)
+		impossible = fmt.Errorf("record %d has %d bytes, more than %d: %w", rr.count+1, size, rr.limits.block(), errLimit)
+		size = 0
 	}
 	if rr.decoded.Add(size) > rr.limits.Decoded {
 		return nil, fmt.Errorf("the records hold more than %d bytes: %w", rr.limits.Decoded, errLimit)
@@ -234,7 +236,7 @@ func (rr *recordReader) next() (*record, error) {
 	rec.block, err = readBlock(rr.r, size)
 	if err = rr.settle(rec, err); err != nil {
 		rr.limits.budget.give(size)
-		return nil, unexpected(err)
+		return nil, cmp.Or(impossible, unexpected(err))
 	}
 	rr.count++
 	return rec, nil

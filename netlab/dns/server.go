@@ -303,7 +303,7 @@ func (s *Server) answer(m *dns.Msg, q *Query) {
 		m.Rcode, q.Source = found.RCode, found.Source
 		return
 	}
-	if found.Source == Unknown && s.isParent(q.Name) {
+	if isRoot := q.Name == "" || q.Name == "."; found.Source == Unknown && (isRoot || s.isParent(q.Name)) {
 		negative(dns.RcodeSuccess, Parent)
 		return
 	}

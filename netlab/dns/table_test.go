@@ -37,6 +37,7 @@ func TestParentsOfServer(t *testing.T) {
 	table.AddHost("www.shop.example", netip.MustParseAddr("203.0.113.8"))
 	s.Use(table)
 	for name, want := range map[string]int{
+		".":            dns.RcodeSuccess, // of NXDOMAIN here, nothing at all exists (RFC 8020)
 		"shop.example": dns.RcodeSuccess, "example": dns.RcodeSuccess, "test": dns.RcodeSuccess, "apple.com": dns.RcodeSuccess,
 		"pple.com": dns.RcodeNameError, "www.apple.com": dns.RcodeNameError, "example.com": dns.RcodeNameError,
 	} {

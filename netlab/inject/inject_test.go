@@ -126,7 +126,10 @@ func TestKinds(t *testing.T) {
 		{"image", "GET", []string{"Sec-Fetch-Dest", "image"}, 200, "text/html", kindNone},
 		{"HEAD", "HEAD", []string{"Sec-Fetch-Dest", "document"}, 200, "text/html", kindNone},
 		{"not modified", "GET", []string{"Sec-Fetch-Dest", "document"}, 304, "text/html", kindNone},
-		{"partial", "GET", []string{"Sec-Fetch-Dest", "document"}, 206, "text/html", kindNone},
+		{"partial", "GET", []string{"Sec-Fetch-Dest", "document", "Range", "bytes=0-"}, 206, "text/html", kindNone},
+		{"a part that nobody asked for", "GET", []string{"Sec-Fetch-Dest", "document"}, 206, "text/html", kindHTML},
+		{"several choices", "GET", []string{"Sec-Fetch-Dest", "document"}, 300, "text/html", kindHTML},
+		{"a redirect to nowhere", "GET", []string{"Sec-Fetch-Dest", "document"}, 302, "text/html", kindHTML},
 		{"XHTML", "GET", []string{"Sec-Fetch-Dest", "document"}, 200, "application/xhtml+xml", kindXHTML},
 		{"JSON", "GET", []string{"Sec-Fetch-Dest", "document"}, 200, "application/json", kindNone},
 	}
@@ -148,6 +151,24 @@ func TestKinds(t *testing.T) {
 				t.Errorf("got %d, want %d", got, tt.want)
 			}
 		})
+	}
+}
+
+// TestShown: what a browser shows nothing of, or runs no script of, gets none.
+func TestShown(t *testing.T) {
+	for _, c := range []struct {
+		status      int
+		name, value string
+		want        bool
+	}{
+		{302, "Location", "/a", false}, {300, "Location", "/a", true}, {205, "X-A", "", false},
+		{200, "Content-Security-Policy", "default-src *; Sandbox allow-forms", false}, {200, "content-security-policy", "img-src *, sandbox", false},
+		{200, "Content-Security-Policy", "sandbox allow-same-origin allow-scripts", true}, {200, "Content-Security-Policy-Report-Only", "sandbox", true},
+	} {
+		header := []lab.HeaderField{{Name: "Content-Type", Value: "text/html"}, {Name: c.name, Value: c.value}}
+		if got := testScript.Plan("GET", "https://a.example/", document("Sec-Fetch-Dest", "document"), c.status, header) != nil; got != c.want {
+			t.Errorf("%d with %s: %s has a plan: %v, want %v", c.status, c.name, c.value, got, c.want)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package inject
 import (
 	"cmp"
 	"net/http"
+	"slices"
 	"strings"
 
 	"eidetic/internal/lab"
@@ -37,11 +38,41 @@ type Plan struct {
 // Concerns tells whether Plan may be other than nil for some request that is answered by such a
 // response.
 func (s *Script) Concerns(method string, status int, header []lab.HeaderField) bool {
-	if s == nil || method == "HEAD" || status < 200 || status == 204 || status == 206 || status/100 == 3 {
+	if s == nil || !isShown(method, status, header) {
 		return false
 	}
 	mime, _ := contentType(header)
 	return mime == "text/html" || mime == "application/xhtml+xml" || isScript(mime) || isUnknown(mime)
+}
+
+// isShown tells an answer whose body a browser may show: a redirect without a place to go to is, and so is a part that
+// nobody asked for.
+func isShown(method string, status int, header []lab.HeaderField) bool {
+	switch status {
+	case http.StatusNoContent, http.StatusResetContent, http.StatusNotModified:
+		return false
+	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
+		if (&lab.Message{Header: header}).Get("Location") != "" {
+			return false
+		}
+	}
+	return method != http.MethodHead && status >= 200 && !isSandboxed(header)
+}
+
+// isSandboxed tells a document that runs no script, by a policy of the header (CSP Level 3, 6.2.6).
+func isSandboxed(header []lab.HeaderField) bool {
+	for _, f := range header {
+		if !strings.EqualFold(f.Name, "Content-Security-Policy") {
+			continue
+		}
+		for _, directive := range strings.FieldsFunc(f.Value, func(r rune) bool { return r == ',' || r == ';' }) {
+			words := strings.Fields(strings.ToLower(directive))
+			if len(words) > 0 && words[0] == "sandbox" && !slices.Contains(words, "allow-scripts") {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // Kind says how the browser will use the response; it is less than Kinds. Plans of one response
@@ -106,8 +137,8 @@ func splitList(field string) (list []string) {
 // Plan returns how a response is changed, or nil for not at all. Of request only the header is
 // used, as the device sends it now.
 func (s *Script) Plan(method, rawURL string, request *lab.Message, status int, header []lab.HeaderField) *Plan {
-	if s == nil || method == "HEAD" || status < 200 || status == 204 || status == 206 || status/100 == 3 {
-		return nil // a browser shows nothing of it
+	if s == nil || !isShown(method, status, header) || status == http.StatusPartialContent && request.Get("Range") != "" {
+		return nil
 	}
 	response := lab.Message{Header: header}
 	p := &Plan{script: s}

@@ -55,6 +55,20 @@ func TestAnswersThatNobodyAskedFor(t *testing.T) {
 	}
 }
 
+// TestBodyThatItsOriginCutOff is cut off in each replay, and no failure of the box; one that was not kept whole is.
+func TestBodyThatItsOriginCutOff(t *testing.T) {
+	k := newAsker(t, build(
+		exchange{ask: "GET https://a.test/origin", answer: "half", header: "Content-Length: 8", cut: lab.Disconnected},
+		exchange{ask: "GET https://a.test/kept", answer: "half", header: "Content-Length: 8", cut: "length"},
+	), Options{Timing: Timing{Mode: TimingNone}})
+	if _, body, line := k.ask("192.0.2.1", "GET https://a.test/origin", "", ""); body != "half" || line.Error != "" || line.Why != cutWhy {
+		t.Errorf("got %q, told %+v; want what there is, and why", body, line)
+	}
+	if _, _, line := k.ask("192.0.2.1", "GET https://a.test/kept", "", ""); line.Error == "" {
+		t.Errorf("told %+v; want an error", line)
+	}
+}
+
 // TestLengthBesideChunks: the chunks of an origin override its length, which the device gets no more.
 func TestLengthBesideChunks(t *testing.T) {
 	f := &fetch{c: &Recorder{o: RecordOptions{Clock: lab.Monotonic}}, e: &lab.Exchange{}}

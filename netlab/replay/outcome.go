@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"net/http"
@@ -173,7 +174,12 @@ func (o *output) send(a answer) {
 		o.line.BodySHA256 = hexSum(a.body[:o.line.Bytes])
 	}
 	if a.truncated != "" && !o.line.Aborted {
-		o.line.Error, o.incomplete = "the recorded body was cut off ("+a.truncated+")", true
+		o.incomplete = true
+		if a.truncated == lab.Disconnected {
+			o.line.Why = cmp.Or(o.line.Why, cutWhy)
+		} else {
+			o.line.Error = "the recorded body was cut off (" + a.truncated + ")"
+		}
 	}
 }
 

@@ -76,6 +76,9 @@ func (s *Session) answered(o *output, en *entry, found match.Result) (out outcom
 	return out
 }
 
+// cutWhy is of an exchange whose body ended too early when it was recorded.
+const cutWhy = "its origin cut the body off when it was recorded, and so does the replay"
+
 // brokenWhy is of an exchange that failed when it was recorded.
 const brokenWhy = "its origin refused or broke the connection when it was recorded, and so does the replay"
 

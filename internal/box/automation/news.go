@@ -42,13 +42,14 @@ type From struct {
 	Workflow string `json:"workflow"`
 	Version  int    `json:"version"`
 	Schedule string `json:"schedule,omitempty"`
+	Revision string `json:"revision,omitempty"`
 }
 
 func fromOf(o *lab.Origin) *From {
 	if o == nil {
 		return nil
 	}
-	return &From{o.Workflow, o.Version, o.Schedule}
+	return &From{o.Workflow, o.Version, o.Schedule, o.Revision}
 }
 
 // knowAll takes the runs that there are for told: a box that gets this software has years of
@@ -93,7 +94,7 @@ func (k *Keeper) ended(ctx context.Context) ([]store.Entry, error) {
 	}
 	var out []store.Entry
 	for _, e := range entries {
-		if !going[e.ID] && e.State != store.StateRunning && e.State != store.StateQueued {
+		if e.Kind == "" && !going[e.ID] && e.State != store.StateRunning && e.State != store.StateQueued {
 			out = append(out, e)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"eidetic/internal/fleet/member"
 	"eidetic/internal/keep/runqueue"
 	"eidetic/internal/keep/store"
+	"eidetic/internal/run/errand"
 	"eidetic/internal/run/execute"
 	"eidetic/internal/run/seat"
 	"eidetic/internal/web/panel"
@@ -32,6 +33,7 @@ type boxService struct {
 	pulse      *systemd.Pulse  // of the network
 	runQueue   *runqueue.Queue // which carries the runs out
 	membership *member.Keeper  // nil if its folder cannot be opened
+	errands    *errand.Keeper
 }
 
 // parts are the box's, in the order of their start.
@@ -47,6 +49,7 @@ func (b *boxService) parts() []part {
 		{name: "devices", start: b.findDevices, work: b.watchNetwork, untilStop: true},
 		{name: "tokens", start: b.openTokens},
 		{name: "runner", start: b.openRunner},
+		{name: "errands", start: b.openErrands},
 		{name: "workflows", start: b.openAutomation},
 		{name: "bisects", start: b.openBisects},
 		{name: "fleet", start: b.openMembership},
@@ -122,6 +125,11 @@ func (b *boxService) openRunner(context.Context) (stop func() error, err error) 
 	return nil, nil
 }
 
+func (b *boxService) openErrands(context.Context) (stop func() error, err error) {
+	b.errands = &errand.Keeper{Store: b.runs, Recordings: b.uploads, Room: b.disk.refusal, Software: b.Software, Log: b.Log}
+	return b.errands.Close, nil
+}
+
 func (b *boxService) openMembership(context.Context) (stop func() error, err error) {
 	b.membership, err = b.member(b.runQueue, b.runs, b.carrier, b.uploads)
 	if err != nil {
@@ -165,6 +173,7 @@ func (b *boxService) panelConfig() panel.Config {
 		return all
 	}
 	c.Devices, c.PluggedIn, c.Seats = b.devices.describe, b.inPlace.list, seats{b.devices}
+	c.Errands = errands{b.devices, b.errands}
 	c.Certificate, c.Hosts = b.authority.PEM(), b.Config.hostNames()
 	if b.membership != nil {
 		c.Fleet = boxFleet{b.membership}

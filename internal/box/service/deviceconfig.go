@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"regexp"
 	"strconv"
 
 	"eidetic/internal/fleet"
@@ -42,6 +43,8 @@ type deviceConfig struct {
 	Fresh []string `yaml:"fresh"`
 	// Clear lets what its browser has stored, bookmarks and log-ins too, be removed before each trial: see docs/devices/android.md.
 	Clear bool `yaml:"clear"`
+	// Display is the X display of this machine, such as ":0", on a screen that the grabber sees while it is qualified.
+	Display string `yaml:"display"`
 	// Power switches it off and on when it hangs.
 	Power *lab.PowerPart `yaml:"power"`
 	// Labels are what plans of a fleet may ask for, such as model: Pixel 8.
@@ -105,6 +108,9 @@ type fieldError struct {
 // maxRate bounds how many times a second a screen is sampled.
 const maxRate = 240
 
+// displayPattern is of X displays of this machine.
+func displayPattern() *regexp.Regexp { return regexp.MustCompile(`^:[0-9]{1,5}(\.0)?$`) }
+
 // maxDevices bounds how many networks a configuration makes.
 const maxDevices = 64
 
@@ -162,6 +168,9 @@ func validateDevices(all []deviceConfig, uplink string) *fieldError {
 		}
 		if _, err := c.fresh(); err != nil {
 			return wrong("fresh", "%w", err)
+		}
+		if c.Display != "" && !displayPattern().MatchString(c.Display) {
+			return wrong("display", "%q is no X display of this machine; write :0", c.Display)
 		}
 		if err := fleet.CheckLabels(c.Labels); err != nil {
 			return wrong("labels", "%w", err)

@@ -13,6 +13,7 @@ import (
 
 	"eidetic/internal/lab"
 	"eidetic/internal/plan"
+	"eidetic/internal/run/errand"
 	"eidetic/internal/run/execute"
 	"eidetic/internal/run/inspect"
 	"eidetic/internal/run/seat"
@@ -32,6 +33,8 @@ type measurable interface {
 	refuses(p plan.Checked) error
 	// place is where people look at it and drive it between runs.
 	place() *seat.Seat
+	// forErrands is what people may ask of it between runs.
+	forErrands() errand.Device
 }
 
 // deviceList holds the devices by name; more come as ports get their roles.
@@ -168,7 +171,12 @@ func (d *portDevice) describe(ctx context.Context) panel.Device {
 // describeNetwork is describe without what sees the screen and what gives input.
 func (d *portDevice) describeNetwork() panel.Device {
 	c := d.config
-	out := panel.Device{Name: c.Name, Kind: "port", Port: c.Port, Screen: screenWords(*c.Screen)}
+	out := panel.Device{
+		Name: c.Name, Kind: "port", Port: c.Port, Screen: screenWords(*c.Screen), Errands: []string{errand.Film, errand.Record, errand.Noise},
+	}
+	if c.Display != "" {
+		out.Errands = append(out.Errands, errand.Qualify)
+	}
 	d.mu.Lock()
 	running, point, start, err := d.running, d.point, d.start, d.err
 	out.WiFi, out.Gateway = d.wifi, d.gateway
@@ -245,9 +253,13 @@ func (d *portDevice) refuses(p plan.Checked) error {
 }
 
 func (d *portDevice) carryOut(ctx context.Context, id string, p plan.Checked, news execute.News) error {
+	back, err := d.seat.Take(ctx, news.Waits)
+	if err != nil {
+		return fmt.Errorf("device %s: %w", d.config.Name, err)
+	}
+	defer back()
 	running, start, done := d.occupy()
 	defer done()
-	defer d.seat.Take()()
 	now := d.describeNetwork()
 	address, err := netip.ParseAddr(now.Address)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"eidetic/internal/lab"
 	"eidetic/internal/plan"
+	"eidetic/internal/run/errand"
 	"eidetic/internal/run/execute"
 	"eidetic/internal/run/seat"
 	"eidetic/internal/web/panel"
@@ -39,6 +40,7 @@ func TestDeviceConfigSaysWhere(t *testing.T) {
 		{"devices: [{port: e0, controls: {gadget: auto, adb: auto}}]", "name one of gadget, ch9329"},
 		{"devices: [{port: e0, controls: {gadgt: auto}}]", `unknown field "gadgt"`},
 		{"devices: [{port: e0, recipe: beos}]", "devices[0].recipe"},
+		{"devices: [{port: e0, display: 'host:0'}]", "devices[0].display"},
 		{"devices: [{port: e0, clear: true}]", "devices[0].clear"},
 		{"devices: [{port: e0, power: {shelly: 192.168.1.20}}]", "devices[0].power.shelly"},
 		{"devices: [{port: e0, power: {}}]", "name one of shelly, tasmota, usb, gpio and wake_on_lan"},
@@ -55,6 +57,7 @@ func TestDeviceConfigSaysWhere(t *testing.T) {
 type named struct{ panel.Device }
 
 func (n named) describe(context.Context) panel.Device                              { return n.Device }
+func (named) forErrands() errand.Device                                            { return errand.Device{} }
 func (named) refuses(plan.Checked) error                                           { return nil }
 func (n named) carryOut(context.Context, string, plan.Checked, execute.News) error { return nil }
 func (n named) place() *seat.Seat                                                  { return &seat.Seat{} }

@@ -126,6 +126,27 @@ func (a Uploads) Put(ctx context.Context, name, match string, content io.Reader)
 	return a.accept(ctx, f.Name(), path, match)
 }
 
+// Begin implements [errand.Recordings].
+func (a Uploads) Begin() (dir string, err error) {
+	if err := a.makeDir(); err != nil {
+		return "", err
+	}
+	return os.MkdirTemp(a.Dir, incoming)
+}
+
+// Keep implements [errand.Recordings].
+func (a Uploads) Keep(ctx context.Context, file, name string) error {
+	path, err := a.path(name)
+	if err != nil {
+		return err
+	}
+	if err := syncFile(file); err != nil {
+		return err
+	}
+	_, err = a.accept(ctx, file, path, "")
+	return err
+}
+
 // accept gives a complete file its name if it can be read.
 func (a Uploads) accept(ctx context.Context, file, path, match string) (panel.Archive, error) {
 	report, err := a.Check.Check(ctx, file)

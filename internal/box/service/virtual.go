@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"eidetic/internal/plan"
+	"eidetic/internal/run/errand"
 	"eidetic/internal/run/execute"
 	"eidetic/internal/run/sandbox"
 	"eidetic/internal/run/seat"
@@ -36,6 +37,11 @@ type virtualDevice struct {
 }
 
 func (v *virtualDevice) place() *seat.Seat { return &v.seat }
+
+// forErrands has no screen and no network: the device is born in a run.
+func (v *virtualDevice) forErrands() errand.Device {
+	return errand.Device{Name: "virtual", Seat: &v.seat}
+}
 
 // goodFor is how long a good result of check is believed.
 const goodFor = time.Minute
@@ -75,9 +81,13 @@ func (*virtualDevice) refuses(p plan.Checked) error {
 }
 
 func (v *virtualDevice) carryOut(ctx context.Context, id string, p plan.Checked, news execute.News) error {
+	back, err := v.seat.Take(ctx, news.Waits)
+	if err != nil {
+		return err
+	}
+	defer back()
 	v.setBusy(true)
 	defer v.setBusy(false)
-	defer v.seat.Take()()
 	reach := v.reach
 	if len(p.Opened) > 0 {
 		reach.OpenHosts(ctx, p.Opened)

@@ -185,7 +185,7 @@ func (c *copier) of(v reflect.Value) reflect.Value {
 	return to
 }
 
-// hide removes the secrets of a plan from their fields.
+// hide removes the secrets of a plan from their fields, and what was typed from the trial's events.
 func hide(v any) {
 	switch v := v.(type) {
 	case *lab.PlanCookie:
@@ -196,6 +196,10 @@ func hide(v any) {
 		}
 	case *lab.Step:
 		v.Type = hidden(v.Type)
+	case *lab.Event:
+		if v.Name == lab.EventText {
+			v.Detail = hidden(v.Detail)
+		}
 	}
 }
 

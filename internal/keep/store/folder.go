@@ -65,6 +65,29 @@ type Folder struct {
 // of the run and points root/latest to the folder. The caller closes the folder when
 // the run has ended.
 func Create(root string, run *lab.Run) (*Folder, error) {
+	f, err := makeFolder(root, run, nil)
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(publish(root, run.ID), publishCells(root, run)); err != nil {
+		_ = f.Close()
+		return nil, fmt.Errorf("create run: %w", err)
+	}
+	return f, nil
+}
+
+// Put makes the folder of a run that is complete when it appears: fill writes the files into the folder, and what it changes of the
+// run is saved, before the folder gets its name. Whoever is killed meanwhile leaves nothing that is listed.
+func Put(root string, run *lab.Run, fill func(dir string) error) error {
+	f, err := makeFolder(root, run, fill)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+// makeFolder makes a run's folder; a nil fill writes nothing besides the run.
+func makeFolder(root string, run *lab.Run, fill func(dir string) error) (*Folder, error) {
 	if !ValidID(run.ID) {
 		return nil, fmt.Errorf("create run: %q is not a run ID (letters, digits, '.', '-', '_')", run.ID)
 	}
@@ -83,7 +106,7 @@ func Create(root string, run *lab.Run) (*Folder, error) {
 	}
 	f := &Folder{dir: unnamed, trials: map[int][sha256.Size]byte{}}
 	if err = os.Chmod(unnamed, 0o755); err == nil {
-		err = f.prepare(run)
+		err = f.prepare(run, fill)
 	}
 	if err == nil {
 		err = os.Rename(unnamed, dir) // fails if another process has created the run meanwhile
@@ -98,14 +121,10 @@ func Create(root string, run *lab.Run) (*Folder, error) {
 		_ = f.Close()
 		return nil, fmt.Errorf("create run: %w", err)
 	}
-	if err := errors.Join(publish(root, run.ID), publishCells(root, run)); err != nil {
-		_ = f.Close()
-		return nil, fmt.Errorf("create run: %w", err)
-	}
 	return f, nil
 }
 
-func (f *Folder) prepare(run *lab.Run) error {
+func (f *Folder) prepare(run *lab.Run, fill func(dir string) error) error {
 	lock, err := os.OpenFile(filepath.Join(f.dir, lockFile), os.O_CREATE|os.O_RDWR|syscall.O_CLOEXEC, 0o644)
 	if err != nil {
 		return err
@@ -113,6 +132,11 @@ func (f *Folder) prepare(run *lab.Run) error {
 	f.lock = lock
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		return fmt.Errorf("lock %s: %w", lock.Name(), err)
+	}
+	if fill != nil {
+		if err := fill(f.dir); err != nil {
+			return err
+		}
 	}
 	return f.Save(run)
 }

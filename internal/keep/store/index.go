@@ -25,6 +25,7 @@ import (
 type Entry struct {
 	ID      string        `json:"id" doc:"Identifier; sorts by time"`
 	Name    string        `json:"name"`
+	Kind    string        `json:"kind,omitempty" enum:"film,qualification" doc:"What it is if it executed no plan: a film of a device's screen, or the qualification of a grabber"`
 	Wall    time.Time     `json:"wall" doc:"When the run started"`
 	Elapsed float64       `json:"elapsed_s"`
 	State   string        `json:"state" enum:"queued,running,done,failed,interrupted"`
@@ -52,7 +53,7 @@ type Found struct {
 }
 
 // schemaVersion is kept in the file's user_version; a file of another version is replaced.
-const schemaVersion = 9
+const schemaVersion = 10
 
 const schema = `
 CREATE TABLE runs (
@@ -407,7 +408,7 @@ func readRow(dir string) row {
 	}
 	// Entries are short, whatever the run holds.
 	e := Entry{
-		ID: id, Name: clip(run.Name), Wall: run.Wall, Elapsed: run.Elapsed, State: run.State, Error: clip(run.Error),
+		ID: id, Name: clip(run.Name), Kind: clip(run.Kind), Wall: run.Wall, Elapsed: run.Elapsed, State: run.State, Error: clip(run.Error),
 		Page: clip(run.Page), Trials: run.Measured(), Summary: []lab.Summary{}, On: onOf(run),
 	}
 	for _, s := range run.Summary[:min(len(run.Summary), 64)] {
@@ -426,7 +427,7 @@ func readRow(dir string) row {
 		e.Report = info.Mode().IsRegular()
 	}
 	r := row{Entry: e, series: seriesOf(run)}
-	if run.State != StateDone {
+	if run.State != StateDone || run.Kind != "" { // what executed no plan has no numbers to compare
 		return r
 	}
 	for _, view := range run.Views() {

@@ -86,7 +86,7 @@ func NewReport(run *lab.Run) *Report {
 			Number: t.Number, Arm: t.Arm, Cell: t.Cell, Page: redact.Users(t.Page), Valid: t.Valid, Invalid: list(t.Invalid),
 			Misses: t.Misses, Requests: t.Requests, Filled: t.Filled, FinalFrame: t.FinalFrame,
 			Frames: t.Frames, FramesLost: t.FramesLost, Ended: t.Ended, Metrics: lab.Values(t.Measurements),
-			Steps: bareSteps(t.Steps),
+			Steps: redact.Copy(bareSteps(t.Steps), redact.Users),
 		})
 	}
 	return r

@@ -2,7 +2,7 @@
 // make test-net, make test-box and make test-slow start.
 //
 //	testrun test|all|unit|race|net|box the groups of plan.go
-//	testrun rest                    what make test leaves out, where it changed since .ci/tested
+//	testrun rest                    what make test leaves out and is not known, by .ci/tested, to pass as it is
 //	testrun packages [-run R] P…    packages by name, one after another
 //
 // In flow the packages of the module; out flow go test's own summary lines, the
@@ -71,7 +71,7 @@ type config struct {
 	run      string        // as of go test
 	timeout  time.Duration // of a package
 	slow     float64
-	limit    time.Duration // for the group rest: no part begins that would end later
+	limit    time.Duration // for the groups rest and all: no part of the rest begins that would end later
 	race     bool
 	shortly  bool // with packages: as make test
 	verbose  bool
@@ -87,7 +87,7 @@ func parse(args []string) (config, error) {
 	flags.BoolVar(&c.verbose, "v", false, "print what passing tests log, too")
 	flags.Float64Var(&c.slow, "slow", 1, "hold the tests to one part in so many of the processors' time")
 	flags.DurationVar(&c.timeout, "timeout", packageLimit, "how long a package may take: what is longer hangs")
-	flags.DurationVar(&c.limit, "for", 24*time.Hour, "with rest: begin no part that would end later than this")
+	flags.DurationVar(&c.limit, "for", 24*time.Hour, "with rest and all: begin no part of the rest that would end later than this")
 	flags.StringVar(&c.out, "out", filepath.Join("out", "test"), "folder for the packages' full output and times.json")
 	flags.Usage = func() {
 		fmt.Fprintln(flags.Output(), "usage: testrun [flags] test|all|rest|unit|race|net|box|packages PACKAGE…")
@@ -112,7 +112,7 @@ func parse(args []string) (config, error) {
 
 // short reports whether the tests leave to make test-all what it alone runs: see testlab.Long.
 func (c config) short() bool {
-	return c.shortly || slices.Contains([]string{groupTest, groupUnit, groupNet}, c.group)
+	return c.shortly || slices.Contains([]string{groupTest, groupAll, groupUnit, groupNet}, c.group)
 }
 
 func run(ctx context.Context, args []string, w io.Writer) int {
@@ -130,10 +130,12 @@ func run(ctx context.Context, args []string, w io.Writer) int {
 		return statusUsage
 	}
 	defer s.close()
-	if c.group == groupRest {
-		err = s.runRest(ctx)
-	} else {
+	if c.group != groupRest {
 		err = s.runPlan(ctx)
+		s.secondTries(ctx)
+	}
+	if err == nil && (c.group == groupRest || c.group == groupAll) {
+		err = s.runRest(ctx)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "testrun:", err)
@@ -145,6 +147,5 @@ func run(ctx context.Context, args []string, w io.Writer) int {
 		}
 		return 0
 	}
-	s.secondTries(ctx)
 	return s.summary(ctx)
 }

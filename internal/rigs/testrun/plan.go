@@ -26,8 +26,8 @@ var raceFlags = []string{"-race", "-gcflags=modernc.org/sqlite/lib=-race=false"}
 // The groups.
 const (
 	groupTest     = "test"     // make test: every promise once
-	groupAll      = "all"      // make test-all: everything
-	groupRest     = "rest"     // what make test leaves out, where its inputs changed: see rest.go
+	groupAll      = "all"      // make test-all: make test, and then all that is due of the rest
+	groupRest     = "rest"     // what make test leaves out and is not known to pass as it is: see rest.go
 	groupRace     = "race"     // concurrent packages of the group unit under the race detector
 	groupUnit     = "unit"     // tests that need only files of the machine
 	groupNet      = "net"      // namespaces, screens, browsers
@@ -73,7 +73,7 @@ const (
 	commandPackage      = module + "cmd/appliance"
 	commandMachineTests = "AnalyzeBrowser|Demo|FilmBeside|Journey|LiveLoads|MeasureOwn|KillInATrial|PagesAreRecorded|FullDisk|Doctor$|Qualify|VNC|" +
 		"KeyToFrame|Story|Fleet|MarksLandOnFrames"
-	commandCompanions = "AsksItsOrigin|FirstVisit|WhereItWasRecorded|ManyKilledTwice|ScenarioSteps|Traces$"
+	commandCompanions = "AsksItsOrigin|FirstVisit|WhereItWasRecorded|ManyKilledTwice|ScenarioSteps|SecretsOfARun|Traces$"
 )
 
 // computing are packages whose tests compute for long, one step after another, though a lock is in them: the race
@@ -111,15 +111,15 @@ func plan(ctx context.Context, c config) ([]stage, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := planner{config: c, all: all, failures: readTimes(c.out).Failures}
-	if c.short() {
+	p := planner{config: c, all: all, failures: readTimes(c.out).Failures, short: c.short()}
+	if p.short {
 		p.all = slices.DeleteFunc(all, func(s sources) bool { return s.onlyLong })
 	}
 	switch c.group {
 	case groupUnit:
 		return []stage{{"unit", [][]job{p.unit(0)}}}, nil
 	case groupRace:
-		return []stage{{"race", [][]job{p.raced(0)}}}, nil
+		return []stage{{"race", [][]job{p.raced()}}}, nil
 	case groupNet:
 		return []stage{{"machine", [][]job{slices.Concat(p.companions(0), p.followers(0), p.quiet())}}}, nil
 	case groupBox:
@@ -130,42 +130,30 @@ func plan(ctx context.Context, c config) ([]stage, error) {
 	return nil, fmt.Errorf("there is no group %q: test, all, rest, unit, race, net, box, packages", c.group)
 }
 
-// whole returns the stages of make test and make test-all. Booting the image mostly waits, and no test of the image
+// whole returns the stages of make test. Booting the image mostly waits, and no test of the image
 // asserts a time, so other tests run beside it. Tests that film or shape run last, by themselves.
 func (p planner) whole() []stage {
 	const yielding = 5
-	beside := slices.Concat([]job{vet(yielding)}, p.unit(yielding), p.followers(yielding))
-	if !p.short() {
-		beside = slices.Concat([]job{vet(yielding), staticcheck(yielding), benchRegress(yielding)}, p.unit(yielding),
-			p.raced(yielding), p.container(yielding), p.followers(yielding))
-	}
 	return []stage{
-		{"box, and what minds no company", [][]job{slices.Concat(p.box(), p.companions(0)), beside}},
+		{"box, and what minds no company", [][]job{
+			slices.Concat(p.box(), p.companions(0)),
+			slices.Concat([]job{{name: "vet", command: []string{"make", "vet"}, nice: yielding}}, p.unit(yielding), p.followers(yielding)),
+		}},
 		{"films, links and browsers, one at a time", [][]job{p.quiet()}},
 	}
-}
-
-func vet(nice int) job { return job{name: "vet", command: []string{"make", "vet"}, nice: nice} }
-
-func staticcheck(nice int) job {
-	return job{name: "staticcheck", command: []string{"make", "staticcheck"}, nice: nice}
-}
-
-// benchRegress compares what the benchmarks count before and after the last change; the machine's load does not matter to it.
-func benchRegress(nice int) job {
-	return job{name: benchRegressName, command: []string{"make", "bench-regress"}, nice: nice}
 }
 
 type planner struct {
 	config
 	all      []sources
 	failures map[string]int
+	short    bool // what only make test-all runs is left out
 }
 
 // named runs packages by name, as a person asks for them.
 func named(c config) stage {
 	flags := []string{"-count", "1", "-timeout", c.timeout.String(), "-p", "1"}
-	if c.short() {
+	if c.shortly {
 		flags = append(flags, "-short")
 	}
 	j := job{name: strings.Join(c.packages, " "), packages: c.packages, run: c.run, ownTemp: true}
@@ -179,29 +167,25 @@ func named(c config) stage {
 // flags are those of every go test. The job vet has looked at the tests already.
 func (p planner) flags() []string {
 	flags := []string{"-timeout", packageLimit.String(), "-vet=off"}
-	if p.short() {
+	if p.short {
 		flags = append(flags, "-short")
 	}
 	return flags
 }
 
-// unit returns the tests that other programs do not disturb, with all fuzz seeds. Except in make test, those of
-// concurrent packages run under the race detector, and only there: raced returns them.
+// unit returns the tests that other programs do not disturb, with all fuzz seeds.
 func (p planner) unit(nice int) []job {
-	plain := p.units(func(s sources) bool { return p.short() || !s.concurrent })
-	jobs := []job{{name: "unit", packages: p.order(plain), flags: p.flags(), nice: nice}}
-	if p.short() {
-		jobs = append(jobs, p.command(nice, nil))
-	}
-	return jobs
+	all := p.units(func(sources) bool { return true })
+	return []job{{name: "unit", packages: p.order(all), flags: p.flags(), nice: nice}, p.command(nice, nil)}
 }
 
-func (p planner) raced(nice int) []job {
+// raced returns those of them in which goroutines meet, under the race detector.
+func (p planner) raced() []job {
 	concurrent := p.units(func(s sources) bool { return s.concurrent })
 	env := []string{"CGO_ENABLED=1"}
 	return []job{
-		{name: "race", packages: p.order(concurrent), flags: append(p.flags(), raceFlags...), env: env, nice: nice},
-		p.command(nice, raceFlags),
+		{name: "race", packages: p.order(concurrent), flags: append(p.flags(), raceFlags...), env: env},
+		p.command(0, raceFlags),
 	}
 }
 
@@ -275,14 +259,6 @@ func (p planner) box() []job {
 		return []job{boot}
 	}
 	return []job{{name: "image", command: []string{"make", "image-test"}, needed: true}, boot}
-}
-
-// container builds the container image, which a test of the second stage runs. Only root can.
-func (p planner) container(nice int) []job {
-	if os.Geteuid() != 0 {
-		return nil
-	}
-	return []job{{name: "container", command: []string{"make", "oci"}, nice: nice}}
 }
 
 // order puts the packages first that have failed most often on this machine.

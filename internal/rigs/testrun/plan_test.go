@@ -12,45 +12,43 @@ import (
 	"eidetic/internal/rigs/testlab"
 )
 
-// Both commands test every package with tests exactly once, and the command's package in three parts; make test leaves
-// out those of which it tests nothing. What is left out is a part by itself.
+// make test tests every package with tests exactly once, and the command's package in three parts, but those of which it
+// tests nothing. What it leaves out is a part by itself, which is not short.
 func TestPlan(t *testing.T) {
 	t.Chdir("../../..")
 	all, err := survey(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, group := range []string{groupTest, groupAll} {
-		stages, err := plan(t.Context(), config{group: group, out: t.TempDir()})
-		if err != nil {
-			t.Fatal(err)
+	stages, err := plan(t.Context(), config{group: groupTest, out: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	times := map[string]int{}
+	for _, j := range jobs(stages) {
+		for _, p := range j.packages {
+			times[p]++
 		}
-		times := map[string]int{}
-		for _, j := range jobs(stages) {
-			for _, p := range j.packages {
-				times[p]++
-			}
-			if short := slices.Contains(j.flags, "-short"); len(j.packages) > 0 && short != (group == groupTest) {
-				t.Errorf("%s: %s has -short: %v", group, j.name, short)
-			}
+		if len(j.packages) > 0 && !slices.Contains(j.flags, "-short") {
+			t.Errorf("%s has no -short", j.name)
 		}
-		for _, s := range all {
-			want := 1
-			switch {
-			case s.path == commandPackage:
-				want = 3
-			case group == groupTest && s.onlyLong:
-				want = 0
-			}
-			if times[s.path] != want {
-				t.Errorf("%s: %s is tested %d times, want %d", group, s.path, times[s.path], want)
-			}
+	}
+	for _, s := range all {
+		want := 1
+		switch {
+		case s.path == commandPackage:
+			want = 3
+		case s.onlyLong:
+			want = 0
 		}
-		for _, list := range [][]string{fileTools(), companions(), followers(), computing()} {
-			for _, p := range list {
-				if !slices.ContainsFunc(all, func(s sources) bool { return s.path == module+p }) {
-					t.Errorf("plan.go names the package %s, which does not exist", p)
-				}
+		if times[s.path] != want {
+			t.Errorf("%s is tested %d times, want %d", s.path, times[s.path], want)
+		}
+	}
+	for _, list := range [][]string{fileTools(), companions(), followers(), computing()} {
+		for _, p := range list {
+			if !slices.ContainsFunc(all, func(s sources) bool { return s.path == module+p }) {
+				t.Errorf("plan.go names the package %s, which does not exist", p)
 			}
 		}
 	}
@@ -60,6 +58,11 @@ func TestPlan(t *testing.T) {
 			t.Errorf("two parts are called %q", part.name)
 		}
 		names[part.name] = true
+		for _, j := range part.jobs {
+			if slices.Contains(j.flags, "-short") {
+				t.Errorf("%s has -short", part.name)
+			}
+		}
 	}
 	for _, s := range all {
 		own := s.path == boxPackage || s.path == containerPackage

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -21,16 +22,12 @@ type part struct {
 	jobs   []job
 }
 
-// raceName and longName name parts as .ci/tested does.
-func raceName(path string) string { return "race " + strings.TrimPrefix(path, module) }
-func longName(path string) string { return "long " + strings.TrimPrefix(path, module) }
+// made is a part that make does.
+func made(target string, inputs []string) part {
+	return part{target, inputs, []job{{name: target, command: []string{"make", target}}}}
+}
 
-const (
-	bootsName        = "boots"
-	containerName    = "container"
-	staticcheckName  = "staticcheck"
-	benchRegressName = "bench-regress"
-)
+func longName(path string) string { return "long " + strings.TrimPrefix(path, module) }
 
 // containerPackage tests the container image, and has to build it first.
 const containerPackage = module + "image/oci"
@@ -46,8 +43,8 @@ func (p planner) parts() (parts []part) {
 		benches = append(benches, module+area+"/bench")
 	}
 	parts = []part{
-		{staticcheckName, everything, []job{staticcheck(0)}},
-		{benchRegressName, benches, []job{benchRegress(0)}},
+		made("staticcheck", everything),
+		made("bench-regress", benches), // compares what benchmarks count: the machine's load does not matter
 	}
 	for _, s := range p.all {
 		if len(s.tests) == 0 {
@@ -59,9 +56,10 @@ func (p planner) parts() (parts []part) {
 		}
 		switch {
 		case s.path == boxPackage:
-			parts = append(parts, part{bootsName, []string{s.path, module + "image", commandPackage}, p.box()})
+			parts = append(parts, part{"boots", []string{s.path, module + "image", commandPackage}, p.box()})
 		case s.path == containerPackage:
-			parts = append(parts, part{containerName, []string{s.path, commandPackage}, append(p.container(0), long)})
+			image := job{name: "container", command: []string{"make", "oci"}, needed: true}
+			parts = append(parts, part{"container", []string{s.path, commandPackage}, []job{image, long}})
 		case s.hasLong():
 			parts = append(parts, part{long.name, []string{s.path}, []job{long}})
 		}
@@ -69,7 +67,7 @@ func (p planner) parts() (parts []part) {
 			continue
 		}
 		race := job{
-			name: raceName(s.path), packages: []string{s.path}, flags: append(p.flags(), raceFlags...), env: []string{"CGO_ENABLED=1"},
+			name: "race " + strings.TrimPrefix(s.path, module), packages: []string{s.path}, flags: append(p.flags(), raceFlags...), env: []string{"CGO_ENABLED=1"},
 		}
 		switch {
 		case s.path == commandPackage:
@@ -81,91 +79,122 @@ func (p planner) parts() (parts []part) {
 	return parts
 }
 
-// runRest runs the parts whose inputs changed since the last whole make test-all, the cheapest first, as long as the
-// time that they took there fits into the limit.
+// runRest runs the parts that are not known to pass as they are: those whose inputs changed since they last passed, the
+// cheapest first, as long as the time that they took then fits into the limit. Parts of which nobody knows what they take
+// are left to make test-all.
 func (s *session) runRest(ctx context.Context) error {
 	all, err := survey(ctx)
 	if err != nil {
 		return err
 	}
-	last := readTested()
-	if last.Commit == "" {
-		s.printf("There is no %s, so no make test-all is known to have passed: what make test leaves out is not run.\n", testedFile)
-		return nil
-	}
-	changed, why, err := changedSince(ctx, all, last.Commit)
+	proofs := readProofs()
+	changed, err := newChanges(ctx, all)
 	if err != nil {
 		return err
 	}
+	parts := (planner{config: s.config, all: all}).parts()
 	var due []part
-	for _, part := range (planner{config: s.config, all: all}).parts() {
-		if slices.ContainsFunc(part.inputs, func(p string) bool { return changed[p] }) {
+	for _, part := range parts {
+		since, err := changed.since(ctx, proofs[part.name].Commit)
+		if err != nil {
+			return err
+		}
+		if slices.ContainsFunc(part.inputs, func(p string) bool { return since[p] }) {
 			due = append(due, part)
 		}
 	}
-	slower := last.slower()
+	s.printf("Of the %d parts that make test leaves out, %d are not known to pass as they are now (%s).\n",
+		len(parts), len(due), proofsFile)
+	here := speed()
 	cost := func(p part) float64 {
-		if known, ok := last.Parts[p.name]; ok {
-			return known * slower
-		}
-		return unknownCost
+		known := proofs[p.name]
+		return known.Seconds * max(1, known.Speed/here)
+	}
+	if s.config.group == groupRest {
+		due = slices.DeleteFunc(due, func(p part) bool {
+			_, known := proofs[p.name]
+			if !known {
+				s.leftOut = append(s.leftOut, p.name+" (it never passed: make test-all runs it)")
+			}
+			return !known
+		})
 	}
 	slices.SortStableFunc(due, func(a, b part) int { return int(cost(a)*1000) - int(cost(b)*1000) })
-	s.printf("Of what make test leaves out, %d parts have inputs that changed since %s.\n", len(due), why)
 	for i, part := range due {
 		if ctx.Err() != nil {
 			return nil
 		}
 		if time.Since(s.began).Seconds()+cost(part) > s.config.limit.Seconds() {
 			for _, left := range due[i:] {
-				s.leftOut = append(s.leftOut, left.name)
+				s.leftOut = append(s.leftOut, left.name+" (there was no time)")
 			}
 			return nil
 		}
-		s.runStage(ctx, stage{part.name, [][]job{part.jobs}})
+		s.prove(ctx, part)
 	}
 	return nil
 }
 
-// unknownCost is what a part is taken to cost, in seconds, that .ci/tested does not know.
-const unknownCost = 60
-
-// changedSince returns the packages that a change since a commit can have made fail, and how the commit is called.
-// Where git does not know the commit, all have changed.
-func changedSince(ctx context.Context, all []sources, commit string) (changed map[string]bool, since string, err error) {
-	changed = map[string]bool{}
-	everything := func(why string) (map[string]bool, string, error) {
-		for _, s := range all {
-			changed[s.path] = true
-		}
-		return changed, why, nil
+// prove runs a part. If it passes and nothing of it is skipped, that is written down at once: make test-all that is
+// interrupted goes on from there.
+func (s *session) prove(ctx context.Context, p part) {
+	began, ran := time.Now(), len(s.first)
+	secondBefore, failedBefore := s.verdicts()
+	s.runStage(ctx, stage{p.name, [][]job{p.jobs}})
+	took := time.Since(began)
+	s.secondTries(ctx)
+	second, failed := s.verdicts()
+	if ctx.Err() != nil || len(failed) > len(failedBefore) {
+		return
 	}
-	out, err := exec.CommandContext(ctx, "git", "diff", "--name-only", "--no-renames", commit, "--").Output()
+	err := errors.New("something of it was skipped")
+	if !slices.ContainsFunc(s.first[ran:], func(o outcome) bool { return o.top("skip") > 0 }) {
+		err = writeProof(ctx, p.name, proof{Seconds: math.Round(took.Seconds()), SecondTries: second[len(secondBefore):]})
+	}
 	if err != nil {
-		return everything(fmt.Sprintf("ever: git does not know %s, which %s names", commit, testedFile))
+		s.printf("%s passed, but that is not written to %s: %v\n", p.name, proofsFile, err)
 	}
+}
+
+// changes says which packages a change since a commit can have made fail.
+type changes struct {
+	all   []sources
+	root  string              // of the repository
+	deps  map[string][]string // of testDependencies
+	known map[string]map[string]bool
+}
+
+func newChanges(ctx context.Context, all []sources) (*changes, error) {
 	root, err := exec.CommandContext(ctx, "git", "rev-parse", "--show-toplevel").Output()
 	if err != nil {
-		return nil, "", fmt.Errorf("git rev-parse: %w", err)
-	}
-	own := map[string]bool{} // packages with changed files
-	for file := range strings.Lines(string(out)) {
-		file = strings.TrimSpace(file)
-		if file == "go.mod" || file == "go.sum" {
-			return everything(commit + ", and " + file + " with them")
-		}
-		if of := packageOf(all, filepath.Join(strings.TrimSpace(string(root)), file)); of != "" {
-			own[of] = true
-		}
+		return nil, fmt.Errorf("git rev-parse: %w", err)
 	}
 	deps, err := testDependencies(ctx)
-	if err != nil {
-		return nil, "", err
+	return &changes{all, strings.TrimSpace(string(root)), deps, map[string]map[string]bool{}}, err
+}
+
+// since returns the packages that have changed. Where git does not know the commit, all have.
+func (c *changes) since(ctx context.Context, commit string) (map[string]bool, error) {
+	if known, ok := c.known[commit]; ok {
+		return known, nil
 	}
-	for _, s := range all {
-		changed[s.path] = own[s.path] || slices.ContainsFunc(deps[s.path], func(d string) bool { return own[d] })
+	changed, own, everything := map[string]bool{}, map[string]bool{}, commit == ""
+	if !everything {
+		out, err := exec.CommandContext(ctx, "git", "diff", "--name-only", "--no-renames", commit, "--").Output()
+		everything = err != nil
+		for file := range strings.Lines(string(out)) {
+			file = strings.TrimSpace(file)
+			everything = everything || file == "go.mod" || file == "go.sum"
+			if of := packageOf(c.all, filepath.Join(c.root, file)); of != "" {
+				own[of] = true
+			}
+		}
 	}
-	return changed, commit, nil
+	for _, s := range c.all {
+		changed[s.path] = everything || own[s.path] || slices.ContainsFunc(c.deps[s.path], func(d string) bool { return own[d] })
+	}
+	c.known[commit] = changed
+	return changed, ctx.Err()
 }
 
 // packageOf returns the package of the nearest folder above a file, as test data and embedded files lie below one.

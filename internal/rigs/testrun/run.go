@@ -26,6 +26,7 @@ type session struct {
 	w        io.Writer
 	progress *progress
 	first    []outcome
+	tried    int // so many of first have had their second try
 	second   []outcome
 	notes    []note   // of stages and jobs
 	broken   []string // jobs that failed for another reason than a test
@@ -132,11 +133,8 @@ func (s *session) announce(stages []stage) {
 	if len(others) > 0 {
 		text += ", and before or beside them: " + strings.Join(others, ", ")
 	}
-	switch last, whole := readTimes(s.out).Last[s.config.group], readTested(); {
-	case last > 0 && s.config.group != groupPackages:
+	if last := readTimes(s.out).Last[s.config.group]; last > 0 && s.config.group != groupPackages {
 		text += fmt.Sprintf(". Last time it took %s here", clock(time.Duration(last)*time.Second))
-	case s.config.group == groupAll && whole.Seconds > 0:
-		text += fmt.Sprintf(". On a machine %.1f times as fast it took %s", whole.slower(), clock(time.Duration(whole.Seconds)*time.Second))
 	}
 	s.printf("%s. Full output: %s\n", text, s.out)
 }
@@ -305,7 +303,8 @@ const mostPatterns = 12
 
 // secondTries runs the failed tests once more, one after another.
 func (s *session) secondTries(ctx context.Context) {
-	for _, o := range s.first {
+	for ; s.tried < len(s.first); s.tried++ {
+		o := s.first[s.tried]
 		if ctx.Err() != nil {
 			return
 		}

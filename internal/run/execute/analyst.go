@@ -64,6 +64,7 @@ func (a *analyst) Analyse(ctx context.Context, dir string, t *lab.Trial, start l
 		return nil, err
 	}
 	traced(dir, t)
+	worked(dir, t)
 	return evidence, nil
 }
 
@@ -123,7 +124,9 @@ func evidence(ctx context.Context, dir string, t *lab.Trial, result *visual.Resu
 		write      func() error
 	}{
 		{"heatmap", heatFile, func() error { return writePNG(dir, heatFile, visual.HeatImage(result)) }},
-		{"filmstrip", stripFile, func() error { return writeStrip(ctx, dir, t, result) }},
+		{"filmstrip", stripFile, func() error {
+			return writeStrip(ctx, dir, t, result.End-1, result.Content, stripStep(metric.LastChange.In(t)))
+		}},
 		{"video", videoFile, func() error { return <-filmed }},
 	} {
 		if err := made.write(); err != nil {
@@ -213,7 +216,21 @@ func stripStep(last float64) float64 {
 	return step
 }
 
-func writeStrip(ctx context.Context, dir string, t *lab.Trial, result *visual.Result) error {
+// FilmEvidence makes the video and the filmstrip of a trial that is a film alone, and names them in it.
+func FilmEvidence(ctx context.Context, dir string, t *lab.Trial) error {
+	if err := (&analyst{}).writeVideo(ctx, dir, 0, image.Rectangle{}); err != nil {
+		return err
+	}
+	t.Files["video"] = videoFile
+	if err := writeStrip(ctx, dir, t, t.Frames-1, image.Rectangle{}, 0); err != nil {
+		return err
+	}
+	t.Files["filmstrip"] = stripFile
+	return nil
+}
+
+// writeStrip makes the filmstrip of a part of the screen up to a frame, with a picture every so many ms, or 0 for at its changes.
+func writeStrip(ctx context.Context, dir string, t *lab.Trial, last int, area image.Rectangle, every float64) error {
 	r, err := reel.Open(filepath.Join(dir, experiment.ReelFile))
 	if err != nil {
 		return err
@@ -224,8 +241,7 @@ func writeStrip(ctx context.Context, dir string, t *lab.Trial, result *visual.Re
 		return err
 	}
 	thumbs, err := video.Filmstrip(ctx, r, folder, video.StripOptions{
-		First: frameAt(r, t.StartTime), Last: result.End - 1, Crop: result.Content, Width: 240,
-		EveryMS: stripStep(metric.LastChange.In(t)), Max: stripMost,
+		First: frameAt(r, t.StartTime), Last: last, Crop: area, Width: 240, EveryMS: every, Max: stripMost,
 	})
 	if err != nil {
 		return err

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
+	"slices"
+	"strings"
 
 	"eidetic/internal/lab"
 	"eidetic/netlab/archive"
@@ -62,6 +64,10 @@ func Document(a *archive.Archive, page string) (note string, problem error) {
 // statusAdvice says what to do about a status.
 func statusAdvice(e *lab.Exchange) string {
 	switch {
+	case e.Status == http.StatusUnauthorized && e.Response.Get("WWW-Authenticate") != "" && !asksBasic(e):
+		scheme, _, _ := strings.Cut(e.Response.Get("WWW-Authenticate"), " ")
+		return fmt.Sprintf("it asks for a name and a password by %.20q, of which only Basic can be sent while it is recorded: "+
+			"send the session of a login, with --header 'Cookie: NAME=VALUE'", scheme)
 	case e.Status == http.StatusUnauthorized && e.Response.Get("WWW-Authenticate") != "":
 		return "it asks for a name and a password; send them while it is recorded, with --header 'Authorization: Basic …'"
 	case e.Status == http.StatusUnauthorized, e.Status == http.StatusForbidden:
@@ -72,6 +78,13 @@ func statusAdvice(e *lab.Exchange) string {
 		return "the server failed; see its own log"
 	}
 	return "this is not the page"
+}
+
+// asksBasic tells whether an answer takes the scheme Basic (RFC 7617), perhaps among others.
+func asksBasic(e *lab.Exchange) bool {
+	return slices.ContainsFunc(e.Response.Header, func(f lab.HeaderField) bool {
+		return strings.EqualFold(f.Name, "WWW-Authenticate") && strings.Contains(" "+strings.ToLower(f.Value), " basic")
+	})
 }
 
 // passwordField matches an input of HTML that asks for a password.

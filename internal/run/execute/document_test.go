@@ -18,6 +18,7 @@ func TestDocument(t *testing.T) {
 	a := archive.New([]*lab.Exchange{
 		answer("http://a.test/", 200, "<h1>hello"),
 		answer("http://a.test/basic", 401, "", lab.HeaderField{Name: "WWW-Authenticate", Value: `Basic realm="x"`}),
+		answer("http://a.test/digest", 401, "", lab.HeaderField{Name: "WWW-Authenticate", Value: `Digest realm="x", nonce="n"`}),
 		answer("http://a.test/session", 403, ""),
 		answer("http://a.test/none", 404, ""),
 		answer("http://a.test/broken", 502, ""),
@@ -33,6 +34,7 @@ func TestDocument(t *testing.T) {
 		"http://a.test/unknown":        {},
 		"http://a.test/loop":           {},
 		"http://a.test/basic":          {problem: "--header 'Authorization"},
+		"http://a.test/digest":         {problem: `by "Digest", of which only Basic can be sent`},
 		"http://a.test/session":        {problem: "--header 'Cookie"},
 		"http://a.test/none":           {problem: "check the path"},
 		"http://a.test/broken":         {problem: "502"},

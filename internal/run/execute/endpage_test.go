@@ -170,7 +170,7 @@ func TestStripEndsWithThePage(t *testing.T) {
 		t.Fatal(err)
 	}
 	describe(trial, result)
-	if err := writeStrip(t.Context(), dir, trial, result); err != nil {
+	if err := writeStrip(t.Context(), dir, trial, result.End-1, result.Content, stripStep(metric.LastChange.In(trial))); err != nil {
 		t.Fatal(err)
 	}
 	var pictures []video.Thumb

@@ -137,17 +137,24 @@ func (f *film) Stop() (experiment.FilmStatus, error) {
 	out.Frames, out.Lost = stats.Frames, stats.Lost
 	out.Period, out.Normal = ms(1e3/stats.Nominal), ms(stats.NormalBound)
 	out.MissedProven, out.MissedDrawn, out.Unseen = stats.MissedProven, stats.MissedDrawn, stats.Unseen
-	out.Capture = &lab.CaptureState{
-		Source: f.source,
+	out.Capture = CaptureOf(stats, f.source, f.noise)
+	return out, err
+}
+
+// CaptureOf describes a recording that has ended. source is that of a plugged-in device, and noise what is known of its
+// screen; either may be nil.
+func CaptureOf(stats capture.Stats, source *lab.SourceState, noise *steady.Memory) *lab.CaptureState {
+	c := &lab.CaptureState{
+		Source: source,
 		Rate:   micro(stats.Rate), IntervalP99: micro(stats.IntervalP99), IntervalMax: micro(stats.IntervalMax),
 		Jitter: micro(stats.Jitter), Scheduling: stats.Scheduling, MissedProven: stats.MissedProven, MissedDrawn: stats.MissedDrawn,
 		NormalBound: micro(stats.NormalBound), WorstBound: micro(stats.WorstBound), LostBecause: stats.Reasons,
 	}
-	if f.noise != nil {
-		noise := f.noise.Noise()
-		out.Capture.Noise = &noise
+	if noise != nil {
+		known := noise.Noise()
+		c.Noise = &known
 	}
-	return out, err
+	return c
 }
 
 // micro rounds milliseconds to three digits, that is to microseconds.

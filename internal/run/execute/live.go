@@ -47,12 +47,13 @@ func (s liveScreen) Film(ctx context.Context, path string) (experiment.Film, err
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		showLive(ctx, f, s.folder)
+		ShowLive(ctx, f.Latest, func() lab.Time { return f.Status().LastChange }, s.folder)
 	}()
 	return watchedFilm{f, func() { stop(); <-ended }}, nil
 }
 
-func showLive(ctx context.Context, f experiment.Film, folder string) {
+// ShowLive shows the newest pictures of a recording, which last changed at an instant, in a folder until ctx is done.
+func ShowLive(ctx context.Context, latest func(func(lab.Format, lab.Frame)) bool, changed func() lab.Time, folder string) {
 	ticker := time.NewTicker(livePeriod)
 	defer ticker.Stop()
 	shown := lab.Time(-1)
@@ -63,12 +64,12 @@ func showLive(ctx context.Context, f experiment.Film, folder string) {
 		case <-ticker.C:
 		}
 		asked, err := os.Stat(filepath.Join(folder, LiveWanted))
-		changed := f.Status().LastChange
-		if err != nil || time.Since(asked.ModTime()) > liveWanted || changed == shown {
+		at := changed()
+		if err != nil || time.Since(asked.ModTime()) > liveWanted || at == shown {
 			continue
 		}
 		var img image.Image
-		f.Latest(func(format lab.Format, frame lab.Frame) {
+		latest(func(format lab.Format, frame lab.Frame) {
 			if pic, err := visual.PictureOf(format, frame.Pix, format.Bounds()); err == nil { // a copy
 				img = pic.Image()
 			}
@@ -85,7 +86,7 @@ func showLive(ctx context.Context, f experiment.Film, folder string) {
 			err = os.Rename(filepath.Join(folder, liveNew), filepath.Join(folder, LivePicture))
 		}
 		if err == nil { // a disk that is full is told elsewhere
-			shown = changed
+			shown = at
 		}
 	}
 }

@@ -59,14 +59,19 @@ type partScreen struct {
 
 // opened notes what a source says of itself.
 func (p *partScreen) opened(h reel.Header) (*lab.SourceState, error) {
-	s := &lab.SourceState{
-		Name: p.name, Pixels: h.Format.Pixels, Chroma: chroma(h.Format.Pixels), Width: h.Format.Width, Height: h.Format.Height,
-		Rate: micro(h.Format.Rate), Notes: h.Notes, NotLossless: h.NotLossless, Latency: p.latency,
-	}
+	s := SourceOf(p.name, h, p.latency)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.last = s
 	return s, nil
+}
+
+// SourceOf is what films a plugged-in device's screen, by its name and the header of the reel; latency is what is subtracted, in ms.
+func SourceOf(name string, h reel.Header, latency []float64) *lab.SourceState {
+	return &lab.SourceState{
+		Name: name, Pixels: h.Format.Pixels, Chroma: chroma(h.Format.Pixels), Width: h.Format.Width, Height: h.Format.Height,
+		Rate: micro(h.Format.Rate), Notes: h.Notes, NotLossless: h.NotLossless, Latency: latency,
+	}
 }
 
 // chroma says how a format has colours in less resolution; "" where it has them whole.

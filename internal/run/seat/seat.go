@@ -49,7 +49,10 @@ type Seat struct {
 	Live string
 
 	mu     sync.Mutex
-	taken  bool // by a run
+	taken  bool          // by a run
+	lent   string        // to an errand: what that does with the device, in words
+	filmed bool          // the errand has the screen
+	free   chan struct{} // closed when the errand is over
 	driver Driver
 	until  time.Time       // the driver's turn
 	over   *time.Timer     // tidies after it
@@ -82,9 +85,52 @@ const (
 // ErrTaken is why a device has no other input during a run.
 var ErrTaken = errors.New("a run uses the device: its input is locked until the run ends") // constant
 
-// Take closes the seat for a run, until the returned function is called.
-func (s *Seat) Take() func() {
+// Lend gives the device to an errand, until the returned function is called: a run waits meanwhile, and another errand is refused. An
+// errand that needs the screen for itself shows its film in the folder Live, and input goes on.
+func (s *Seat) Lend(what string, screen bool) (back func(), err error) {
 	s.mu.Lock()
+	switch {
+	case s.taken:
+		err = errors.New("a run uses the device: wait until it has ended, or cancel it")
+	case s.lent != "":
+		err = fmt.Errorf("%s: wait until that has ended, or stop it", s.lent)
+	}
+	if err != nil {
+		s.mu.Unlock()
+		return nil, err
+	}
+	s.lent, s.filmed, s.free = what, screen, make(chan struct{})
+	s.mu.Unlock()
+	if screen {
+		s.eyes.Lock()
+		s.shut()
+		s.eyes.Unlock()
+		_ = os.Remove(filepath.Join(s.Live, execute.LivePicture)) // of an earlier run
+	}
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.lent, s.filmed = "", false
+		close(s.free)
+	}, nil
+}
+
+// Take closes the seat for a run, until the returned function is called. It waits until an errand is over, and tells what that does.
+func (s *Seat) Take(ctx context.Context, waits func(what string)) (back func(), err error) {
+	s.mu.Lock()
+	for s.lent != "" {
+		what, free := s.lent, s.free
+		s.mu.Unlock()
+		if waits != nil {
+			waits(what)
+		}
+		select {
+		case <-free:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("%s: %w", what, context.Cause(ctx))
+		}
+		s.mu.Lock()
+	}
 	s.taken, s.driver = true, Driver{}
 	if s.stop != nil {
 		s.stop()
@@ -101,7 +147,7 @@ func (s *Seat) Take() func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.taken = false
-	}
+	}, nil
 }
 
 // shut closes the screen; eyes is held. Its errors are those of looking.
@@ -166,17 +212,20 @@ func (s *Seat) begin(ctx context.Context, limit time.Duration) (context.Context,
 
 // Look returns the newest picture.
 func (s *Seat) Look(ctx context.Context) (Picture, error) {
-	s.mu.Lock()
-	taken := s.taken
-	s.mu.Unlock()
-	if taken {
-		return s.lookAtRun()
-	}
-	if s.Open == nil {
+	if s.Open == nil && !s.isTaken() {
 		return Picture{}, ErrNoScreen
 	}
-	s.eyes.Lock()
+	s.eyes.Lock() // whoever takes the screen closes ours first
 	defer s.eyes.Unlock()
+	s.mu.Lock()
+	taken, filmed := s.taken, s.filmed
+	s.mu.Unlock()
+	switch {
+	case taken:
+		return s.lookAtFilm(true, "a run uses the device, and shows nothing yet: it shows its trials")
+	case filmed:
+		return s.lookAtFilm(false, "the device is being filmed, and nothing is shown of that yet")
+	}
 	ctx, cancel, err := s.begin(ctx, firstPicture)
 	if err != nil {
 		return Picture{}, err
@@ -214,8 +263,14 @@ func (s *Seat) Look(ctx context.Context) (Picture, error) {
 // ErrNoScreen is for a device that has a screen only in a run.
 var ErrNoScreen = errors.New("the device has a screen while a run uses it: start one, and look again") // constant
 
-// lookAtRun returns what the run has shown last, and asks it for more.
-func (s *Seat) lookAtRun() (Picture, error) {
+func (s *Seat) isTaken() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.taken
+}
+
+// lookAtFilm returns what a run or an errand has shown last, and asks it for more.
+func (s *Seat) lookAtFilm(run bool, none string) (Picture, error) {
 	if err := os.MkdirAll(s.Live, 0o700); err != nil {
 		return Picture{}, err
 	}
@@ -224,9 +279,9 @@ func (s *Seat) lookAtRun() (Picture, error) {
 	}
 	b, err := os.ReadFile(filepath.Join(s.Live, execute.LivePicture))
 	if err != nil {
-		return Picture{}, errors.New("a run uses the device, and shows nothing yet: it shows its trials")
+		return Picture{}, errors.New(none)
 	}
-	return Picture{PNG: b, Run: true}, nil
+	return Picture{PNG: b, Run: run}, nil
 }
 
 // Drive takes or keeps the turn of giving input, and says how long it lasts without any.

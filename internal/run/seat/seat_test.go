@@ -33,7 +33,15 @@ func TestSeat(t *testing.T) {
 	s := &Seat{Live: filepath.Join(t.TempDir(), "live", "x"), Open: func() (Parts, error) {
 		return Parts{Screen: source.Options{Name: "x11:" + server.Display}, Controls: connect.Options{Name: "x11:" + server.Display}}, nil
 	}}
-	t.Cleanup(func() { s.Take() })
+	take := func() func() {
+		t.Helper()
+		back, err := s.Take(ctx, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return back
+	}
+	t.Cleanup(func() { _, _ = s.Take(context.Background(), nil) })
 
 	first, err := s.Look(ctx)
 	if err != nil {
@@ -68,7 +76,7 @@ func TestSeat(t *testing.T) {
 		}
 	}
 
-	release := s.Take()
+	release := take()
 	if _, err := s.Drive(anna); !errors.Is(err, ErrTaken) {
 		t.Errorf("drive() during a run: %v", err)
 	}

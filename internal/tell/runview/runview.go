@@ -24,6 +24,7 @@ import (
 type View struct {
 	ID      string    `json:"id"`
 	Name    string    `json:"name"`
+	Kind    string    `json:"kind,omitempty" enum:"film,qualification" doc:"What it is if it executed no plan"`
 	Page    string    `json:"page" doc:"URL under test"`
 	Wall    time.Time `json:"wall" doc:"Start of the run"`
 	State   string    `json:"state" doc:"queued, running, done, failed or interrupted"`
@@ -132,7 +133,7 @@ type Choice struct{ Cell, Step, Metric string }
 // Of makes the view of a run.
 func Of(run *lab.Run, c Choice) (*View, error) {
 	v := &View{
-		ID: run.ID, Name: run.Name, Page: run.Page, Wall: run.Wall, State: run.State, Error: run.Error, Device: run.Plan.Device,
+		ID: run.ID, Name: run.Name, Kind: run.Kind, Page: run.Page, Wall: run.Wall, State: run.State, Error: run.Error, Device: run.Plan.Device,
 		Link:    run.Link.Name,
 		Browser: run.Environment.Browser, Cell: c.Cell, Step: c.Step, Warnings: report.Warnings(run), Report: report.FileName,
 		Trials: []Trial{}, Pairs: []Pair{}, Metrics: []Metric{}, Arms: []Arm{},

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/text/encoding/unicode"
+
 	"eidetic/internal/lab"
 )
 
@@ -46,10 +48,15 @@ const (
 func Read(file string, in io.Reader, column, times string, last int) (*Table, error) {
 	limited := &io.LimitedReader{R: in, N: MaxBytes + 1}
 	buffered := withoutMark(limited)
-	separator := separatorOf(buffered)
+	separator, isSaid := separatorOf(buffered)
 	number := numbersOf(separator)
 	r := csv.NewReader(buffered)
 	r.Comma, r.TrimLeadingSpace, r.ReuseRecord = separator, true, true
+	if isSaid {
+		r.FieldsPerRecord = -1
+		_, _ = r.Read() // it was looked at
+		r.FieldsPerRecord = 0
+	}
 	header, err := r.Read()
 	if errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("%s:1: the file is empty: a header is needed, and a row for each value", file)
@@ -133,6 +140,9 @@ func Read(file string, in io.Reader, column, times string, last int) (*Table, er
 // withoutMark leaves out the mark that spreadsheets put before UTF-8.
 func withoutMark(r io.Reader) *bufio.Reader {
 	b := bufio.NewReaderSize(r, 64<<10)
+	if mark, err := b.Peek(2); err == nil && (string(mark) == "\xff\xfe" || string(mark) == "\xfe\xff") { // Excel's Unicode text
+		b = bufio.NewReaderSize(unicode.UTF16(unicode.BigEndian, unicode.ExpectBOM).NewDecoder().Reader(b), 64<<10)
+	}
 	if mark, err := b.Peek(3); err == nil && string(mark) == "\xef\xbb\xbf" {
 		_, _ = b.Discard(3) // they were there
 	}
@@ -224,16 +234,19 @@ func withoutGroups(text string) string {
 
 // separatorOf is what separates the cells of a file: a comma, or what stands in the header instead of one, a semicolon
 // (spreadsheets where the comma is the decimal sign), a tab or a bar.
-func separatorOf(r *bufio.Reader) rune {
+func separatorOf(r *bufio.Reader) (separator rune, isSaid bool) {
 	head, _ := r.Peek(r.Size()) // of a shorter file, all of it
 	line, _, _ := strings.Cut(string(head), "\n")
+	if said, ok := strings.CutPrefix(strings.Trim(line, "\"\r"), "sep="); ok && len(said) == 1 && strings.Contains(",;\t|", said) {
+		return rune(said[0]), true // Excel's first line
+	}
 	best := ','
 	for _, other := range ";\t|" {
 		if strings.Count(line, string(other)) > strings.Count(line, string(best)) {
 			best = other
 		}
 	}
-	return best
+	return best, false
 }
 
 // numbersOf reads the cells of a file. Where the comma separates no cells, it is the decimal sign.
@@ -254,10 +267,14 @@ func numbersOf(separator rune) func(cell string) (float64, error) {
 	}
 }
 
-// instant reads the cell of a time: as RFC 3339, git, spreadsheets and benchmarks write it, year first or month by name.
+// instant reads the cell of a time: as RFC 3339, git, spreadsheets and benchmarks write it: year first, month by name, or with
+// dots, day first. With slashes, day and month may be either.
 func instant(cell string) (float64, error) {
 	text := strings.TrimSpace(cell)
-	for _, layout := range []string{time.RFC1123Z, time.RFC1123, "Mon Jan _2 15:04:05 2006 -0700", time.UnixDate, time.ANSIC} {
+	for _, layout := range []string{time.RFC1123Z, time.RFC1123, "Mon Jan _2 15:04:05 2006 -0700", time.UnixDate, time.ANSIC,
+		"2.1.2006", "2.1.2006 15:04", "2.1.2006 15:04:05", "2.1.2006, 15:04:05", "20060102T150405Z07:00", "Jan 2, 2006", "Jan 2, 2006 15:04:05",
+		"January 2, 2006", "2 Jan 2006", "2 January 2006", "2-Jan-2006",
+	} {
 		if at, err := time.Parse(layout, text); err == nil {
 			return float64(at.UnixMilli()), nil
 		}
@@ -276,7 +293,7 @@ func instant(cell string) (float64, error) {
 			}
 		}
 	}
-	if v, err := number(text); err == nil {
+	if v, err := number(strings.TrimPrefix(text, "@")); err == nil { // date's and git's seconds
 		return v, nil
 	}
 	return 0, fmt.Errorf("%q is not a time: write it like 2026-11-23T07:14:00Z, 2026-11-23 or as a number", lab.Clip(text, 60))

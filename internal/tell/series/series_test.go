@@ -143,6 +143,12 @@ func TestFilesOfTheWorld(t *testing.T) {
 		"UTC":         "t,v\n2026-02-03 09:01:02 UTC,7.5\n2026-02-04 09:01:02 UTC,1234.25\n",
 		"spreadsheet": "\ufefft;v\r\n2026-02-04;1.234,25\r\n2026-02-03;7,5\r\n",
 		"semicolons":  "t;v\n2026-02-04;1234.25\n2026-02-03;7.5\n",
+		"day first":   "t;v\n4.2.2026;1234,25\n03.02.2026 09:01;7,5\n",
+		"Excel's own": "sep=;\r\nt;v\r\n04.02.2026;1234,25\r\n03.02.2026;7,5\r\n",
+		"UTF-16":      "\xff\xfet\x00\t\x00v\x00\n\x001\x00\t\x007\x00,\x005\x00\n\x002\x00\t\x001\x002\x003\x004\x00,\x002\x005\x00",
+		"basic":       "t,v\n20260204T090102Z,1234.25\n20260203T090102Z,7.5\n",
+		"names":       "t,v\n\"Feb 4, 2026\",1234.25\n3 Feb 2026,7.5\n",
+		"seconds":     "t,v\n@1770200000,1234.25\n@1770100000,7.5\n",
 		"tabs":        "t\tv\tnote\n2026-02-03\t7,5\ta, b\n2026-02-04\t1234,25\tc\n",
 	} {
 		table, err := Read("f", strings.NewReader(text), "v", "t", 0)

@@ -96,6 +96,8 @@ func TestScopesOfTokens(t *testing.T) {
 		needs              string
 	}{
 		{"GET", "/api/v1/runs", "", "read"}, {"GET", run + "/artifacts", "", "read"}, {"GET", run + "/view", "", "read"}, {"GET", run + "/plan", "", "read"}, {"HEAD", "/api/v1/devices", "", "read"},
+		{"POST", "/api/v1/devices/laptop/errand", `{"do":"noise"}`, "run"}, {"GET", "/api/v1/devices/laptop/errand", "", "read"},
+		{"POST", "/api/v1/devices/laptop/errand/trigger", "", "run"}, {"DELETE", "/api/v1/devices/laptop/errand?keep=true", "", "run"},
 		{"GET", "/api/v1/session", "", "read"}, {"GET", "/api/v1/archives/nope/contents", "", "read"},
 		{"POST", "/api/v1/plan", `{"yaml":"trials: 3"}`, "run"}, {"POST", "/api/v1/runs", `{"page":"https://x.test/","device":"air"}`, "run"}, {"DELETE", "/api/v1/runs/nope", "", "run"},
 		{"DELETE", "/api/v1/runs/nope?files=false", "", "run"},
@@ -123,6 +125,8 @@ func TestScopesOfTokens(t *testing.T) {
 		{"POST", "/api/v1/webhooks", `{"name":"x","url":"https://10.0.0.1/"}`, "admin"}, {"PUT", "/api/v1/webhooks/nope", `{"paused":true}`, "admin"},
 		{"GET", "/api/v1/bisects", "", "read"}, {"GET", "/api/v1/bisects/nope", "", "read"}, {"POST", "/api/v1/bisects", `{}`, "run"},
 		{"PUT", "/api/v1/bisects/nope/deployment", `{"revision":"a","ok":true}`, "run"}, {"POST", "/api/v1/bisects/nope/resume", "", "run"},
+		{"POST", "/api/v1/bisects/nope/again", "", "run"}, {"GET", "/api/v1/repositories", "", "read"},
+		{"PUT", "/api/v1/repositories/nope/deployment", `{"revision":"a","ok":true}`, "run"}, {"PATCH", "/api/v1/alerts/7", `{"owner":"ada"}`, "run"},
 		{"DELETE", "/api/v1/bisects/nope", "", "run"}, {"DELETE", "/api/v1/bisects/nope?files=true", "", "admin"},
 		{"GET", "/api/v1/boxes", "", "read"}, {"GET", "/api/v1/boxes/lab-1", "", "read"}, {"PATCH", "/api/v1/boxes/lab-1", `{"maintenance":true}`, "run"},
 		{"DELETE", "/api/v1/boxes/nope", "", "admin"}, {"POST", "/api/v1/boxes/codes", "", "admin"}, {"GET", "/api/v1/boxes/lab-1/devices/virtual/readings", "", "read"},

@@ -35,6 +35,8 @@ type Device struct {
 	WiFi     *WiFi    `json:"wifi,omitempty" doc:"How to join, if the port is an access point"`
 	// SetUp is that of a device at a port.
 	SetUp *SetUp `json:"set_up,omitempty" doc:"What the device has shown since the service started"`
+	// Errands are what can be asked of it between runs.
+	Errands []string `json:"errands,omitempty" doc:"What can be asked of it between runs, without a plan" example:"[\"film\",\"record\",\"noise\"]"`
 	// Parts are those of a device at a port.
 	Parts []DevicePart `json:"parts,omitempty" doc:"What its screen is seen by and what gives it input"`
 }
@@ -212,6 +214,9 @@ func (p *Panel) appliance(e *echo.Echo, api huma.API) {
 	}
 	if p.Seats != nil {
 		p.seats(e, api)
+	}
+	if p.Errands != nil {
+		p.errands(api)
 	}
 	if p.Archives != nil {
 		p.archives(e, api)

@@ -128,7 +128,8 @@ func whole(t *testing.T) (Config, *string, *int) {
 			}}
 		},
 		Archives: fakeArchives{file}, Settings: fakeSettings{&settings}, System: fakeSystem{&resets}, Backups: fakeBackups{}, Retainer: fakeRetainer{}, Supporter: fakeSupporter{}, Fleet: &fakeMembership{},
-		Parts: func() []Part { return []Part{{Name: "panel", OK: true, AgoMS: 40}} },
+		Errands: &fakeErrands{},
+		Parts:   func() []Part { return []Part{{Name: "panel", OK: true, AgoMS: 40}} },
 	}, &settings, &resets
 }
 

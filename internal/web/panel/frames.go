@@ -30,6 +30,7 @@ import (
 // TrialFrames says of each frame of a trial's reel when it was taken and how much it changed.
 type TrialFrames struct {
 	Run     string    `json:"run"`
+	Kind    string    `json:"kind,omitempty" enum:"film,qualification" doc:"What the run is if it executed no plan"`
 	Trial   int       `json:"trial" doc:"Number of the trial"`
 	Trials  []int     `json:"trials" doc:"Numbers of the run's trials"`
 	Arm     string    `json:"arm"`
@@ -192,7 +193,7 @@ func (p *Panel) listFrames(ctx context.Context, in *framesInput) (*TrialFrames, 
 		start = r.Info(0).Time
 	}
 	out := &TrialFrames{
-		Run: in.ID, Trial: in.Trial, Arm: trial.Arm, Valid: trial.Valid, Width: list.Width, Height: list.Height, Start: trial.StartFrame,
+		Run: in.ID, Kind: run.Kind, Trial: in.Trial, Arm: trial.Arm, Valid: trial.Valid, Width: list.Width, Height: list.Height, Start: trial.StartFrame,
 		Content: FrameArea{trial.ContentX, trial.ContentY, trial.ContentW, trial.ContentH},
 		Region:  areaOf(list.Region), Pixels: list.Region.Dx() * list.Region.Dy(), Changed: list.Changed, Pieces: list.Pieces,
 		Progress: append([]float64{}, trial.VisualProgress...), Strip: []StripPicture{},

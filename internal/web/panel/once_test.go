@@ -95,7 +95,7 @@ func TestRepeatedRequests(t *testing.T) {
 // All operations that make something say that they take a key.
 func TestEveryOperationThatMakesSomethingTakesAKey(t *testing.T) {
 	config, _ := editable(t)
-	config.Seats = &fakeSeats{}
+	config.Seats, config.Errands = &fakeSeats{}, &fakeErrands{}
 	p, err := New(config)
 	if err != nil {
 		t.Fatal(err)

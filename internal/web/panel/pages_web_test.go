@@ -34,7 +34,10 @@ type pageTest struct {
 const noPicture = "none"
 
 func pageTests() []pageTest {
-	return []pageTest{automationPage(), recordingsPage(), planPage(), devicePage(), storagePage(), browsersPage(), historyPage(), runPage(), fleetSection()}
+	return []pageTest{
+		automationPage(), alertsPage(), bisectionsPage(), recordingsPage(), planPage(), devicePage(), errandPage(), storagePage(), browsersPage(),
+		historyPage(), runPage(), fleetSection(),
+	}
 }
 
 // route is the path without its query.
@@ -86,13 +89,14 @@ func pagesConfig(t *testing.T) Config {
 		t.Fatal(err)
 	}
 	seats := &fakeSeats{}
-	config := Config{Store: st, Version: "v1", Archives: fakeArchives{file}, Links: []string{"native", "lte"}, Seats: seats, Retainer: fakeRetainer{}, Fleet: &fakeMembership{}, Certificate: []byte("x"),
+	config := Config{Store: st, Version: "v1", Archives: fakeArchives{file}, Links: []string{"native", "lte"}, Seats: seats, Errands: &fakeErrands{}, Retainer: fakeRetainer{}, Fleet: &fakeMembership{}, Certificate: []byte("x"),
 		Fingerprint: strings.Repeat("3b1c", 16), Devices: func(context.Context) []Device {
-			return []Device{{Name: "a desk/2", Kind: "port", Port: "enp2s0", Ready: true, Screen: "v4l2:/dev/video0"}, {Name: "virtual", Kind: "virtual", Ready: true, Browsers: []string{"chromium", "nightly"}},
+			return []Device{{Name: "a desk/2", Kind: "port", Port: "enp2s0", Ready: true, Screen: "v4l2:/dev/video0", Errands: []string{"film", "record", "qualify", "noise"}}, {Name: "virtual", Kind: "virtual", Ready: true, Browsers: []string{"chromium", "nightly"}},
 				seats.phone()}
 		}}
 	config.Queue = queueOf(st, q, &fakeRunner{})
-	config.Automation = keeperOf(t, config)
+	config.Automation, config.Bisects = keeperOf(t, config), bisectionsOf(t, config)
+	config.Automation.Bisector = noBisector{}
 	run := reporttest.Compared(3, 6, 800)
 	addRun(t, st, run)
 	if err := os.WriteFile(filepath.Join(st.Root(), "runs", run.ID, recordingName), []byte("PK"), 0o600); err != nil {

@@ -90,6 +90,8 @@ type Config struct {
 	Reaches Reaches
 	// Seats let people see and drive the devices; nil has no such routes.
 	Seats Seats
+	// Errands are what people may ask of the devices between runs; nil has no such routes.
+	Errands Errands
 	// Archives, Settings, System, Backups and Retainer are what else can be read and changed; the routes of
 	// a nil one do not exist.
 	Archives Archives

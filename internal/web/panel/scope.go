@@ -24,8 +24,8 @@ func needs(method, path string, query url.Values) credentials.Scope {
 		}
 		return credentials.Read
 	case http.MethodPost:
-		if path == "/api/v1/runs" || path == "/api/v1/plan" || path == "/api/v1/bisects" || ofOne(path, "/api/v1/devices/", "/input") ||
-			ofOne(path, "/api/v1/runs/", "/annotations") || ofOne(path, "/api/v1/bisects/", "/resume") ||
+		if path == "/api/v1/runs" || path == "/api/v1/plan" || path == "/api/v1/bisects" || ofOne(path, "/api/v1/devices/", "/input") || isErrand(path) ||
+			ofOne(path, "/api/v1/runs/", "/annotations") || ofOne(path, "/api/v1/bisects/", "/resume") || ofOne(path, "/api/v1/bisects/", "/again") ||
 			ofOne(path, "/api/v1/workflows/", "/runs") || ofOne(path, "/api/v1/archives/", "/edit") || isOfAlert(path) ||
 			ofOne(path, "/api/v1/boxes/", "/measurements") {
 			return credentials.Run
@@ -33,15 +33,19 @@ func needs(method, path string, query url.Values) credentials.Scope {
 	case http.MethodPut:
 		if strings.HasPrefix(path, "/api/v1/archives/") || strings.HasPrefix(path, "/api/v1/workflows/") ||
 			strings.HasPrefix(path, "/api/v1/schedules/") || ofOne(path, "/api/v1/bisects/", "/deployment") ||
+			ofOne(path, "/api/v1/repositories/", "/deployment") ||
 			ofOne(path, "/api/v1/runs/", "/pin") || isTurn(path) {
 			return credentials.Run
 		}
 	case http.MethodPatch:
+		if strings.HasPrefix(path, "/api/v1/alerts/") {
+			return credentials.Run
+		}
 		if strings.HasPrefix(path, "/api/v1/boxes/") { // changeBox asks for more where more is changed than maintenance
 			return credentials.Run
 		}
 	case http.MethodDelete:
-		if (strings.HasPrefix(path, "/api/v1/runs/") || strings.HasPrefix(path, "/api/v1/bisects/")) && !deletesFiles(query) || isTurn(path) {
+		if (strings.HasPrefix(path, "/api/v1/runs/") || strings.HasPrefix(path, "/api/v1/bisects/")) && !deletesFiles(query) || isTurn(path) || isErrand(path) {
 			return credentials.Run
 		}
 	}
@@ -51,6 +55,11 @@ func needs(method, path string, query url.Values) credentials.Scope {
 // isTurn says whether a path is of the turn of giving a device input.
 func isTurn(path string) bool {
 	return strings.HasPrefix(path, "/api/v1/devices/") && strings.HasSuffix(path, "/driver")
+}
+
+// isErrand says whether a path is of what is asked of a device between runs.
+func isErrand(path string) bool {
+	return ofOne(path, "/api/v1/devices/", "/errand") || ofOne(path, "/api/v1/devices/", "/errand/trigger")
 }
 
 // ofOne says whether a path is of one thing of a collection.

@@ -14,7 +14,7 @@ func cases() []kase {
 // seeded are the cases of the script, whose pages report random numbers.
 func seeded() []kase { return slices.Concat(determinism(), realms(), seeds()) }
 
-// essential are the names of the cases that both browsers run.
+// essential are the names of the cases that both browsers run, and make test in Chromium: one of each kind.
 func essential() []string {
 	return []string{
 		"a document is seeded", "a worker is seeded", "a module worker is seeded", "a shared worker is seeded",
@@ -26,6 +26,7 @@ func essential() []string {
 		"a blob worker is seeded", "a srcdoc frame in markup is seeded", "a srcdoc frame under CSP in a meta element", "a srcdoc frame under trusted types",
 		"imports of a module worker are seeded", "imports of a blob's module worker are seeded", "a module shared worker is seeded", "a service worker's importScripts",
 		"an audio worklet is seeded", "CSP strict-dynamic", "trusted types", "CSP in a meta element and lab.done", "annotations reach the box",
+		"annotations of frames and workers reach the box",
 		"a stream keeps its pieces", "a WebSocket: text, binary, ping, close, times", "a form sent twice", "GraphQL operations in one URL",
 		"a preflight with credentials that was never recorded", "a 304 by tag that was never recorded", "the ranges of a media element", "HEAD of what was only fetched",
 		"document.lastModified is the recorded field's", "performance.timeOrigin fits Date", "what is seeded looks native", "crypto.subtle's keys of bytes are seeded",
@@ -34,13 +35,17 @@ func essential() []string {
 	}
 }
 
-// TestChromium runs every case with a real Chromium; make test-all replays those with random numbers once more.
+// TestChromium runs the essential cases with a real Chromium, and all in make test-all, where those with random numbers
+// are replayed once more.
 func TestChromium(t *testing.T) {
 	s := newStand(t)
 	s.browser = newChromium(t, s)
 	lots := len(seeded())
 	for i, k := range cases() {
 		t.Run(k.name, func(t *testing.T) {
+			if !slices.Contains(essential(), k.name) {
+				testlab.Long(t, "one more of its kind")
+			}
 			a, live := s.record(t, &k)
 			s.replay(t, &k, a, live)
 			if i < lots {

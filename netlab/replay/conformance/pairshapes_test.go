@@ -351,7 +351,11 @@ func cachePages() (pages []*oddPage) {
 	for i, k := range kinds {
 		path := fmt.Sprintf("/k/%d", i)
 		made[path] = func(q *inquiry) *odd {
-			return &odd{fields: append(field("Content-Type", "text/plain"), field(k...)...), body: "answer " + strconv.Itoa(q.nth)}
+			body := "answer " + strconv.Itoa(q.nth)
+			if strings.Contains(strings.Join(k, ""), "stale-while-revalidate") { // when the browser asks again is chance
+				body = "answer"
+			}
+			return &odd{fields: append(field("Content-Type", "text/plain"), field(k...)...), body: body}
 		}
 		code += fmt.Sprintf("for(const o of [{},{},{cache:'force-cache'},{headers:{'X-Kind':'b'}},{cache:'no-cache'},{cache:'reload'},{cache:'default'},{cache:'only-if-cached',mode:'same-origin'},{cache:'no-store'}])await one(%q+JSON.stringify(o)+(n=(self.n||0)+1),%q,o);", path, path)
 	}

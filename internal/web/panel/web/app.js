@@ -30,7 +30,7 @@ function figure(run, { name, label, unit }) {
 // historyOf is the address of the history of runs with the same name and page.
 const historyOf = run => `/history?${new URLSearchParams(Object.entries({ name: run.name, page: run.page }).filter(([, value]) => value))}`;
 
-const named = run => run.page ? address(run.page) : run.id;
+const named = run => run.page ? address(run.page) : run.kind ? run.name : run.id;
 const goesOn = run => run.state === "queued" || run.state === "running";
 
 function item(run) {
@@ -39,11 +39,12 @@ function item(run) {
   const title = make("h2");
   title.append(make("a", { href: runOf(run.id), textContent: named(run) }));
   const facts = make("p", {}, make("em", { className: `state ${run.state}`, textContent: run.state }), make("time", { dateTime: run.wall, textContent: when(run.wall) }));
-  if (run.name) facts.append(` · ${run.name}`);
-  if (run.trials) facts.append(` · ${run.valid} of ${run.trials} trials valid`);
+  if (run.kind) facts.append(` · ${run.kind}`);
+  else if (run.name) facts.append(` · ${run.name}`);
+  if (run.trials && !run.kind) facts.append(` · ${run.valid} of ${run.trials} trials valid`);
   if (run.on) facts.append(` · ${run.on.join(", ")}`);
   if (run.report) facts.append(" · ", make("a", { href: reportOf(run.id), textContent: "report" }));
-  if (run.state === "done") facts.append(" · ", make("a", { href: historyOf(run), textContent: "history" }));
+  if (run.state === "done" && !run.kind) facts.append(" · ", make("a", { href: historyOf(run), textContent: "history" }));
   const left = make("div", {}, title, facts);
   if (run.trials) facts.append(" · ", make("a", { href: `/trial?run=${encodeURIComponent(run.id)}`, textContent: "frames" }));
   if (run.comparison) left.append(found(run.comparison));
@@ -53,7 +54,7 @@ function item(run) {
   if (health.starts) {
     const rerun = make("button", { type: "button", className: "act-on again", textContent: "Run again", ariaLabel: `Run again: ${run.id}` });
     rerun.dataset.key = "again";
-    facts.append(" · ", rerun, " · ", make("a", { href: `/plan?run=${encodeURIComponent(run.id)}`, textContent: "Edit its plan", ariaLabel: `Edit its plan: ${run.id}` }));
+    if (!run.kind) facts.append(" · ", rerun, " · ", make("a", { href: `/plan?run=${encodeURIComponent(run.id)}`, textContent: "Edit its plan", ariaLabel: `Edit its plan: ${run.id}` }));
     const [key, what] = goesOn(run) ? ["cancel", "Cancel"] : ["remove", "Delete"];
     const button = make("button", { type: "button", className: `act-on ${key}`, textContent: what, ariaLabel: `${what} run ${run.id}` });
     button.dataset.key = key;

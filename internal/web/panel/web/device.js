@@ -1,12 +1,13 @@
 // What a device shows now, and input for it between runs. Everybody sees the picture; one window at a
 // time has the controls. All text from the device is inserted as text.
 import { $, call, make, signIn, when } from "./common.js";
+import { errands } from "./errand.js";
 
 const name = new URLSearchParams(location.search).get("name") || "";
 const device = `/api/v1/devices/${encodeURIComponent(name)}`;
 const own = [...crypto.getRandomValues(new Uint8Array(8))].map(b => b.toString(16).padStart(2, "0")).join("");
 const idle = 400, during = 1000; // ms between pictures
-let etag = "", shown = "", mine = false, stopped = false, timer = 0, kept = 0;
+let asks = false, etag = "", shown = "", mine = false, stopped = false, timer = 0, kept = 0;
 
 // say writes what is the matter, and with what it goes on.
 const say = (text, ...more) => { if ($("state").dataset.says !== text) { $("state").dataset.says = text; $("state").replaceChildren(text, ...more); } };
@@ -210,6 +211,8 @@ async function begin() {
     if (!d) { say(name ? `There is no device ${name}.` : "No device is named.", ...list("Choose one")); return; }
     facts(d);
     $("drive").hidden = d.kind === "virtual";
+    if (!asks) errands(device, d.errands || []);
+    asks = true;
     show();
   } catch (e) {
     if (e.status === 401) { $("all").hidden = true; signIn(begin); return; }

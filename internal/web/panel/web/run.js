@@ -56,12 +56,12 @@ function draw() {
   document.title = `${name} – Eidetic`;
   $("state").className = `state ${view.state}`;
   write($("state"), view.state);
-  write($("facts"), [when(view.wall), view.page && address(view.page), view.cell, view.link && `link ${view.link}`, view.browser, `${valid.length} of ${counted.length} trials valid`, view.id].filter(Boolean).join(" · "));
+  write($("facts"), [when(view.wall), view.page && address(view.page), view.cell, view.link && `link ${view.link}`, view.browser, view.kind ? `${view.kind} of ${view.device}` : `${valid.length} of ${counted.length} trials valid`, view.id].filter(Boolean).join(" · "));
   $("report").hidden = !view.report;
   $("report").href = `/runs/${encodeURIComponent(run)}/${view.report || ""}`;
   $("history").href = `/history?${new URLSearchParams(Object.entries({ name: view.name, page: view.page }).filter(([, v]) => v))}`;
   $("edit").href = `/plan?${new URLSearchParams({ run })}`;
-  $("again").hidden = $("edit").hidden = false;
+  $("again").hidden = $("edit").hidden = $("history").hidden = Boolean(view.kind);
   $("frames").hidden = !view.trials.some(t => t.reel);
   $("frames").href = trialOf(view.trials.find(t => t.reel)?.n || 1);
   result();
@@ -95,11 +95,13 @@ function picker(kind, options, any) {
 function result() {
   const said = view.verdict ? found(view) : view.headline ? make("p", { className: "found" }, make("strong", { textContent: `${view.headline}.` }), ` ${upper(view.detail)}.`) : null;
   $("found").replaceChildren(...said ? [said] : []);
+  const file = name => `${base}/artifacts/trials/001/${name}`;
   const valid = view.trials.some(t => t.valid), edit = () => link(`/plan?${new URLSearchParams({ run })}`, "Edit its plan");
   const says = {
     queued: [view.waits ? `The run waits: ${view.waits}. ` : "The run waits for its device. ", "This page shows its trials as soon as it has begun. ", link("/", "See the queue")],
     running: [view.waits ? `Some of its pages wait: ${view.waits}. ` : "", view.arms.length > 1 ? "The verdict comes when the run has ended: numbers that are looked at before can mislead. Medians are those so far." : "Medians and intervals are those so far."],
     failed: ["The run failed", view.error ? `: ${view.error}. ` : ". ", valid ? "What was measured before is below. " : "", "Mend what it names, then run it again, or: ", edit()],
+    done: view.kind === "film" ? ["A film of the device's screen, without measurements. ", link(trialOf(1), "Look at it frame by frame"), ", or take the ", link(file("evidence.webm"), "video"), " or the ", link(file("screen.reel"), "reel"), "."] : view.kind ? ["How well the grabber delivers what is on a screen: ", link(`/runs/${encodeURIComponent(run)}/report.html`, "its report"), "."] : undefined,
     interrupted: ["The run was interrupted", view.error ? `: ${view.error}. ` : ". ", valid ? "What was measured before is below. " : "", edit()],
   }[view.state] || (view.trials.length === 0 ? ["The run has no trials. ", edit()] : valid ? [] : ["No trial is valid, so there is no result. Below stands why each was left out; mend that, then run it again, or: ", edit()]);
   if (view.thinned) says.push(` ${view.thinned} The numbers stay.`);
@@ -217,7 +219,7 @@ function leftOut(list) {
 
 let all = null;
 function trials() {
-  if (!view.trials.length) return;
+  if (!view.trials.length || view.kind) return;
   const pairOf = n => { const i = view.pairs.findIndex(p => p.control === n || p.treatment === n); return i < 0 ? "" : i + 1; };
   const state = t => t.extra || (t.valid ? "valid" : `left out: ${(t.invalid || []).join("; ")}`);
   all ||= numbers("The trials, as a table", "The trials in the order in which they were made", `${run}-trials`, () => ({

@@ -53,10 +53,11 @@ async function load() {
 // begin shows another trial.
 function begin() {
   sheet.use(list, base());
+  $("report").hidden = Boolean(list.kind);
   $("report").href = `${reportOf(run)}#trial-${list.trial}`;
   $("whole").href = runOf(run);
   $("trial").replaceChildren(...list.trials.map(n => make("option", { value: n, textContent: n, selected: n === list.trial })));
-  $("facts").textContent = [run, list.arm, list.valid ? "valid" : "invalid", `${list.changed.length} frames of ${list.width} × ${list.height}`].filter(Boolean).join(" · ");
+  $("facts").textContent = [run, ...list.kind ? [list.kind] : [list.arm, list.valid ? "valid" : "invalid"], `${list.changed.length} frames of ${list.width} × ${list.height}`].filter(Boolean).join(" · ");
   $("curve").ariaValueMax = last();
   const biggest = list.changed.reduce((best, n, i) => i > list.start_frame && n > list.changed[best] ? i : best, Math.min(list.start_frame + 1, last()));
   pinned = query.has("frame") ? clamp(Math.round(Number(query.get("frame"))) || 0, 0, last()) : biggest;
