@@ -215,7 +215,7 @@ func (tl *Timeline) addWork(samples []lab.ProcessSample) {
 			continue
 		}
 		for i := range track.Events {
-			if e := &track.Events[i]; !e.Instant() {
+			if e := &track.Events[i]; !e.Instant() && len(ran.at) > 0 && e.End > ran.at[0] { // what came before was not read
 				sum := 0.0
 				for _, p := range active(*e) {
 					sum += ran.until(p.End) - ran.until(p.Start)

@@ -140,7 +140,9 @@ func (ld *loader) join(p *pending) (ok, hasTimes bool) {
 		return true, true
 	}
 	if value := e.Response.Get("Content-Encoding"); isDecoded(value, e.Response.Body) {
-		e.Response.Header = slices.DeleteFunc(e.Response.Header, func(f lab.HeaderField) bool { return strings.EqualFold(f.Name, "Content-Encoding") })
+		e.Response.Header = slices.DeleteFunc(e.Response.Header, func(f lab.HeaderField) bool {
+			return strings.EqualFold(f.Name, "Content-Encoding")
+		})
 		ld.notes.add("response", e.URL, "whose body is not in the coding that its header names: crawlers decode bodies; the header is left out")
 	}
 	if len(e.Response.Body) > 0 {

@@ -222,7 +222,8 @@ func (m *postman) tell(ctx context.Context, way, path string, p webhook.Post) (w
 		if err != nil {
 			return webhook.Answer{}, err
 		}
-		if err := m.Mail(ctx, mail.Message{To: strings.TrimPrefix(p.URL, "mailto:"), Subject: subject, Text: text, ID: p.ID, At: p.At}); err != nil {
+		letter := mail.Message{To: strings.TrimPrefix(p.URL, "mailto:"), Subject: subject, Text: text, ID: p.ID, At: p.At}
+		if err := m.Mail(ctx, letter); err != nil {
 			return webhook.Answer{}, err
 		}
 		return webhook.Answer{Status: http.StatusOK}, nil

@@ -224,7 +224,8 @@ func (k *Keeper) askHead(ctx context.Context, name string, r Repository, revisio
 		defer k.mu.Unlock()
 		delete(k.heads, name)
 	}()
-	return k.ask(ctx, asking{url: r.Hook, secret: r.Secret, limit: r.limit(), kind: EventDeployHead, id: "deploy_" + rand.Text(), answer: answer,
+	return k.ask(ctx, asking{
+		url: r.Hook, secret: r.Secret, limit: r.limit(), kind: EventDeployHead, id: "deploy_" + rand.Text(), answer: answer,
 		order:    order{Repository: name, Revision: revision, Answer: "/api/v1/repositories/" + name + "/deployment"},
 		accepted: func() {}, again: func(time.Duration, error) {}})
 }
@@ -277,7 +278,8 @@ func (k *Keeper) ask(ctx context.Context, a asking) (reason string, err error) {
 			a.accepted()
 			pause = a.limit
 		case attempt == len(k.Pauses):
-			return "", &bisection.LabError{Err: fmt.Errorf("the hook did not deploy %s, though it was asked %d times: %w", a.order.Revision, attempt+1, v.again)}
+			err := fmt.Errorf("the hook did not deploy %s, though it was asked %d times: %w", a.order.Revision, attempt+1, v.again)
+			return "", &bisection.LabError{Err: err}
 		default:
 			pause = max(k.Pauses[attempt], got.RetryAfter)
 			a.again(pause, v.again)

@@ -154,7 +154,8 @@ func (p *Panel) bisectRoutes(api huma.API) {
 	huma.Register(api, huma.Operation{
 		OperationID: "repeat-bisect", Method: http.MethodPost, Path: "/api/v1/bisects/{id}/again", Summary: "Make a bisect again that has ended",
 		Tags: []string{tagAutomation}, Description: "Another one, with the same plan, revisions and bounds, which measures everything anew.",
-		DefaultStatus: http.StatusAccepted, Security: needsToken(), Errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusUnprocessableEntity},
+		DefaultStatus: http.StatusAccepted, Security: needsToken(),
+		Errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusUnprocessableEntity},
 	}, func(ctx context.Context, in *ByBisect) (*bisectBody, error) {
 		b, err := p.Bisects.Again(ctx, in.ID, identityOf(ctx).Name)
 		return &bisectBody{b}, p.bisectError(err, in.ID)
