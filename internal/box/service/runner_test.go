@@ -26,8 +26,7 @@ type noDevice struct{}
 func (noDevice) describe(context.Context) panel.Device {
 	return panel.Device{Name: "port", Kind: "port", Ready: true}
 }
-func (noDevice) place() *seat.Seat         { return &seat.Seat{} }
-func (noDevice) forErrands() errand.Device { return errand.Device{} }
+func (noDevice) place() *seat.Seat { return &seat.Seat{} }
 
 func (noDevice) refuses(plan.Checked) error                                         { return nil }
 func (noDevice) carryOut(context.Context, string, plan.Checked, execute.News) error { return nil }
