@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"image"
 
 	"eidetic/internal/lab"
 )
@@ -13,4 +14,12 @@ type Holder interface {
 	Press(ctx context.Context, x, y int, b Button) (lab.Event, error)
 	// Lift releases the button that Press holds.
 	Lift(ctx context.Context) (lab.Event, error)
+}
+
+// Toucher is a controller with a touch screen for several fingers.
+type Toucher interface {
+	Controller
+	// Touch puts one finger at each point. They stay until the next Touch, which moves them, in their order, and lifts those
+	// that it does not name: without a point, all.
+	Touch(ctx context.Context, fingers ...image.Point) (lab.Event, error)
 }

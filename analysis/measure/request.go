@@ -152,6 +152,9 @@ func NewRequest(plan *lab.Measure) (Request, error) {
 		if slices.Contains(Selection{name}.Groups(), metric.Paint) && !plan.FrameCodes {
 			return wrong(fmt.Sprintf("metrics[%d]", i), fmt.Errorf("%s: pages report their elements with frame_codes: true", name))
 		}
+		if err := needsMachine(name, plan); err != nil {
+			return wrong(fmt.Sprintf("metrics[%d]", i), err)
+		}
 	}
 	names := map[string]bool{}
 	for i, g := range plan.Regions {
@@ -184,6 +187,9 @@ func NewRequest(plan *lab.Measure) (Request, error) {
 		case m.Entry().Better == metric.Neither:
 			return wrong(fmt.Sprintf("guards[%d]", i), fmt.Errorf("%s is neither better nor worse when it is larger: it cannot decide a verdict", name))
 		}
+		if err := needsMachine(name, plan); err != nil {
+			return wrong(fmt.Sprintf("guards[%d]", i), err)
+		}
 		r.selection = append(r.selection, name)
 	}
 	if plan.FrameCodes && !slices.Contains(r.selection, metric.Codes) {
@@ -200,12 +206,20 @@ func NewRequest(plan *lab.Measure) (Request, error) {
 		field          string
 		v, least, most float64
 	}{{"unique_pixels", float64(plan.UniquePixels), 1, 1e8}, {"luma_step", float64(plan.LumaStep), 1, 255},
-		{"refresh_hz", plan.Refresh, 1, 1000}, {"quiet_s", plan.Quiet, 0.01, 60}} {
+		{"refresh_hz", plan.Refresh, 1, 1000}, {"quiet_s", plan.Quiet, 0.01, 60}, {"machine_hz", plan.MachineHz, 1, 100}} {
 		if n.v != 0 && !(n.v >= n.least && n.v <= n.most) {
 			return wrong(n.field, fmt.Errorf("%v is not within %v … %v", n.v, n.least, n.most))
 		}
 	}
 	return r, nil
+}
+
+// needsMachine returns an error for a measurement of processes in a plan that does not have them read.
+func needsMachine(name string, plan *lab.Measure) error {
+	if plan.MachineHz == 0 && slices.Contains(Selection{name}.Groups(), metric.Machine) {
+		return fmt.Errorf("%s: say with machine_hz how often a second the processes are read, such as 100", name)
+	}
+	return nil
 }
 
 // Asked says whether anything was asked for.
@@ -215,6 +229,9 @@ func (r Request) Asked() bool {
 
 // FrameCodes says whether the page draws codes into its frames.
 func (r Request) FrameCodes() bool { return r.plan.FrameCodes }
+
+// MachineHz is how often a second processes are read; 0 for never.
+func (r Request) MachineHz() float64 { return r.plan.MachineHz }
 
 // OfStep says whether a step is measured so.
 func (r Request) OfStep(path string) bool {
@@ -227,7 +244,7 @@ func (r Request) Selection() Selection { return r.selection }
 // Options are the options of Run for a recording with a content area. Start, End, Origin and
 // Events are the caller's.
 func (r Request) Options(frames visual.Frames, content image.Rectangle) (Options, error) {
-	o := Options{Content: content, Groups: r.selection.Groups(), Tolerance: r.tolerance, UniquePixels: r.plan.UniquePixels,
+	o := Options{Content: content, Groups: groupsOfFrames(r.selection), Tolerance: r.tolerance, UniquePixels: r.plan.UniquePixels,
 		LumaStep: r.plan.LumaStep, Zoom: r.plan.Zoom, Known: r.plan.KnownImages, BlankColour: r.blank,
 		Quiet: time.Duration(r.plan.Quiet * 1e9)}
 	if r.plan.Refresh > 0 {
@@ -252,6 +269,11 @@ func (r Request) Options(frames visual.Frames, content image.Rectangle) (Options
 		}
 	}
 	return o, nil
+}
+
+// groupsOfFrames are the groups that frames tell.
+func groupsOfFrames(s Selection) []string {
+	return slices.DeleteFunc(s.Groups(), func(g string) bool { return g == metric.Machine })
 }
 
 // Named returns a number under the name that runs give it: NAME@REGION.

@@ -15,6 +15,7 @@ type SpanRow struct {
 	Trials                  int // in which it occurs
 	Count                   float64
 	Total, Self             float64 // of a trial, averaged over those trials
+	Ran                     float64 // what the browser computed meanwhile, likewise; 0 where that was not read
 	Shortest, Mean, Longest float64 // of one interval
 }
 
@@ -55,7 +56,7 @@ func Spans(list []*Timeline) []SpanRow {
 				}
 				s.n++
 				s.seen[at] = true
-				s.Total, s.Self, s.Longest = s.Total+ms, s.Self+float64(self[i])/1e6, max(s.Longest, ms)
+				s.Total, s.Self, s.Ran, s.Longest = s.Total+ms, s.Self+float64(self[i])/1e6, s.Ran+e.RanMS, max(s.Longest, ms)
 			}
 		}
 	}
@@ -64,7 +65,7 @@ func Spans(list []*Timeline) []SpanRow {
 		s := all[k]
 		n := float64(len(s.seen))
 		s.Trials, s.Mean = len(s.seen), s.Total/float64(s.n)
-		s.Count, s.Total, s.Self = float64(s.n)/n, s.Total/n, s.Self/n
+		s.Count, s.Total, s.Self, s.Ran = float64(s.n)/n, s.Total/n, s.Self/n, s.Ran/n
 		rows = append(rows, s.SpanRow)
 	}
 	slices.SortStableFunc(rows, func(a, b SpanRow) int {
@@ -73,7 +74,8 @@ func Spans(list []*Timeline) []SpanRow {
 	return rows
 }
 
-// selfTimes are the lengths of events without what events directly below them cover.
+// selfTimes are the lengths of events without what events directly below them cover, and without pauses: while an
+// event below is paused, the time is that of the one above, unless that is paused too.
 func selfTimes(events []Event) []lab.Time {
 	self := make([]lab.Time, len(events))
 	var open []int
@@ -81,12 +83,35 @@ func selfTimes(events []Event) []lab.Time {
 		for len(open) > 0 && (events[open[len(open)-1]].End <= e.Start || events[open[len(open)-1]].Depth >= e.Depth) {
 			open = open[:len(open)-1]
 		}
-		self[i] = e.End - e.Start
+		self[i] = shared(e, e)
 		if n := len(open); n > 0 {
 			parent := open[n-1]
-			self[parent] -= max(min(e.End, events[parent].End)-e.Start, 0)
+			self[parent] -= shared(e, events[parent])
 		}
 		open = append(open, i)
 	}
 	return self
+}
+
+// shared is how long two events were both active.
+func shared(a, b Event) (sum lab.Time) {
+	x, y := active(a), active(b)
+	for len(x) > 0 && len(y) > 0 {
+		sum += max(min(x[0].End, y[0].End)-max(x[0].Start, y[0].Start), 0)
+		if x[0].End < y[0].End {
+			x = x[1:]
+		} else {
+			y = y[1:]
+		}
+	}
+	return sum
+}
+
+// active are the stretches of an event that are not paused, in their order.
+func active(e Event) (out []Part) {
+	isPaused := func(p Part) bool { return p.Name == Paused }
+	if !slices.ContainsFunc(e.Parts, isPaused) {
+		return []Part{{Start: e.Start, End: e.End}}
+	}
+	return slices.DeleteFunc(slices.Clone(e.Parts), isPaused)
 }

@@ -43,6 +43,8 @@ type Source struct {
 	Link        []LinkBin        // what left the link in each tenth of a second, from the start
 	Browser     []Shown          // of the browser's own trace
 	Memory      []lab.ProcessMemory
+	Machine     []lab.ProcessSample
+	MachineLeft int // samples that could not be read
 }
 
 // LinkBin is a tenth of a second of the link.
@@ -85,11 +87,15 @@ type Event struct {
 	Depth            int // in a nested track
 	Colour           string
 	Facts            []Fact
-	Parts            []Part // stretches of a request, one after the other
+	Parts            []Part  // stretches of a request, one after the other
+	RanMS            float64 // what the browser computed in a step or an annotated interval, where that was read
 }
 
 // Fact is a named value of an event.
 type Fact struct{ Name, Value string }
+
+// Paused is the name of a part that is not the event's own time.
+const Paused = "paused"
 
 // Part is a stretch of an event.
 type Part struct {
@@ -137,7 +143,14 @@ func Of(s Source) *Timeline {
 	for _, track := range held {
 		add(track)
 	}
+	for _, track := range machineTracks(s.Machine) {
+		add(track)
+	}
 	add(link(s.Link, tl.Zero))
+	if t.Sampled != nil {
+		tl.addWork(s.Machine)
+		tl.Notes = append(tl.Notes, machineNote(t.Sampled, s.MachineLeft))
+	}
 	tl.extent()
 	tl.flows()
 	if note := clockNote(t, s.Annotations); note != "" {

@@ -127,8 +127,12 @@ func TestChromeAlwaysChecks(t *testing.T) {
 			s.Served = append(s.Served, lab.Served{Time: at.Draw(t, "time"), Method: "GET", URL: text.Draw(t, "url"), FirstByte: length.Draw(t, "first"), Duration: length.Draw(t, "duration")})
 		}
 		for range rapid.IntRange(0, 50).Draw(t, "annotations") {
-			now := at.Draw(t, "now")
-			s.Annotations = append(s.Annotations, lab.Annotation{Op: rapid.SampledFrom([]string{"set", "mark", "begin", "end"}).Draw(t, "op"), Text: text.Draw(t, "text"),
+			now, lasts := at.Draw(t, "now"), int64(0)
+			op := rapid.SampledFrom(lab.AnnotateOps()).Draw(t, "op")
+			if op == lab.AnnotateSpan {
+				lasts = 7e6
+			}
+			s.Annotations = append(s.Annotations, lab.Annotation{Op: op, Lasts: lasts, Text: text.Draw(t, "text"),
 				Group: rapid.SampledFrom([]string{"", "a"}).Draw(t, "group"), Earliest: now, Latest: now + 5})
 		}
 		for range rapid.IntRange(0, 10).Draw(t, "spans") {
@@ -215,5 +219,38 @@ func TestSpans(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// TestPauses: what a task waits for is not its own time; it is that of the interval around it, unless that waits too.
+func TestPauses(t *testing.T) {
+	s := load()
+	s.Annotations = nil
+	zero := s.Trial.StartTime
+	for _, a := range []struct {
+		ms       int
+		op, text string
+	}{
+		{0, "begin", "A"}, {10, "pause", "A"}, {11, "pause", "A"}, {20, "begin", "B"}, {30, "pause", "B"}, {40, "resume", "A"},
+		{50, "resume", ""}, {60, "pause", ""}, {65, "resume", "nobody"}, {70, "resume", "B"}, {80, "end", "B"}, {100, "end", "A"},
+	} {
+		at := zero + lab.Time(a.ms)*1e6
+		s.Annotations = append(s.Annotations, lab.Annotation{Op: a.op, Text: a.text, Group: "task", Earliest: at, Latest: at})
+	}
+	tl := Of(s)
+	got := map[string]float64{}
+	for _, row := range Spans([]*Timeline{tl}) {
+		if row.Kind == Annotation {
+			got[row.Name+" total"], got[row.Name+" self"] = row.Total, row.Self
+		}
+	}
+	// A is active in 0–10 and 40–100, B in 20–30, 50–60 and 70–80, of which A has 20 ms around it.
+	if diff := cmp.Diff(map[string]float64{"A total": 100, "A self": 50, "B total": 60, "B self": 30}, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	for _, track := range tl.Tracks {
+		if track.Kind == Annotation && !slices.Contains(track.Events[0].Facts, Fact{Paused, "30.000 ms"}) {
+			t.Errorf("facts of A %v, want that it was paused for 30 ms", track.Events[0].Facts)
+		}
 	}
 }

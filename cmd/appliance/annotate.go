@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"eidetic/cmd/appliance/client"
@@ -19,15 +21,20 @@ import (
 // AnnotateCmd puts notes onto a run's timeline.
 type AnnotateCmd struct {
 	boxFlags
-	Text   string `arg:"" optional:"" help:"The note; without it the group's note before ends."`
-	To     string `name:"run" required:"" placeholder:"RUN" help:"The run, while it is in progress: its folder, such as out/latest, that of --out, whose newest run is meant, or with --box its ID."`
-	Group  string `placeholder:"NAME" help:"The note's row on the timeline; without it, how it came."`
-	Colour string `placeholder:"#RRGGBB" help:"Its colour."`
-	Mark   bool   `xor:"op" help:"An instant, and no interval."`
-	Begin  bool   `xor:"op" help:"Begin an interval, which --end with the same text ends; such intervals may lie in each other."`
-	End    bool   `xor:"op" help:"End the newest interval of that text; without a text, of any."`
-	FIFO   string `name:"fifo" type:"path" placeholder:"FILE" help:"Take notes from a named pipe, which is made, until Ctrl-C: in the byte format of ARM's Streamline."`
-	Listen string `placeholder:"ADDR" help:"Take them on a TCP port, such as :8088, in the same format; each connection is a group of its own. Whoever reaches the port can annotate."`
+	Text   string   `arg:"" optional:"" help:"The note; without it the group's note before ends."`
+	To     string   `name:"run" placeholder:"RUN" help:"The run, while it is in progress: its folder, such as out/latest, that of --out, whose newest run is meant, or with --box its ID."`
+	Group  string   `placeholder:"NAME" help:"The note's row on the timeline; without it, how it came."`
+	Colour string   `placeholder:"#RRGGBB" help:"Its colour."`
+	Mark   bool     `xor:"op" help:"An instant, and no interval."`
+	Begin  bool     `xor:"op" help:"Begin an interval, which --end with the same text ends; such intervals may lie in each other."`
+	End    bool     `xor:"op" help:"End the newest interval of that text; without a text, of any."`
+	Pause  bool     `xor:"op" help:"Stop the clock of the newest such interval, and --resume lets it go on: what lies between is not its own time."`
+	Resume bool     `xor:"op" help:"Let a paused interval go on."`
+	FIFO   []string `name:"fifo" type:"path" placeholder:"FILE" help:"Take notes from a named pipe, which is made, until Ctrl-C: in the byte format of ARM's Streamline, or from --code's functions. May be repeated: plain programs need a pipe each, as a pipe does not say who wrote."`
+	Socket string   `type:"path" placeholder:"FILE" help:"Take them from a Unix socket, which is made, in the same formats; each connection is a row of its own, named by its process."`
+	Listen string   `placeholder:"ADDR" help:"Take them on a TCP port, such as :8088, in the same formats; each connection is a row of its own. Whoever reaches the port can annotate."`
+	logFlags
+	Code string `enum:",c,sh" default:"" placeholder:"LANGUAGE" help:"Print the functions by which programs in C (c) or shell scripts (sh) annotate through --fifo and --socket; nothing else is done."`
 }
 
 // Help shows the command at work.
@@ -40,14 +47,34 @@ Examples:
   appliance annotate --run out/latest "cache is warm" --colour "#800000"
   appliance annotate --run out/latest --mark "deployed" --group server
   appliance annotate --run out/latest --fifo /tmp/annotate --listen :8088
-  printf '\033\200\0\0Hello, Streamline.\0' > /tmp/annotate`
+  printf '\033\200\0\0Hello, Streamline.\0' > /tmp/annotate
+  appliance annotate --run out/latest --marker logger
+  journalctl -o json --since today > today.json
+  appliance annotate --run out/latest --log today.json --rules rules.yaml
+  appliance annotate --code c > eidetic.h
+  appliance annotate --code sh > eidetic.sh`
 }
 
 // Validate checks what kong cannot.
 func (c *AnnotateCmd) Validate() error {
+	switch {
+	case c.Code != "":
+		return nil
+	case c.To == "":
+		return errors.New("--run: name the run that is in progress, such as out/latest")
+	}
+	if c.Log != "" || c.Marker != "" {
+		if c.Text != "" || c.streams() || c.Mark || c.Begin || c.End || c.Pause || c.Resume || c.Log != "" && c.Marker != "" {
+			return errors.New("--log and --marker stand alone: leave out the note, and what else takes notes")
+		}
+		if c.Marker != "" && len(strings.Fields(c.Marker)) == 0 {
+			return errors.New("--marker: name the command that writes into the log, such as logger")
+		}
+		return nil
+	}
 	if c.streams() {
-		if c.Text != "" || c.Mark || c.Begin || c.End || c.Group != "" || c.Colour != "" {
-			return errors.New("--fifo and --listen take notes from programs: leave out the note, and what it is like")
+		if c.Text != "" || c.Mark || c.Begin || c.End || c.Pause || c.Resume || c.Group != "" || c.Colour != "" {
+			return errors.New("--fifo, --socket and --listen take notes from programs: leave out the note, and what it is like")
 		}
 		return nil
 	}
@@ -57,7 +84,7 @@ func (c *AnnotateCmd) Validate() error {
 	return nil
 }
 
-func (c *AnnotateCmd) streams() bool { return c.FIFO != "" || c.Listen != "" }
+func (c *AnnotateCmd) streams() bool { return len(c.FIFO) > 0 || c.Socket != "" || c.Listen != "" }
 
 // note is the note of the command line.
 func (c *AnnotateCmd) note() lab.Annotation {
@@ -69,18 +96,32 @@ func (c *AnnotateCmd) note() lab.Annotation {
 		op = lab.AnnotateBegin
 	case c.End:
 		op = lab.AnnotateEnd
+	case c.Pause:
+		op = lab.AnnotatePause
+	case c.Resume:
+		op = lab.AnnotateResume
 	}
 	return lab.Annotation{Op: op, Text: c.Text, Group: c.Group, Colour: c.Colour, Source: "command"}
 }
 
 // Run writes one note, or takes notes until it is interrupted.
 func (c *AnnotateCmd) Run(ctx context.Context, std *streams) error {
+	if c.Code != "" {
+		_, err := io.WriteString(std.out, map[string]string{"c": streamline.Header, "sh": streamline.Shell}[c.Code])
+		return err
+	}
+	if c.Log != "" {
+		return c.importLog(std)
+	}
 	now := lab.Monotonic()
 	write, done, err := c.sink(std)
 	if err != nil {
 		return err
 	}
 	defer done()
+	if c.Marker != "" {
+		return c.writeMarker(ctx, write)
+	}
 	if !c.streams() {
 		a := c.note().Clean()
 		a.Earliest, a.Latest = now, now
@@ -89,20 +130,29 @@ func (c *AnnotateCmd) Run(ctx context.Context, std *streams) error {
 	return c.take(ctx, std, write)
 }
 
+// folder reads the run that --run names here.
+func (c *AnnotateCmd) folder() (dir string, run *lab.Run, err error) {
+	// What --out named holds its newest run below; a run's own folder has no such folder.
+	if newest, err := os.Stat(filepath.Join(c.To, store.Latest)); err == nil && newest.IsDir() {
+		c.To = filepath.Join(c.To, store.Latest)
+	}
+	if dir, err = filepath.EvalSymlinks(c.To); err != nil { // out/latest leads to another run by and by
+		return "", nil, usage(err)
+	}
+	if run, err = store.ReadRun(dir); err != nil {
+		return "", nil, usage(err)
+	}
+	return dir, run, nil
+}
+
 // sink is where notes go: a folder here, or a run on a box.
 func (c *AnnotateCmd) sink(std *streams) (write func(context.Context, []lab.Annotation) error, done func(), err error) {
 	if info, err := os.Stat(c.To); err == nil && info.IsDir() {
-		// What --out named holds its newest run below; a run's own folder has no such folder.
-		if newest, err := os.Stat(filepath.Join(c.To, store.Latest)); err == nil && newest.IsDir() {
-			c.To = filepath.Join(c.To, store.Latest)
-		}
-		dir, err := filepath.EvalSymlinks(c.To) // out/latest leads to another run by and by
+		dir, run, err := c.folder()
 		if err != nil {
-			return nil, nil, usage(err)
+			return nil, nil, err
 		}
-		if run, err := store.ReadRun(dir); err != nil {
-			return nil, nil, usage(err)
-		} else if run.State != store.StateRunning {
+		if run.State != store.StateRunning {
 			return nil, nil, usage(fmt.Errorf("%s: the run is %s: notes belong to the trial in which they come", visible(c.To), run.State))
 		}
 		return func(_ context.Context, list []lab.Annotation) error {
@@ -148,57 +198,66 @@ func (c *AnnotateCmd) take(ctx context.Context, std *streams, write func(context
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	came := make(chan lab.Annotation, 10*batch) // a full channel makes the programs wait
-	r := &streamline.Receiver{Clock: lab.Monotonic, Emit: func(a lab.Annotation) {
-		select {
-		case came <- a:
-		case <-ctx.Done():
-		}
-	}}
+	r := &streamline.Receiver{Clock: lab.Monotonic, Emit: func(a lab.Annotation) { came <- a }}
 	parts := 0
-	ended := make(chan error, 2)
+	ended := make(chan error)
+	start := func(where string, part func() error) {
+		fmt.Fprintf(std.err, "Notes are taken %s.\n", where)
+		parts++
+		go func() { ended <- part() }()
+	}
 	if c.Listen != "" {
 		l, err := net.Listen("tcp", c.Listen)
 		if err != nil {
 			return usage(fmt.Errorf("--listen: %w", err))
 		}
-		fmt.Fprintf(std.err, "Notes are taken at %v.\n", l.Addr())
-		parts++
-		go func() { ended <- r.Listen(ctx, l) }()
+		start("at "+l.Addr().String(), func() error { return r.Listen(ctx, l) })
 	}
-	if c.FIFO != "" {
-		fmt.Fprintf(std.err, "Notes are taken from %s.\n", visible(c.FIFO))
-		parts++
-		go func() { ended <- r.FIFO(ctx, c.FIFO) }()
+	for _, path := range c.FIFO {
+		start("from "+visible(path), func() error { return r.FIFO(ctx, path, c.rowOf(path)) })
 	}
-	total := 0
+	if c.Socket != "" {
+		start("from "+visible(c.Socket), func() error { return r.Socket(ctx, c.Socket) })
+	}
+	total, failed := 0, 0
+	keep := func(a lab.Annotation) {
+		list := []lab.Annotation{a}
+		for len(list) < batch && len(came) > 0 {
+			list = append(list, <-came)
+		}
+		if err := write(context.WithoutCancel(ctx), list); err != nil {
+			failed += len(list)
+			stop(err)
+			return
+		}
+		total += len(list)
+	}
 	for parts > 0 {
 		select {
 		case err := <-ended:
 			parts--
 			stop(err)
 		case a := <-came:
-			list := []lab.Annotation{a}
-			for len(list) < batch && len(came) > 0 {
-				list = append(list, <-came)
-			}
-			if err := write(context.WithoutCancel(ctx), list); err != nil {
-				stop(err)
-				continue
-			}
-			total += len(list)
+			keep(a)
 		}
 	}
 	for len(came) > 0 { // what came just before the end
-		list := []lab.Annotation{<-came}
-		if err := write(context.WithoutCancel(ctx), list); err != nil {
-			stop(err)
-			break
-		}
-		total++
+		keep(<-came)
 	}
-	fmt.Fprintf(std.err, "%d notes were written.\n", total)
+	fmt.Fprintln(std.err, strings.TrimSpace(fmt.Sprintf("%d notes were written. %v", total, r.Losses())))
+	if failed > 0 {
+		fmt.Fprintf(std.err, "%d notes could not be written, and are lost.\n", failed)
+	}
 	if err := context.Cause(ctx); err != nil && !errors.Is(err, context.Canceled) {
 		return cannot(err)
 	}
 	return nil
+}
+
+// rowOf names the row of a pipe's plain notes: fifo for the only one, otherwise its file.
+func (c *AnnotateCmd) rowOf(path string) string {
+	if len(c.FIFO) == 1 {
+		return "fifo"
+	}
+	return filepath.Base(path)
 }

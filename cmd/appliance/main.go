@@ -66,6 +66,7 @@ type CLI struct {
 	History  HistoryCmd  `cmd:"" help:"Show how a page's numbers changed from run to run on a box: control, treatment or their difference."`
 	Alerts   AlertsCmd   `cmd:"" help:"Show and acknowledge the alerts of a box: where a page's numbers stepped from run to run."`
 
+	Timeline TimelineCmd `cmd:"" help:"Show what a trial's device, pages, programs and machine did: as a tree with times, or where the page of it is."`
 	Annotate AnnotateCmd `cmd:"" help:"Put notes onto the timeline of a run in progress: one, or those of programs that write Streamline's format."`
 }
 

@@ -20,6 +20,7 @@ import (
 	"eidetic/capture/reel"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
+	"eidetic/internal/metric"
 	"eidetic/internal/rigs/testlab"
 	"eidetic/internal/run/experiment"
 	"eidetic/internal/tell/timeline"
@@ -90,10 +91,11 @@ func TestMarksLandOnFrames(t *testing.T) {
 		return dir, run
 	}
 	t.Run("traced and coded", func(t *testing.T) {
-		dir, run := record(t, "trace_all: true\nmeasure:\n  frame_codes: true\n")
+		dir, run := record(t, "trace_all: true\nmeasure:\n  frame_codes: true\n  machine_hz: 100\n  guards: [processor_ms]\n")
 		for _, trial := range run.Trials {
 			t.Run(fmt.Sprint(trial.Arm, " ", trial.Number), func(t *testing.T) {
 				checkJoin(t, dir, trial, checkMarks(t, dir, trial, true))
+				checkMachine(t, dir, trial)
 			})
 		}
 	})
@@ -104,6 +106,31 @@ func TestMarksLandOnFrames(t *testing.T) {
 			t.Run(fmt.Sprint(trial.Arm, " ", trial.Number), func(t *testing.T) { checkMarks(t, dir, trial, false) })
 		}
 	})
+}
+
+// checkMachine: the timeline has what the browser's processes did, and each interval how much of it was within.
+func checkMachine(t *testing.T, dir string, trial *lab.Trial) {
+	t.Helper()
+	files, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer files.Close()
+	tl := timeline.NewReader(files).Of(trial)
+	rows, load := 0, 0.0
+	for _, track := range tl.Tracks {
+		if track.Kind == trace.Machine && strings.HasPrefix(track.Name, "Processor: ") {
+			rows++
+		}
+		if track.Kind == trace.Step && len(track.Events) > 0 {
+			load = track.Events[0].RanMS
+		}
+	}
+	ran := metric.ProcessorTime.In(trial)
+	if trial.Sampled == nil || rows < 2 || load <= 0 || ran <= 0 || metric.MemoryPeak.In(trial) < 10 {
+		t.Errorf("trial %d: sampled %+v, %d rows of processors, %.1f ms in the load, processor_ms %.1f, %.1f MB; want all of them\n%q", trial.Number, trial.Sampled, rows,
+			load, ran, metric.MemoryPeak.In(trial), tl.Notes)
+	}
 }
 
 // landing is how an event of the timeline lies to the frames: the first that shows its colour, and the one before it.

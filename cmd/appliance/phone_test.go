@@ -28,7 +28,7 @@ func simulate(t *testing.T, device *storytest.Phone) *adbtest.Phone {
 			for i := range k.Keys {
 				k.Keys[i] = hid.Usage(report[2+i])
 			}
-			_, _ = host.Keyboard(context.Background(), k)
+			_, _ = host.Send(context.Background(), k)
 		}
 	})
 	phone.OnDone(func(command string) {

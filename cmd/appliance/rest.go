@@ -89,6 +89,7 @@ func calls() map[string]call {
 		"alerts accept": {
 			request: "POST /alerts/{id}/acceptance", said: "The alert {id} is accepted until {until}: {text}",
 		},
+		"alerts assign": {request: "PATCH /alerts/{id}", said: "The alert {id} is kept: {text}"},
 		"boxes remove": {
 			request: "DELETE /boxes/{name}",
 			said:    "The box {name} is removed. What it carried out waits in the queue again; its runs stay.",

@@ -39,7 +39,8 @@ type WebhookMakeCmd struct {
 	Name       string   `arg:"" help:"What to call it."`
 	URL        string   `arg:"" name:"url" help:"Where events are posted to."`
 	Event      []string `placeholder:"EVENT" help:"run.finished, alert.raised or alert.acknowledged; may be repeated. Without one it is told of all."`
-	SecretFile string   `type:"path" placeholder:"FILE" help:"File with the secret (whsec_…); without it the box makes one."`
+	As         string   `enum:",mail,github,gitlab,gerrit" default:"" placeholder:"WAY" help:"How it is told: mail, to mailto:ADDRESS; a commit status of github or gitlab; a comment of gerrit. Without it events, as JSON."`
+	SecretFile string   `type:"path" placeholder:"FILE" help:"File with the secret (whsec_…); without it the box makes one. Of a code host its token; of gerrit USER:PASSWORD."`
 	JSON       bool     `name:"json" help:"Print the answer of the box as JSON."`
 	boxFlags
 }
@@ -55,12 +56,16 @@ func (c *WebhookMakeCmd) Run(ctx context.Context, std *streams) error {
 		secret = strings.TrimSpace(string(text[:min(len(text), 1000)]))
 	}
 	return c.onBox(std, func(box *client.Client) error {
-		made, err := box.MakeWebhook(ctx, c.Name, c.URL, c.Event, secret)
+		made, err := box.MakeWebhook(ctx, c.Name, c.As, c.URL, c.Event, secret)
 		switch {
 		case err != nil:
 			return err
 		case c.JSON:
 			return printJSON(std.out, made)
+		}
+		if c.As != "" {
+			fmt.Fprintf(std.err, "The webhook %s is told of %s.\n", client.Plain(made.Name), client.Plain(strings.Join(made.Events, ", ")))
+			return nil
 		}
 		fmt.Fprintf(std.err, "The webhook %s is told of %s. The box cannot show its secret again:\n", client.Plain(made.Name),
 			client.Plain(strings.Join(made.Events, ", ")))

@@ -131,6 +131,28 @@ func TestInput(t *testing.T) {
 	}
 }
 
+// A key is released although its press is never confirmed: the phone has both before the box hears of either.
+func TestReleaseIsSentWithItsPress(t *testing.T) {
+	client, phone := plugIn(t)
+	c, err := adb.Open(within(t), adb.Options{Client: client})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	phone.Change(func(s *adbtest.State) { s.Flaw = "silent" })
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	if _, err := c.Key(ctx, "a"); err == nil {
+		t.Error("Key() = nil though the phone confirms nothing")
+	}
+	for limit := within(t); len(phone.Keys()) < 2 && limit.Err() == nil; {
+		time.Sleep(time.Millisecond) // the phone reads what is on its way
+	}
+	if got, want := phone.Keys(), []string{"00 04", "00 00"}; !slices.Equal(got, want) {
+		t.Errorf("keyboard %q; want %q", got, want)
+	}
+}
+
 // In whatever state the connection ends, the error says so, and a new controller works.
 func TestDisconnects(t *testing.T) {
 	client, phone := plugIn(t)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"image"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -35,9 +36,7 @@ type Input struct {
 	nodes    map[string]string // device files, by the names of the devices
 	clocks   clocks
 	rotation int
-	keys     hid.Keyboard
-	buttons  byte
-	fingers  []hid.Contact
+	state    state
 }
 
 var _ hid.Sink = (*Input)(nil)
@@ -137,22 +136,21 @@ func NewInput(ctx context.Context, phone Phone, rotation int, clock lab.Clock) (
 }
 
 func (in *Input) register() error {
+	var text []byte
 	for _, d := range devices() {
 		m := message{ID: d.id, Command: "register", Name: d.name, Vendor: 0x1d6b, Product: 0x0104 + d.id, Descriptor: ints(d.descriptor)}
-		if err := in.write(m); err != nil {
+		var err error
+		if text, err = appendMessage(text, m); err != nil {
 			return err
 		}
 	}
-	return nil
+	_, err := in.reports.Write(text)
+	return err
 }
 
-func (in *Input) write(m message) error {
-	b, err := json.Marshal(m)
-	if err != nil {
-		return err
-	}
-	_, err = in.reports.Write(append(b, '\n'))
-	return err
+func appendMessage(b []byte, m message) ([]byte, error) {
+	one, err := json.Marshal(m)
+	return append(append(b, one...), '\n'), err
 }
 
 // listen passes on what getevent prints. What nobody asks for is dropped when the queue is full.
@@ -224,97 +222,113 @@ func (in *Input) appear(ctx context.Context) error {
 // ends later.
 const confirmLimit = 10 * time.Second
 
-// send hands a report to a device and waits for the end of its events (SYN_REPORT).
-func (in *Input) send(ctx context.Context, which int, report []byte) (hid.Interval, error) {
+// kernelEnd is the end of a report's events (SYN_REPORT).
+func (h heard) kernelEnd(node string) bool {
+	return h.isEvent && h.device == node && h.kind == 0 && h.code == 0
+}
+
+// Send hands reports to a device in one message, and waits for the end of each one's events. A report that changes nothing
+// is left out: the kernel tells nothing of it.
+func (in *Input) Send(ctx context.Context, reports ...hid.Report) ([]hid.Interval, error) {
 	ctx, cancel := context.WithTimeout(ctx, confirmLimit)
 	defer cancel()
-	d := devices()[which]
 	for len(in.heard) > 0 { // of other devices, and of before
 		in.note(<-in.heard)
 	}
-	at := hid.Interval{Earliest: in.clock()}
-	err := in.write(message{ID: d.id, Command: "report", Report: ints(report)})
-	for err == nil {
-		var h heard
-		if h, err = in.next(ctx); err == nil && h.isEvent && h.device == in.nodes[d.name] && h.kind == 0 && h.code == 0 {
-			between := [2]lab.Time{at.Earliest, h.at}
+	var (
+		text    []byte
+		which   int
+		changes []bool
+		err     error
+		earlier = in.state
+	)
+	for _, r := range reports {
+		var changed bool
+		if which, r, changed, err = in.change(r); err != nil {
+			in.state = earlier
+			return nil, err
+		}
+		if changes = append(changes, changed); changed {
+			text, err = appendMessage(text, message{ID: devices()[which].id, Command: "report", Report: ints(r.Append(nil))})
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	began := in.clock()
+	if len(text) > 0 {
+		_, err = in.reports.Write(text)
+	}
+	if err != nil {
+		in.state = earlier
+		return nil, fmt.Errorf("adb: %s: %w", devices()[which].name, err)
+	}
+	all := make([]hid.Interval, 0, len(reports))
+	for _, changed := range changes {
+		at := hid.Interval{Earliest: began, Latest: began + 1}
+		if changed {
+			at, err = in.arrived(ctx, began, in.nodes[devices()[which].name])
+		}
+		if err != nil {
+			in.state = earlier
+			return all, fmt.Errorf("adb: %s: %w", devices()[which].name, err)
+		}
+		all = append(all, at)
+	}
+	return all, nil
+}
+
+// arrived waits for the next end of events of a device: those of a report that was sent at began.
+func (in *Input) arrived(ctx context.Context, began lab.Time, node string) (hid.Interval, error) {
+	for {
+		h, err := in.next(ctx)
+		if err != nil {
+			return hid.Interval{}, err
+		}
+		if h.kernelEnd(node) {
+			between := [2]lab.Time{began, h.at}
 			in.clocks.narrow(h.stamp, between)
+			var at hid.Interval
 			at.Earliest, at.Latest = in.clocks.interval(h.stamp, between)
 			return at, nil
 		}
 	}
-	at.Latest = in.clock()
-	return at, fmt.Errorf("adb: %s: %w", d.name, err)
 }
 
-// unchanged is the interval of a report that changes nothing, of which the kernel tells nothing.
-func (in *Input) unchanged() (hid.Interval, error) {
-	now := in.clock()
-	return hid.Interval{Earliest: now, Latest: in.clock() + 1}, nil
+// state is what the phone's input devices were told last.
+type state struct {
+	keys    hid.Keyboard
+	buttons byte
+	fingers []hid.Contact
 }
 
-// Keyboard sends the state of the keyboard.
-func (in *Input) Keyboard(ctx context.Context, k hid.Keyboard) (hid.Interval, error) {
-	if k == in.keys {
-		return in.unchanged()
-	}
-	at, err := in.send(ctx, 0, k.Append(nil))
-	if err == nil {
-		in.keys = k
-	}
-	return at, err
-}
-
-// Pointer is refused: Android has no absolute mouse.
-func (in *Input) Pointer(context.Context, hid.Pointer) (hid.Interval, error) {
-	return hid.Interval{}, errors.New("adb: Android takes no absolute mouse: touch instead")
-}
-
-// Motion moves the relative mouse.
-func (in *Input) Motion(ctx context.Context, m hid.Motion) (hid.Interval, error) {
-	if m == (hid.Motion{Buttons: in.buttons}) {
-		return in.unchanged()
-	}
-	at, err := in.send(ctx, 2, m.Append(nil))
-	if err == nil {
-		in.buttons = m.Buttons
-	}
-	return at, err
-}
-
-// Touch sends the state of the touch screen. The points are those of the screen as it is
-// turned; the phone expects them as if it were not.
-func (in *Input) Touch(ctx context.Context, t hid.Touch) (hid.Interval, error) {
-	contacts := make([]hid.Contact, 0, len(t.Contacts))
-	for _, c := range t.Contacts {
-		c.X, c.Y = turnBack(c.X, c.Y, in.rotation)
-		contacts = append(contacts, c)
-	}
-	if sameContacts(contacts, in.fingers) {
-		return in.unchanged()
-	}
-	at, err := in.send(ctx, 1, hid.Touch{Contacts: contacts, Scan: t.Scan}.Append(nil))
-	if err == nil {
-		in.fingers = in.fingers[:0]
-		for _, c := range contacts {
+// change notes a report, and returns the device that it is for, as the phone expects it, and whether it changes anything.
+// The points of a touch are those of the screen as it is turned; the phone expects them as if it were not.
+func (in *Input) change(report hid.Report) (which int, r hid.Report, changed bool, err error) {
+	switch r := report.(type) {
+	case hid.Keyboard:
+		changed = r != in.state.keys
+		in.state.keys = r
+		return 0, r, changed, nil
+	case hid.Motion:
+		changed = r != hid.Motion{Buttons: in.state.buttons}
+		in.state.buttons = r.Buttons
+		return 2, r, changed, nil
+	case hid.Touch:
+		var down []hid.Contact
+		contacts := make([]hid.Contact, 0, len(r.Contacts))
+		for _, c := range r.Contacts {
+			c.X, c.Y = turnBack(c.X, c.Y, in.rotation)
+			contacts = append(contacts, c)
 			if c.Down {
-				in.fingers = append(in.fingers, c)
+				down = append(down, c)
 			}
 		}
+		changed = !slices.Equal(contacts, in.state.fingers)
+		in.state.fingers = down
+		return 1, hid.Touch{Contacts: contacts, Scan: r.Scan}, changed, nil
 	}
-	return at, err
-}
-
-func sameContacts(a, b []hid.Contact) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if a[i] != b[i] {
-			return false
-		}
-	}
-	return true
+	return 0, nil, false, errors.New("adb: Android takes no absolute mouse: touch instead")
 }
 
 // turnBack returns where a point of the turned screen is on the touch screen itself

@@ -26,6 +26,7 @@ import (
 
 	"eidetic/control"
 	"eidetic/control/hid"
+	"eidetic/internal/base/priority"
 	"eidetic/internal/lab"
 )
 
@@ -47,18 +48,12 @@ type Options struct {
 	Clock  lab.Clock
 	// Relative moves a relative mouse: for devices that ignore an absolute one (iPad, Android).
 	Relative bool
-	// Answer is how long the chip may take to answer before the frame is sent again; 0 is
-	// UsualAnswer. Repeat is how long a key may stay down unintended before the device may have
-	// repeated it; 0 is UsualRepeat.
-	Answer, Repeat time.Duration
+	// Answer is how long the chip may take to answer before the frame is sent again; 0 is UsualAnswer.
+	Answer time.Duration
 }
 
-// UsualAnswer and UsualRepeat are the limits where Options name none. A key repeats after
-// 250 ms at the earliest on the systems that we know, 500 ms on most.
-const (
-	UsualAnswer = 100 * time.Millisecond
-	UsualRepeat = 400 * time.Millisecond
-)
+// UsualAnswer is the limit where Options name none.
+const UsualAnswer = 100 * time.Millisecond
 
 // Info is what a chip says of itself.
 type Info struct {
@@ -72,14 +67,13 @@ type Info struct {
 
 // Chip is a CH9329 at a serial port. It is a hid.Sink.
 type Chip struct {
-	o       Options
-	clock   lab.Clock
-	port    serial.Port // nil while there is none
-	baud    int
-	read    []byte // bytes that are not yet a frame
-	used    time.Time
-	pressed lab.Time // when a key was first pressed that is still down; 0 is none
-	healed  int
+	o      Options
+	clock  lab.Clock
+	port   serial.Port // nil while there is none
+	baud   int
+	read   []byte // bytes that are not yet a frame
+	used   time.Time
+	healed int
 }
 
 var _ hid.Sink = (*Chip)(nil)
@@ -107,9 +101,6 @@ func Find(ctx context.Context, o Options) (*Chip, error) {
 	}
 	if o.Answer == 0 {
 		o.Answer = UsualAnswer
-	}
-	if o.Repeat == 0 {
-		o.Repeat = UsualRepeat
 	}
 	c := &Chip{o: o, clock: o.Clock}
 	// One round over both rates, with a reset at each: a chip that does not answer to that is none.
@@ -164,74 +155,66 @@ func (c *Chip) CapsLock(ctx context.Context) (on, known bool) {
 	return i.CapsLock, err == nil && i.Connected
 }
 
-// Keyboard sends the state of the keyboard.
-func (c *Chip) Keyboard(ctx context.Context, k hid.Keyboard) (hid.Interval, error) {
-	at, err := c.report(ctx, cmdKeyboard, k.Append(nil), true)
-	if c.pressed == 0 && k.Keys != [6]hid.Usage{} {
-		c.pressed = at.Earliest
-	}
-	if k.Keys == [6]hid.Usage{} {
-		down := at.Latest.Sub(c.pressed)
-		if c.pressed != 0 && err == nil && down > c.o.Repeat {
-			err = fmt.Errorf("ch9329: the key stayed down for up to %v, in which the device may have repeated it: the line to the chip was disturbed",
-				down.Round(time.Millisecond))
-		}
-		c.pressed = 0
-	}
-	return at, err
-}
-
 // steps is the number of places that the chip's absolute mouse has on each axis.
 const steps = 4096
 
-// Pointer sends the state of the absolute mouse.
-func (c *Chip) Pointer(ctx context.Context, p hid.Pointer) (hid.Interval, error) {
-	if p.Pan != 0 {
-		return hid.Interval{}, errPan
+// errPan and errTouch are of what the chip does not have.
+var (
+	errPan   = errors.New("ch9329: the chip's wheel turns up and down only") // constant
+	errTouch = errors.New("ch9329: the chip is no touch screen")             // constant
+)
+
+// command makes a command of a report, and says whether it may be carried out twice without harm.
+func command(r hid.Report) (cmd byte, data []byte, again bool, err error) {
+	switch r := r.(type) {
+	case hid.Keyboard:
+		return cmdKeyboard, r.Append(nil), true, nil
+	case hid.Pointer:
+		if r.Pan != 0 {
+			return 0, nil, false, errPan
+		}
+		x, y := int(r.X)*steps/(hid.Full+1), int(r.Y)*steps/(hid.Full+1)
+		return cmdAbsolute, []byte{0x02, r.Buttons, byte(x), byte(x >> 8), byte(y), byte(y >> 8), byte(r.Wheel)}, r.Wheel == 0, nil
+	case hid.Motion:
+		if r.Pan != 0 {
+			return 0, nil, false, errPan
+		}
+		// A negative value is 256 + v (the protocol's example); -128 is none.
+		data = []byte{0x01, r.Buttons, byte(max(r.DX, -127)), byte(max(r.DY, -127)), byte(r.Wheel)}
+		return cmdRelative, data, r.DX == 0 && r.DY == 0 && r.Wheel == 0, nil
 	}
-	x, y := int(p.X)*steps/(hid.Full+1), int(p.Y)*steps/(hid.Full+1)
-	data := []byte{0x02, p.Buttons, byte(x), byte(x >> 8), byte(y), byte(y >> 8), byte(p.Wheel)}
-	return c.report(ctx, cmdAbsolute, data, p.Wheel == 0)
+	return 0, nil, false, errTouch
 }
 
-var errPan = errors.New("ch9329: the chip's wheel turns up and down only") // constant
-
-// Motion moves the relative mouse.
-func (c *Chip) Motion(ctx context.Context, m hid.Motion) (hid.Interval, error) {
-	if m.Pan != 0 {
-		return hid.Interval{}, errPan
+// Send sends reports, each after the chip's answer to the one before, as its manufacturer asks.
+func (c *Chip) Send(ctx context.Context, reports ...hid.Report) (all []hid.Interval, err error) {
+	if time.Since(c.used) > idle {
+		if _, err := c.Info(ctx); err != nil {
+			return nil, err
+		}
 	}
-	still := m.DX == 0 && m.DY == 0 && m.Wheel == 0
-	// A negative value is 256 + v (the protocol's example); -128 is none.
-	data := []byte{0x01, m.Buttons, byte(max(m.DX, -127)), byte(max(m.DY, -127)), byte(m.Wheel)}
-	return c.report(ctx, cmdRelative, data, still)
-}
-
-// Touch is refused: the chip has no touch screen.
-func (c *Chip) Touch(context.Context, hid.Touch) (hid.Interval, error) {
-	return hid.Interval{}, errors.New("ch9329: the chip is no touch screen")
+	err = priority.Urgently(priority.Input, func() error {
+		for _, r := range reports {
+			cmd, data, again, err := command(r)
+			if err != nil {
+				return err
+			}
+			at := hid.Interval{Earliest: c.clock()}
+			_, answered, err := c.do(ctx, cmd, data, again)
+			if err != nil {
+				return fmt.Errorf("ch9329: %s: %w", c.o.Path, err)
+			}
+			at.Latest = answered.Add(Poll)
+			all = append(all, at)
+		}
+		return nil
+	})
+	return all, err
 }
 
 // idle is how long the chip may have been unused before it is asked whether it is alive, so
 // that mending is not part of a measured event.
 const idle = 2 * time.Second
-
-// report sends the state of an input device.
-func (c *Chip) report(ctx context.Context, cmd byte, data []byte, again bool) (hid.Interval, error) {
-	if time.Since(c.used) > idle {
-		if _, err := c.Info(ctx); err != nil {
-			return hid.Interval{}, err
-		}
-	}
-	at := hid.Interval{Earliest: c.clock()}
-	_, answered, err := c.do(ctx, cmd, data, again)
-	at.Latest = answered.Add(Poll)
-	if err != nil {
-		at.Latest = c.clock()
-		return at, fmt.Errorf("ch9329: %s: %w", c.o.Path, err)
-	}
-	return at, nil
-}
 
 // Close closes the port.
 func (c *Chip) Close() error {

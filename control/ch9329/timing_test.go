@@ -17,9 +17,9 @@ type stamped struct {
 	arrived chan lab.Time
 }
 
-func (s stamped) Pointer(ctx context.Context, p hid.Pointer) (hid.Interval, error) {
+func (s stamped) Send(ctx context.Context, reports ...hid.Report) ([]hid.Interval, error) {
 	s.arrived <- lab.Monotonic()
-	return s.Sink.Pointer(ctx, p)
+	return s.Sink.Send(ctx, reports...)
 }
 
 // TestTiming: the moment at which the chip gives a report to the device lies in its interval.
@@ -29,11 +29,11 @@ func TestTiming(t *testing.T) {
 	ctx := t.Context() // of as many events as it takes
 	var timing controltest.Timing
 	for i := range controltest.Events(t, 200) {
-		at, err := c.Pointer(ctx, hid.Pointer{X: uint16(100 + i%2*1000)})
+		at, err := c.Send(ctx, hid.Pointer{X: uint16(100 + i%2*1000)})
 		if err != nil {
 			t.Fatal(err)
 		}
-		timing.Add(at.Earliest, at.Latest, <-device.arrived)
+		timing.Add(at[0].Earliest, at[0].Latest, <-device.arrived)
 	}
 	timing.Check(t)
 }

@@ -61,7 +61,7 @@ func plug(t *testing.T, o Options) *Gadget {
 // within the interval that is claimed.
 func TestGadgetArrives(t *testing.T) {
 	g := plug(t, Options{Touch: true})
-	c, err := hid.New(g, hid.Options{Layout: "de", Screen: image.Pt(1920, 1080)})
+	c, err := hid.New(g, hid.Options{Layout: "de", Screen: image.Pt(1920, 1080), Repeat: testlab.Hang})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +114,7 @@ func testFingers(t *testing.T, sink hid.Sink, touch *hidtest.Input) {
 		{point(0, true, 200, 300), point(1, true, 29000, 300)},
 		{point(0, false, 200, 300), point(1, false, 29000, 300)},
 	} {
-		if _, err := sink.Touch(within(t), hid.Touch{Contacts: contacts, Scan: uint16(100 * i)}); err != nil {
+		if _, err := sink.Send(within(t), hid.Touch{Contacts: contacts, Scan: uint16(100 * i)}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -140,7 +140,7 @@ func testFingers(t *testing.T, sink hid.Sink, touch *hidtest.Input) {
 func TestGadgetUnplugged(t *testing.T) {
 	g := plug(t, Options{})
 	keyboard := hidtest.OpenInput(t, "Eidetic", "led")
-	if _, err := g.Keyboard(within(t), hid.Keyboard{Keys: [6]hid.Usage{4}}); err != nil {
+	if _, err := g.Send(within(t), hid.Keyboard{Keys: [6]hid.Usage{4}}); err != nil {
 		t.Fatal(err)
 	}
 	if e := keyboard.Await(hidtest.KindKey, 30); e.Value != 1 {
@@ -150,9 +150,9 @@ func TestGadgetUnplugged(t *testing.T) {
 		t.Fatal(err)
 	}
 	keyboard.AwaitReleaseOrEnd(30)
-	_, err := g.Keyboard(within(t), hid.Keyboard{})
+	_, err := g.Send(within(t), hid.Keyboard{})
 	if err == nil || !strings.Contains(err.Error(), "plug its cable in") {
-		t.Errorf("Keyboard() of an unplugged gadget = %v; want an error that asks for the cable", err)
+		t.Errorf("Send() of an unplugged gadget = %v; want an error that asks for the cable", err)
 	}
 	if err := g.Plug(); err != nil {
 		t.Fatal(err)
@@ -161,7 +161,7 @@ func TestGadgetUnplugged(t *testing.T) {
 		t.Fatal(err)
 	}
 	keyboard = hidtest.OpenInput(t, "Eidetic", "led")
-	if _, err := g.Keyboard(within(t), hid.Keyboard{Keys: [6]hid.Usage{5}}); err != nil {
+	if _, err := g.Send(within(t), hid.Keyboard{Keys: [6]hid.Usage{5}}); err != nil {
 		t.Fatal(err)
 	}
 	keyboard.Await(hidtest.KindKey, 48)
@@ -170,7 +170,7 @@ func TestGadgetUnplugged(t *testing.T) {
 // TestGadgetEcho: whoever has the keyboard switches its light when Caps Lock is pressed, which comes back to
 // the gadget by the bus.
 func TestGadgetEcho(t *testing.T) {
-	c, err := hid.New(plug(t, Options{}), hid.Options{Layout: "us", Screen: image.Pt(640, 480)})
+	c, err := hid.New(plug(t, Options{}), hid.Options{Layout: "us", Screen: image.Pt(640, 480), Repeat: testlab.Hang})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,11 +191,11 @@ func TestGadgetTiming(t *testing.T) {
 	mouse := hidtest.OpenInput(t, "Eidetic", "rel")
 	timing := controltest.Timing{Precision: time.Microsecond} // of the kernel's stamps
 	for i := range controltest.Events(t, 1000) {
-		at, err := g.Pointer(within(t), hid.Pointer{X: uint16(10 + i%2*1000)})
+		at, err := g.Send(within(t), hid.Pointer{X: uint16(10 + i%2*1000)})
 		if err != nil {
 			t.Fatal(err)
 		}
-		timing.Add(at.Earliest, at.Latest, mouse.Await(hidtest.KindAbsolute, hidtest.CodeX).At)
+		timing.Add(at[0].Earliest, at[0].Latest, mouse.Await(hidtest.KindAbsolute, hidtest.CodeX).At)
 	}
 	timing.Check(t)
 }

@@ -14,6 +14,7 @@ import (
 
 	"eidetic/control"
 	"eidetic/control/hid"
+	"eidetic/internal/base/priority"
 	"eidetic/internal/lab"
 )
 
@@ -162,7 +163,7 @@ func (g *Gadget) Ready(ctx context.Context) error {
 			err = notReady(state)
 		}
 		if err == nil {
-			_, err = g.Keyboard(ctx, hid.Keyboard{})
+			_, err = g.Send(ctx, hid.Keyboard{})
 		}
 		return err
 	})
@@ -201,47 +202,19 @@ func (g *Gadget) Capabilities() control.Capabilities {
 	return can
 }
 
-// Keyboard sends the state of the keyboard.
-func (g *Gadget) Keyboard(ctx context.Context, k hid.Keyboard) (hid.Interval, error) {
-	return g.send(ctx, "keyboard", k.Append(nil), k.Append(nil))
-}
-
-// Pointer sends the state of the absolute mouse.
-func (g *Gadget) Pointer(ctx context.Context, p hid.Pointer) (hid.Interval, error) {
-	report := p.Append(nil)
-	p.Wheel, p.Pan = 0, 0
-	return g.send(ctx, "pointer", report, p.Append(nil))
-}
-
-// Motion moves the relative mouse.
-func (g *Gadget) Motion(ctx context.Context, m hid.Motion) (hid.Interval, error) {
-	return g.send(ctx, "motion", m.Append(nil), hid.Motion{Buttons: m.Buttons}.Append(nil))
-}
-
-// Touch sends the state of the touch screen.
-func (g *Gadget) Touch(ctx context.Context, t hid.Touch) (hid.Interval, error) {
-	return g.send(ctx, "touch", t.Append(nil), t.Append(nil))
-}
-
-// send writes a report and waits until the device has taken it. The port that dummy_hcd
-// emulates claims that at once for a first report, and is asked by a second one: the same
-// state again, in which nothing has moved.
-func (g *Gadget) send(ctx context.Context, name string, report, same []byte) (hid.Interval, error) {
-	fd, ok := g.files[name]
-	if !ok {
-		return hid.Interval{}, fmt.Errorf("gadget: there is no %s", name)
-	}
-	at := hid.Interval{Earliest: g.clock()}
-	err := g.write(ctx, fd, report)
-	if err == nil {
-		err = g.writable(ctx, fd)
-	}
-	if err == nil && g.emulated {
-		if err = g.write(ctx, fd, same); err == nil {
-			err = g.writable(ctx, fd)
+// Send sends reports and waits until the device has taken them. The kernel holds one report of a function at a time, so a
+// thread that nothing of this machine holds up writes each as soon as the device has fetched the one before.
+func (g *Gadget) Send(ctx context.Context, reports ...hid.Report) (all []hid.Interval, err error) {
+	err = priority.Urgently(priority.Input, func() error {
+		for _, r := range reports {
+			at, err := g.send(ctx, r)
+			if err != nil {
+				return err
+			}
+			all = append(all, at)
 		}
-	}
-	at.Latest = g.clock()
+		return nil
+	})
 	if err == nil {
 		// An unplugged port forgets the report, and is writable again.
 		var state string
@@ -250,9 +223,40 @@ func (g *Gadget) send(ctx context.Context, name string, report, same []byte) (hi
 		}
 	}
 	if err != nil {
-		return at, fmt.Errorf("gadget: %s: %w", name, err)
+		return all, fmt.Errorf("gadget: %T: %w", reports[0], err)
 	}
-	return at, nil
+	return all, nil
+}
+
+// send writes a report and waits until the device has taken it. The port that dummy_hcd emulates claims that at once for a
+// first report, and is asked by a second one: the same state again, in which nothing has moved.
+func (g *Gadget) send(ctx context.Context, report hid.Report) (hid.Interval, error) {
+	name, same := "keyboard", report
+	switch r := report.(type) {
+	case hid.Pointer:
+		r.Wheel, r.Pan = 0, 0
+		name, same = "pointer", r
+	case hid.Motion:
+		name, same = "motion", hid.Motion{Buttons: r.Buttons}
+	case hid.Touch:
+		name = "touch"
+	}
+	fd, ok := g.files[name]
+	if !ok {
+		return hid.Interval{}, fmt.Errorf("there is no %s", name)
+	}
+	at := hid.Interval{Earliest: g.clock()}
+	err := g.write(ctx, fd, report.Append(nil))
+	if err == nil {
+		err = g.writable(ctx, fd)
+	}
+	if err == nil && g.emulated {
+		if err = g.write(ctx, fd, same.Append(nil)); err == nil {
+			err = g.writable(ctx, fd)
+		}
+	}
+	at.Latest = g.clock()
+	return at, err
 }
 
 // sendLimit is how long a device may take to fetch a report where the caller's context ends

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"eidetic/control"
+	"eidetic/internal/base/priority"
 	"eidetic/internal/lab"
 )
 
@@ -31,6 +32,20 @@ type Log struct {
 	// At is the point that the step aimed at, if it had one; Area is what was found there.
 	At   image.Point
 	Area image.Rectangle
+}
+
+// Spoiled returns why input that was given counts for nothing: an event was late, or a key was down for too long. It is ""
+// for an error that says that the input was not given.
+func Spoiled(err error) string {
+	var late *LateError
+	var held *control.HeldError
+	switch {
+	case errors.As(err, &late):
+		return late.Error()
+	case errors.As(err, &held):
+		return held.Error()
+	}
+	return ""
 }
 
 // Worst is the lateness of the event that was latest.
@@ -86,7 +101,8 @@ type Doer struct {
 var errRefused = errors.New("this device cannot do that") // constant
 
 // Do does the input of one step; the steps in it, its end and its repetitions are the caller's.
-// Where an event was too late, the gesture is completed, and the error is a *LateError.
+// Where an event was too late, the gesture is completed, and the error is a *LateError; where a key was down for too long,
+// it is a *control.HeldError.
 func (d *Doer) Do(ctx context.Context, s lab.Step) (Log, error) {
 	verb, value := s.Verb()
 	switch verb {
@@ -107,7 +123,14 @@ func (d *Doer) Do(ctx context.Context, s lab.Step) (Log, error) {
 	case lab.VerbScroll:
 		return d.scroll(ctx, s)
 	case lab.VerbDrag, lab.VerbPan:
+		if s.Fingers > 0 {
+			return d.sideBySide(ctx, s, verb, value)
+		}
 		return d.drag(ctx, s, verb, value)
+	case lab.VerbPinch:
+		return d.pinch(ctx, s)
+	case lab.VerbRotate:
+		return d.rotate(ctx, s)
 	case lab.VerbReplay:
 		return d.replay(ctx, s)
 	case lab.VerbWait:
@@ -121,11 +144,12 @@ func (d *Doer) Do(ctx context.Context, s lab.Step) (Log, error) {
 	return Log{}, fmt.Errorf("%w: %s", errRefused, verb)
 }
 
+// one is the log of a single event, which has happened even where it may mean more than it was to.
 func one(e lab.Event, err error) (Log, error) {
-	if err != nil {
+	if err != nil && !control.IsHeld(err) {
 		return Log{}, err
 	}
-	return Log{Events: []Sent{{Event: e}}}, nil
+	return Log{Events: []Sent{{Event: e}}}, err
 }
 
 func (d *Doer) url(ctx context.Context, open func(context.Context, string) (lab.Event, error), url string) (Log, error) {
@@ -320,7 +344,7 @@ func (d *Doer) scheduled(ctx context.Context, s lab.Step, times []time.Duration,
 	}
 	log := Log{Events: make([]Sent, 0, len(times)+1)}
 	var late error
-	err := urgently(func() error {
+	err := priority.Urgently(priority.Input, func() error {
 		begin := d.Clock().Add(leadTime)
 		for i, after := range times {
 			at := begin.Add(after)

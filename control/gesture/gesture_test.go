@@ -118,6 +118,13 @@ func (f *fake) Press(_ context.Context, x, y int, b control.Button) (lab.Event, 
 func (f *fake) Scroll(_ context.Context, x, y, dx, dy int) (lab.Event, error) {
 	return f.note("scroll %d,%d %d,%d", x, y, dx, dy)
 }
+func (f *fake) Touch(_ context.Context, fingers ...image.Point) (lab.Event, error) {
+	text := "touch"
+	for _, p := range fingers {
+		text += fmt.Sprintf(" %d,%d", p.X, p.Y)
+	}
+	return f.note("%s", text)
+}
 
 // doer is a Doer on a fake, whose waiting moves the clock.
 func doer(f *fake) *Doer {
@@ -139,15 +146,19 @@ func doer(f *fake) *Doer {
 
 func TestDo(t *testing.T) {
 	for line, want := range map[string]string{
-		"click 5,6":                           "click 5,6 1",
-		"click css #pay right":                "click 19,14 3",
-		"move 50%,50%":                        "move 100,50",
-		"type ab":                             "text ab",
-		"scroll 3":                            "scroll 100,50 0,3",
-		"scroll 2 at 1,1 over 10ms":           "scroll 1,1 0,1 scroll 1,1 0,1",
-		"drag 0,0 to 40,0 over 40ms rate 100": "press 0,0 1 move 10,0 move 20,0 move 30,0 move 40,0 lift",
-		"pan 0,0 to 100,0 over 20ms rate 100": "press 0,0 1 move 25,0 move 100,0 lift",
-		"mark here":                           "",
+		"click 5,6":                                         "click 5,6 1",
+		"click css #pay right":                              "click 19,14 3",
+		"move 50%,50%":                                      "move 100,50",
+		"type ab":                                           "text ab",
+		"scroll 3":                                          "scroll 100,50 0,3",
+		"scroll 2 at 1,1 over 10ms":                         "scroll 1,1 0,1 scroll 1,1 0,1",
+		"drag 0,0 to 40,0 over 40ms rate 100":               "press 0,0 1 move 10,0 move 20,0 move 30,0 move 40,0 lift",
+		"pan 0,0 to 100,0 over 20ms rate 100":               "press 0,0 1 move 25,0 move 100,0 lift",
+		"mark here":                                         "",
+		"pinch 50%,50% by 2 over 20ms rate 100":             "touch 87,50 113,50 touch 81,50 119,50 touch 75,50 125,50 touch",
+		"pinch 50%,50% by 0.5 over 10ms rate 100":           "touch 75,50 125,50 touch 87,50 113,50 touch",
+		"rotate 50%,50% by 90 over 10ms rate 100":           "touch 75,50 125,50 touch 100,25 100,75 touch",
+		"pan 100,80 to 100,20 fingers 2 over 10ms rate 100": "touch 94,80 106,80 touch 94,20 106,20 touch",
 	} {
 		steps, err := Parse(line)
 		if err != nil {
@@ -184,6 +195,24 @@ func TestLate(t *testing.T) {
 	}
 }
 
+// TestFingersAreRefused: a device without a touch screen, and a way that leaves the screen, are refused before a finger is down.
+func TestFingersAreRefused(t *testing.T) {
+	f := &fake{now: 1e9}
+	plain := doer(f)
+	plain.Controller = struct{ control.Controller }{f}
+	for _, s := range []lab.Step{{Pinch: "50%,50% by 2"}, {Rotate: "50%,50% by 90"}, {Pan: "100,80 to 100,20", Fingers: 2}} {
+		if _, err := plain.Do(t.Context(), s); !errors.Is(err, errNoTouch) {
+			t.Errorf("Do(%+v) without a touch screen = %v; want %v", s, err, errNoTouch)
+		}
+	}
+	if _, err := doer(f).Do(t.Context(), lab.Step{Pinch: "5,5 by 2"}); err == nil || !strings.Contains(err.Error(), "would leave the screen") {
+		t.Errorf("Do() at the edge = %v; want an error that says so", err)
+	}
+	if len(f.notes) > 0 {
+		t.Errorf("the device got %q; want nothing", f.notes)
+	}
+}
+
 // TestFailureLifts: what is held is released where a gesture breaks off.
 func TestFailureLifts(t *testing.T) {
 	f := &fake{now: 1e9, fails: 3}
@@ -192,6 +221,10 @@ func TestFailureLifts(t *testing.T) {
 	}
 	if got := f.notes[len(f.notes)-1]; got != "lift" {
 		t.Errorf("the last action is %q; want lift", got)
+	}
+	f = &fake{now: 1e9, fails: 3}
+	if _, err := doer(f).Do(t.Context(), lab.Step{Rotate: "50%,50% by 90"}); err == nil || f.notes[len(f.notes)-1] != "touch" {
+		t.Errorf("Do() = %v, and the last action is %q; want an error, and the fingers lifted", err, f.notes[len(f.notes)-1])
 	}
 }
 

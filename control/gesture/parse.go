@@ -30,7 +30,7 @@ const MaxLine = 64 << 10
 //	click 50%,40%; click picture lamp.png; click css #pay
 //	scroll 5 at 50%,50% over 400ms; drag 50%,80% to 50%,20% over 300ms rate 1000
 //
-// The values are those of the fields of a plan's step; the words over and rate set over_ms and
+// The values are those of the fields of a plan's step; the words fingers, over and rate set fingers, over_ms and
 // rate_hz. A # at the beginning of a line makes the line a comment.
 func Parse(text string) ([]lab.Step, error) {
 	if len(text) > MaxLine || !utf8.ValidString(text) {
@@ -117,7 +117,7 @@ func parseStatement(line string) (s lab.Step, err error) {
 		s.Click, s.Button = button(rest)
 	case lab.VerbMove:
 		s.Move = rest
-	case lab.VerbScroll, lab.VerbDrag, lab.VerbPan:
+	case lab.VerbScroll, lab.VerbDrag, lab.VerbPan, lab.VerbPinch, lab.VerbRotate:
 		err = parseGesture(&s, verb, rest)
 	default:
 		return s, fmt.Errorf("%q is none of %s", verb, strings.Join(lab.Verbs()[:len(lab.Verbs())-1], ", "))
@@ -219,7 +219,7 @@ func button(rest string) (target, name string) {
 	return rest, ""
 }
 
-// parseGesture reads scroll, drag and pan with what may follow: at TARGET, over TIME, rate N.
+// parseGesture reads scroll, drag, pan, pinch and rotate with what may follow: at TARGET, fingers N, over TIME, rate N.
 func parseGesture(s *lab.Step, verb, rest string) error {
 	for {
 		i := strings.LastIndexByte(rest, ' ')
@@ -233,6 +233,14 @@ func parseGesture(s *lab.Step, verb, rest string) error {
 				return fmt.Errorf("over %s: write a time such as 400ms", value)
 			}
 			s.Over, rest = float64(d)/1e6, head
+			continue
+		}
+		if head, ok := strings.CutSuffix(before, " fingers"); ok {
+			n, err := strconv.Atoi(value)
+			if err != nil {
+				return fmt.Errorf("fingers %s: write their number", value)
+			}
+			s.Fingers, rest = n, head
 			continue
 		}
 		if head, ok := strings.CutSuffix(before, " rate"); ok {
@@ -253,6 +261,10 @@ func parseGesture(s *lab.Step, verb, rest string) error {
 		s.Drag = rest
 	case lab.VerbPan:
 		s.Pan = rest
+	case lab.VerbPinch:
+		s.Pinch = rest
+	case lab.VerbRotate:
+		s.Rotate = rest
 	}
 	return nil
 }

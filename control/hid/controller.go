@@ -14,13 +14,13 @@ import (
 // Interval is when the device can have got a report.
 type Interval struct{ Earliest, Latest lab.Time }
 
-// Sink brings reports to a device. Its methods return when the device has the report, or
-// an error; a kind of report that the sink's Capabilities lack is never given to it.
+// Sink brings reports to a device.
 type Sink interface {
-	Keyboard(ctx context.Context, k Keyboard) (Interval, error)
-	Pointer(ctx context.Context, p Pointer) (Interval, error)
-	Motion(ctx context.Context, m Motion) (Interval, error)
-	Touch(ctx context.Context, t Touch) (Interval, error)
+	// Send brings reports of one kind to the device, and returns when it has them all, with an interval for each, or an
+	// error. A report is on its way before that of the one before is known to have arrived or, where the transport takes
+	// one at a time, is sent by a thread that nothing holds up: a device repeats a key whose release waits. A kind of report
+	// that Capabilities lack is never given to it.
+	Send(ctx context.Context, reports ...Report) ([]Interval, error)
 	// CapsLock says whether the device has Caps Lock on, as far as it told.
 	CapsLock(ctx context.Context) (on, known bool)
 	Capabilities() control.Capabilities
@@ -33,6 +33,8 @@ type Options struct {
 	Layout string      // of the device's keyboard; see [Layouts]
 	Screen image.Point // the device's screen in pixels, in which all points are
 	Clock  lab.Clock
+	// Repeat is how long a key or a finger may be down before the device makes more of it; 0 is control.RepeatDelay.
+	Repeat time.Duration
 }
 
 // Controller is a control.Controller over a Sink.
@@ -41,6 +43,7 @@ type Controller struct {
 	can     control.Capabilities
 	layout  *Layout
 	screen  image.Point
+	repeat  time.Duration
 	clock   lab.Clock
 	at      image.Point // where an absolute pointer was put
 	began   lab.Time    // scan times count from here
@@ -85,6 +88,7 @@ type dirty struct{ keys, buttons, fingers bool }
 
 var (
 	_ control.Holder    = (*Controller)(nil)
+	_ control.Toucher   = (*Controller)(nil)
 	_ control.Describer = (*Controller)(nil)
 )
 
@@ -107,7 +111,7 @@ func New(sink Sink, o Options) (*Controller, error) {
 	if can.Keyboard {
 		can.Layout = layout.Name
 	}
-	return &Controller{sink: sink, can: can, layout: layout, screen: o.Screen, clock: o.Clock, began: o.Clock()}, nil
+	return &Controller{sink: sink, can: can, layout: layout, screen: o.Screen, repeat: o.Repeat, clock: o.Clock, began: o.Clock()}, nil
 }
 
 // Capabilities says what this device can be made to do.
@@ -130,9 +134,12 @@ func (c *Controller) act(ctx context.Context, name, detail string, f func() (Int
 	defer cancel()
 	err = errors.Join(err, c.release(late))
 	if err != nil {
-		return lab.Event{}, fmt.Errorf("%s %q: %w", name, detail, err)
+		err = fmt.Errorf("%s %q: %w", name, detail, err)
 	}
-	return lab.Event{Name: name, Detail: detail, Earliest: at.Earliest, Latest: at.Latest}, nil
+	if err != nil && !control.IsHeld(err) {
+		return lab.Event{}, err
+	}
+	return lab.Event{Name: name, Detail: detail, Earliest: at.Earliest, Latest: at.Latest}, err
 }
 
 // release lifts fingers, buttons and keys that may be down.
@@ -157,26 +164,41 @@ func (c *Controller) release(ctx context.Context) error {
 	return nil
 }
 
-// keys sends the state of the keyboard: one key at most, and modifiers.
-func (c *Controller) keys(ctx context.Context, s Stroke) (Interval, error) {
-	c.turn(ctx, keyboard)
-	defer c.sent()
-	c.dirty.keys = true // a report that fails may have arrived
-	at, err := c.sink.Keyboard(ctx, Keyboard{Modifiers: s.Modifiers, Keys: [6]Usage{s.Key}})
-	if err == nil {
-		c.dirty.keys = s != Stroke{}
+// keys sends states of the keyboard: one key at most, and modifiers. The interval is that of the first.
+func (c *Controller) keys(ctx context.Context, strokes ...Stroke) (Interval, error) {
+	reports := make([]Report, 0, len(strokes))
+	for _, s := range strokes {
+		reports = append(reports, Keyboard{Modifiers: s.Modifiers, Keys: [6]Usage{s.Key}})
 	}
-	return at, err
+	return c.send(ctx, keyboard, &c.dirty.keys, strokes[len(strokes)-1] != Stroke{}, reports...)
 }
 
-// stroke presses the modifiers, then the key. The interval is that of the key.
-func (c *Controller) stroke(ctx context.Context, s Stroke) (Interval, error) {
+// send sends reports of one part, of which the last leaves something down or not. What is released by the last is
+// released at once, and the error is a control.HeldError if it may have been down for too long all the same.
+func (c *Controller) send(ctx context.Context, p part, dirty *bool, leaves bool, reports ...Report) (Interval, error) {
+	c.turn(ctx, p)
+	defer c.sent()
+	*dirty = true // a report that fails may have arrived
+	at, err := c.sink.Send(ctx, reports...)
+	if err != nil {
+		return Interval{}, err
+	}
+	*dirty = leaves
+	if last := at[len(at)-1]; len(at) > 1 && p != pointer {
+		what := map[part]string{keyboard: "the key", touchScreen: "the finger"}[p]
+		err = control.CheckHeld(what, last.Latest.Sub(at[0].Earliest), c.repeat)
+	}
+	return at[0], err
+}
+
+// tap presses the modifiers, then the key, and releases both. The interval is that of the key.
+func (c *Controller) tap(ctx context.Context, s Stroke) (Interval, error) {
 	if s.Modifiers != 0 {
 		if at, err := c.keys(ctx, Stroke{Modifiers: s.Modifiers}); err != nil {
 			return at, err
 		}
 	}
-	return c.keys(ctx, s)
+	return c.keys(ctx, s, Stroke{})
 }
 
 var errNoKeyboard = errors.New("this controller has no keyboard") // constant
@@ -194,7 +216,7 @@ func (c *Controller) Key(ctx context.Context, chord string) (lab.Event, error) {
 	if err != nil {
 		return lab.Event{}, fmt.Errorf("key %q: %w", chord, err)
 	}
-	return c.act(ctx, "key", parsed.String(), func() (Interval, error) { return c.stroke(ctx, s) })
+	return c.act(ctx, "key", parsed.String(), func() (Interval, error) { return c.tap(ctx, s) })
 }
 
 // Text types the characters in order. The interval runs from before the first to after
@@ -224,25 +246,16 @@ func (c *Controller) Text(ctx context.Context, text string) (lab.Event, error) {
 		var whole Interval
 		for i, s := range strokes {
 			at, err := c.tap(ctx, s)
-			if err != nil {
-				return whole, err
-			}
 			if i == 0 {
 				whole.Earliest = at.Earliest
 			}
 			whole.Latest = at.Latest
+			if err != nil {
+				return whole, err
+			}
 		}
 		return whole, nil
 	})
-}
-
-// tap presses and releases.
-func (c *Controller) tap(ctx context.Context, s Stroke) (Interval, error) {
-	at, err := c.stroke(ctx, s)
-	if err == nil {
-		_, err = c.keys(ctx, Stroke{})
-	}
-	return at, err
 }
 
 // Close releases what is held and the transport.

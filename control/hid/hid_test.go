@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 
 func open(t *testing.T, sink hid.Sink, layout string) *hid.Controller {
 	t.Helper()
-	c, err := hid.New(sink, hid.Options{Layout: layout, Screen: image.Pt(640, 480)})
+	c, err := hid.New(sink, hid.Options{Layout: layout, Screen: image.Pt(640, 480), Repeat: testlab.Hang})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,10 +125,10 @@ func TestEcho(t *testing.T) {
 			sink = &shy{Host: host}
 		}
 		c := open(t, sink, "us")
-		if _, err := host.Keyboard(t.Context(), hid.Keyboard{Keys: [6]hid.Usage{0x39}}); err != nil { // somebody left it on
+		if _, err := host.Send(t.Context(), hid.Keyboard{Keys: [6]hid.Usage{0x39}}); err != nil { // somebody left it on
 			t.Fatal(err)
 		}
-		if _, err := host.Keyboard(t.Context(), hid.Keyboard{}); err != nil {
+		if _, err := host.Send(t.Context(), hid.Keyboard{}); err != nil {
 			t.Fatal(err)
 		}
 		before := lab.Monotonic()
@@ -155,9 +155,9 @@ type shy struct {
 	asked bool
 }
 
-func (s *shy) Keyboard(ctx context.Context, k hid.Keyboard) (hid.Interval, error) {
+func (s *shy) Send(ctx context.Context, reports ...hid.Report) ([]hid.Interval, error) {
 	s.asked = true
-	return s.Host.Keyboard(ctx, k)
+	return s.Host.Send(ctx, reports...)
 }
 
 func (s *shy) CapsLock(ctx context.Context) (on, known bool) {

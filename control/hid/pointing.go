@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"image"
+	"slices"
 	"time"
 
 	"eidetic/control"
@@ -28,32 +29,27 @@ func buttonBit(b control.Button) byte {
 	}
 }
 
-// pointer sends the state of the absolute mouse: these buttons, besides one that is held.
-func (c *Controller) pointer(ctx context.Context, buttons byte, wheel, pan int) (Interval, error) {
-	c.turn(ctx, pointer)
-	defer c.sent()
-	c.dirty.buttons = true
-	at, err := c.sink.Pointer(ctx, Pointer{
-		Buttons: buttons | c.held, Wheel: int8(wheel), Pan: int8(pan),
-		X: Scale(c.at.X, c.screen.X, Full+1), Y: Scale(c.at.Y, c.screen.Y, Full+1),
-	})
-	if err == nil {
-		c.dirty.buttons = buttons != 0
+// pointer sends the state of the absolute mouse, once for each of the buttons, besides one that is held. The interval is
+// that of the first.
+func (c *Controller) pointer(ctx context.Context, wheel, pan int, buttons ...byte) (Interval, error) {
+	reports := make([]Report, 0, len(buttons))
+	for _, b := range buttons {
+		reports = append(reports, Pointer{
+			Buttons: b | c.held, Wheel: int8(wheel), Pan: int8(pan),
+			X: Scale(c.at.X, c.screen.X, Full+1), Y: Scale(c.at.Y, c.screen.Y, Full+1),
+		})
 	}
-	return at, err
+	return c.send(ctx, pointer, &c.dirty.buttons, buttons[len(buttons)-1] != 0, reports...)
 }
 
-func (c *Controller) motion(ctx context.Context, m Motion) (Interval, error) {
-	c.turn(ctx, pointer)
-	defer c.sent()
-	c.dirty.buttons = true
-	buttons := m.Buttons
-	m.Buttons |= c.held
-	at, err := c.sink.Motion(ctx, m)
-	if err == nil {
-		c.dirty.buttons = buttons != 0
+// motion is pointer for the relative mouse.
+func (c *Controller) motion(ctx context.Context, motions ...Motion) (Interval, error) {
+	reports := make([]Report, 0, len(motions))
+	for _, m := range motions {
+		m.Buttons |= c.held
+		reports = append(reports, m)
 	}
-	return at, err
+	return c.send(ctx, pointer, &c.dirty.buttons, motions[len(motions)-1].Buttons != 0, reports...)
 }
 
 // goTo puts the mouse, or the finger that is held down, at a point.
@@ -136,15 +132,15 @@ func (c *Controller) Click(ctx context.Context, x, y int, b control.Button) (lab
 	}
 	return c.act(ctx, "click", fmt.Sprintf("%d,%d button %d", x, y, b), func() (Interval, error) {
 		if touch {
-			return c.touch(ctx, []Contact{c.contact(0, image.Pt(x, y), true)})
+			return c.touch(ctx, []Contact{c.contact(0, image.Pt(x, y), true)}, nil)
 		}
 		if at, err := c.goTo(ctx, image.Pt(x, y)); err != nil {
 			return at, err
 		}
 		if c.can.Pointer {
-			return c.pointer(ctx, buttonBit(b), 0, 0)
+			return c.pointer(ctx, 0, 0, buttonBit(b), 0)
 		}
-		return c.motion(ctx, Motion{Buttons: buttonBit(b)})
+		return c.motion(ctx, Motion{Buttons: buttonBit(b)}, Motion{})
 	})
 }
 
@@ -164,7 +160,7 @@ func (c *Controller) Scroll(ctx context.Context, x, y, dx, dy int) (lab.Event, e
 			dy, dx = dy+wheel, dx-pan
 			var at Interval
 			if c.can.Pointer {
-				at, err = c.pointer(ctx, 0, wheel, pan)
+				at, err = c.pointer(ctx, wheel, pan, 0)
 			} else {
 				at, err = c.motion(ctx, Motion{Wheel: int8(wheel), Pan: int8(pan)})
 			}
@@ -184,36 +180,28 @@ func (c *Controller) contact(id byte, p image.Point, down bool) Contact {
 	return Contact{ID: id, Down: down, X: Scale(p.X, c.screen.X, Full+1), Y: Scale(p.Y, c.screen.Y, Full+1)}
 }
 
-// touch sends the state of the touch screen. Fingers that were down and are not among the
-// contacts are lifted where they were: a host wants to see each finger leave.
-func (c *Controller) touch(ctx context.Context, contacts []Contact) (Interval, error) {
-	all := append([]Contact(nil), contacts...)
-	for _, before := range c.fingers {
-		known := false
-		for _, now := range contacts {
-			known = known || now.ID == before.ID
+// touch sends states of the touch screen. Fingers that were down and are not among the contacts are lifted where they
+// were: a host wants to see each finger leave. The interval is that of the first state.
+func (c *Controller) touch(ctx context.Context, states ...[]Contact) (Interval, error) {
+	reports := make([]Report, 0, len(states))
+	fingers := c.fingers
+	for i, contacts := range states {
+		all := slices.Clone(contacts)
+		for _, before := range fingers {
+			if !slices.ContainsFunc(contacts, func(now Contact) bool { return now.ID == before.ID }) {
+				before.Down = false
+				all = append(all, before)
+			}
 		}
-		if !known {
-			before.Down = false
-			all = append(all, before)
-		}
+		scan := uint16((c.clock()-c.began)/lab.Time(100*time.Microsecond)) + uint16(i)
+		reports = append(reports, Touch{Contacts: all, Scan: scan})
+		fingers = contacts
 	}
-	c.turn(ctx, touchScreen)
-	defer c.sent()
-	c.dirty.fingers = true
-	scan := uint16((c.clock() - c.began) / lab.Time(100*time.Microsecond))
-	at, err := c.sink.Touch(ctx, Touch{Contacts: all, Scan: scan})
-	if err != nil {
-		return at, err
+	at, err := c.send(ctx, touchScreen, &c.dirty.fingers, len(fingers) > 0 && !c.finger, reports...)
+	if err == nil || control.IsHeld(err) {
+		c.fingers = slices.Clone(fingers)
 	}
-	c.fingers = c.fingers[:0]
-	for _, now := range contacts {
-		if now.Down {
-			c.fingers = append(c.fingers, now)
-		}
-	}
-	c.dirty.fingers = len(c.fingers) > 0 && !c.finger
-	return at, nil
+	return at, err
 }
 
 // Press moves to x, y and presses the button there, or puts a finger there; either stays
@@ -268,5 +256,23 @@ func (c *Controller) Lift(ctx context.Context) (lab.Event, error) {
 		}
 		c.held = 0
 		return c.buttons(ctx)
+	})
+}
+
+// Touch puts fingers on the touch screen, moves and lifts them.
+func (c *Controller) Touch(ctx context.Context, fingers ...image.Point) (lab.Event, error) {
+	if len(fingers) > c.can.Touch || c.can.Touch == 0 {
+		return lab.Event{}, fmt.Errorf("touch: %d fingers, and this controller has a touch screen for %d", len(fingers), c.can.Touch)
+	}
+	contacts := make([]Contact, 0, len(fingers))
+	for i, p := range fingers {
+		if err := control.CheckPoint(p.X, p.Y, c.screen.X, c.screen.Y); err != nil {
+			return lab.Event{}, fmt.Errorf("touch: finger %d: %w", i+1, err)
+		}
+		contacts = append(contacts, c.contact(byte(i), p, true))
+	}
+	return c.act(ctx, "touch", fmt.Sprintf("%d fingers", len(fingers)), func() (Interval, error) {
+		c.finger = len(fingers) > 0
+		return c.touch(ctx, contacts)
 	})
 }

@@ -2,6 +2,12 @@ package hid
 
 import "encoding/binary"
 
+// Report is a state of an input device: a Keyboard, a Pointer, a Motion or a Touch.
+type Report interface {
+	// Append appends the report as it is on the bus.
+	Append(b []byte) []byte
+}
+
 // Keyboard is the state of a keyboard: the boot protocol's report.
 type Keyboard struct {
 	Modifiers byte

@@ -1,10 +1,10 @@
 // Package power switches a device off and on, so that one that hangs can be brought back without a person: by a plug
-// that is switched over HTTP (Shelly's or Tasmota's), or, for a device that has switched itself off, by waking it over
-// the network.
+// that is switched over HTTP (Shelly's or Tasmota's), a USB hub that switches its ports, a relay at a GPIO line, or, for a
+// device that has switched itself off, by waking it over the network.
 //
 // In goes the part of the device's configuration; out comes a switch.
 //
-// Standards: Shelly's RPC and first-generation HTTP interfaces, Tasmota's web requests, and AMD's Magic Packet.
+// Standards: USB 2.0, 11.24 (class requests to hubs), by Linux's usbfs; Linux's GPIO character device, version 2; Shelly's RPC and first-generation HTTP interfaces, Tasmota's web requests, and AMD's Magic Packet.
 package power
 
 import (
@@ -31,6 +31,8 @@ type Switch struct {
 	part   lab.PowerPart
 	client *http.Client
 	to     netip.AddrPort // of magic packets
+	kernel Kernel
+	line   Line // of a relay that keeps the power away; nil is none
 }
 
 // Restarts says whether the switch can take the power away, and not only bring it.
@@ -52,13 +54,16 @@ const (
 // Check returns an error, with the field, for a part that no switch can be made of.
 func Check(p lab.PowerPart) (field string, err error) {
 	if p.Kinds() != 1 {
-		return "", errors.New("name one of shelly, tasmota and wake_on_lan")
+		return "", errors.New("name one of shelly, tasmota, usb, gpio and wake_on_lan")
 	}
 	if p.WakeOnLAN != "" {
 		if mac, err := net.ParseMAC(p.WakeOnLAN); err != nil || len(mac) != 6 {
 			return ".wake_on_lan", fmt.Errorf("%.60q is no hardware address, such as 00:11:22:33:44:55", p.WakeOnLAN)
 		}
 		return "", nil
+	}
+	if p.USB != "" || p.GPIO != "" {
+		return checkBoxed(p)
 	}
 	name, at := ".shelly", p.Shelly
 	if p.Tasmota != "" {
@@ -72,17 +77,32 @@ func Check(p lab.PowerPart) (field string, err error) {
 	if p.Relay < 0 || p.Relay > 31 {
 		return ".relay", fmt.Errorf("%d: at least 0, which is the plug's only or first one, and at most 31", p.Relay)
 	}
-	if p.Boot < 0 || p.Boot > 900 {
+	return checkBoot(p)
+}
+
+// checkBoxed is Check for what is switched at the box itself.
+func checkBoxed(p lab.PowerPart) (field string, err error) {
+	if p.USB != "" && !usbPlace.MatchString(p.USB) {
+		return ".usb", fmt.Errorf("%.40q is no port of a USB hub, such as 1-1.4: the name of the device's folder in /sys/bus/usb/devices", p.USB)
+	}
+	if p.GPIO != "" && !gpioPlace.MatchString(p.GPIO) {
+		return ".gpio", fmt.Errorf("%.40q is no line of a GPIO chip, such as gpiochip0/17", p.GPIO)
+	}
+	return checkBoot(p)
+}
+
+func checkBoot(p lab.PowerPart) (field string, err error) {
+	if !(p.Boot >= 0 && p.Boot <= 900) {
 		return ".boot_s", fmt.Errorf("%g: at most 900", p.Boot)
 	}
 	return "", nil
 }
 
 // New makes the switch of a part that was checked. Magic packets go to an address of the device's network.
-func New(p lab.PowerPart, broadcast netip.Addr) *Switch {
+func New(p lab.PowerPart, broadcast netip.Addr, k Kernel) *Switch {
 	const discard = 9 // the port that magic packets are sent to by custom
 	return &Switch{
-		part: p, to: netip.AddrPortFrom(broadcast, discard),
+		part: p, kernel: k, to: netip.AddrPortFrom(broadcast, discard),
 		client: &http.Client{
 			Timeout:       answerLimit,
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -130,6 +150,10 @@ func (s *Switch) Set(ctx context.Context, on bool) error {
 		err = s.shelly(ctx, on)
 	case s.part.Tasmota != "":
 		err = s.tasmota(ctx, on)
+	case s.part.USB != "":
+		err = s.kernel.usb(ctx, s.part.USB, on)
+	case s.part.GPIO != "":
+		err = s.relay(on)
 	case !on:
 		err = errors.New("wake_on_lan can only switch a device on")
 	default:

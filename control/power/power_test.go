@@ -1,4 +1,4 @@
-package power
+package power_test
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"eidetic/control/power"
 	"eidetic/control/power/powertest"
 	"eidetic/internal/lab"
 	"eidetic/internal/rigs/testlab"
@@ -30,10 +31,10 @@ func TestPlugs(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			plug := powertest.New(t, kind, nil)
 			p := part(plug.URL)
-			if field, err := Check(p); err != nil {
+			if field, err := power.Check(p); err != nil {
 				t.Fatalf("Check() = %q, %v; want nil", field, err)
 			}
-			s := New(p, netip.Addr{})
+			s := power.New(p, netip.Addr{}, power.ThisMachine())
 			for _, on := range []bool{false, true} {
 				if err := s.Set(within(t), on); err != nil || plug.On() != on {
 					t.Fatalf("Set(%t) = %v, and the plug is on: %t", on, err, plug.On())
@@ -47,19 +48,19 @@ func TestPlugs(t *testing.T) {
 				t.Errorf("Set() of a relay that is stuck = %v; want an error that says so", err)
 			}
 			p.Relay = 7
-			if err := New(p, netip.Addr{}).Set(within(t), false); err == nil {
+			if err := power.New(p, netip.Addr{}, power.ThisMachine()).Set(within(t), false); err == nil {
 				t.Error("Set() of a relay that the plug lacks = nil; want an error")
 			}
 			if p.Password != "" {
 				p.Password, p.Relay = "wrong-secret", 0
-				err := New(p, netip.Addr{}).Set(within(t), false)
+				err := power.New(p, netip.Addr{}, power.ThisMachine()).Set(within(t), false)
 				if err == nil || !strings.Contains(err.Error(), "set password") || strings.Contains(err.Error(), "wrong-secret") {
 					t.Errorf("Set() with another password = %v; want an error that asks for it and does not tell it", err)
 				}
 			}
 		})
 	}
-	gone := New(lab.PowerPart{Tasmota: "http://127.0.0.1:1", Password: "planted-secret"}, netip.Addr{})
+	gone := power.New(lab.PowerPart{Tasmota: "http://127.0.0.1:1", Password: "planted-secret"}, netip.Addr{}, power.ThisMachine())
 	if err := gone.Set(within(t), true); err == nil || strings.Contains(err.Error(), "planted-secret") {
 		t.Errorf("Set() of a plug that is not there = %v; want an error without the password", err)
 	}
@@ -74,7 +75,7 @@ func TestRestartNeverLeavesItOff(t *testing.T) {
 		}
 	})
 	plug.Busy(1)
-	if err := New(lab.PowerPart{Shelly: plug.URL}, netip.Addr{}).Restart(ctx); !errors.Is(err, context.Canceled) || !plug.On() {
+	if err := power.New(lab.PowerPart{Shelly: plug.URL}, netip.Addr{}, power.ThisMachine()).Restart(ctx); !errors.Is(err, context.Canceled) || !plug.On() {
 		t.Errorf("Restart() = %v, and the power is on: %t; want that it was cancelled, and true", err, plug.On())
 	}
 }
@@ -86,8 +87,8 @@ func TestWakeOnLAN(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	s := New(lab.PowerPart{WakeOnLAN: "00:11:22:33:44:55"}, netip.Addr{})
-	s.to = l.LocalAddr().(*net.UDPAddr).AddrPort()
+	s := power.New(lab.PowerPart{WakeOnLAN: "00:11:22:33:44:55"}, netip.Addr{}, power.ThisMachine())
+	s.SendTo(l.LocalAddr().(*net.UDPAddr).AddrPort())
 	if err := s.Set(within(t), true); err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +112,7 @@ func TestCheck(t *testing.T) {
 		".relay":       {Shelly: "http://plug", Relay: 40},
 		".boot_s":      {Shelly: "http://plug", Boot: 1e6},
 	} {
-		if field, err := Check(p); err == nil || field != want {
+		if field, err := power.Check(p); err == nil || field != want {
 			t.Errorf("Check(%+v) = %q, %v; want an error of %q", p, field, err, want)
 		}
 	}

@@ -19,13 +19,11 @@ func (c *Controller) Key(ctx context.Context, chord string) (lab.Event, error) {
 	if err != nil {
 		return lab.Event{}, err
 	}
-	return c.act(ctx, "key", parsed.String(), func() error {
-		var b []byte
-		for _, m := range parsed.Modifiers {
-			b = c.press(b, keysym.OfModifier(m))
-		}
-		return c.conn.Send(c.stroke(b, keysym.OfKey(parsed.Key)))
-	})
+	var b []byte
+	for _, m := range parsed.Modifiers {
+		b = c.press(b, keysym.OfModifier(m))
+	}
+	return c.act(ctx, "key", parsed.String(), c.stroke(b, keysym.OfKey(parsed.Key)))
 }
 
 // press presses a key, to be released later.
@@ -54,20 +52,11 @@ func (c *Controller) Text(ctx context.Context, text string) (lab.Event, error) {
 	if err != nil {
 		return lab.Event{}, err
 	}
-	return c.act(ctx, lab.EventText, text, func() error {
-		for _, r := range runes {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			if err := c.conn.Send(c.stroke(nil, keysym.OfRune(r))); err != nil {
-				return err
-			}
-			if err := c.release(); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	var b []byte
+	for _, r := range runes {
+		b = c.release(c.stroke(b, keysym.OfRune(r)))
+	}
+	return c.act(ctx, lab.EventText, text, b)
 }
 
 // point takes the pointer's next place.
@@ -85,9 +74,7 @@ func (c *Controller) Move(ctx context.Context, x, y int) (lab.Event, error) {
 	if err := c.point(x, y); err != nil {
 		return lab.Event{}, err
 	}
-	return c.act(ctx, "move", fmt.Sprintf("%d,%d", x, y), func() error {
-		return c.conn.Send(rfb.AppendPointer(nil, 0, x, y))
-	})
+	return c.act(ctx, "move", fmt.Sprintf("%d,%d", x, y), rfb.AppendPointer(nil, 0, x, y))
 }
 
 // Click moves to x, y, presses and releases the button. The interval is that of
@@ -99,10 +86,9 @@ func (c *Controller) Click(ctx context.Context, x, y int, button control.Button)
 	if err := c.point(x, y); err != nil {
 		return lab.Event{}, err
 	}
-	return c.act(ctx, "click", fmt.Sprintf("%d,%d button %d", x, y, button), func() error {
-		c.buttons = 1 << (button - 1)
-		return c.conn.Send(rfb.AppendPointer(rfb.AppendPointer(nil, 0, x, y), c.buttons, x, y))
-	})
+	c.buttons = 1 << (button - 1)
+	b := rfb.AppendPointer(rfb.AppendPointer(nil, 0, x, y), c.buttons, x, y)
+	return c.act(ctx, "click", fmt.Sprintf("%d,%d button %d", x, y, button), b)
 }
 
 // The buttons that stand for the wheel, as bits of a pointer message.
@@ -121,20 +107,18 @@ func (c *Controller) Scroll(ctx context.Context, x, y, dx, dy int) (lab.Event, e
 	if err := c.point(x, y); err != nil {
 		return lab.Event{}, err
 	}
-	return c.act(ctx, "scroll", fmt.Sprintf("%d,%d by %d,%d", x, y, dx, dy), func() error {
-		b := rfb.AppendPointer(nil, 0, x, y)
-		for _, axis := range []struct {
-			by                int
-			forward, backward byte
-		}{{dy, wheelDown, wheelUp}, {dx, wheelRight, wheelLeft}} {
-			button, n := axis.forward, axis.by
-			if n < 0 {
-				button, n = axis.backward, -n
-			}
-			for range n {
-				b = rfb.AppendPointer(rfb.AppendPointer(b, button, x, y), 0, x, y)
-			}
+	b := rfb.AppendPointer(nil, 0, x, y)
+	for _, axis := range []struct {
+		by                int
+		forward, backward byte
+	}{{dy, wheelDown, wheelUp}, {dx, wheelRight, wheelLeft}} {
+		button, n := axis.forward, axis.by
+		if n < 0 {
+			button, n = axis.backward, -n
 		}
-		return c.conn.Send(b)
-	})
+		for range n {
+			b = rfb.AppendPointer(rfb.AppendPointer(b, button, x, y), 0, x, y)
+		}
+	}
+	return c.act(ctx, "scroll", fmt.Sprintf("%d,%d by %d,%d", x, y, dx, dy), b)
 }

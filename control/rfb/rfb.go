@@ -17,7 +17,6 @@ package rfb
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"image"
 	"sync"
@@ -33,6 +32,8 @@ type Options struct {
 	Address  string // "host:port" or "unix:/path"
 	Password string // for VNC Authentication
 	Clock    lab.Clock
+	// Repeat is how long messages with a key may take on their way to the server; 0 is control.RepeatDelay.
+	Repeat time.Duration
 }
 
 // Controller is a control.Controller over a VNC server.
@@ -52,6 +53,7 @@ type Controller struct {
 	keys    []uint32 // held, in order
 	buttons byte     // held
 	at      image.Point
+	repeat  time.Duration
 	broken  error // set when an answer did not come: what the server got is not known
 }
 
@@ -69,17 +71,13 @@ func Open(ctx context.Context, o Options) (*Controller, error) {
 	if o.Clock == nil {
 		o.Clock = lab.Monotonic
 	}
-	c := &Controller{address: o.Address, conn: conn, clock: o.Clock, done: make(chan struct{}), answers: make(chan uint64, 64)}
+	c := &Controller{address: o.Address, conn: conn, clock: o.Clock, repeat: o.Repeat, done: make(chan struct{}), answers: make(chan uint64, 64)}
 	c.size.X, c.size.Y = conn.Size()
 	go c.read()
 	hello := rfb.AppendEncodings(rfb.AppendPixelFormat(nil), rfb.Raw, rfb.Cursor, rfb.DesktopSize, rfb.ExtDesktopSize, rfb.FenceSupport)
-	err = conn.Send(hello)
-	if err == nil {
-		// The first question is the one that every server answers: when it has,
-		// the server's offer of fences, which comes before, has been read.
-		err = c.await(ctx, c.askPixel)
-	}
-	if err != nil {
+	// The first question is the one that every server answers: when it has,
+	// the server's offer of fences, which comes before, has been read.
+	if err := c.await(ctx, hello, c.askPixel); err != nil {
 		_ = c.Close()
 		return nil, fmt.Errorf("rfb: %s: %w", o.Address, err)
 	}
@@ -133,40 +131,43 @@ func (c *Controller) state() (size image.Point, fences bool, err error) {
 // pixel is what is asked for.
 var pixel = image.Rect(0, 0, 1, 1)
 
-// askPixel asks for one pixel.
 // Size is that of the server's screen, as it said last.
 func (c *Controller) Size() (image.Point, error) {
 	size, _, err := c.state()
 	return size, err
 }
 
-func (c *Controller) askPixel() (uint64, error) {
-	return pixelCame, c.conn.Send(rfb.AppendRequest(nil, false, pixel))
+// askPixel asks for one pixel.
+func (c *Controller) askPixel(b []byte) ([]byte, uint64) {
+	return rfb.AppendRequest(b, false, pixel), pixelCame
 }
 
 // askFence asks for a fence.
-func (c *Controller) askFence() (uint64, error) {
+func (c *Controller) askFence(b []byte) ([]byte, uint64) {
 	c.asked++
-	return c.asked, c.conn.Send(rfb.AppendFence(nil, c.asked))
+	return rfb.AppendFence(b, c.asked), c.asked
 }
 
-// sync waits until the server has handled what was sent. What is held is released behind the question and before its
-// answer: the server repeats a key whose release waits for this process, which may stand still for a while.
-func (c *Controller) sync(ctx context.Context) error {
+// sync sends messages and waits until the server has handled them.
+func (c *Controller) sync(ctx context.Context, messages []byte) error {
 	if _, fences, _ := c.state(); fences {
-		return c.await(ctx, c.askFence)
+		return c.await(ctx, messages, c.askFence)
 	}
-	return c.await(ctx, c.askPixel)
+	return c.await(ctx, messages, c.askPixel)
 }
 
-// await asks a question, releases what is held and waits for the answer.
-func (c *Controller) await(ctx context.Context, ask func() (uint64, error)) error {
+// await sends messages, a question and the release of what is held, all at once, and waits for the answer: the system
+// behind the server repeats a key whose release waits for this process, which may stand still for a while.
+func (c *Controller) await(ctx context.Context, messages []byte, ask func([]byte) ([]byte, uint64)) error {
 	for len(c.answers) > 0 { // to questions that were given up
 		<-c.answers
 	}
-	id, err := ask()
-	if err == nil {
-		err = c.release()
+	keys, began := len(c.keys) > 0, c.clock()
+	messages, id := ask(messages)
+	err := c.conn.Send(c.release(messages))
+	var late error
+	if keys {
+		late = control.CheckHeld("the key", c.clock().Sub(began), c.repeat)
 	}
 	for {
 		if err != nil {
@@ -176,7 +177,7 @@ func (c *Controller) await(ctx context.Context, ask func() (uint64, error)) erro
 		case got := <-c.answers:
 			switch {
 			case got == id:
-				return nil
+				return late
 			case got == noPixel && id == pixelCame:
 				// The server has used up the request and not sent the pixel.
 				err = c.conn.Send(rfb.AppendRequest(nil, true, pixel))
@@ -199,9 +200,9 @@ func (c *Controller) fail(err error) error {
 	return c.broken
 }
 
-// act runs f between two readings of the clock, which are the event's interval; the
-// releases that follow are not part of it.
-func (c *Controller) act(ctx context.Context, name, detail string, f func() error) (lab.Event, error) {
+// act sends messages between two readings of the clock, which are the event's interval; the releases that follow are not
+// part of it.
+func (c *Controller) act(ctx context.Context, name, detail string, messages []byte) (lab.Event, error) {
 	err := c.broken
 	if err == nil {
 		err = ctx.Err()
@@ -209,23 +210,21 @@ func (c *Controller) act(ctx context.Context, name, detail string, f func() erro
 	e := lab.Event{Name: name, Detail: detail}
 	if err == nil {
 		e.Earliest = c.clock()
-		if err = f(); err == nil {
-			err = c.sync(ctx)
-		}
+		err = c.sync(ctx, messages)
 		e.Latest = c.clock()
-		if c.broken == nil {
-			err = errors.Join(err, c.release())
-		}
 	}
 	if err != nil {
-		return lab.Event{}, fmt.Errorf("rfb: %s %q: %w", name, detail, err)
+		err = fmt.Errorf("rfb: %s %q: %w", name, detail, err)
 	}
-	return e, nil
+	if err != nil && !control.IsHeld(err) {
+		c.keys, c.buttons = c.keys[:0], 0
+		return lab.Event{}, err
+	}
+	return e, err
 }
 
-// release lets go of all that is held, the last first.
-func (c *Controller) release() error {
-	var b []byte
+// release appends what lets go of all that is held, the last first.
+func (c *Controller) release(b []byte) []byte {
 	for i := len(c.keys) - 1; i >= 0; i-- {
 		b = rfb.AppendKey(b, false, c.keys[i])
 	}
@@ -233,24 +232,16 @@ func (c *Controller) release() error {
 		b = rfb.AppendPointer(b, 0, c.at.X, c.at.Y)
 	}
 	c.keys, c.buttons = c.keys[:0], 0
-	if len(b) == 0 {
-		return nil
-	}
-	if err := c.conn.Send(b); err != nil {
-		return c.fail(err)
-	}
-	return nil
+	return b
 }
 
 // Close releases what is held and disconnects.
 func (c *Controller) Close() error {
 	var err error
 	if c.broken == nil {
-		if err = c.release(); err == nil {
-			ctx, cancel := context.WithTimeout(context.Background(), offerTime)
-			defer cancel()
-			err = c.sync(ctx)
-		}
+		ctx, cancel := context.WithTimeout(context.Background(), offerTime)
+		defer cancel()
+		err = c.sync(ctx, nil)
 	}
 	_ = c.conn.Close()
 	<-c.done

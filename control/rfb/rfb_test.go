@@ -32,7 +32,7 @@ func within(t *testing.T) context.Context {
 
 func open(t *testing.T, address string) *rfb.Controller {
 	t.Helper()
-	c, err := rfb.Open(within(t), rfb.Options{Address: address})
+	c, err := rfb.Open(within(t), rfb.Options{Address: address, Repeat: testlab.Hang})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,6 +111,27 @@ func TestMessages(t *testing.T) {
 		if diff := cmp.Diff(want, sv.Input()); diff != "" {
 			t.Errorf("%+v: -want +got\n%s", cfg, diff)
 		}
+	}
+}
+
+// A key whose release may have come late is told by name, and released.
+func TestLongPressIsTold(t *testing.T) {
+	sv := rfbtest.New(t, rfbtest.Config{Fences: true})
+	c, err := rfb.Open(within(t), rfb.Options{Address: sv.Addr(), Repeat: time.Nanosecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e, err := c.Key(within(t), "x"); !control.IsHeld(err) || e.Latest <= e.Earliest {
+		t.Errorf("Key() = %+v, %v; want an interval and a HeldError", e, err)
+	}
+	if _, err := c.Move(within(t), 1, 1); err != nil {
+		t.Errorf("Move() afterwards = %v", err)
+	}
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	if got, want := sv.Input(), []string{"down 78", "up 78", "pointer 0 1,1"}; !slices.Equal(got, want) {
+		t.Errorf("the server had %q; want %q", got, want)
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/jezek/xgb"
 	"github.com/jezek/xgb/xproto"
@@ -37,6 +38,8 @@ type Controller struct {
 	// bound holds the spare keycodes that were given a keysym, to be taken back.
 	bound  map[xproto.Keysym]xproto.Keycode
 	held   []held
+	since  lab.Time       // when the first of held was pressed, at the earliest
+	repeat time.Duration  // after which the server repeats a key
 	down   control.Button // that Press holds; 0 is none
 	broken error          // set when an answer did not come: the connection cannot be used any more
 }
@@ -46,6 +49,9 @@ type held struct {
 	release byte
 	detail  byte
 }
+
+// repeatDelay is that of X.Org's servers, unless somebody has set another one.
+const repeatDelay = 660 * time.Millisecond
 
 var _ control.Controller = (*Controller)(nil)
 
@@ -62,7 +68,7 @@ func Open(ctx context.Context, display string, clock lab.Clock) (*Controller, er
 	if err != nil {
 		return nil, fmt.Errorf("open display %q: %w (is the X server up, and does $XAUTHORITY name its cookie?)", display, err)
 	}
-	c := &Controller{conn: conn, clock: clock, bound: map[xproto.Keysym]xproto.Keycode{}}
+	c := &Controller{conn: conn, clock: clock, repeat: repeatDelay, bound: map[xproto.Keysym]xproto.Keycode{}}
 	if err := c.await(ctx, c.setUp); err != nil {
 		conn.Close()
 		return nil, fmt.Errorf("open display %q: %w", display, err)
@@ -139,9 +145,12 @@ func (c *Controller) act(ctx context.Context, name, detail string, f func(sent f
 		return errors.Join(err, c.release())
 	})
 	if err != nil {
-		return lab.Event{}, fmt.Errorf("%s %q: %w", name, detail, err)
+		err = fmt.Errorf("%s %q: %w", name, detail, err)
 	}
-	return e, nil
+	if err != nil && !control.IsHeld(err) {
+		return lab.Event{}, err
+	}
+	return e, err
 }
 
 // sync waits until the server has done what was asked before.
@@ -161,6 +170,9 @@ func (c *Controller) press(kind, detail byte) {
 	if kind == xproto.ButtonPress {
 		release = xproto.ButtonRelease
 	}
+	if len(c.held) == 0 {
+		c.since = c.clock()
+	}
 	c.held = append(c.held, held{release, detail})
 	xtest.FakeInput(c.conn, kind, detail, 0, c.screen.Root, 0, 0, 0)
 }
@@ -168,12 +180,15 @@ func (c *Controller) press(kind, detail byte) {
 // release lets go of all that is held, the last first.
 func (c *Controller) release() error { return c.releasing()() }
 
-// releasing sends what release does. The returned function waits until the server has done it.
+// releasing sends what release does. The returned function waits until the server has done it. Its error is a
+// control.HeldError if a key may have been down for longer than the server waits before it repeats.
 func (c *Controller) releasing() (wait func() error) {
 	var sent []xtest.FakeInputCookie
+	keys, since := false, c.since
 	for len(c.held) > 0 {
 		h := c.held[len(c.held)-1]
 		c.held = c.held[:len(c.held)-1]
+		keys = keys || h.release == xproto.KeyRelease
 		sent = append(sent, xtest.FakeInputChecked(c.conn, h.release, h.detail, 0, c.screen.Root, 0, 0, 0))
 	}
 	return func() error {
@@ -182,6 +197,9 @@ func (c *Controller) releasing() (wait func() error) {
 			if err := cookie.Check(); err != nil {
 				errs = append(errs, fmt.Errorf("releasing: %w", orClosed(err)))
 			}
+		}
+		if keys {
+			errs = append(errs, control.CheckHeld("the key", c.clock().Sub(since), c.repeat))
 		}
 		return errors.Join(errs...)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -37,6 +38,7 @@ func open(t *testing.T, display string) *Controller {
 	if err != nil {
 		t.Fatal(err)
 	}
+	c.repeat = testlab.Hang
 	t.Cleanup(func() {
 		if err := c.Close(); err != nil {
 			t.Error(err)
@@ -152,6 +154,28 @@ func TestStoppedServer(t *testing.T) {
 	}
 	if down.Keys[x.code/8]&(1<<(x.code%8)) != 0 {
 		t.Error("the key that was pressed before the server stood still is down afterwards")
+	}
+}
+
+// A key that may have been down until the server repeats it is told by name, and is up afterwards.
+func TestLongPressIsTold(t *testing.T) {
+	d, _ := display(t)
+	c := open(t, d)
+	c.repeat = time.Nanosecond
+	for name, act := range map[string]func(context.Context, string) (lab.Event, error){"key": c.Key, "text": c.Text} {
+		if e, err := act(t.Context(), "x"); !control.IsHeld(err) || e.Name != name {
+			t.Errorf("%s: %+v, %v; want the event and a HeldError", name, e, err)
+		}
+	}
+	down, err := xproto.QueryKeymap(c.conn).Reply()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if down.Keys != nil && slices.ContainsFunc(down.Keys, func(b byte) bool { return b != 0 }) {
+		t.Errorf("keys are down: %v", down.Keys)
+	}
+	if _, err := c.Click(t.Context(), 1, 1, control.Left); err != nil {
+		t.Errorf("a button, which does not repeat: %v", err)
 	}
 }
 

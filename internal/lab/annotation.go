@@ -17,11 +17,13 @@ type Annotation struct {
 	Text   string    `json:"text,omitempty"`
 	Group  string    `json:"group,omitempty"`  // its row on the timeline
 	Colour string    `json:"colour,omitempty"` // #rrggbb
-	Source string    `json:"source"`           // "page", "panel", "command", "fifo", "tcp"
+	Source string    `json:"source"`           // "page", "panel", "command", "fifo", "socket", "tcp", "log"
 	Wall   time.Time `json:"wall,omitzero"`    // of an annotation that belongs to a run: which trial's it is
 
 	Earliest Time `json:"earliest_ns"`
 	Latest   Time `json:"latest_ns"`
+	// Lasts is how long an AnnotateSpan lasts, in ns.
+	Lasts int64 `json:"lasts_ns,omitempty"`
 	// PageMS is the page's performance.now(), of a page's annotations.
 	PageMS float64 `json:"page_ms,omitempty"`
 }
@@ -33,28 +35,41 @@ const (
 	AnnotateMark  = "mark"  // an instant
 	AnnotateBegin = "begin" // begins an interval, inside those of the group that have not ended
 	AnnotateEnd   = "end"   // ends the group's newest interval of that text, or without text the newest; without a group, any group's
+	// AnnotatePause stops the clock of an interval, found as AnnotateEnd does, until AnnotateResume: what an
+	// asynchronous task waits for is not its own time (Enso).
+	AnnotatePause  = "pause"
+	AnnotateResume = "resume"
+	AnnotateSpan   = "span" // an interval that lasts for Annotation.Lasts
 )
+
+// AnnotateOps are all of them.
+func AnnotateOps() []string {
+	return []string{AnnotateSet, AnnotateMark, AnnotateBegin, AnnotateEnd, AnnotatePause, AnnotateResume, AnnotateSpan}
+}
 
 // Bounds of annotations.
 const (
-	MostAnnotations    = 10000 // of a trial, and of a run's file
-	MaxAnnotationText  = 4096  // bytes
-	maxAnnotationGroup = 100   // bytes
+	MostAnnotations    = 10000  // of a trial's pages
+	MostRunAnnotations = 100000 // of a run's file: four programs that write 1,000 a second for 25 s
+	MaxAnnotationText  = 4096   // bytes
+	MaxAnnotationGroup = 100    // bytes
 )
 
 // Check returns an error for an annotation that nothing can show, which says what to change.
 func (a Annotation) Check() error {
 	switch {
-	case !slices.Contains([]string{AnnotateSet, AnnotateMark, AnnotateBegin, AnnotateEnd}, a.Op):
-		return fmt.Errorf("op %.20q: set, mark, begin or end", a.Op)
-	case a.Text == "" && (a.Op == AnnotateMark || a.Op == AnnotateBegin):
+	case !slices.Contains(AnnotateOps(), a.Op):
+		return fmt.Errorf("op %.20q: set, mark, begin, end, pause, resume or span", a.Op)
+	case a.Text == "" && slices.Contains([]string{AnnotateMark, AnnotateBegin, AnnotateSpan}, a.Op):
 		return fmt.Errorf("text: a %s needs one", a.Op)
 	case len(a.Text) > MaxAnnotationText:
 		return fmt.Errorf("text: %d bytes; at most %d", len(a.Text), MaxAnnotationText)
-	case len(a.Group) > maxAnnotationGroup:
-		return fmt.Errorf("group: %d bytes; at most %d", len(a.Group), maxAnnotationGroup)
+	case len(a.Group) > MaxAnnotationGroup:
+		return fmt.Errorf("group: %d bytes; at most %d", len(a.Group), MaxAnnotationGroup)
 	case a.Colour != "" && !IsColour(a.Colour):
 		return fmt.Errorf("colour %.20q: write it as #rrggbb", a.Colour)
+	case (a.Op == AnnotateSpan) != (a.Lasts > 0) || a.Lasts < 0 || a.Lasts > 86400e9:
+		return fmt.Errorf("lasts_ns: %d: a span lasts for up to a day, and nothing else does", a.Lasts)
 	case a.Latest < a.Earliest:
 		return fmt.Errorf("latest_ns is before earliest_ns")
 	}
@@ -64,7 +79,7 @@ func (a Annotation) Check() error {
 // Clean returns the annotation with its text and group fit to be shown on a line, cut to their bounds, and
 // without a colour that is none.
 func (a Annotation) Clean() Annotation {
-	a.Text, a.Group = OneLine(a.Text, MaxAnnotationText), OneLine(a.Group, maxAnnotationGroup)
+	a.Text, a.Group = OneLine(a.Text, MaxAnnotationText), OneLine(a.Group, MaxAnnotationGroup)
 	if !IsColour(a.Colour) {
 		a.Colour = ""
 	}

@@ -34,13 +34,18 @@ type ControlsPart struct {
 	Layout   string `json:"layout,omitempty" maxLength:"20" default:"us" doc:"Keyboard layout that the device is set to: us, de, fr, fr-windows, ja, dvorak"`
 	Screen   string `json:"screen,omitempty" maxLength:"11" doc:"Pixels of the device's screen, WIDTHxHEIGHT, for gadget and ch9329; without it 1920x1080" example:"1920x1080"`
 	Baud     int    `json:"baud,omitempty" doc:"Of a CH9329: 9600 or 115200; without it the chip stays as it is"`
+	Touch    bool   `json:"touch,omitempty" doc:"A touch screen too, for gadget"`
 	Relative bool   `json:"relative,omitempty" doc:"A relative mouse, for gadget and ch9329: iPads and Android devices take no other"`
 }
 
-// PowerPart says how the power of a plugged-in device is switched: by the one of Shelly, Tasmota and WakeOnLAN that is set.
+// PowerPart says how the power of a plugged-in device is switched: by the one of Shelly, Tasmota, USB, GPIO and WakeOnLAN
+// that is set.
 type PowerPart struct {
 	Shelly    string  `json:"shelly,omitempty" maxLength:"255" doc:"Address of a Shelly plug or relay" example:"http://192.168.1.20"`
 	Tasmota   string  `json:"tasmota,omitempty" maxLength:"255" doc:"Address of a plug or relay with Tasmota" example:"http://192.168.1.21"`
+	USB       string  `json:"usb,omitempty" maxLength:"30" doc:"Where the device is plugged into a USB hub that switches its ports, as the kernel calls it: the bus, then the port of each hub on the way" example:"1-1.4"`
+	GPIO      string  `json:"gpio,omitempty" maxLength:"30" doc:"Line of a GPIO chip whose relay is active while the device's power is away: the chip and the line's number" example:"gpiochip0/17"`
+	ActiveLow bool    `json:"active_low,omitempty" doc:"The relay is active while its line is low"`
 	WakeOnLAN string  `json:"wake_on_lan,omitempty" maxLength:"17" doc:"Hardware address of a device that is woken by a magic packet" example:"00:11:22:33:44:55"`
 	Relay     int     `json:"relay,omitempty" minimum:"0" maximum:"31" doc:"Which relay, as the plug numbers them; without it the only or first one"`
 	Password  string  `json:"password,omitempty" maxLength:"255" doc:"Of the plug"`
@@ -48,7 +53,7 @@ type PowerPart struct {
 }
 
 // Kinds counts how many ways of switching are set: one is right.
-func (p PowerPart) Kinds() int { return count(p.Shelly, p.Tasmota, p.WakeOnLAN) }
+func (p PowerPart) Kinds() int { return count(p.Shelly, p.Tasmota, p.USB, p.GPIO, p.WakeOnLAN) }
 
 // AutoPart names the only part of its kind.
 const AutoPart = "auto"

@@ -3,7 +3,7 @@ package lab
 // Measure says what is measured on the recordings of a run besides what every load and every
 // step has. Names and groups are those of internal/metric.
 type Measure struct {
-	Metrics []string `json:"metrics,omitempty" maxItems:"100" doc:"Measurements by name or by group. Groups: all (every index of a page load), rate, motion, blank, tearing, stable, window, response, paint, shift, colours, codes" example:"[\"rate\",\"motion\",\"perceptual_speed_index_ms\"]"`
+	Metrics []string `json:"metrics,omitempty" maxItems:"100" doc:"Measurements by name or by group. Groups: all (every index of a page load), rate, motion, blank, tearing, stable, window, response, paint, shift, colours, codes, machine" example:"[\"rate\",\"motion\",\"perceptual_speed_index_ms\"]"`
 	Guards  []string `json:"guards,omitempty" maxItems:"20" doc:"Measurements that verdicts rest on besides those of every load or step; each is measured. NAME@REGION is that of a region" example:"[\"animation_fps\"]"`
 	Steps   []string `json:"steps,omitempty" maxItems:"100" doc:"Paths of the steps that are measured so; without it all steps that have an end" example:"[\"search/scroll\"]"`
 	// Regions and Ignore are written as in masks.
@@ -19,6 +19,7 @@ type Measure struct {
 	KnownImages  bool    `json:"known_images,omitempty" doc:"Tearing: whether the images share no pixel value at any place, so that any two that share some are torn"`
 	Quiet        float64 `json:"quiet_s,omitempty" minimum:"0.01" maximum:"60" doc:"How long a region is still when it has settled after an input; without it 0.5"`
 	FrameCodes   bool    `json:"frame_codes,omitempty" doc:"Whether a script draws a strip of pixels onto the page on every animation frame, which ties the page's clock to the frames; it costs a little of the page's time"`
+	MachineHz    float64 `json:"machine_hz,omitempty" minimum:"1" maximum:"100" doc:"How often a second the processor time, waits for a processor and memory of each process of the virtual device, and the machine's pressure, are read: the timeline has rows of them, and trials and steps have processor_ms, processor_wait_ms and memory_peak_mb. It takes at most 3 % of a processor, in both arms alike" example:"100"`
 	PageMarks    bool    `json:"page_marks,omitempty" doc:"Whether an observer in the page reports its marks and measures of User Timing, paints, long tasks, layout shifts and slow events; it costs a little of the page's time. With frame_codes it does so anyway"`
 }
 

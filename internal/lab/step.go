@@ -23,6 +23,8 @@ type Step struct {
 	Scroll string `json:"scroll,omitempty" maxLength:"100" doc:"Turns the wheel by notches: DY, down where positive, or DX,DY; at says where" example:"5"`
 	Drag   string `json:"drag,omitempty" maxLength:"1000" doc:"Presses the button at a target, moves it to another at constant speed, and releases it" example:"50%,80% to 50%,20%"`
 	Pan    string `json:"pan,omitempty" maxLength:"1000" doc:"Like drag, at the speed of a finger: it starts slowly and is fast when it is released" example:"50%,80% to 50%,20%"`
+	Pinch  string `json:"pinch,omitempty" maxLength:"1000" doc:"Two fingers move apart from a target by a factor, or together where it is less than 1" example:"50%,50% by 2"`
+	Rotate string `json:"rotate,omitempty" maxLength:"1000" doc:"Two fingers turn around a target by degrees, clockwise where positive" example:"50%,50% by 90"`
 	Replay string `json:"replay,omitempty" maxLength:"255" doc:"Repeats a recorded gesture: the name of its file, beside the plan; or of several, of which each trial takes one as often as its weight says" example:"slow.jsonl weight 3, fast.jsonl"`
 	Wait   string `json:"wait,omitempty" maxLength:"1000" doc:"Waits for a time (500ms) or for an end (still 1s)" example:"still 1s"`
 	Launch string `json:"launch,omitempty" maxLength:"1000" doc:"Starts the browser's program with a URL, as a program does in which somebody clicks a link: a running Chromium shows it in a new tab. As the first step, with the state app-cold or app-warm, it measures the browser's start" example:"https://www.shop.example/help"`
@@ -30,12 +32,13 @@ type Step struct {
 	Mark   string `json:"mark,omitempty" maxLength:"200" doc:"Writes a name into the event log"`
 	Steps  []Step `json:"steps,omitempty" maxItems:"100" doc:"Steps within this one: a step is an objective, the steps in it are tasks, those in a task details"`
 
-	Repeat int     `json:"repeat,omitempty" minimum:"1" maximum:"100" doc:"How often the step is done; the name of each repetition ends with its number" example:"3"`
-	At     string  `json:"at,omitempty" maxLength:"1000" doc:"Where scroll turns the wheel; without it the middle of the content area"`
-	Button string  `json:"button,omitempty" enum:"left,middle,right" doc:"Of the pointer; without it left"`
-	Over   float64 `json:"over_ms,omitempty" minimum:"0" maximum:"60000" doc:"How long scroll, drag, pan and type last, in ms; without it 300 for drag and pan, and as fast as possible for the others" example:"400"`
-	Rate   float64 `json:"rate_hz,omitempty" minimum:"1" maximum:"1000" doc:"Events a second of drag and pan; without it 125, as of an ordinary mouse" example:"1000"`
-	Late   float64 `json:"late_ms,omitempty" minimum:"0.1" maximum:"1000" doc:"How late an event of scroll, drag, pan or replay may be in a valid trial, in ms; without it one frame (16.7)"`
+	Repeat  int     `json:"repeat,omitempty" minimum:"1" maximum:"100" doc:"How often the step is done; the name of each repetition ends with its number" example:"3"`
+	At      string  `json:"at,omitempty" maxLength:"1000" doc:"Where scroll turns the wheel; without it the middle of the content area"`
+	Button  string  `json:"button,omitempty" enum:"left,middle,right" doc:"Of the pointer; without it left"`
+	Fingers int     `json:"fingers,omitempty" minimum:"1" maximum:"5" doc:"Fingers that drag and pan move side by side, on a touch screen: two scroll; without it the pointer, or one finger" example:"2"`
+	Over    float64 `json:"over_ms,omitempty" minimum:"0" maximum:"60000" doc:"How long scroll, drag, pan, pinch, rotate and type last, in ms; without it 300 for drag, pan, pinch and rotate, and as fast as possible for the others" example:"400"`
+	Rate    float64 `json:"rate_hz,omitempty" minimum:"1" maximum:"1000" doc:"Events a second of drag, pan, pinch and rotate; without it 125, as of an ordinary mouse" example:"1000"`
+	Late    float64 `json:"late_ms,omitempty" minimum:"0.1" maximum:"1000" doc:"How late an event of scroll, drag, pan, pinch, rotate or replay may be in a valid trial, in ms; without it one frame (16.7)"`
 
 	Pings  int    `json:"pings,omitempty" minimum:"1" maximum:"200" doc:"Measures responsiveness: the input is given so many times, each at a random phase of the screen's refresh and after the region has come to rest; measured is how soon the region answers" example:"30"`
 	Echo   int    `json:"echo,omitempty" minimum:"1" maximum:"200" doc:"After the pings Caps Lock is pressed so many times: measured is how soon the device switches the keyboard's light on, which is what input alone takes" example:"10"`
@@ -57,6 +60,8 @@ const (
 	VerbScroll = "scroll"
 	VerbDrag   = "drag"
 	VerbPan    = "pan"
+	VerbPinch  = "pinch"
+	VerbRotate = "rotate"
 	VerbReplay = "replay"
 	VerbWait   = "wait"
 	VerbLaunch = "launch"
@@ -70,7 +75,7 @@ type field struct{ verb, value string }
 
 func (s Step) fields() []field {
 	all := []field{{VerbOpen, s.Open}, {VerbClick, s.Click}, {VerbMove, s.Move}, {VerbType, s.Type}, {VerbKey, s.Key},
-		{VerbScroll, s.Scroll}, {VerbDrag, s.Drag}, {VerbPan, s.Pan}, {VerbReplay, s.Replay}, {VerbWait, s.Wait},
+		{VerbScroll, s.Scroll}, {VerbDrag, s.Drag}, {VerbPan, s.Pan}, {VerbPinch, s.Pinch}, {VerbRotate, s.Rotate}, {VerbReplay, s.Replay}, {VerbWait, s.Wait},
 		{VerbLaunch, s.Launch}, {VerbIdle, s.Idle}, {VerbMark, s.Mark}}
 	if len(s.Steps) > 0 {
 		all = append(all, field{VerbSteps, "steps"})
@@ -88,7 +93,7 @@ func (s Step) Verb() (verb, value string) {
 
 // Verbs lists all verbs.
 func Verbs() []string {
-	return []string{VerbOpen, VerbClick, VerbMove, VerbType, VerbKey, VerbScroll, VerbDrag, VerbPan, VerbReplay, VerbWait,
+	return []string{VerbOpen, VerbClick, VerbMove, VerbType, VerbKey, VerbScroll, VerbDrag, VerbPan, VerbPinch, VerbRotate, VerbReplay, VerbWait,
 		VerbLaunch, VerbIdle, VerbMark, VerbSteps}
 }
 
@@ -205,6 +210,7 @@ func (s Step) Check(at string) error {
 		"echo":    func() error { return s.checkEcho() },
 		"region":  func() error { return s.checkRegion() },
 		"window":  func() error { return s.checkWindow(verb) },
+		"fingers": func() error { return s.checkFingers(verb) },
 		"over_ms": func() error { return between(s.Over, 0, 60000) },
 		"limit_s": func() error { return between(s.Limit, 0, 3600) },
 		"rate_hz": func() error { return between(s.Rate, 0, 1000) },
@@ -224,7 +230,7 @@ func (s Step) Check(at string) error {
 	if s.At == "" {
 		delete(parts, "at")
 	}
-	for _, name := range []string{verb, "at", "button", "over_ms", "rate_hz", "late_ms", "repeat", "pings", "echo", "region", "window", "end", "limit_s"} {
+	for _, name := range []string{verb, "at", "button", "fingers", "over_ms", "rate_hz", "late_ms", "repeat", "pings", "echo", "region", "window", "end", "limit_s"} {
 		if f := parts[name]; f != nil {
 			if err := f(); err != nil {
 				return &FieldError{at + "." + name, err}
@@ -241,7 +247,7 @@ func (s Step) Check(at string) error {
 
 // pingable are the verbs whose input can be given again and again.
 func pingable() []string {
-	return []string{VerbClick, VerbMove, VerbType, VerbKey, VerbScroll, VerbDrag, VerbPan, VerbReplay}
+	return []string{VerbClick, VerbMove, VerbType, VerbKey, VerbScroll, VerbDrag, VerbPan, VerbPinch, VerbRotate, VerbReplay}
 }
 
 func (s Step) checkPings(verb string) error {
@@ -256,6 +262,25 @@ func (s Step) checkPings(verb string) error {
 		return fmt.Errorf("a window opens once: leave out window, or pings")
 	}
 	return between(float64(s.Pings), 1, 200)
+}
+
+func (s Step) checkFingers(verb string) error {
+	if s.Fingers != 0 && verb != VerbDrag && verb != VerbPan {
+		return fmt.Errorf("only drag and pan move several fingers side by side; pinch and rotate have two")
+	}
+	return between(float64(s.Fingers), 0, 5)
+}
+
+// Touches is how many fingers a touch screen must have for the step and those in it; 0 is no touch screen.
+func (s Step) Touches() int {
+	n := s.Fingers
+	if s.Pinch != "" || s.Rotate != "" {
+		n = 2
+	}
+	for _, inner := range s.Steps {
+		n = max(n, inner.Touches())
+	}
+	return n
 }
 
 func (s Step) checkEcho() error {
@@ -300,6 +325,10 @@ func checkVerb(verb, value string) error {
 		_, _, err = ParseNotches(value)
 	case VerbDrag, VerbPan:
 		_, _, err = ParseWay(value)
+	case VerbPinch:
+		_, _, err = ParsePinch(value)
+	case VerbRotate:
+		_, _, err = ParseRotate(value)
 	case VerbWait:
 		_, _, err = ParseWait(value)
 	case VerbReplay:

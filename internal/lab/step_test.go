@@ -93,6 +93,8 @@ func FuzzStep(f *testing.F) {
 		}
 		_, _ = ParseEnd(text)
 		_, _, _ = ParseWay(text)
+		_, _, _ = ParsePinch(text)
+		_, _, _ = ParseRotate(text)
 		_, _, _ = ParseNotches(text)
 		_, _, _ = ParseWait(text)
 	})

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"errors"
 	"fmt"
 	"image"
 	"image/color"
@@ -176,6 +177,47 @@ func ParseWay(text string) (from, to Target, err error) {
 	return from, to, err
 }
 
+// ParsePinch reads "TARGET by FACTOR".
+func ParsePinch(text string) (around Target, factor float64, err error) {
+	around, factor, err = parseAround(text)
+	if err != nil || !(factor >= 0.1 && factor <= 10) || factor == 1 {
+		return around, 0, fmt.Errorf("%q: write TARGET by FACTOR, such as 50%%,50%% by 2: from 0.1 to 10, and not 1", text)
+	}
+	return around, factor, nil
+}
+
+// ParseRotate reads "TARGET by DEGREES".
+func ParseRotate(text string) (around Target, degrees float64, err error) {
+	around, degrees, err = parseAround(text)
+	if err != nil || !(degrees >= -360 && degrees <= 360) || degrees == 0 {
+		return around, 0, fmt.Errorf("%q: write TARGET by DEGREES, such as 50%%,50%% by 90: from -360 to 360, and not 0", text)
+	}
+	return around, degrees, nil
+}
+
+func parseAround(text string) (around Target, by float64, err error) {
+	i := strings.LastIndex(text, " by ")
+	if i < 0 {
+		return around, 0, errors.New("there is no by")
+	}
+	if by, err = strconv.ParseFloat(strings.TrimSpace(text[i+len(" by "):]), 64); err == nil {
+		around, err = ParseTarget(text[:i])
+	}
+	return around, by, err
+}
+
+// addAround adds what two fingers move around.
+func addAround(s Step, add func(Target, error)) {
+	if s.Pinch != "" {
+		t, _, err := ParsePinch(s.Pinch)
+		add(t, err)
+	}
+	if s.Rotate != "" {
+		t, _, err := ParseRotate(s.Rotate)
+		add(t, err)
+	}
+}
+
 // ParseNotches reads notches of the wheel: "5" down, "-5" up, "2,0" to the right.
 func ParseNotches(text string) (dx, dy int, err error) {
 	parts := strings.Split(text, ",")
@@ -247,6 +289,7 @@ func Pictures(steps []Step) (names []string) {
 		add(ParseTarget(s.Click))
 		add(ParseTarget(s.Move))
 		add(ParseTarget(s.At))
+		addAround(s, add)
 		for _, way := range []string{s.Drag, s.Pan} {
 			from, to, err := ParseWay(way)
 			add(from, err)
@@ -276,6 +319,7 @@ func Selectors(s Step) (all []string) {
 	for _, text := range []string{s.Click, s.Move, s.At} {
 		add(ParseTarget(text))
 	}
+	addAround(s, add)
 	for _, way := range []string{s.Drag, s.Pan} {
 		from, to, err := ParseWay(way)
 		add(from, err)

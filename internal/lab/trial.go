@@ -103,6 +103,9 @@ type Trial struct {
 	Traced bool          `json:"traced,omitempty"`
 	Trace  *BrowserTrace `json:"trace,omitempty"`
 
+	// Sampled says how the processes were read in a trial in which they were; nil else.
+	Sampled *Sampled `json:"sampled,omitempty"`
+
 	Requests int `json:"requests"`
 	Misses   int `json:"misses"`
 	// Recorded is how many exchanges of this page the recording has, and Asked how many

@@ -90,6 +90,9 @@ const (
 	CodeSkipped
 	CodeBroken
 	CodeClock
+	ProcessorTime
+	ProcessorWait
+	MemoryPeak
 	count // behind the last
 )
 
@@ -109,6 +112,7 @@ const (
 	docColours = "docs/metrics.md#colours-colours"
 	docPaint   = "docs/metrics.md#elements-paint"
 	docWindow  = "docs/metrics.md#windows-and-inputs-window-response"
+	docMachine = "docs/metrics.md#the-machine-machine"
 	docCodes   = "docs/metrics.md#frame-codes"
 )
 
@@ -531,4 +535,18 @@ var entries = [count]Entry{
 		Method: "when the page's clock was 0, between bounds: a frame is taken after its code was " +
 			"drawn, and a code is on the screen within 250 ms",
 		Better: Neither, Scope: OfLoad, Groups: []string{Codes}, Doc: docCodes},
+	ProcessorTime: {Name: "processor_ms", Unit: "ms", Label: "Processor time",
+		Short: "What the browser computed", Says: "The browser computed for",
+		Method: "processor time of all processes of the browser from the input to the last visual change, by the " +
+			"kernel's clocks; a reading at either end counts by the share of it that lies within",
+		Better: Lower, Scope: OfLoad, Groups: []string{Machine}, Doc: docMachine},
+	ProcessorWait: {Name: "processor_wait_ms", Unit: "ms", Label: "Waits for a processor",
+		Short: "How long the browser's main threads could have run", Says: "The browser's main threads waited for a processor for",
+		Method: "sum of the run-queue delays (/proc/PID/schedstat) of the main threads of the browser's processes, over the same time",
+		Better: Lower, Scope: OfLoad, Groups: []string{Machine}, Doc: docMachine},
+	MemoryPeak: {Name: "memory_peak_mb", Unit: "MB", Label: "Memory, peak",
+		Short: "The most that the browser had in memory", Says: "The browser had in memory at most",
+		Method: "largest sum over the browser's processes of what they share with no file and no other (/proc/PID/statm), with " +
+			"what the largest of them shares counted once, over the same time; 1 MB is 1,000,000 bytes",
+		Better: Lower, Scope: OfLoad, Groups: []string{Machine}, Doc: docMachine},
 }

@@ -50,11 +50,12 @@ const (
 	Paint    = "paint"    // elements whose rectangles the page reported
 	Shift    = "shift"    // layout instability: what moved without an input
 	Colours  = "colours"  // key colours of the final frame
+	Machine  = "machine"  // processor time, waits and memory of the browser
 )
 
 // Groups returns the names of the groups besides Load.
 func Groups() []string {
-	return []string{Rate, Motion, Blank, Tearing, Stable, Window, Response, Codes, Paint, Shift, Colours}
+	return []string{Rate, Motion, Blank, Tearing, Stable, Window, Response, Codes, Paint, Shift, Colours, Machine}
 }
 
 // Entry is what is known of a metric.

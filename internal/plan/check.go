@@ -240,16 +240,9 @@ func (c *Checked) checkJudging() error {
 			alone = append(alone, fieldError(f.name, "there is nothing to compare: the plan has no treatment"))
 		}
 	}
-	for name, b := range c.Budgets {
-		switch {
-		case name == "" || len(name) > 300:
-			alone = append(alone, fieldError("budgets", "%.40q: the name of a metric has 1 to 300 bytes", name))
-		case !(b.Max > 0):
-			alone = append(alone, fieldError("budgets."+name+".max", "%v: a number above 0", b.Max))
-		}
-	}
-	if len(alone) > 0 {
-		return errors.Join(alone...)
+	alone = append(alone, c.checkBudgets())
+	if err := errors.Join(alone...); err != nil {
+		return err
 	}
 	if _, _, err := lab.ParseFind(c.Find); err != nil {
 		return &lab.FieldError{Path: "find", Err: err}

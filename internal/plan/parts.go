@@ -164,7 +164,7 @@ var usualScreen = image.Pt(1920, 1080) // constant
 // ConnectOptions are those of a device's controls.
 func ConnectOptions(p lab.ControlsPart, device netip.Addr, password string) connect.Options {
 	o := connect.Options{
-		Name: p.Device(), Layout: p.Layout, Password: password, Baud: p.Baud, Relative: p.Relative, Screen: usualScreen,
+		Name: p.Device(), Layout: p.Layout, Password: password, Baud: p.Baud, Relative: p.Relative, Touch: p.Touch, Screen: usualScreen,
 	}
 	if p.RFB != "" {
 		at, err := serverOf(p.RFB, device)

@@ -96,14 +96,15 @@ func ScopeRules() []ScopeRule {
 			Run: "any, and no trace file", Admin: "any, and no trace file"},
 		{Fields: words("measure.metrics measure.guards measure.steps measure.regions measure.ignore measure.tolerance measure.unique_pixels " +
 			"measure.luma_step measure.refresh_hz measure.zoom measure.blank measure.known_images measure.quiet_s measure.frame_codes " +
-			"measure.page_marks"), Reaches: usual, Run: anything, Admin: anything},
+			"measure.page_marks measure.machine_hz"), Reaches: usual, Run: anything, Admin: anything},
 		{Fields: words("device recipe"), Reaches: "a device of the box, and what is known of it, by name", Run: "names", Admin: "names"},
 		{Fields: words("page pages[].page pages[].treatment.page steps[].open steps[].launch"),
 			Reaches: "an origin, while a page is recorded; a device's own browser, which reaches the box alone",
 			Run:     "what the box may reach: public addresses, others with `network.allow_private`", Admin: "the same, and the pages' own hosts where only this machine reaches the panel"},
 		{Fields: words("archive pages[].archive pages[].treatment.archive"), Reaches: "a recording of the box", Run: "names", Admin: "names"},
 		{Fields: words("files inject steps[].replay"), Reaches: "files that are sent with the plan", Run: "names of these", Admin: "names of these"},
-		{Fields: words("steps[].name steps[].click steps[].move steps[].type steps[].key steps[].scroll steps[].drag steps[].pan steps[].wait " +
+		{Fields: words("steps[].name steps[].click steps[].move steps[].type steps[].key steps[].scroll steps[].drag steps[].pan steps[].pinch steps[].rotate " +
+			"steps[].fingers steps[].wait " +
 			"steps[].idle steps[].mark steps[].repeat steps[].at steps[].button steps[].over_ms steps[].rate_hz steps[].late_ms steps[].pings " +
 			"steps[].echo steps[].region steps[].window steps[].end steps[].limit_s steps[].mask"),
 			Reaches: "the device's screen and input", Run: anything, Admin: anything},
@@ -125,7 +126,7 @@ func ScopeRules() []ScopeRule {
 		{Fields: words("screen.rfb controls.rfb"), Reaches: "a VNC server: of the device, or at any address", Run: "a port of the device",
 			Admin: anything, refuse: refuseServer},
 		{Fields: words("screen.format screen.size screen.rate screen.edid screen.set screen.latency_ms screen.through controls.layout controls.screen " +
-			"controls.baud controls.relative"), Reaches: usual, Run: anything, Admin: anything},
+			"controls.baud controls.relative controls.touch"), Reaches: usual, Run: anything, Admin: anything},
 		{Fields: words("on.boxes on.labels on.each on.priority"), Reaches: "boxes of a fleet, on its head", Run: anything, Admin: anything},
 		{Fields: words("from live scope opened"), Reaches: "what the box itself notes, and `appliance demo --live`", Run: "no", Admin: "no"},
 	}

@@ -61,7 +61,7 @@ func (f *frames) edits(tag []byte, depth int) []edit {
 	if bytes.IndexByte(view, 0xff) >= 0 {
 		return nil // a character that the view does not have
 	}
-	changed, ok := f.plan.script.dataURL(string(view))
+	changed, ok := f.plan.script.dataURL(string(view), f.plan.origin)
 	if !ok {
 		return nil
 	}
@@ -125,8 +125,9 @@ func (f *frames) document(view []byte, depth int) []edit {
 }
 
 // dataURL puts the script into a document that is a data URL (RFC 2397, and the Fetch standard's data: URL
-// processor). It returns false for any other URL.
-func (s *Script) dataURL(raw string) (string, bool) {
+// processor). Such a document has no origin: its script reaches the box at that of the document around it. It returns
+// false for any other URL.
+func (s *Script) dataURL(raw, origin string) (string, bool) {
 	raw = strings.NewReplacer("\t", "", "\n", "", "\r", "").Replace(strings.Trim(raw, " \t\n\f\r"))
 	raw, fragment, hasFragment := strings.Cut(raw, "#")
 	head, body, ok := strings.Cut(raw, ",")
@@ -154,7 +155,11 @@ func (s *Script) dataURL(raw string) (string, bool) {
 		params += ";charset=" + charset
 	}
 	at, _, _ := place(text, true)
-	text = splice(text, at, []byte("<script>"+s.page+"</script>"))
+	tag := "<script>"
+	if origin != "" {
+		tag = `<script data-home="` + escapeAttribute(origin) + `">`
+	}
+	text = splice(text, at, []byte(tag+s.page+"</script>"))
 	out := "data:" + params + ";base64," + base64.StdEncoding.EncodeToString(text)
 	if hasFragment {
 		out += "#" + fragment

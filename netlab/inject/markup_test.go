@@ -230,12 +230,13 @@ func TestDataURL(t *testing.T) {
 		"data:text/html":                                           "",
 		"https://a.example/":                                       "",
 	} {
-		if got, ok := testScript.dataURL(in); got != want || ok != (want != "") {
+		if got, ok := testScript.dataURL(in, ""); got != want || ok != (want != "") {
 			t.Errorf("dataURL(%q) = %q, %v; want %q", in, unseeded(got), ok, want)
 		}
 	}
+	homed := strings.Replace(element, "<script>", `<script data-home="https://a.example">`, 1)
 	plan := testScript.Plan("GET", "https://a.example/", document(), 200, htmlHeader())
-	if got := string(plan.newMarkup().feed([]byte(`<iframe src=data:text/html,x title=y>`), true)); got != `<iframe src="data:text/html;base64,`+pack(element+"x")+`" title=y>` {
+	if got := string(plan.newMarkup().feed([]byte(`<iframe src=data:text/html,x title=y>`), true)); got != `<iframe src="data:text/html;base64,`+pack(homed+"x")+`" title=y>` {
 		t.Errorf("the frame became %q", got)
 	}
 }
@@ -244,7 +245,7 @@ func FuzzDataURL(f *testing.F) {
 	f.Add("data:text/html;charset=x;base64,PHA+")
 	f.Add("data:text/html,%3Cp%3")
 	f.Fuzz(func(t *testing.T, raw string) {
-		out, ok := testScript.dataURL(raw)
+		out, ok := testScript.dataURL(raw, "")
 		if !ok {
 			return
 		}
@@ -255,7 +256,7 @@ func FuzzDataURL(f *testing.F) {
 		if err != nil || strings.Count(string(text), element) < 1 {
 			t.Fatalf("dataURL(%q) = %q: %v", raw, out, err)
 		}
-		if again, ok := testScript.dataURL(out); !ok || len(again) < len(out) {
+		if again, ok := testScript.dataURL(out, ""); !ok || len(again) < len(out) {
 			t.Fatalf("dataURL(%q) = %q, %v", out, again, ok)
 		}
 	})

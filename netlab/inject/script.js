@@ -3,6 +3,14 @@
 // with its own semicolon and no comment stands behind code.
 (function eidetic(a) {
 "use strict";
+// What has no origin of its own (blob, data and sandboxed documents, and their workers) reaches the box at the origin that
+// made it.
+if (globalThis.location && /^https?:$/.test(globalThis.location.protocol)) {
+a.home = globalThis.location.origin;
+} else if (!a.home && globalThis.document && globalThis.document.currentScript) {
+a.home = globalThis.document.currentScript.getAttribute("data-home");
+}
+var box = (a.home || "") + a.path;
 var source = "(" + eidetic + ")(" + JSON.stringify(a) + ");";
 var mark = Symbol.for("eidetic");
 
@@ -120,7 +128,7 @@ var began = 0;
 attempt(function () {
 began = win.performance.timeOrigin;
 });
-Object.defineProperty(win, mark, {value: {origin: began}});
+Object.defineProperty(win, mark, {value: {origin: began, lot: win.Math.random()}});
 wrap(win.Function.prototype, "toString", function (f, self, args) {
 return Reflect.apply(f, original(self) || self, args);
 });
@@ -149,12 +157,15 @@ attempt(function () {
 dialogues(win);
 });
 }
+attempt(function () {
+laboratory(win, name);
+});
 }
 
 // dialogues tells the box what a page asks a person in a window of the browser's own, and answers where the plan says how.
 function dialogues(win) {
 var send = win.fetch;
-var path = a.path + "dialogue";
+var path = box + "dialogue";
 var used = function () {
 return win.navigator.userActivation ? win.navigator.userActivation.hasBeenActive : true;
 };
@@ -879,12 +890,32 @@ win = up;
 return name;
 }
 
+// laboratory is what a page, its frames and its workers have of the box. Worklets have none: they reach no network.
+function laboratory(win, name) {
+if (win.lab || !win.fetch || !win.performance) {
+return;
+}
+var where = "";
+if (!win.document) {
+where = (win.clients ? "service worker " : win.onconnect === null ? "shared worker " : "worker ") + (win.name || name.replace(/ worker$/, ""));
+} else if (win.top !== win) {
+where = /^frame/.test(name) ? name : "frame " + name;
+}
+var send = win.fetch;
+var lab = {done: function (name) {
+return send.call(win, box + "done", {method: "POST", mode: "no-cors", keepalive: true, credentials: "omit",
+body: JSON.stringify({name: name === undefined ? "" : String(name), at_ms: win.performance.now()})});
+}};
+annotations(win, lab, send, where.slice(0, 100));
+Object.defineProperty(win, "lab", {value: lab, writable: true, configurable: true, enumerable: false});
+}
+
 // annotations adds to lab what puts notes onto a trial's timeline. They are sent a few at a time, with the page's
 // clock and when the box's last answer came, by which the box joins the two clocks.
-function annotations(win, lab, send) {
+function annotations(win, lab, send, where) {
 var clock = win.performance;
 var later = win.setTimeout;
-var doc = win.location.href.slice(0, 200) + " " + clock.now();
+var doc = win.location.href.slice(0, 200) + " " + clock.now() + " " + win[mark].lot;
 var queue = [];
 var heard = [];
 var told = 0;
@@ -899,8 +930,8 @@ var size = 0;
 while (queue.length && (size += 3 * queue[0].length) < 60000) {
 list.push(queue.shift());
 }
-var body = "{\"doc\":" + JSON.stringify(doc) + ",\"origin_ms\":" + +win[mark].origin + ",\"n\":" + n + ",\"heard\":" + JSON.stringify(heard.splice(0)) + ",\"list\":[" + list.join(",") + "],\"sent_ms\":" + clock.now() + "}";
-send.call(win, a.path + "annotations", {method: "POST", keepalive: size < 12000, credentials: "omit", body: body}).then(function () {
+var body = "{\"doc\":" + JSON.stringify(doc) + ",\"where\":" + JSON.stringify(where) + ",\"origin_ms\":" + +win[mark].origin + ",\"n\":" + n + ",\"heard\":" + JSON.stringify(heard.splice(0)) + ",\"list\":[" + list.join(",") + "],\"sent_ms\":" + clock.now() + "}";
+send.call(win, box + "annotations", {method: "POST", mode: "no-cors", keepalive: size < 12000, credentials: "omit", body: body}).then(function () {
 heard.push([n, clock.now()]);
 if (pings-- > 0) {
 soon();
@@ -919,20 +950,40 @@ later.call(win, flush, 100);
 var tell = function (op, text, o) {
 var at = clock.now();
 if (++told > 10000) {
+if (told > 10001) {
 return;
 }
+op = "mark";
+text = "what is noted from here on is left out: 10,000 notes of one page, frame or worker are kept";
+}
 if (told === 1) {
-win.addEventListener("pagehide", function () {
+var last = function () {
 if (queue.length) {
 flush();
 }
+};
+win.addEventListener("pagehide", last);
+// A worker that ends itself has no such event.
+if (!win.document && win.close && win.XMLHttpRequest) {
+var X = win.XMLHttpRequest;
+attempt(function () {
+change(win, "close", function () {
+send = function (address, o) {
+var x = new X();
+x.open("POST", address, false);
+x.send(o.body);
+return win.Promise.resolve();
+};
+last();
 });
+});
+}
 }
 o = typeof o === "object" && o && !Array.isArray(o) ? o : {colour: o};
 queue.push(JSON.stringify({op: op, text: text === undefined || text === null ? "" : String(text).slice(0, 4096), group: o.group === undefined ? "" : String(o.group).slice(0, 100), colour: shade(o.colour || o.color), page_ms: at}));
 soon();
 };
-["mark", "begin", "end"].forEach(function (op) {
+["mark", "begin", "end", "pause", "resume"].forEach(function (op) {
 lab[op] = function (text, o) {
 tell(op, text, o);
 };
@@ -966,17 +1017,5 @@ if (root.document) {
 if (script) {
 script.remove();
 }
-attempt(function () {
-if (root.lab || root.top !== root || !root.fetch) {
-return;
-}
-var send = root.fetch;
-var lab = {done: function (name) {
-return send.call(root, a.path + "done", {method: "POST", keepalive: true, credentials: "omit",
-body: JSON.stringify({name: name === undefined ? "" : String(name), at_ms: root.performance.now()})});
-}};
-annotations(root, lab, send);
-Object.defineProperty(root, "lab", {value: lab, writable: true, configurable: true, enumerable: false});
-});
 }
 })

@@ -167,8 +167,11 @@ func (c *Client) Webhooks(ctx context.Context) ([]automation.Hook, error) {
 }
 
 // MakeWebhook makes a webhook. The box makes a secret if it is empty.
-func (c *Client) MakeWebhook(ctx context.Context, name, address string, events []string, secret string) (made panel.NewWebhook, err error) {
+func (c *Client) MakeWebhook(ctx context.Context, name, as, address string, events []string, secret string) (made panel.NewWebhook, err error) {
 	body := map[string]any{"name": name, "url": address}
+	if as != "" {
+		body["as"] = as
+	}
 	if len(events) > 0 {
 		body["events"] = events
 	}
@@ -176,7 +179,7 @@ func (c *Client) MakeWebhook(ctx context.Context, name, address string, events [
 		body["secret"] = secret
 	}
 	err = c.exchange(ctx, http.MethodPost, "/api/v1/webhooks", "", body, &made)
-	if err == nil && (made.Secret == "" || Plain(made.Secret) != made.Secret) {
+	if err == nil && (made.Secret == "" && as != automation.AsMail || Plain(made.Secret) != made.Secret) {
 		err = c.garbled("the answer holds no secret")
 	}
 	return made, err

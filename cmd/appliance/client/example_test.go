@@ -95,7 +95,7 @@ func ExampleClient_PutSchedule() {
 		log.Fatal(err)
 	}
 	fmt.Println(w.Version, s.Name, s.Cron)
-	hook, err := c.MakeWebhook(ctx, "chat", "https://hooks.shop.example/eidetic", []string{"alert.raised"}, "")
+	hook, err := c.MakeWebhook(ctx, "chat", "", "https://hooks.shop.example/eidetic", []string{"alert.raised"}, "")
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -310,12 +310,12 @@ func (c *Chip) report(cmd byte, data []byte) (err error) {
 		for i := range k.Keys {
 			k.Keys[i] = hid.Usage(data[2+i])
 		}
-		_, err = c.sink.Keyboard(ctx, k)
+		_, err = c.sink.Send(ctx, k)
 	case 0x04:
 		wide := func(b []byte) uint16 { return (binary.LittleEndian.Uint16(b) & 0xfff) << 3 }
-		_, err = c.sink.Pointer(ctx, hid.Pointer{Buttons: data[1], X: wide(data[2:]) + 4, Y: wide(data[4:]) + 4, Wheel: int8(data[6])})
+		_, err = c.sink.Send(ctx, hid.Pointer{Buttons: data[1], X: wide(data[2:]) + 4, Y: wide(data[4:]) + 4, Wheel: int8(data[6])})
 	case 0x05:
-		_, err = c.sink.Motion(ctx, hid.Motion{Buttons: data[1], DX: int8(data[2]), DY: int8(data[3]), Wheel: int8(data[4])})
+		_, err = c.sink.Send(ctx, hid.Motion{Buttons: data[1], DX: int8(data[2]), DY: int8(data[3]), Wheel: int8(data[4])})
 	}
 	return err
 }

@@ -71,19 +71,37 @@ func (h *Host) send(kind, detail byte, x, y int16) {
 	xtest.FakeInput(h.conn, kind, detail, 0, h.screen.Root, x, y, 0)
 }
 
-// done waits until the server has handled what was sent.
-func (h *Host) done(from lab.Time) (hid.Interval, error) {
-	if _, err := xproto.GetInputFocus(h.conn).Reply(); err != nil {
-		return hid.Interval{}, err
-	}
-	return hid.Interval{Earliest: from, Latest: lab.Monotonic()}, nil
-}
-
-// Keyboard does what Linux does with a report: modifiers first, releases of keys before presses.
-func (h *Host) Keyboard(_ context.Context, k hid.Keyboard) (hid.Interval, error) {
+// Send hands reports to the server. XTEST has no touch, which is refused.
+func (h *Host) Send(_ context.Context, reports ...hid.Report) (all []hid.Interval, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	from := lab.Monotonic()
+	for _, r := range reports {
+		switch r := r.(type) {
+		case hid.Keyboard:
+			err = h.keyboard(r)
+		case hid.Pointer:
+			h.pointer(r)
+		case hid.Motion:
+			h.motion(r)
+		default:
+			err = fmt.Errorf("hidtest: X hosts have no %T", r)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	if _, err := xproto.GetInputFocus(h.conn).Reply(); err != nil { // it has handled what was sent
+		return nil, err
+	}
+	for range reports {
+		all = append(all, hid.Interval{Earliest: from, Latest: lab.Monotonic()})
+	}
+	return all, nil
+}
+
+// keyboard does what Linux does with a report: modifiers first, releases of keys before presses.
+func (h *Host) keyboard(k hid.Keyboard) error {
 	var now []byte
 	for bit, code := range modifierCodes() {
 		if k.Modifiers>>bit&1 != 0 {
@@ -96,7 +114,7 @@ func (h *Host) Keyboard(_ context.Context, k hid.Keyboard) (hid.Interval, error)
 		}
 		code, ok := Keycode(u)
 		if !ok {
-			return hid.Interval{}, fmt.Errorf("usage %#x is no key that Linux knows", u)
+			return fmt.Errorf("usage %#x is no key that Linux knows", u)
 		}
 		now = append(now, code)
 	}
@@ -111,7 +129,7 @@ func (h *Host) Keyboard(_ context.Context, k hid.Keyboard) (hid.Interval, error)
 		}
 	}
 	h.down = now
-	return h.done(from)
+	return nil
 }
 
 // buttons presses and releases what differs from before, and turns the wheels.
@@ -140,30 +158,17 @@ func (h *Host) buttons(now byte, wheel, pan int8) {
 	}
 }
 
-// Pointer maps the coordinates to the whole screen.
-func (h *Host) Pointer(_ context.Context, p hid.Pointer) (hid.Interval, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	from := lab.Monotonic()
+// pointer maps the coordinates to the whole screen.
+func (h *Host) pointer(p hid.Pointer) {
 	place := func(v, size uint16) int16 { return int16(int(v) * int(size) / (hid.Full + 1)) }
 	h.send(xproto.MotionNotify, 0, place(p.X, h.screen.WidthInPixels), place(p.Y, h.screen.HeightInPixels))
 	h.buttons(p.Buttons, p.Wheel, p.Pan)
-	return h.done(from)
 }
 
-// Motion moves the pointer without acceleration.
-func (h *Host) Motion(_ context.Context, m hid.Motion) (hid.Interval, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	from := lab.Monotonic()
+// motion moves the pointer without acceleration.
+func (h *Host) motion(m hid.Motion) {
 	h.send(xproto.MotionNotify, 1, int16(m.DX), int16(m.DY))
 	h.buttons(m.Buttons, m.Wheel, m.Pan)
-	return h.done(from)
-}
-
-// Touch is refused: XTEST has no touch.
-func (h *Host) Touch(context.Context, hid.Touch) (hid.Interval, error) {
-	return hid.Interval{}, fmt.Errorf("hidtest: X hosts have no touch")
 }
 
 // CapsLock says whether the server has it on.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"eidetic/control"
 	"eidetic/control/hid"
@@ -16,6 +17,8 @@ type Sink struct {
 	Notes []string
 	// Fail makes the report with this number, from 1, fail; 0 is none.
 	Fail int
+	// Slow is how much later than it is said a report reaches the device, by the intervals alone.
+	Slow time.Duration
 }
 
 // ErrUnplugged is what a report that fails returns.
@@ -27,35 +30,38 @@ func (s *Sink) note(format string, args ...any) (hid.Interval, error) {
 		return hid.Interval{}, ErrUnplugged
 	}
 	now := lab.Monotonic()
-	return hid.Interval{Earliest: now, Latest: now + 1}, nil
+	return hid.Interval{Earliest: now, Latest: now.Add(s.Slow) + 1}, nil
 }
 
-// Keyboard notes "keys MODIFIERS KEY".
-func (s *Sink) Keyboard(_ context.Context, k hid.Keyboard) (hid.Interval, error) {
-	return s.note("keys %02x %02x", k.Modifiers, byte(k.Keys[0]))
-}
-
-// Pointer notes "mouse BUTTONS X,Y WHEEL,PAN".
-func (s *Sink) Pointer(_ context.Context, p hid.Pointer) (hid.Interval, error) {
-	return s.note("mouse %d %d,%d %d,%d", p.Buttons, p.X, p.Y, p.Wheel, p.Pan)
-}
-
-// Motion notes "move BUTTONS DX,DY WHEEL,PAN".
-func (s *Sink) Motion(_ context.Context, m hid.Motion) (hid.Interval, error) {
-	return s.note("move %d %d,%d %d,%d", m.Buttons, m.DX, m.DY, m.Wheel, m.Pan)
-}
-
-// Touch notes each contact: "touch ID+X,Y" for one that is down, "touch ID-X,Y" for one that leaves.
-func (s *Sink) Touch(_ context.Context, t hid.Touch) (hid.Interval, error) {
-	text := "touch"
-	for _, c := range t.Contacts {
-		sign := "-"
-		if c.Down {
-			sign = "+"
+// Send notes the reports: "keys MODIFIERS KEY", "mouse BUTTONS X,Y WHEEL,PAN", "move BUTTONS DX,DY WHEEL,PAN", and of a
+// touch screen each contact, "touch ID+X,Y" for one that is down, "touch ID-X,Y" for one that leaves.
+func (s *Sink) Send(_ context.Context, reports ...hid.Report) (all []hid.Interval, err error) {
+	for _, r := range reports {
+		var at hid.Interval
+		switch r := r.(type) {
+		case hid.Keyboard:
+			at, err = s.note("keys %02x %02x", r.Modifiers, byte(r.Keys[0]))
+		case hid.Pointer:
+			at, err = s.note("mouse %d %d,%d %d,%d", r.Buttons, r.X, r.Y, r.Wheel, r.Pan)
+		case hid.Motion:
+			at, err = s.note("move %d %d,%d %d,%d", r.Buttons, r.DX, r.DY, r.Wheel, r.Pan)
+		case hid.Touch:
+			text := "touch"
+			for _, c := range r.Contacts {
+				sign := "-"
+				if c.Down {
+					sign = "+"
+				}
+				text += fmt.Sprintf(" %d%s%d,%d", c.ID, sign, c.X, c.Y)
+			}
+			at, err = s.note("%s", text)
 		}
-		text += fmt.Sprintf(" %d%s%d,%d", c.ID, sign, c.X, c.Y)
+		if err != nil {
+			return all, err
+		}
+		all = append(all, at)
 	}
-	return s.note("%s", text)
+	return all, nil
 }
 
 // CapsLock is not known.

@@ -19,6 +19,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -124,11 +125,14 @@ func (c *Conn) Close() error { return c.net.Close() }
 func (c *Conn) Send(b []byte) error {
 	c.writing.Lock()
 	defer c.writing.Unlock()
-	if err := c.net.SetWriteDeadline(time.Now().Add(patience)); err != nil {
-		return fmt.Errorf("send to the VNC server: %w", err)
-	}
-	if _, err := c.net.Write(b); err != nil {
-		return fmt.Errorf("send to the VNC server: %w", err)
+	const atOnce = 16 << 10 // a server may take a long text slowly
+	for part := range slices.Chunk(b, atOnce) {
+		if err := c.net.SetWriteDeadline(time.Now().Add(patience)); err != nil {
+			return fmt.Errorf("send to the VNC server: %w", err)
+		}
+		if _, err := c.net.Write(part); err != nil {
+			return fmt.Errorf("send to the VNC server: %w", err)
+		}
 	}
 	return nil
 }

@@ -34,26 +34,19 @@ const (
 	KindVerdict = "verdict" // a scheduled comparison says by itself that the treatment is slower
 )
 
-// Alert says that a metric's level changed from run to run, or that a scheduled comparison finds its treatment slower.
+// Alert says that a metric's level changed from run to run, or that a scheduled comparison finds its treatment slower; and what else
+// changed at the same time.
 type Alert struct {
-	ID        int64  `json:"id"`
-	SeriesKey string `json:"series" doc:"Key of the series, for /api/v1/history"`
-	store.Series
-	Kind   string   `json:"kind" enum:"step,verdict" doc:"step: the level of a line changed from run to run. verdict: a scheduled comparison says by itself that the treatment is slower; before is the control's median, low and high are the interval of the newest such comparison"`
-	Metric string   `json:"metric" example:"speed_index_ms"`
-	Line   string   `json:"line" enum:"control,treatment,difference" doc:"What is followed: the level of an arm, or treatment less control"`
-	Also   []string `json:"also,omitempty" doc:"Of a verdict: the other metrics that it finds slower"`
-	Unit   string   `json:"unit"`
-	Label  string   `json:"label" doc:"The metric's name for people"`
-	history.Step
-	Confidence float64          `json:"confidence" doc:"1 − p: the share of series without a change in which chance does not do as much"`
-	Seen       string           `json:"seen" doc:"The newest run when it was raised: the one with which it could be told from chance"`
-	Raised     time.Time        `json:"raised"`
-	Tags       []string         `json:"tags" doc:"Those of the workflow that the run came from, and those of the acknowledgement"`
-	Done       *Acknowledgement `json:"acknowledged,omitempty" doc:"Absent while it is open"`
-	Resolved   *Acknowledgement `json:"resolved,omitempty" doc:"Set when somebody said that it is over"`
-	Accepted   *Acceptance      `json:"accepted,omitempty" doc:"Set when somebody accepted it for a time"`
-	Bisection  *Bisection       `json:"bisection,omitempty" doc:"The search for the revision that it comes from, of a run of a schedule that bisects"`
+	Row
+	Rows     []Row            `json:"rows,omitempty" doc:"What else changed between the same two runs or revisions, in the same direction: other metrics, lines and pages. What is said of the alert is said of them all"`
+	Of       int64            `json:"of,omitempty" doc:"The alert that this row is joined with, where a series is asked for that is not the alert's"`
+	Raised   time.Time        `json:"raised"`
+	Tags     []string         `json:"tags" doc:"Those of the workflow that the run came from, and those of the acknowledgement"`
+	Owner    string           `json:"owner,omitempty" doc:"Who looks after it" example:"ada"`
+	Bug      string           `json:"bug,omitempty" doc:"Address of what is written about it elsewhere" example:"https://bugs.shop.example/4711"`
+	Done     *Acknowledgement `json:"acknowledged,omitempty" doc:"Absent while it is open"`
+	Resolved *Acknowledgement `json:"resolved,omitempty" doc:"Set when somebody said that it is over"`
+	Accepted *Acceptance      `json:"accepted,omitempty" doc:"Set when somebody accepted it for a time"`
 }
 
 // Acceptance says that an alert is known and may stay for a time.
@@ -75,7 +68,19 @@ type Acknowledgement struct {
 // new level of the same step may lie.
 type found struct {
 	Alert
-	from, to time.Time
+	from, to      time.Time
+	before, after time.Time // of the runs beside the first of the new level
+	beside        []string  // that run, and these
+}
+
+// at says which run of a series a change began with.
+func (f found) at(past []store.Past, i int) found {
+	first, last := max(i-1, 0), min(i+1, len(past)-1)
+	f.before, f.after = past[first].Wall, past[last].Wall
+	for _, p := range past[first : last+1] {
+		f.beside = append(f.beside, p.ID)
+	}
+	return f
 }
 
 // look finds the recent steps of the series that a run belongs to: one for each page and user of a run of many.
@@ -110,7 +115,7 @@ func (k *Keeper) lookAt(ctx context.Context, run *lab.Run) ([]found, error) {
 	}
 	runs := history.Runs(past)
 	var out []found
-	about := Alert{SeriesKey: key, Series: series, Kind: KindStep, Seen: past[len(past)-1].ID, Tags: merged(tags)}
+	about := Alert{Row: Row{SeriesKey: key, Series: series, Kind: KindStep, Seen: past[len(past)-1].ID}, Tags: merged(tags)}
 	for _, name := range watchedMetrics(past, run.Plan.Primary) {
 		for _, line := range history.LinesOf(past) {
 			m, err := k.finder.Of(ctx, past, runs, name, line)
@@ -127,7 +132,8 @@ func (k *Keeper) lookAt(ctx context.Context, run *lab.Run) ([]found, error) {
 				if one.Bisection, err = k.bisectionOf(ctx, one, run, past); err != nil {
 					return nil, err
 				}
-				out = append(out, found{one, past[max(i-nearRuns, 0)].Wall, past[min(i+nearRuns, len(past)-1)].Wall})
+				f := found{Alert: one, from: past[max(i-nearRuns, 0)].Wall, to: past[min(i+nearRuns, len(past)-1)].Wall}
+				out = append(out, f.at(past, i))
 			}
 		}
 	}
@@ -143,7 +149,7 @@ func (k *Keeper) lookAt(ctx context.Context, run *lab.Run) ([]found, error) {
 		if one.Bisection, err = k.bisectionOf(ctx, one, run, past[:i+1]); err != nil {
 			return nil, err
 		}
-		out = append(out, found{Alert: one})
+		out = append(out, found{Alert: one}.at(past, slices.IndexFunc(past, func(p store.Past) bool { return p.ID == since.ID })))
 	}
 	return out, nil
 }
@@ -167,47 +173,78 @@ type known struct {
 }
 
 // raise keeps the steps that no alert was raised for, and publishes them. An open alert takes
-// over what is now known of its step.
+// over what is now known of its step. What changed together is one alert.
 func (k *Keeper) raise(ctx context.Context, tx *sql.Tx, all []found) error {
+	tellingFirst(all)
 	before := map[string][]*known{}
+	var news []int64
 	for _, f := range all {
-		if f.Kind == KindVerdict {
-			if known, err := k.knownVerdict(ctx, tx, f.Alert); err != nil || known {
-				if err != nil {
-					return err
-				}
-				continue
-			}
-			if err := k.raiseNew(ctx, tx, f.Alert); err != nil {
-				return err
-			}
+		old, err := k.raisedAs(ctx, tx, f, before)
+		if err != nil {
+			return err
+		}
+		if old {
 			continue
 		}
-		place := f.SeriesKey + " " + f.Metric + " " + f.Line + " " + f.Trend
-		if _, ok := before[place]; !ok {
-			raised, err := raisedBefore(ctx, tx, f.Alert)
-			if err != nil {
+		lead, err := leadOf(ctx, tx, f)
+		if err != nil {
+			return err
+		}
+		if lead != nil {
+			lead.Tags = merged(lead.Tags, f.Tags)
+			if err := saveAlert(ctx, tx, *lead); err != nil {
 				return err
 			}
-			before[place] = raised
+			f.Alert = f.joinedTo(lead)
 		}
-		if old := nearest(before[place], f); old != nil {
-			old.used = true
-			if old.settled() {
-				continue
-			}
-			f.ID, f.Seen, f.Raised, f.Tags, f.Bisection = old.ID, old.Seen, old.Raised, old.Tags, old.Bisection
-			if err := saveAlert(ctx, tx, f.Alert); err != nil {
-				return err
-			}
-			continue
+		if f.ID, err = k.insert(ctx, tx, f.Alert); err != nil {
+			return err
 		}
-		if err := k.raiseNew(ctx, tx, f.Alert); err != nil {
+		if lead == nil {
+			news = append(news, f.ID)
+		}
+	}
+	for _, id := range news {
+		a, err := whole(ctx, tx, id)
+		if err == nil {
+			err = k.publish(ctx, tx, Event{EventRaised, a.Raised, a})
+		}
+		if err != nil {
 			return err
 		}
 	}
-	_, err := tx.ExecContext(ctx, `DELETE FROM alerts WHERE id <= (SELECT max(id) FROM alerts) - ?`, mostAlerts)
+	_, err := tx.ExecContext(ctx, `DELETE FROM alerts WHERE coalesce(json_extract(alert, '$.of'), id) <= (SELECT max(id) FROM alerts) - ?`, mostAlerts)
 	return err
+}
+
+// raisedAs says whether an alert was raised for what is found. One that nobody has said anything of takes over what is now known.
+func (k *Keeper) raisedAs(ctx context.Context, tx *sql.Tx, f found, before map[string][]*known) (bool, error) {
+	if f.Kind == KindVerdict {
+		return k.knownVerdict(ctx, tx, f.Alert)
+	}
+	place := f.SeriesKey + " " + f.Metric + " " + f.Line + " " + f.Trend
+	if _, ok := before[place]; !ok {
+		raised, err := raisedBefore(ctx, tx, f.Alert)
+		if err != nil {
+			return false, err
+		}
+		before[place] = raised
+	}
+	old := nearest(before[place], f)
+	if old == nil {
+		return false, nil
+	}
+	if old.used = true; old.settled() {
+		return true, nil
+	}
+	return true, saveAlert(ctx, tx, old.now(f.Alert))
+}
+
+// now is an alert with what is now known of what it was raised for.
+func (a Alert) now(b Alert) Alert {
+	b.ID, b.Seen, b.Bisection = a.ID, a.Seen, a.Bisection
+	a.Row = b.Row
+	return a
 }
 
 // lineOf is the line of an alert, in SQL.
@@ -216,21 +253,18 @@ const lineOf = `coalesce(json_extract(alert, '$.line'), '` + lab.Control + `')`
 // settled says whether somebody has said something of an alert: from then on its numbers stay.
 func (a Alert) settled() bool { return a.Done != nil || a.Resolved != nil || a.Accepted != nil }
 
-// raiseNew keeps an alert and publishes it.
-func (k *Keeper) raiseNew(ctx context.Context, tx *sql.Tx, a Alert) error {
+// insert keeps a new alert.
+func (k *Keeper) insert(ctx context.Context, tx *sql.Tx, a Alert) (id int64, err error) {
 	a.Raised = k.Now().UTC()
 	done, err := tx.ExecContext(ctx, `INSERT INTO alerts (series, metric, trend, wall, raised, acked, alert) VALUES (?, ?, ?, ?, ?, 0, '')`,
 		a.SeriesKey, a.Metric, a.Trend, stamp(a.Wall), stamp(a.Raised))
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if a.ID, err = done.LastInsertId(); err != nil {
-		return err
+		return 0, err
 	}
-	if err := saveAlert(ctx, tx, a); err != nil {
-		return err
-	}
-	return k.publish(ctx, tx, Event{EventRaised, a.Raised, a})
+	return a.ID, saveAlert(ctx, tx, a)
 }
 
 // knownVerdict says whether a verdict is news to nobody: an alert says already that the difference of one of its metrics is for the
@@ -254,8 +288,8 @@ func (k *Keeper) knownVerdict(ctx context.Context, tx *sql.Tx, a Alert) (known b
 			continue
 		}
 		if old.Kind == KindVerdict && !old.settled() && old.Metric == a.Metric {
-			a.ID, a.Raised, a.Tags, a.Seen, a.Also, a.Bisection = old.ID, old.Raised, old.Tags, old.Seen, merged(old.Also, a.Also), old.Bisection
-			return true, saveAlert(ctx, tx, a)
+			a.Also = merged(old.Also, a.Also)
+			return true, saveAlert(ctx, tx, old.now(a))
 		}
 		return true, nil
 	}
@@ -291,6 +325,7 @@ func nearest(all []*known, f found) (best *known) {
 }
 
 func saveAlert(ctx context.Context, tx *sql.Tx, a Alert) error {
+	a.Rows = nil // each is kept by itself
 	text, err := json.Marshal(a)
 	if err != nil {
 		return err
@@ -346,12 +381,16 @@ type Filter struct {
 func (k *Keeper) Alerts(ctx context.Context, f Filter) ([]Alert, error) {
 	rows, err := k.db.QueryContext(ctx, `SELECT alert FROM alerts WHERE (?1 = 0 OR acked = 0) AND (?2 = '' OR series = ?2)
 		AND (?3 = '' OR EXISTS (SELECT 1 FROM json_each(alert, '$.tags') WHERE value = ?3)) AND (?4 = 0 OR id < ?4)
+		AND (json_extract(alert, '$.of') IS NULL OR ?2 <> '' AND json_extract(alert, '$.of') NOT IN (SELECT id FROM alerts WHERE series = ?2))
 		AND (?6 = 0 OR trend = '`+lab.Slower+`' AND json_extract(alert, '$.resolved') IS NULL AND coalesce(json_extract(alert, '$.accepted.until'), '') <= ?7)
 		ORDER BY id DESC LIMIT ?5`, f.Open, f.Series, f.Tag, f.Before, f.Limit, f.Bad, dateOf(k.Now()))
 	if err != nil {
 		return nil, fmt.Errorf("list alerts: %w", err)
 	}
 	all, err := scanAlerts(rows)
+	if err == nil {
+		err = joined(ctx, k.db, all)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("list alerts: %w", err)
 	}
@@ -359,13 +398,11 @@ func (k *Keeper) Alerts(ctx context.Context, f Filter) ([]Alert, error) {
 }
 
 // Alert returns one alert, or store.ErrNotFound.
-func (k *Keeper) Alert(ctx context.Context, id int64) (Alert, error) {
-	a, err := scanAlert(k.db.QueryRowContext(ctx, `SELECT alert FROM alerts WHERE id = ?`, id))
-	if errors.Is(err, sql.ErrNoRows) {
-		return a, store.ErrNotFound
-	}
-	if err != nil {
-		return a, fmt.Errorf("read alert: %w", err)
-	}
-	return a, nil
+func (k *Keeper) Alert(ctx context.Context, id int64) (a Alert, err error) {
+	return a, k.in(ctx, "read alert", func(tx *sql.Tx) error {
+		if a, err = whole(ctx, tx, id); errors.Is(err, sql.ErrNoRows) {
+			return store.ErrNotFound
+		}
+		return err
+	})
 }

@@ -153,6 +153,75 @@ func TestAlertsOfManyPages(t *testing.T) {
 	}
 }
 
+// What changed together is one alert with rows, of which one event is posted; what is said of it is said of all its rows.
+func TestJoinedAlerts(t *testing.T) {
+	server := newReceiver(t, http.StatusOK)
+	b := newTestBox(t, nil)
+	b.hook("chat", server.URL, EventRaised)
+	plan := lab.Plan{Name: "shop", Pages: []lab.PlanPage{{Name: "home", Page: "https://a.test/"}, {Name: "basket", Page: "https://a.test/basket"}}}
+	r := rand.New(rand.NewPCG(3, 4))
+	for day := range 34 {
+		wall := time.Date(2026, 8, 1+day, 9, 0, 0, 0, time.UTC)
+		run := &lab.Run{ID: store.NewID(wall, "shop"), Name: "shop", Page: "https://a.test/", Wall: wall, State: store.StateDone, Plan: plan}
+		for _, c := range plan.Cells() {
+			cell := lab.CellResult{Name: c.Name, Page: c.Page, URL: c.Plan.Page}
+			for _, metric := range []string{"speed_index_ms", "time_to_stable_ms"} {
+				median := 900 + 6*r.NormFloat64()
+				if day >= 20 {
+					median += 90
+				}
+				cell.Summary = append(cell.Summary, lab.Summary{Metric: metric, Unit: "ms", Arm: lab.Control, N: 10, Median: median, Low: median - 5, High: median + 5})
+			}
+			run.Cells = append(run.Cells, cell)
+		}
+		f, err := store.Create(b.data, run)
+		if err == nil {
+			err = f.Close()
+		}
+		if err == nil {
+			err = b.Tell(t.Context())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	all := b.alerts(true)
+	if len(all) != 1 || len(all[0].Rows) != 3 {
+		t.Fatalf("%d alerts: %+v; want one of four rows", len(all), all)
+	}
+	a, pages := all[0], map[string]int{}
+	for _, row := range append(a.Rows, a.Row) {
+		pages[row.Page]++
+	}
+	if d := cmp.Diff(map[string]int{"https://a.test/": 2, "https://a.test/basket": 2}, pages); d != "" {
+		t.Errorf("pages of the rows (-want +got):\n%s", d)
+	}
+	if n := len(b.log()); n != 1 {
+		t.Errorf("%d events were posted; want one", n)
+	}
+	owner, bug := "ada", "https://bugs.test/1"
+	if got, err := b.Assign(t.Context(), a.Rows[1].ID, Keeping{&owner, &bug}); err != nil || got.ID != a.ID || got.Owner != owner || len(got.Rows) != 3 {
+		t.Errorf("Assign() by a row = %+v, %v; want the alert", got, err)
+	}
+	script := "javascript:alert(1)"
+	var wrong *WrongError
+	if _, err := b.Assign(t.Context(), a.ID, Keeping{Bug: &script}); !errors.As(err, &wrong) {
+		t.Errorf("Assign() with the bug %s = %v; want a refusal", script, err)
+	}
+	if _, err := b.Resolve(t.Context(), a.ID, "ada", "reverted"); err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range a.Rows {
+		got, err := b.Alerts(t.Context(), Filter{Series: row.SeriesKey, Limit: 5})
+		if err != nil || len(got) == 0 || got[0].Resolved == nil || got[0].Bug != bug {
+			t.Errorf("of the series of row %d: %+v, %v; want that it is resolved", row.ID, got, err)
+		}
+	}
+	if bad, err := b.Alerts(t.Context(), Filter{Bad: true, Limit: 5}); err != nil || len(bad) != 0 {
+		t.Errorf("bad for a gate: %+v, %v; want none", bad, err)
+	}
+}
+
 // compare ends a scheduled comparison on a day: the treatment is slower by so much, and the run says so.
 func (b *testBox) compare(day int, control, slower float64, finding string, p float64) string {
 	b.t.Helper()
@@ -231,8 +300,12 @@ func TestAlertOfTheDifference(t *testing.T) {
 		}
 		b.compare(day, 900+4*r.NormFloat64(), slower, lab.NoChange, 0.4) // too small for one run
 	}
+	all := b.alerts(true)
+	if len(all) != 1 || all[0].Line != history.Difference {
+		t.Fatalf("%d alerts: %+v; want one, of the difference, with the others as its rows", len(all), all)
+	}
 	got := map[string]int{}
-	for _, a := range b.alerts(true) {
+	for _, a := range append(all[0].Rows, all[0].Row) {
 		got[a.Kind+" "+a.Line+" "+a.Trend+" "+a.Run]++
 	}
 	if d := cmp.Diff(map[string]int{"step treatment slower 20260821-090000-checkout": 2, "step difference slower 20260821-090000-checkout": 2}, got); d != "" {
@@ -254,7 +327,7 @@ func TestAlertFromBeforeLines(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a := Alert{SeriesKey: "x", Metric: "speed_index_ms", Line: line}
+		a := Alert{Row: Row{SeriesKey: "x", Metric: "speed_index_ms", Line: line}}
 		a.Trend = "slower"
 		all, err := raisedBefore(t.Context(), tx, a)
 		if err := tx.Rollback(); err != nil {

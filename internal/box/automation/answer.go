@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"net/url"
 	"strings"
 	"time"
 
@@ -63,10 +64,34 @@ func (k *Keeper) Accept(ctx context.Context, id int64, by, reason string, until 
 // dateOf is a time as an acceptance's end is stored, which sorts as text.
 func dateOf(t time.Time) string { return t.UTC().Truncate(time.Second).Format(time.RFC3339) }
 
-// say changes an alert and publishes that.
+// Keeping is who looks after an alert, and where it is written about. An absent field stays as it is.
+type Keeping struct {
+	Owner *string `json:"owner,omitempty" maxLength:"100" doc:"Who looks after it; empty for nobody" example:"ada"`
+	Bug   *string `json:"bug,omitempty" maxLength:"2000" doc:"Address of what is written about it elsewhere, https:// or http://; empty for none" example:"https://bugs.shop.example/4711"`
+}
+
+// Assign notes who looks after an alert, and where it is written about.
+func (k *Keeper) Assign(ctx context.Context, id int64, to Keeping) (Alert, error) {
+	if to.Bug != nil && *to.Bug != "" {
+		if u, err := url.Parse(*to.Bug); err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil {
+			return Alert{}, wrong("bug: an address that begins with https:// or http:// and a host")
+		}
+	}
+	return k.say(ctx, id, "", func(a *Alert) error {
+		if to.Owner != nil {
+			a.Owner = strings.TrimSpace(*to.Owner)
+		}
+		if to.Bug != nil {
+			a.Bug = *to.Bug
+		}
+		return nil
+	})
+}
+
+// say changes an alert, and publishes that as an event unless it is "".
 func (k *Keeper) say(ctx context.Context, id int64, event string, change func(*Alert) error) (a Alert, err error) {
 	err = k.in(ctx, "change alert", func(tx *sql.Tx) error {
-		a, err = scanAlert(tx.QueryRowContext(ctx, `SELECT alert FROM alerts WHERE id = ?`, id))
+		a, err = whole(ctx, tx, id)
 		switch {
 		case errors.Is(err, sql.ErrNoRows):
 			return store.ErrNotFound
@@ -76,7 +101,7 @@ func (k *Keeper) say(ctx context.Context, id int64, event string, change func(*A
 		if err := change(&a); err != nil {
 			return err
 		}
-		if err := saveAlert(ctx, tx, a); err != nil {
+		if err := saveWhole(ctx, tx, a); err != nil || event == "" {
 			return err
 		}
 		return k.publish(ctx, tx, Event{event, k.Now().UTC(), a})

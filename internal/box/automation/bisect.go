@@ -20,6 +20,8 @@ type Bisector interface {
 	CheckRepository(name string) error
 	// DeployHead deploys the newest revision of a repository. reason says why that could not be done.
 	DeployHead(ctx context.Context, repository string) (revision, reason string, err error)
+	// PlanAt is a plan with its treatment where a revision is.
+	PlanAt(repository, revision string, p lab.Plan) (lab.Plan, error)
 	// Busy names the bisect that has a repository, or "".
 	Busy(repository string) string
 	// Begin begins a bisect, or returns the one that was begun with the same order.
@@ -54,6 +56,7 @@ type Found struct {
 	Text  string
 	// Revision, Author and Subject are of the culprit, or of the most probable one.
 	Revision, Author, Subject string
+	Change                    string // its Change-Id of Gerrit, or ""
 	Probability               float64
 	Trials                    int
 }
@@ -77,6 +80,7 @@ type Bisection struct {
 	Revision    string  `json:"revision,omitempty" doc:"The culprit; of kind unsure, the most probable one"`
 	Author      string  `json:"author,omitempty"`
 	Subject     string  `json:"subject,omitempty" doc:"First line of its message"`
+	Change      string  `json:"change,omitempty" doc:"Its Change-Id, where its message has one (Gerrit)"`
 	Probability float64 `json:"probability,omitempty" doc:"That it is the culprit"`
 	Trials      int     `json:"trials,omitempty" doc:"That the bisect made"`
 	Text        string  `json:"text,omitempty" doc:"What was found, as a sentence"`
@@ -186,7 +190,7 @@ func (k *Keeper) bisect(ctx context.Context, a Alert) error {
 		return err
 	}
 	b.State, b.Reason, b.Kind, b.Text, b.Trials = f.State, f.Error, f.Kind, f.Text, f.Trials
-	b.Revision, b.Author, b.Subject, b.Probability = f.Revision, f.Author, f.Subject, f.Probability
+	b.Revision, b.Author, b.Subject, b.Change, b.Probability = f.Revision, f.Author, f.Subject, f.Change, f.Probability
 	if b == *a.Bisection {
 		return nil
 	}
@@ -240,6 +244,15 @@ func (k *Keeper) bisected(ctx context.Context, id int64, b Bisection) error {
 		ended := b.State != "waiting" && b.State != "running"
 		a.Bisection = &b
 		if err := saveAlert(ctx, tx, a); err != nil || !ended {
+			return err
+		}
+		if a.Of != 0 { // the alert tells, with what its row has found
+			lead, err := whole(ctx, tx, a.ID)
+			if err != nil {
+				return err
+			}
+			lead.Bisection, a = a.Bisection, lead
+		} else if a, err = whole(ctx, tx, a.ID); err != nil {
 			return err
 		}
 		return k.publish(ctx, tx, Event{EventBisected, k.Now().UTC(), a})

@@ -22,7 +22,8 @@ func (b *bench) CheckRepository(string) error { return nil }
 func (b *bench) DeployHead(context.Context, string) (revision, reason string, err error) {
 	return "c9", b.reason, nil
 }
-func (b *bench) Busy(string) string { return "" }
+func (b *bench) PlanAt(_, _ string, p lab.Plan) (lab.Plan, error) { return p, nil }
+func (b *bench) Busy(string) string                               { return "" }
 func (b *bench) Begin(_ context.Context, o Order) (string, error) {
 	b.orders = append(b.orders, o)
 	return "b1", nil

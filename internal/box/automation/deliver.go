@@ -8,9 +8,11 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
+	"eidetic/internal/box/mail"
 	"eidetic/internal/box/webhook"
 	"eidetic/internal/keep/store"
 )
@@ -159,17 +161,17 @@ func (m *postman) leave(hook string) {
 // try makes one attempt and notes what came of it. What is not noted is tried again.
 func (m *postman) try(ctx context.Context, seq int64) error {
 	p := webhook.Post{At: m.Now()}
-	var hook string
+	var hook, way, path string
 	var attempts int
-	err := m.db.QueryRowContext(ctx, `SELECT d.id, d.hook, h.url, h.secret, d.body, d.attempts FROM deliveries d JOIN hooks h ON h.id = d.hook
-		WHERE d.seq = ? AND d.state = ? AND h.paused = 0`, seq, DeliveryWaits).Scan(&p.ID, &hook, &p.URL, &p.Secret, &p.Body, &attempts)
+	err := m.db.QueryRowContext(ctx, `SELECT d.id, d.hook, h.way, h.url, d.path, h.secret, d.body, d.attempts FROM deliveries d JOIN hooks h ON h.id = d.hook
+		WHERE d.seq = ? AND d.state = ? AND h.paused = 0`, seq, DeliveryWaits).Scan(&p.ID, &hook, &way, &p.URL, &path, &p.Secret, &p.Body, &attempts)
 	if errors.Is(err, sql.ErrNoRows) { // the webhook was removed or paused meanwhile
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("read delivery: %w", err)
 	}
-	answer, err := m.Sender.Post(ctx, p)
+	answer, err := m.tell(ctx, way, path, p)
 	if err != nil && ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -205,6 +207,29 @@ func (m *postman) try(ctx context.Context, seq int64) error {
 		}
 		return execAll(ctx, tx, all)
 	})
+}
+
+// tell makes one attempt in the way of a webhook. A mail that was handed in counts as an answer.
+func (m *postman) tell(ctx context.Context, way, path string, p webhook.Post) (webhook.Answer, error) {
+	switch way {
+	case AsEvents:
+		return m.Sender.Post(ctx, p)
+	case AsMail:
+		if m.Mail == nil {
+			return webhook.Answer{}, errors.New("the configuration names no mail server any more (mail.server)")
+		}
+		subject, text, err := message(p.Body)
+		if err != nil {
+			return webhook.Answer{}, err
+		}
+		letter := mail.Message{To: strings.TrimPrefix(p.URL, "mailto:"), Subject: subject, Text: text, ID: p.ID, At: p.At}
+		if err := m.Mail(ctx, letter); err != nil {
+			return webhook.Answer{}, err
+		}
+		return webhook.Answer{Status: http.StatusOK}, nil
+	}
+	p.URL, p.Header, p.Secret = strings.TrimSuffix(p.URL, "/")+path, header(way, p.Secret), ""
+	return m.Sender.Post(ctx, p)
 }
 
 // DeliveryCounts counts the deliveries that are kept, by state.

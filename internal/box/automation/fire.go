@@ -202,8 +202,13 @@ func (k *Keeper) launch(ctx context.Context, w waits) error {
 	if err == nil {
 		key := fmt.Sprintf("schedule %s %d", w.schedule, w.seq) // with a space, which no client's key has
 		plan := *flow.Plan
-		plan.From = &lab.Origin{Workflow: flow.Name, Version: flow.Version, Schedule: w.schedule, Revision: revision}
-		id, err = k.Runs.Add(ctx, plan, store.Once{Key: key, Request: key})
+		if revision != "" {
+			plan, err = k.Bisector.PlanAt(w.Bisect.Repository, revision, plan)
+		}
+		if err == nil {
+			plan.From = &lab.Origin{Workflow: flow.Name, Version: flow.Version, Schedule: w.schedule, Revision: revision}
+			id, err = k.Runs.Add(ctx, plan, store.Once{Key: key, Request: key})
+		}
 	}
 	switch {
 	case err != nil && ctx.Err() != nil:

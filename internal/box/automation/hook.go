@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"eidetic/internal/box/webhook"
 	"eidetic/internal/keep/store"
 )
 
@@ -37,6 +36,7 @@ type Hook struct {
 	ID     string    `json:"id" example:"k3v7m2qxab"`
 	Name   string    `json:"name" example:"chat"`
 	URL    string    `json:"url" doc:"Where events are posted to" example:"https://hooks.shop.example/eidetic"`
+	As     string    `json:"as,omitempty" enum:"mail,github,gitlab,gerrit" doc:"How it is told: mail to a mailto: address, a commit status of GitHub or GitLab, a comment of Gerrit; without it events as JSON, signed"`
 	Events []string  `json:"events" doc:"What it is told of"`
 	Paused bool      `json:"paused" doc:"Whether nothing is posted; events that come meanwhile wait"`
 	Reason string    `json:"reason,omitempty" doc:"Why the box paused it by itself"`
@@ -46,7 +46,7 @@ type Hook struct {
 
 // MakeHook makes a webhook, and returns its secret, which cannot be read again. An empty
 // secret lets the box draw one; no events mean all.
-func (k *Keeper) MakeHook(ctx context.Context, name, url, secret string, events []string, by string) (Hook, string, error) {
+func (k *Keeper) MakeHook(ctx context.Context, name, as, url, secret string, events []string, by string) (Hook, string, error) {
 	if err := CheckName(name); err != nil {
 		return Hook{}, "", err
 	}
@@ -58,16 +58,16 @@ func (k *Keeper) MakeHook(ctx context.Context, name, url, secret string, events 
 			return Hook{}, "", wrong("events: there is no %.40q; there are: %s", e, strings.Join(EventTypes(), ", "))
 		}
 	}
-	if secret == "" {
-		secret = webhook.NewSecret()
+	secret, err := k.checkWay(as, url, secret)
+	if err != nil {
+		return Hook{}, "", err
 	}
-	if err := webhook.CheckSecret(secret); err != nil {
-		return Hook{}, "", wrong("secret: %w", err)
+	if as != AsMail {
+		if err := k.Sender.CheckHost(ctx, url); err != nil {
+			return Hook{}, "", wrong("url: %w", err)
+		}
 	}
-	if err := k.Sender.CheckHost(ctx, url); err != nil {
-		return Hook{}, "", wrong("url: %w", err)
-	}
-	h := Hook{ID: strings.ToLower(rand.Text()[:12]), Name: name, URL: url, Events: merged(events), Made: k.Now().UTC(), By: by}
+	h := Hook{ID: strings.ToLower(rand.Text()[:12]), Name: name, As: as, URL: url, Events: merged(events), Made: k.Now().UTC(), By: by}
 	text, err := json.Marshal(h.Events)
 	if err != nil {
 		return Hook{}, "", err
@@ -83,15 +83,15 @@ func (k *Keeper) MakeHook(ctx context.Context, name, url, secret string, events 
 		case all >= mostHooks:
 			return ErrMany
 		}
-		return execAll(ctx, tx, []statement{{`INSERT INTO hooks (id, name, url, events, secret, paused, reason, made, by) VALUES (?, ?, ?, ?, ?, 0, '', ?, ?)`,
-			[]any{h.ID, name, url, string(text), secret, stamp(h.Made), by}}})
+		return execAll(ctx, tx, []statement{{`INSERT INTO hooks (id, name, way, url, events, secret, paused, reason, made, by) VALUES (?, ?, ?, ?, ?, ?, 0, '', ?, ?)`,
+			[]any{h.ID, name, as, url, string(text), secret, stamp(h.Made), by}}})
 	})
 	return h, secret, err
 }
 
 // Hooks lists the webhooks by name, without their secrets.
 func (k *Keeper) Hooks(ctx context.Context) ([]Hook, error) {
-	rows, err := k.db.QueryContext(ctx, `SELECT id, name, url, events, paused, reason, made, by FROM hooks ORDER BY name`)
+	rows, err := k.db.QueryContext(ctx, `SELECT id, name, way, url, events, paused, reason, made, by FROM hooks ORDER BY name`)
 	if err != nil {
 		return nil, fmt.Errorf("list webhooks: %w", err)
 	}
@@ -101,7 +101,7 @@ func (k *Keeper) Hooks(ctx context.Context) ([]Hook, error) {
 		var h Hook
 		var events string
 		var made int64
-		if err := rows.Scan(&h.ID, &h.Name, &h.URL, &events, &h.Paused, &h.Reason, &made, &h.By); err != nil {
+		if err := rows.Scan(&h.ID, &h.Name, &h.As, &h.URL, &events, &h.Paused, &h.Reason, &made, &h.By); err != nil {
 			return nil, fmt.Errorf("list webhooks: %w", err)
 		}
 		if err := json.Unmarshal([]byte(events), &h.Events); err != nil {
@@ -153,6 +153,9 @@ func (k *Keeper) TestHook(ctx context.Context, id, by string) (d Delivery, err e
 	h, err := k.Hook(ctx, id)
 	if err != nil {
 		return d, err
+	}
+	if h.As != AsEvents && h.As != AsMail {
+		return d, &WrongError{errNoTest}
 	}
 	var seq int64
 	err = k.in(ctx, "test webhook", func(tx *sql.Tx) error {
@@ -211,12 +214,20 @@ func (k *Keeper) publish(ctx context.Context, tx *sql.Tx, e Event) error {
 // post puts an event into the queues of webhooks, all with one ID. What there is no room for
 // is in the log, as failed.
 func (k *Keeper) post(ctx context.Context, tx *sql.Tx, e Event, hooks []string) error {
-	body, err := json.Marshal(e)
-	if err != nil {
-		return err
-	}
 	id, now := "msg_"+rand.Text(), stamp(k.Now())
 	for _, hook := range hooks {
+		var way string
+		if err := tx.QueryRowContext(ctx, `SELECT way FROM hooks WHERE id = ?`, hook).Scan(&way); err != nil {
+			return err
+		}
+		path, said, ok := e.payload(way)
+		if !ok {
+			continue
+		}
+		body, err := json.Marshal(said)
+		if err != nil {
+			return err
+		}
 		var waiting int
 		if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM deliveries WHERE state = ? AND hook = ?`, DeliveryWaits, hook).Scan(&waiting); err != nil {
 			return err
@@ -225,12 +236,12 @@ func (k *Keeper) post(ctx context.Context, tx *sql.Tx, e Event, hooks []string) 
 		if waiting >= mostWaiting {
 			state, reason = DeliveryFailed, fmt.Sprintf("%d events wait for this webhook, which is the most", mostWaiting)
 		}
-		if _, err := tx.ExecContext(ctx, `INSERT INTO deliveries (id, hook, event, body, made, state, attempts, tried, next, status, error)
-			VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, 0, ?5, 0, ?7)`, id, hook, e.Type, string(body), now, state, reason); err != nil {
+		if _, err := tx.ExecContext(ctx, `INSERT INTO deliveries (id, hook, event, path, body, made, state, attempts, tried, next, status, error)
+			VALUES (?1, ?2, ?3, ?8, ?4, ?5, ?6, 0, 0, ?5, 0, ?7)`, id, hook, e.Type, string(body), now, state, reason, path); err != nil {
 			return err
 		}
 	}
-	_, err = tx.ExecContext(ctx, `DELETE FROM deliveries WHERE state <> ?1 AND seq <= (
+	_, err := tx.ExecContext(ctx, `DELETE FROM deliveries WHERE state <> ?1 AND seq <= (
 		SELECT seq FROM deliveries WHERE state <> ?1 ORDER BY seq DESC LIMIT 1 OFFSET ?2)`, DeliveryWaits, mostEnded)
 	return err
 }

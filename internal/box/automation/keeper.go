@@ -21,6 +21,7 @@ import (
 	"sync"
 	"time"
 
+	"eidetic/internal/box/mail"
 	"eidetic/internal/box/webhook"
 	"eidetic/internal/keep/runqueue"
 	"eidetic/internal/keep/store"
@@ -48,6 +49,8 @@ type Config struct {
 	Runs   Runs
 	Store  *store.Store
 	Sender Sender
+	// Mail sends a message; nil where the configuration names no server.
+	Mail func(ctx context.Context, m mail.Message) error
 	// Bisector is nil where no alert is bisected.
 	Bisector Bisector
 	// Check says what is wrong with a plan, without regard to whether its device is there
@@ -188,6 +191,9 @@ CREATE TABLE alerts (
 	alert   TEXT NOT NULL     -- JSON of Alert
 ) STRICT;
 CREATE INDEX alerts_by_series ON alerts (series, metric, trend);
+`, `
+ALTER TABLE hooks ADD COLUMN way TEXT NOT NULL DEFAULT '';       -- how it is told; '' are events
+ALTER TABLE deliveries ADD COLUMN path TEXT NOT NULL DEFAULT ''; -- below the hook's address
 `}
 }
 

@@ -42,13 +42,14 @@ type From struct {
 	Workflow string `json:"workflow"`
 	Version  int    `json:"version"`
 	Schedule string `json:"schedule,omitempty"`
+	Revision string `json:"revision,omitempty"`
 }
 
 func fromOf(o *lab.Origin) *From {
 	if o == nil {
 		return nil
 	}
-	return &From{o.Workflow, o.Version, o.Schedule}
+	return &From{o.Workflow, o.Version, o.Schedule, o.Revision}
 }
 
 // knowAll takes the runs that there are for told: a box that gets this software has years of

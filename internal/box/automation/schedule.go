@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"eidetic/internal/keep/store"
+	"eidetic/internal/lab"
 )
 
 // Bounds of schedules.
@@ -69,12 +70,13 @@ func (k *Keeper) PutSchedule(ctx context.Context, name string, t Timing, by stri
 	if err != nil {
 		return Schedule{}, &WrongError{err}
 	}
-	if _, err := k.Workflow(ctx, t.Workflow, 0); errors.Is(err, store.ErrNotFound) {
+	flow, err := k.Workflow(ctx, t.Workflow, 0)
+	if errors.Is(err, store.ErrNotFound) {
 		return Schedule{}, wrong("workflow: there is no %.60q: keep its plan first", t.Workflow)
 	} else if err != nil {
 		return Schedule{}, err
 	}
-	if err := k.checkBisecting(ctx, name, t.Bisect); err != nil {
+	if err := k.checkBisecting(ctx, name, t.Bisect, flow.Plan); err != nil {
 		return Schedule{}, err
 	}
 	asked, err := json.Marshal(t)
@@ -114,7 +116,7 @@ func (k *Keeper) PutSchedule(ctx context.Context, name string, t Timing, by stri
 
 // checkBisecting returns an error for a repository that there is not, or that another schedule deploys: it cannot have two revisions
 // at the same time.
-func (k *Keeper) checkBisecting(ctx context.Context, name string, b *Bisecting) error {
+func (k *Keeper) checkBisecting(ctx context.Context, name string, b *Bisecting, plan *lab.Plan) error {
 	if b == nil {
 		return nil
 	}
@@ -123,6 +125,9 @@ func (k *Keeper) checkBisecting(ctx context.Context, name string, b *Bisecting) 
 	}
 	if err := k.Bisector.CheckRepository(b.Repository); err != nil {
 		return wrong("bisect.repository: %w", err)
+	}
+	if _, err := k.Bisector.PlanAt(b.Repository, "0", *plan); err != nil {
+		return wrong("workflow: %w", err)
 	}
 	all, err := k.schedules(ctx)
 	if err != nil {

@@ -20,6 +20,8 @@ type Revision struct {
 	Words string `json:"words,omitempty"`
 	// Author made it, as far as the list says.
 	Author string `json:"author,omitempty"`
+	// Change is the Change-Id of its message, as Gerrit has it.
+	Change string `json:"change,omitempty"`
 }
 
 // The bounds of a list of revisions.

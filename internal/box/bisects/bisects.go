@@ -101,7 +101,7 @@ type Request struct {
 	URL        string               // of the hook
 	Repository string               // in place of the hook: a repository of the configuration, whose command deploys
 	Minutes    int                  // after which no experiment begins; 0 is no bound
-	Once       string               // two requests of one key are one bisect; "" is not one
+	Once       string               // of two requests of one key, one bisect is made that does not fail; "" is no key
 	AnyHook    bool                 // it may be at a host that the configuration does not name
 	Secret     string               // empty lets the box draw one
 	Limit      time.Duration        // of a deployment; 0 is 15 minutes
@@ -177,6 +177,8 @@ type Keeper struct {
 
 	mu  sync.Mutex
 	all map[string]*kept
+	// heads are the newest revisions of repositories that hooks were asked for, by the repository.
+	heads map[string]head
 }
 
 // Open reads the bisects that there are.
@@ -217,7 +219,8 @@ func Open(c Config) (*Keeper, error) {
 func (k *Keeper) Make(ctx context.Context, q Request) (Bisect, string, error) {
 	k.mu.Lock()
 	for _, b := range k.all {
-		if q.Once != "" && b.request.Once == q.Once {
+		// One that failed or was cancelled has found nothing: who asks again wants another.
+		if q.Once != "" && b.request.Once == q.Once && b.State != StateFailed && b.State != StateCancelled {
 			defer k.mu.Unlock()
 			return b.Bisect, "", nil
 		}
@@ -392,6 +395,25 @@ func (k *Keeper) Resume(id string) (Bisect, error) {
 	return b.Bisect, b.save()
 }
 
+// Again makes another bisect of one that has ended, as that was asked for. The error is store.ErrNotFound, or [ErrGoing].
+func (k *Keeper) Again(ctx context.Context, id, by string) (Bisect, error) {
+	k.mu.Lock()
+	b := k.all[id]
+	switch {
+	case b == nil:
+		defer k.mu.Unlock()
+		return Bisect{}, store.ErrNotFound
+	case b.Going():
+		defer k.mu.Unlock()
+		return Bisect{}, ErrGoing
+	}
+	q := b.request
+	k.mu.Unlock()
+	q.Once, q.By, q.AnyHook = "", by, true // the hook was allowed when the first was made
+	made, _, err := k.Make(ctx, q)
+	return made, err
+}
+
 // Needs says since when runs may be those of a bisect that has not ended; the zero time is that there is none.
 func (k *Keeper) Needs() (since time.Time) {
 	k.mu.Lock()
@@ -429,6 +451,11 @@ func (b *kept) holds(name string) bool {
 
 // Secrets lists the keys and addresses of all hooks, so that they can be removed from what leaves the box.
 func (k *Keeper) Secrets() (all []string) {
+	for _, r := range k.Repositories {
+		if r.Hook != "" {
+			all = append(all, r.Secret, strings.TrimPrefix(r.Secret, "whsec_"), r.Hook)
+		}
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, b := range k.all {

@@ -51,6 +51,8 @@ type world struct {
 	log   func(text string)         // is told of each run that begins
 	hold  func(ctx context.Context) // is called when half of a comparison's trials are made; nil does not hold
 	spoil func(run *lab.Run, p lab.Plan)
+
+	repositories map[string]Repository
 }
 
 func (w *world) Accept(_ context.Context, p lab.Plan) (lab.Plan, error) {
@@ -124,7 +126,7 @@ func openBox(ctx context.Context, dir string, w *world) (*box, error) {
 	queue := runqueue.New(runqueue.Config{Jobs: jobs, Store: runs, Runner: w})
 	k, err := Open(Config{
 		Dir: filepath.Join(dir, "bisects"), Runs: queue, Store: runs, Patience: time.Minute, Pauses: []time.Duration{time.Millisecond, 10 * time.Millisecond},
-		Sender: webhook.Sender{Guard: webhook.Guard{Allow: []string{"127.0.0.1"}}, Agent: "test"},
+		Sender: webhook.Sender{Guard: webhook.Guard{Allow: []string{"127.0.0.1"}}, Agent: "test"}, Repositories: w.repositories,
 	})
 	if err != nil {
 		return nil, err

@@ -12,18 +12,22 @@ import (
 	"time"
 
 	"eidetic/internal/box/bisection"
+	"eidetic/internal/box/webhook"
 	"eidetic/internal/lab"
 	"eidetic/internal/plan"
 )
 
-// Repository is where revisions come from and how one comes to the page under test. The box's admin names it in the configuration:
-// its command is run as the box's service.
+// Repository is where revisions come from and how one comes to the page under test: a command, a hook, or an address of its own for
+// each. The box's admin names it in the configuration: its command is run as the box's service.
 type Repository struct {
 	Git    string        `yaml:"git"`    // a clone, bare or not, that the box may read
 	Branch string        `yaml:"branch"` // whose newest revision is measured; "" is HEAD
 	File   string        `yaml:"file"`   // in place of Git: a list of revisions, the oldest first
 	Good   string        `yaml:"good"`   // the revision before the first run, such as the tag of production
 	Deploy string        `yaml:"deploy"` // run by /bin/sh -c, with the revision as $1 and in REVISION
+	Hook   string        `yaml:"hook"`   // in place of Deploy: is posted each revision, as the hook of a bisect
+	Secret string        `yaml:"secret"` // with which posts to the hook are signed
+	URL    string        `yaml:"url"`    // in place of Deploy: where each revision is, with {revision}
 	Limit  time.Duration `yaml:"limit"`  // of a deployment; 0 is 15 minutes
 }
 
@@ -40,12 +44,28 @@ func (r Repository) Check() (field string, err error) {
 		return ".branch", fmt.Errorf("%q begins with a dash: git would take it for a flag", r.Branch)
 	case strings.HasPrefix(r.Good, "-"):
 		return ".good", fmt.Errorf("%q begins with a dash: git would take it for a flag", r.Good)
-	case r.Deploy == "":
-		return ".deploy", errors.New("a command that deploys the revision $1 is needed")
+	case one(r.Deploy, r.Hook, r.URL) != 1:
+		return "", errors.New("one of deploy, a command that deploys the revision $1, hook, an address that is posted it, or url, where each revision is, is needed")
+	case (r.Hook == "") != (r.Secret == ""):
+		return ".secret", errors.New("it belongs to a hook, whose posts are signed with it")
+	case r.Hook != "" && webhook.CheckSecret(r.Secret) != nil:
+		return ".secret", webhook.CheckSecret(r.Secret)
+	case r.URL != "" && plan.CheckPreview(r.URL) != nil:
+		return ".url", plan.CheckPreview(r.URL)
 	case r.Limit < 0 || r.Limit > 24*time.Hour:
 		return ".limit", fmt.Errorf("%v: at most a day", r.Limit)
 	}
 	return "", nil
+}
+
+// one counts those that are said.
+func one(all ...string) (n int) {
+	for _, s := range all {
+		if s != "" {
+			n++
+		}
+	}
+	return n
 }
 
 // limit is how long a deployment may take.
@@ -71,7 +91,7 @@ func (r Repository) git(ctx context.Context, args ...string) (string, error) {
 	var exit *exec.ExitError
 	switch {
 	case errors.Is(err, exec.ErrNotFound):
-		return "", errors.New("git is not installed on the box")
+		return "", errNoGit
 	case errors.As(err, &exit):
 		return "", fmt.Errorf("git %s in %s: %w: %.300s", args[0], r.Git, err, bytes.TrimSpace(exit.Stderr))
 	case err != nil:
@@ -137,7 +157,7 @@ func (r Repository) Between(ctx context.Context, good, bad string) ([]bisection.
 	}
 	var all []bisection.Revision
 	// git cuts names and subjects, and lists one revision more than a bisect may have: what it prints is bounded.
-	format := "--format=%H%x09%<(200,trunc)%an%x09%<(200,trunc)%s"
+	format := "--format=%H%x09%<(200,trunc)%an%x09%<(200,trunc)%s%x09%<(60,trunc)%(trailers:key=Change-Id,valueonly,separator=%x20)"
 	for _, args := range [][]string{
 		{"log", "--no-show-signature", format, "--max-count=1", "--end-of-options", good, "--"},
 		{"log", "--no-show-signature", format, "--first-parent", "--reverse", fmt.Sprintf("--max-count=%d", mostRevisions), "--end-of-options", good + ".." + bad, "--"},
@@ -148,8 +168,9 @@ func (r Repository) Between(ctx context.Context, good, bad string) ([]bisection.
 		}
 		for line := range strings.Lines(out) {
 			name, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
-			author, subject, _ := strings.Cut(rest, "\t")
-			all = append(all, bisection.Revision{Name: name, Words: shortened(subject), Author: shortened(author)})
+			author, rest, _ := strings.Cut(rest, "\t")
+			at := max(strings.LastIndexByte(rest, '\t'), 0) // git lets no tab into what follows a subject
+			all = append(all, bisection.Revision{Name: name, Words: shortened(rest[:at]), Author: shortened(author), Change: shortened(rest[at:])})
 		}
 	}
 	if len(all) > mostRevisions {
@@ -172,13 +193,27 @@ func shortened(text string) string {
 	return text
 }
 
+// Usable returns why revisions cannot be taken from the repository on this machine, or nil.
+func (r Repository) Usable() error {
+	if r.Git == "" {
+		return nil
+	}
+	if _, err := exec.LookPath("git"); err != nil {
+		return errNoGit
+	}
+	return nil
+}
+
+// errNoGit is the error of a machine without git, such as a box: its image has none.
+var errNoGit = errors.New("git is not installed on this machine: install it, or name a list of revisions (file) in place of the clone") // constant
+
 // Repository returns a repository of the configuration.
 func (k *Keeper) Repository(name string) (Repository, error) {
 	r, ok := k.Repositories[name]
 	if !ok {
 		return r, fmt.Errorf("the configuration has no repository %.60q (repositories)", name)
 	}
-	return r, nil
+	return r, r.Usable()
 }
 
 // DeployHead deploys the newest revision of a repository. It returns why that could not be done, or "".
@@ -190,8 +225,23 @@ func (k *Keeper) DeployHead(ctx context.Context, name string) (revision, reason 
 	if revision, err = r.Head(ctx); err != nil {
 		return "", "", err
 	}
-	reason, err = bisection.Deploy(ctx, r.Deploy, revision, filepath.Join(k.Dir, "deploy-"+name+".log"), r.limit())
+	switch {
+	case r.URL != "":
+	case r.Hook != "":
+		reason, err = k.askHead(ctx, name, r, revision)
+	default:
+		reason, err = bisection.Deploy(ctx, r.Deploy, revision, filepath.Join(k.Dir, "deploy-"+name+".log"), r.limit())
+	}
 	return revision, reason, err
+}
+
+// PlanAt is a plan with its treatment where a revision of a repository is: as it is if each revision is deployed to the same place.
+func (k *Keeper) PlanAt(name, revision string, p lab.Plan) (lab.Plan, error) {
+	r, err := k.Repository(name)
+	if err != nil || r.URL == "" {
+		return p, err
+	}
+	return plan.Preview(p, r.URL, revision)
 }
 
 // Busy names the bisect that waits or goes on with a repository, or "".
@@ -219,8 +269,9 @@ func PlanOf(p lab.Plan) plan.Request {
 	return plan.Request{Plan: p}
 }
 
-// MakeOf keeps a bisect between two revisions of a repository; without a good one, from the revision that the repository names.
-func (k *Keeper) MakeOf(ctx context.Context, name, good, bad string, q Request) (Bisect, error) {
+// MakeOf keeps a bisect of a run's plan, of one page, between two revisions of a repository; without a good one, from the revision that
+// the repository names.
+func (k *Keeper) MakeOf(ctx context.Context, name, good, bad string, p lab.Plan, q Request) (Bisect, error) {
 	r, err := k.Repository(name)
 	if err != nil {
 		return Bisect{}, &WrongError{err}
@@ -235,6 +286,16 @@ func (k *Keeper) MakeOf(ctx context.Context, name, good, bad string, q Request) 
 	}
 	if q.Revisions, err = r.Between(ctx, good, bad); err != nil {
 		return Bisect{}, &WrongError{err}
+	}
+	q.Plan = PlanOf(p)
+	if r.URL != "" {
+		measured := ""
+		if p.From != nil {
+			measured = p.From.Revision
+		}
+		if q.Plan.Page, err = plan.Marked(q.Plan.Page, r.URL, measured); err != nil {
+			return Bisect{}, &WrongError{err}
+		}
 	}
 	q.Repository = name
 	b, _, err := k.Make(ctx, q)

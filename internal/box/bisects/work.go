@@ -2,6 +2,7 @@ package bisects
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -13,6 +14,7 @@ import (
 	"eidetic/analysis/bisect"
 	"eidetic/internal/box/bisection"
 	"eidetic/internal/box/webhook"
+	"eidetic/internal/keep/store"
 	"eidetic/netlab/reach"
 )
 
@@ -132,13 +134,22 @@ func (k *Keeper) hunt(ctx context.Context, b *kept) (*bisection.Result, error) {
 			return ""
 		},
 	}
-	c.Deployer = func(ctx context.Context, r bisection.Revision) (string, error) { return k.deploy(ctx, b, r) }
+	hook := asking{url: q.URL, secret: q.Secret, limit: q.Limit}
+	c.Deployer = func(ctx context.Context, r bisection.Revision) (string, error) { return k.deploy(ctx, b, r, hook) }
 	if q.Repository != "" {
-		r, ok := k.Repositories[q.Repository]
-		if !ok {
-			return nil, fmt.Errorf("the configuration has no repository %.60q any more", q.Repository)
+		r, err := k.Repository(q.Repository)
+		if err != nil {
+			return nil, err
 		}
-		c.Deploy, c.Limit, c.Deployer = r.Deploy, r.limit(), nil
+		c.Limit = r.limit()
+		switch {
+		case r.URL != "":
+			c.Deploy, c.Deployer = r.URL, func(context.Context, bisection.Revision) (string, error) { return "", nil }
+		case r.Hook != "":
+			c.Deploy, hook = r.Hook, asking{url: r.Hook, secret: r.Secret, limit: r.limit()}
+		default:
+			c.Deploy, c.Deployer = r.Deploy, nil
+		}
 	}
 	return bisection.Run(ctx, c)
 }
@@ -152,18 +163,33 @@ type event struct {
 
 // order asks for a revision.
 type order struct {
-	Bisect   string `json:"bisect"`
-	Name     string `json:"name,omitempty"`
-	Revision string `json:"revision"`
-	Words    string `json:"words,omitempty"`
-	Answer   string `json:"answer"` // path on the box, for a hook that answers 202
+	Bisect     string `json:"bisect,omitempty"`
+	Repository string `json:"repository,omitempty"` // of the configuration
+	Name       string `json:"name,omitempty"`
+	Revision   string `json:"revision"`
+	Words      string `json:"words,omitempty"`
+	Answer     string `json:"answer"` // path on the box, for a hook that answers 202
 }
 
-// EventDeploy is the type of what is posted to a hook.
-const EventDeploy = "bisect.deploy"
+// EventDeploy and EventDeployHead are the types of what is posted to a hook: for a bisect, and for a run of a schedule.
+const (
+	EventDeploy     = "bisect.deploy"
+	EventDeployHead = "schedule.deploy"
+)
+
+// asking is how a hook is asked for a revision.
+type asking struct {
+	url, secret string
+	limit       time.Duration
+	kind, id    string // of the event
+	order       order
+	answer      <-chan string // of a hook that answered 202
+	accepted    func()        // is called when it does
+	again       func(pause time.Duration, why error)
+}
 
 // deploy asks the hook for a revision, and waits until it is deployed. It returns why the revision cannot be tried, or "".
-func (k *Keeper) deploy(ctx context.Context, b *kept, r bisection.Revision) (reason string, err error) {
+func (k *Keeper) deploy(ctx context.Context, b *kept, r bisection.Revision, a asking) (reason string, err error) {
 	answer := make(chan string, 1)
 	k.change(b, func() { b.Deploying, b.answer = &Deploying{Revision: r.Name, Since: k.Now().UTC()}, answer })
 	defer k.change(b, func() { b.Deploying = nil })
@@ -173,13 +199,70 @@ func (k *Keeper) deploy(ctx context.Context, b *kept, r bisection.Revision) (rea
 			number = i
 		}
 	}
-	body, err := json.Marshal(event{EventDeploy, k.Now().UTC(),
-		order{b.ID, b.Name, r.Name, r.Words, "/api/v1/bisects/" + b.ID + "/deployment"}})
+	a.kind, a.id, a.answer = EventDeploy, "bisect_"+b.ID+"_"+strconv.Itoa(number), answer
+	a.order = order{b.ID, b.Repository, b.Name, r.Name, r.Words, "/api/v1/bisects/" + b.ID + "/deployment"}
+	a.accepted = func() {
+		k.change(b, func() { b.Deploying = &Deploying{b.Deploying.Revision, b.Deploying.Since, true} })
+	}
+	a.again = func(pause time.Duration, why error) {
+		k.change(b, func() { b.Doing = fmt.Sprintf("Asking the hook again for %s in %v: %v", r.Name, pause, why) })
+	}
+	return k.ask(ctx, a)
+}
+
+// askHead asks the hook of a repository for its newest revision, and waits until it is deployed.
+func (k *Keeper) askHead(ctx context.Context, name string, r Repository, revision string) (reason string, err error) {
+	answer := make(chan string, 1)
+	k.mu.Lock()
+	if k.heads == nil {
+		k.heads = map[string]head{}
+	}
+	k.heads[name] = head{revision, answer}
+	k.mu.Unlock()
+	defer func() {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		delete(k.heads, name)
+	}()
+	return k.ask(ctx, asking{
+		url: r.Hook, secret: r.Secret, limit: r.limit(), kind: EventDeployHead, id: "deploy_" + rand.Text(), answer: answer,
+		order:    order{Repository: name, Revision: revision, Answer: "/api/v1/repositories/" + name + "/deployment"},
+		accepted: func() {}, again: func(time.Duration, error) {}})
+}
+
+// head is a revision that the hook of a repository was asked for.
+type head struct {
+	revision string
+	answer   chan<- string // capacity 1
+}
+
+// HeadDeployed is Deployed of the newest revision of a repository, for a run of a schedule.
+func (k *Keeper) HeadDeployed(name, revision, reason string) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if _, ok := k.Repositories[name]; !ok {
+		return store.ErrNotFound
+	}
+	h, ok := k.heads[name]
+	if !ok || h.revision != revision {
+		return ErrNotAwaited
+	}
+	select {
+	case h.answer <- reason:
+		return nil
+	default:
+		return ErrNotAwaited
+	}
+}
+
+// ask posts to a hook until it has answered, or the limit is over. It returns why the revision cannot be tried, or "".
+func (k *Keeper) ask(ctx context.Context, a asking) (reason string, err error) {
+	body, err := json.Marshal(event{a.kind, k.Now().UTC(), a.order})
 	if err != nil {
 		return "", err
 	}
-	post := webhook.Post{URL: b.request.URL, Secret: b.request.Secret, ID: "bisect_" + b.ID + "_" + strconv.Itoa(number), Body: body}
-	limited, done := context.WithTimeout(ctx, b.request.Limit)
+	post := webhook.Post{URL: a.url, Secret: a.secret, ID: a.id, Body: body}
+	limited, done := context.WithTimeout(ctx, a.limit)
 	defer done()
 	for attempt := 0; ; attempt++ {
 		post.At = k.Now()
@@ -188,21 +271,22 @@ func (k *Keeper) deploy(ctx context.Context, b *kept, r bisection.Revision) (rea
 		switch v := judge(got, postErr); {
 		case limited.Err() != nil:
 		case v.err != nil:
-			return "", &bisection.LabError{Err: fmt.Errorf("the hook cannot deploy %s: %w", r.Name, v.err)}
+			return "", &bisection.LabError{Err: fmt.Errorf("the hook cannot deploy %s: %w", a.order.Revision, v.err)}
 		case v.done:
 			return v.reason, nil
 		case v.accepted:
-			k.change(b, func() { b.Deploying = &Deploying{b.Deploying.Revision, b.Deploying.Since, true} })
-			pause = b.request.Limit
+			a.accepted()
+			pause = a.limit
 		case attempt == len(k.Pauses):
-			return "", &bisection.LabError{Err: fmt.Errorf("the hook did not deploy %s, though it was asked %d times: %w", r.Name, attempt+1, v.again)}
+			err := fmt.Errorf("the hook did not deploy %s, though it was asked %d times: %w", a.order.Revision, attempt+1, v.again)
+			return "", &bisection.LabError{Err: err}
 		default:
 			pause = max(k.Pauses[attempt], got.RetryAfter)
-			k.change(b, func() { b.Doing = fmt.Sprintf("Asking the hook again for %s in %v: %v", r.Name, pause, v.again) })
+			a.again(pause, v.again)
 		}
 		wait := time.NewTimer(pause)
 		select {
-		case reason := <-answer:
+		case reason := <-a.answer:
 			wait.Stop()
 			return reason, nil
 		case <-limited.Done():
@@ -210,7 +294,7 @@ func (k *Keeper) deploy(ctx context.Context, b *kept, r bisection.Revision) (rea
 			if ctx.Err() != nil {
 				return "", ctx.Err()
 			}
-			return fmt.Sprintf("the hook had not deployed it within %v", b.request.Limit), nil
+			return fmt.Sprintf("the hook had not deployed it within %v", a.limit), nil
 		case <-wait.C:
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 
+	"eidetic/control/power"
 	"eidetic/internal/base/programs"
 	"eidetic/internal/run/isolate"
 )
@@ -46,7 +47,7 @@ func (f Finding) good(found string) Finding {
 // [CheckInside].
 func Check(ctx context.Context, inside []string) ([]Finding, error) {
 	all := append(checkPrograms(), checkHardware(os.DirFS("/"))...)
-	all = append(all, checkProcessors(), checkNamespaces(ctx))
+	all = append(all, checkPower(ctx, power.ThisMachine()), checkProcessors(), checkNamespaces(ctx))
 	kernel, err := checkKernel(ctx, inside)
 	if err != nil {
 		return nil, err

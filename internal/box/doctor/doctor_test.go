@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"eidetic/control/power/powertest"
 )
 
 func TestHardware(t *testing.T) {
@@ -21,6 +23,21 @@ func TestHardware(t *testing.T) {
 				t.Errorf("with the hardware %q: finding %+v; want OK = %v, and a remedy only if it is not", name, f, f.Name == name)
 			}
 		}
+	}
+}
+
+// What switches a device's power at this machine is found, and what is missing has a remedy.
+func TestPower(t *testing.T) {
+	k := powertest.NewKernel(t)
+	if f := checkPower(t.Context(), k.Kernel); f.OK || f.Remedy == "" {
+		t.Errorf("of a machine without a hub: %+v; want a remedy", f)
+	}
+	k.AddHub("1-1", powertest.Ganged, nil)
+	k.AddHub("1-2", powertest.Hub2, nil)
+	k.AddLine("gpiochip0/17", false, nil)
+	f := checkPower(t.Context(), k.Kernel)
+	if want := "power: {usb: PORT} can switch 1-2.[1-4]; power: {gpio: gpiochip0/LINE} is possible"; !f.OK || f.Found != want {
+		t.Errorf("found %q; want %q", f.Found, want)
 	}
 }
 

@@ -1,8 +1,13 @@
 package doctor
 
 import (
+	"context"
 	"fmt"
 	"io/fs"
+	"path/filepath"
+	"strings"
+
+	"eidetic/control/power"
 )
 
 // checkHardware looks for devices, and for the drivers that make their files, below root.
@@ -35,4 +40,29 @@ func checkHardware(root fs.FS) []Finding {
 			"plug in a CH9329 serial keyboard chip; to try without one: modprobe dummy_hcd")
 	}
 	return []Finding{grabber, radio, keys}
+}
+
+// checkPower looks for what can take a hanging device's power away at this machine itself.
+func checkPower(ctx context.Context, k power.Kernel) Finding {
+	f := Finding{Name: "power", For: "restarting a plugged-in device that hangs, by its USB port or a relay"}
+	hubs, denied := k.Hubs(ctx)
+	chips, err := filepath.Glob(filepath.Join(k.Root, "dev/gpiochip*"))
+	if err != nil {
+		return f.bad("not known", err.Error())
+	}
+	var found []string
+	if len(hubs) > 0 {
+		found = append(found, "power: {usb: PORT} can switch "+strings.Join(hubs, ", "))
+	}
+	for _, chip := range chips {
+		found = append(found, "power: {gpio: "+filepath.Base(chip)+"/LINE} is possible")
+	}
+	const another = "plug in a USB hub that switches its ports one by one, or use a plug (power: {shelly: http://ADDRESS})"
+	switch {
+	case len(found) > 0:
+		return f.good(strings.Join(found, "; "))
+	case denied != nil:
+		return f.bad("the USB hubs could not be asked", "run appliance doctor as root; "+another)
+	}
+	return f.bad("no USB hub that switches its ports one by one, and no GPIO chip", another)
 }

@@ -8,6 +8,7 @@ import (
 
 	"eidetic/internal/box/automation"
 	"eidetic/internal/box/bisects"
+	"eidetic/internal/box/mail"
 	"eidetic/internal/box/webhook"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
@@ -23,6 +24,10 @@ func (s *shared) openAutomation(ctx context.Context) (stop func() error, err err
 	c := automation.Config{
 		File: filepath.Join(s.Data, automationFile), Runs: s.queue, Store: s.runs, Check: s.carrier.checkKept, Log: s.Log,
 		Sender: s.sender(s.inside), Bisector: bisector{s},
+	}
+	if s.Config.Mail.Server != "" {
+		roots := s.sender(s.inside).Roots
+		c.Mail = func(ctx context.Context, m mail.Message) error { return s.Config.Mail.Send(ctx, m, roots) }
 	}
 	k, err := automation.Open(ctx, c)
 	if err != nil && store.Damaged(err) {
@@ -69,6 +74,13 @@ const bisectsDir = "bisects"
 
 // openBisects opens the bisects that the box makes by itself, or warns.
 func (s *shared) openBisects(context.Context) (stop func() error, err error) {
+	for name, r := range s.Config.Repositories {
+		if err := r.Usable(); err != nil {
+			s.Log.Error("a repository of the configuration cannot be used", "repository", name, "error", err)
+			s.warnings = append(s.warnings, "repositories of the configuration cannot be used: "+err.Error())
+			break // the others lack the same
+		}
+	}
 	s.bisects, err = bisects.Open(bisects.Config{
 		Dir: filepath.Join(s.Data, bisectsDir), Runs: s.queue, Store: s.runs, Sender: s.sender(s.inside), Check: s.carrier.checkKept, Log: s.Log,
 		Repositories: s.Config.Repositories, Ended: func() {

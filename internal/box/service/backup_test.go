@@ -81,7 +81,7 @@ func kept(t *testing.T) (b backups, data string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = k.Close() })
-	if _, _, err := k.MakeHook(t.Context(), "chat", "https://127.0.0.1:1/hooks.shop.example", secret["webhook"], automation.EventTypes(), "box"); err != nil {
+	if _, _, err := k.MakeHook(t.Context(), "chat", "", "https://127.0.0.1:1/hooks.shop.example", secret["webhook"], automation.EventTypes(), "box"); err != nil {
 		t.Fatal(err)
 	}
 	tokens := credentials.Open(credentials.Options{Own: secret["token"], Dir: filepath.Join(data, "credentials")})

@@ -6,6 +6,7 @@ import (
 
 	"eidetic/internal/box/automation"
 	"eidetic/internal/box/bisects"
+	"eidetic/internal/lab"
 )
 
 // bisector lets alerts begin bisects. It is an automation.Bisector.
@@ -31,6 +32,14 @@ func (b bisector) DeployHead(ctx context.Context, repository string) (revision, 
 	return b.bisects.DeployHead(ctx, repository)
 }
 
+// PlanAt implements automation.Bisector.
+func (b bisector) PlanAt(repository, revision string, p lab.Plan) (lab.Plan, error) {
+	if b.bisects == nil {
+		return p, errNoBisects
+	}
+	return b.bisects.PlanAt(repository, revision, p)
+}
+
 // Busy implements automation.Bisector.
 func (b bisector) Busy(repository string) string {
 	if b.bisects == nil {
@@ -44,8 +53,8 @@ func (b bisector) Begin(ctx context.Context, o automation.Order) (id string, err
 	if b.bisects == nil {
 		return "", errNoBisects
 	}
-	made, err := b.bisects.MakeOf(ctx, o.Repository, o.Good, o.Bad, bisects.Request{
-		Name: o.Name, Plan: bisects.PlanOf(o.Plan), Metric: o.Metric, Pairs: o.Pairs, Minutes: o.Minutes, Once: o.Once, By: o.By,
+	made, err := b.bisects.MakeOf(ctx, o.Repository, o.Good, o.Bad, o.Plan, bisects.Request{
+		Name: o.Name, Metric: o.Metric, Pairs: o.Pairs, Minutes: o.Minutes, Once: o.Once, By: o.By,
 	})
 	var wrong *bisects.WrongError
 	if errors.As(err, &wrong) {
@@ -76,7 +85,7 @@ func foundOf(b bisects.Bisect) automation.Found {
 	f.Kind, f.Text, f.Trials = r.Kind, r.Text, r.Trials
 	if len(r.Steps) > 0 {
 		last := r.Steps[0].Revisions[len(r.Steps[0].Revisions)-1]
-		f.Revision, f.Author, f.Subject, f.Probability = last.Name, last.Author, last.Words, r.Steps[0].Probability
+		f.Revision, f.Author, f.Subject, f.Change, f.Probability = last.Name, last.Author, last.Words, last.Change, r.Steps[0].Probability
 	}
 	return f
 }

@@ -16,6 +16,7 @@ import (
 	"eidetic/image/box"
 	"eidetic/internal/box/automation"
 	"eidetic/internal/box/bisects"
+	"eidetic/internal/box/mail"
 	"eidetic/internal/fleet"
 	"eidetic/internal/keep/retention"
 	"eidetic/internal/plan"
@@ -47,6 +48,8 @@ type Config struct {
 	Box     box.Config     `yaml:"box"`
 	// Webhooks says what the box may call.
 	Webhooks webhooksConfig `yaml:"webhooks"`
+	// Mail is the server to which mail is handed in.
+	Mail mail.Server `yaml:"mail"`
 	// Repositories are where schedules take revisions from, by name.
 	Repositories map[string]bisects.Repository `yaml:"repositories"`
 	// Fleet is for a box that belongs to a head.
@@ -253,6 +256,9 @@ func ParseConfig(file string, text []byte, cfg *Config) error {
 	}
 	if field, err := cfg.Webhooks.check(); err != nil {
 		return atField(file, text, "$.webhooks"+field, err)
+	}
+	if field, err := cfg.Mail.Check(); err != nil {
+		return atField(file, text, "$.mail"+field, err)
 	}
 	for _, name := range slices.Sorted(maps.Keys(cfg.Repositories)) {
 		at := "$.repositories"

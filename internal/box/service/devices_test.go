@@ -43,7 +43,7 @@ func TestDeviceConfigSaysWhere(t *testing.T) {
 		{"devices: [{port: e0, display: 'host:0'}]", "devices[0].display"},
 		{"devices: [{port: e0, clear: true}]", "devices[0].clear"},
 		{"devices: [{port: e0, power: {shelly: 192.168.1.20}}]", "devices[0].power.shelly"},
-		{"devices: [{port: e0, power: {}}]", "name one of shelly, tasmota and wake_on_lan"},
+		{"devices: [{port: e0, power: {}}]", "name one of shelly, tasmota, usb, gpio and wake_on_lan"},
 		{"network: {resolver: example.com}", "network.resolver"},
 	} {
 		cfg := DefaultConfig()

@@ -91,8 +91,8 @@ func told(s errand.Status, err error) (panel.Errand, error) {
 		return panel.Errand{}, &panel.Refusal{Status: http.StatusConflict, Err: err}
 	}
 	out := panel.Errand{
-		Do: s.Do, Name: s.Name, State: s.State, By: s.By, Began: s.Began, Ended: s.Ended, Ends: s.Ends, Doing: s.Doing, Error: s.Error, Note: s.Note,
-		Frames: s.Frames, Requests: s.Requests, Run: s.Run, Recording: s.Recording,
+		Do: s.Do, Name: s.Name, State: s.State, By: s.By, Began: s.Began, Ended: s.Ended, Ends: s.Ends,
+		Doing: s.Doing, Error: s.Error, Note: s.Note, Frames: s.Frames, Requests: s.Requests, Run: s.Run, Recording: s.Recording,
 	}
 	if n := s.Noise; n != nil {
 		out.Noise = &panel.ErrandNoise{

@@ -30,13 +30,15 @@ import (
 	"eidetic/internal/tell/verdict"
 )
 
-// trunk carries out runs whose treatment is as slow as what was deployed last: the file that the deploy command writes. A recording
-// keeps it in a file of its run's name, which stands for it in a comparison of two recordings.
+// trunk carries out runs whose treatment is as slow as what was deployed last: the file that the deploy command writes, with a delay
+// and, if it is another than usual, the spread of its loads. A recording keeps it in a file of its run's name, which stands for it in a
+// comparison of two recordings.
 type trunk struct {
-	store *store.Store
-	file  string
-	now   func() time.Time
-	hold  func(name string) // is called before a run ends; nil does not hold
+	store  *store.Store
+	file   string
+	spread float64 // of production's loads
+	now    func() time.Time
+	hold   func(name string) // is called before a run ends; nil does not hold
 }
 
 func (r *trunk) Accept(_ context.Context, p lab.Plan) (lab.Plan, error) {
@@ -44,26 +46,35 @@ func (r *trunk) Accept(_ context.Context, p lab.Plan) (lab.Plan, error) {
 	return p, nil
 }
 
-func (r *trunk) delay(file string) (float64, error) {
+// loads are what the loads of a revision take more than production's, and their spread, both in ms.
+type loads struct{ delay, spread float64 }
+
+func (l loads) String() string { return fmt.Sprint(l.delay, " ", l.spread) }
+
+func (r *trunk) loads(file string) (l loads, err error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
-		return 0, err
+		return l, err
 	}
-	return strconv.ParseFloat(strings.TrimSpace(string(text)), 64)
+	l.spread = 15
+	if n, err := fmt.Sscan(string(text), &l.delay, &l.spread); n == 0 {
+		return l, err
+	}
+	return l, nil
 }
 
 func (r *trunk) Run(ctx context.Context, id string, p lab.Plan, _ func(runqueue.Progress)) error {
-	deployed, err := r.delay(r.file)
+	deployed, err := r.loads(r.file)
 	if err != nil {
 		return err
 	}
-	slow := [2]float64{0, deployed} // production's is 0
+	slow := [2]loads{{0, r.spread}, deployed} // production's
 	switch {
 	case p.Treatment == nil:
 		err = os.WriteFile(filepath.Join(r.store.Root(), id), []byte(fmt.Sprint(deployed)), 0o600)
 	case p.Archive != "":
 		for i, archive := range []string{p.Archive, p.Treatment.Archive} {
-			if slow[i], err = r.delay(filepath.Join(r.store.Root(), archive)); err != nil {
+			if slow[i], err = r.loads(filepath.Join(r.store.Root(), archive)); err != nil {
 				return err
 			}
 		}
@@ -76,7 +87,7 @@ func (r *trunk) Run(ctx context.Context, id string, p lab.Plan, _ func(runqueue.
 	for i := range 2 * p.Trials {
 		arm := i % 2
 		run.Trials = append(run.Trials, &lab.Trial{Number: i + 1, Block: 1 + i/10, Arm: []string{lab.Control, lab.Treatment}[arm], Valid: true,
-			Measurements: []lab.Measurement{{Name: "speed_index_ms", Unit: "ms", Value: 500 + slow[arm] + 15*rng.NormFloat64()}}})
+			Measurements: []lab.Measurement{{Name: "speed_index_ms", Unit: "ms", Value: 500 + slow[arm].delay + slow[arm].spread*rng.NormFloat64()}}})
 	}
 	if p.Treatment != nil {
 		run.Comparison = verdict.Of(run, 1)
@@ -101,7 +112,7 @@ type loopBox struct {
 }
 
 func newLoopBox(root string, clock func() time.Time, hold func(name string)) *loopBox {
-	return &loopBox{dir: filepath.Join(root, "box"), clock: clock, world: &trunk{file: filepath.Join(root, "delay"), now: clock, hold: hold}}
+	return &loopBox{dir: filepath.Join(root, "box"), clock: clock, world: &trunk{file: filepath.Join(root, "delay"), spread: 15, now: clock, hold: hold}}
 }
 
 // repositories have a person's command: it writes what the revision is like into the site, or says that it does not build.
@@ -195,8 +206,19 @@ func (b *loopBox) await(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// repository is a git repository of five commits: the third one is slower, and the fourth does not build.
-func repository(t *testing.T, dir string) (commits []string) {
+// commit is one of a repository: what its loads are like, or broken.
+type commit struct{ delay, author, subject string }
+
+// fiveCommits are such that the third one is slower, and the fourth does not build.
+func fiveCommits() []commit {
+	return []commit{
+		{"0", "Ada", "shop: begin"}, {"0", "Bob", "cart: show totals"}, {"110", "Eve", "search: ask the server twice"},
+		{"broken", "Ada", "build: try a new bundler"}, {"110", "Bob", "build: take that back"},
+	}
+}
+
+// repository is a git repository. Its branch release is at the second commit, and main at the last.
+func repository(t *testing.T, dir string, all []commit) (commits []string) {
 	t.Helper()
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
@@ -212,10 +234,7 @@ func repository(t *testing.T, dir string) (commits []string) {
 		return strings.TrimSpace(string(out))
 	}
 	git("init", "--quiet", "--initial-branch=main")
-	for i, c := range []struct{ delay, author, subject string }{
-		{"0", "Ada", "shop: begin"}, {"0", "Bob", "cart: show totals"}, {"110", "Eve", "search: ask the server twice"},
-		{"broken", "Ada", "build: try a new bundler"}, {"110", "Bob", "build: take that back"},
-	} {
+	for i, c := range all {
 		if err := os.WriteFile(filepath.Join(dir, "delay"), []byte(c.delay+"\n"), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -236,7 +255,7 @@ func repository(t *testing.T, dir string) (commits []string) {
 func TestAlertFindsItsAuthor(t *testing.T) {
 	testlab.NeedProgram(t, "git")
 	root, ctx := t.TempDir(), t.Context()
-	commits := repository(t, filepath.Join(root, "git"))
+	commits := repository(t, filepath.Join(root, "git"), fiveCommits())
 	var mu sync.Mutex
 	now := time.Date(2026, 11, 2, 9, 0, 0, 0, time.UTC)
 	clock := func() time.Time { mu.Lock(); defer mu.Unlock(); return now }
@@ -275,7 +294,7 @@ func TestAlertFindsItsAuthor(t *testing.T) {
 	plan := lab.Plan{Name: "checkout", Trials: 12, Arm: lab.Arm{Page: "https://www.shop.example/"}, Treatment: &lab.Arm{Page: "https://trunk.shop.example/"}}
 	_, err := b.keeper.PutWorkflow(ctx, "checkout", plan, nil, "ada", automation.Expect{})
 	if err == nil {
-		_, _, err = b.keeper.MakeHook(ctx, "chat", receiver.URL, "", []string{automation.EventRaised}, "ada")
+		_, _, err = b.keeper.MakeHook(ctx, "chat", "", receiver.URL, "", []string{automation.EventRaised}, "ada")
 	}
 	timing := automation.Timing{Workflow: "checkout", Every: "2h", Bisect: &automation.Bisecting{Repository: "shop", Minutes: 600}}
 	if err == nil {

@@ -237,13 +237,15 @@ func (r *retainer) ofAlerts(ctx context.Context, needed map[string]string) error
 		return err
 	}
 	for _, a := range alerts {
-		past, err := r.runs.Past(ctx, a.SeriesKey, 500)
-		if err != nil {
-			return err
-		}
-		for i, p := range past {
-			if p.ID == a.Run || i+1 < len(past) && past[i+1].ID == a.Run {
-				needed[p.ID] = "the open alert " + fmt.Sprint(a.ID) + " is about it"
+		for _, row := range append(a.Rows, a.Row) {
+			past, err := r.runs.Past(ctx, row.SeriesKey, 500)
+			if err != nil {
+				return err
+			}
+			for i, p := range past {
+				if p.ID == row.Run || i+1 < len(past) && past[i+1].ID == row.Run {
+					needed[p.ID] = "the open alert " + fmt.Sprint(a.ID) + " is about it"
+				}
 			}
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
 	"eidetic/internal/plan"
+	"eidetic/internal/run/errand"
 	"eidetic/internal/run/execute"
 	"eidetic/internal/run/seat"
 	"eidetic/internal/web/panel"
@@ -25,10 +26,12 @@ type noDevice struct{}
 func (noDevice) describe(context.Context) panel.Device {
 	return panel.Device{Name: "port", Kind: "port", Ready: true}
 }
-func (noDevice) place() *seat.Seat { return &seat.Seat{} }
+func (noDevice) place() *seat.Seat         { return &seat.Seat{} }
+func (noDevice) forErrands() errand.Device { return errand.Device{} }
 
 func (noDevice) refuses(plan.Checked) error                                         { return nil }
 func (noDevice) carryOut(context.Context, string, plan.Checked, execute.News) error { return nil }
+func (noDevice) forErrands() errand.Device                                          { return errand.Device{} }
 
 func newRunner(t *testing.T) *runner {
 	t.Helper()

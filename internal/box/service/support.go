@@ -115,7 +115,7 @@ func (p supporter) addDoctor(ctx context.Context, b *support.Bundle) error {
 
 // secrets are those that the service knows, to be removed wherever they are.
 func (p supporter) secrets(ctx context.Context) []string {
-	known := []string{p.s.Token}
+	known := []string{p.s.Token, p.s.Config.Mail.Password}
 	if p.keeper != nil {
 		if all, err := p.keeper.Secrets(ctx); err == nil {
 			known = append(known, all...)

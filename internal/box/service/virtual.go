@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"sync"
@@ -76,7 +77,7 @@ func (v *virtualDevice) setBusy(busy bool) {
 }
 
 func (*virtualDevice) refuses(p plan.Checked) error {
-	return execute.CheckStates(p, execute.VirtualStates)
+	return cmp.Or(execute.CheckFingers(p, 0), execute.CheckStates(p, execute.VirtualStates))
 }
 
 func (v *virtualDevice) carryOut(ctx context.Context, id string, p plan.Checked, news execute.News) error {

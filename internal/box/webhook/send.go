@@ -42,6 +42,8 @@ type Post struct {
 	ID          string // of the event: the same in all attempts
 	At          time.Time
 	Body        []byte // JSON
+	// Header says who calls in place of a signature; nil signs with the secret.
+	Header http.Header
 }
 
 // Answer is what came back.
@@ -85,9 +87,15 @@ func (s Sender) Post(ctx context.Context, p Post) (Answer, error) {
 	if err != nil {
 		return Answer{}, err
 	}
-	signature, err := Sign(p.Secret, p.ID, p.At, p.Body)
-	if err != nil {
-		return Answer{}, err
+	if p.Header == nil {
+		signature, err := Sign(p.Secret, p.ID, p.At, p.Body)
+		if err != nil {
+			return Answer{}, err
+		}
+		p.Header = http.Header{}
+		p.Header.Set("Webhook-Id", p.ID)
+		p.Header.Set("Webhook-Timestamp", strconv.FormatInt(p.At.Unix(), 10))
+		p.Header.Set("Webhook-Signature", signature)
 	}
 	ctx, cancel := context.WithTimeout(ctx, attemptLimit)
 	defer cancel()
@@ -95,11 +103,9 @@ func (s Sender) Post(ctx context.Context, p Post) (Answer, error) {
 	if err != nil {
 		return Answer{}, err
 	}
+	r.Header = p.Header.Clone()
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("User-Agent", s.Agent)
-	r.Header.Set("Webhook-Id", p.ID)
-	r.Header.Set("Webhook-Timestamp", strconv.FormatInt(p.At.Unix(), 10))
-	r.Header.Set("Webhook-Signature", signature)
 	transport := s.transport()
 	defer transport.CloseIdleConnections()
 	client := &http.Client{

@@ -1,8 +1,6 @@
 package store
 
 import (
-	"bufio"
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,7 +16,7 @@ import (
 // line, each with its time, which says to which trial it belongs.
 const AnnotationsFile = "annotations.jsonl"
 
-// maxAnnotations bounds that file in bytes: MostAnnotations of the greatest length, escaped.
+// maxAnnotations bounds that file in bytes.
 const maxAnnotations = lab.MostAnnotations * 5 << 10
 
 // ErrAnnotations says that a run has as many annotations as it may.
@@ -93,26 +91,13 @@ func appendTo(f *os.File, lines []byte) error {
 }
 
 // ReadAnnotations reads annotations, one a line, which may come from anyone. Lines that are none are counted and
-// left out: a killed writer leaves one. What is beyond [lab.MostAnnotations] is counted too.
-func ReadAnnotations(r io.Reader) (list []lab.Annotation, left int, err error) {
-	in := bufio.NewReaderSize(io.LimitReader(r, maxAnnotations), 64<<10)
-	for {
-		line, err := readLine(in)
-		if err != nil && !errors.Is(err, io.EOF) {
-			return list, left, err
-		}
-		if line = bytes.TrimSpace(line); len(line) > 0 {
-			var a lab.Annotation
-			if json.Unmarshal(line, &a) != nil || a.Check() != nil || len(list) == lab.MostAnnotations {
-				left++
-			} else {
-				list = append(list, a.Clean())
-			}
-		}
-		if err != nil {
-			return list, left, nil
-		}
-	}
+// left out: a killed writer leaves one. What is beyond the most is counted too.
+func ReadAnnotations(r io.Reader, most int) (list []lab.Annotation, left int, err error) {
+	return readList(r, maxAnnotations, most, func(a *lab.Annotation) bool {
+		ok := a.Check() == nil
+		*a = a.Clean()
+		return ok
+	})
 }
 
 // ReadTrial reads a trial.json, which has the series that run.json leaves out.

@@ -37,7 +37,7 @@ func TestAnnotate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	list, left, err := ReadAnnotations(strings.NewReader(string(content) + "\n{\"op\":\"draw\"}\n{\"op\":\"ma"))
+	list, left, err := ReadAnnotations(strings.NewReader(string(content)+"\n{\"op\":\"draw\"}\n{\"op\":\"ma"), lab.MostAnnotations)
 	if len(list) != 800 || left != 2 || err != nil || list[799] != one {
 		t.Errorf("ReadAnnotations() = %d, %d left, %v; want 800, 2, nil", len(list), left, err)
 	}
@@ -50,7 +50,7 @@ func TestAnnotate(t *testing.T) {
 	if content, err = os.ReadFile(path); err != nil {
 		t.Fatal(err)
 	}
-	if list, left, err := ReadAnnotations(strings.NewReader(string(content))); len(list) != 801 || left != 1 || err != nil {
+	if list, left, err := ReadAnnotations(strings.NewReader(string(content)), lab.MostAnnotations); len(list) != 801 || left != 1 || err != nil {
 		t.Errorf("behind half a line: %d, %d left, %v; want 801, 1, nil", len(list), left, err)
 	}
 	if err := os.Truncate(path, maxAnnotations); err != nil {
@@ -68,7 +68,7 @@ func FuzzReadAnnotations(f *testing.F) {
 	f.Add("{\"op\":\"set\",\"text\":\"a\",\"source\":\"tcp\",\"earliest_ns\":1,\"latest_ns\":2}\n")
 	f.Add("{\"op\":\"mark\",\"text\":\"\\u202e\\u0000<script>\",\"colour\":\"#123456\"}\n{")
 	f.Fuzz(func(t *testing.T, text string) {
-		list, _, err := ReadAnnotations(strings.NewReader(text))
+		list, _, err := ReadAnnotations(strings.NewReader(text), lab.MostAnnotations)
 		for _, a := range list {
 			if err != nil || len(a.Text) > lab.MaxAnnotationText || strings.ContainsAny(a.Text, "\x00\n\u202e") {
 				t.Errorf("ReadAnnotations(%q) = %+v, %v", text, a, err)

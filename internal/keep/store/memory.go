@@ -1,37 +1,31 @@
 package store
 
 import (
-	"bufio"
-	"bytes"
-	"encoding/json"
-	"errors"
 	"io"
 
 	"eidetic/internal/lab"
 )
 
-// maxMemory bounds the bytes that are read of what memory the processes of a trial had.
-const maxMemory = 16 << 20
+// Bounds in bytes of what is read of a trial's processes.
+const (
+	maxMemory  = 16 << 20
+	maxSamples = 64 << 20
+)
 
 // ReadMemory reads the memory of a trial's processes. What is no reading, or too much, is counted and left out.
 func ReadMemory(r io.Reader) (list []lab.ProcessMemory, left int, err error) {
-	in := bufio.NewReaderSize(io.LimitReader(r, maxMemory), 64<<10)
-	for {
-		line, err := readLine(in)
-		if err != nil && !errors.Is(err, io.EOF) {
-			return list, left, err
-		}
-		if line = bytes.TrimSpace(line); len(line) > 0 {
-			var m lab.ProcessMemory
-			if json.Unmarshal(line, &m) != nil || m.At < 0 || m.RSS < 0 || m.PSS < 0 || len(list) == lab.MostMemory {
-				left++
-			} else {
-				m.Name = lab.OneLine(m.Name, 60)
-				list = append(list, m)
-			}
-		}
-		if err != nil {
-			return list, left, nil
-		}
-	}
+	return readList(r, maxMemory, lab.MostMemory, func(m *lab.ProcessMemory) bool {
+		m.Name = lab.OneLine(m.Name, 60)
+		return m.At >= 0 && m.RSS >= 0 && m.PSS >= 0
+	})
+}
+
+// ReadSamples reads what a trial's processes did.
+func ReadSamples(r io.Reader) (list []lab.ProcessSample, left int, err error) {
+	const day, most = 86400e9, 1 << 60
+	return readList(r, maxSamples, lab.MostSamples, func(s *lab.ProcessSample) bool {
+		s.Name, s.Of = lab.OneLine(s.Name, 60), lab.OneLine(s.Of, 20)
+		return s.At >= 0 && s.PID >= 0 && s.For >= 0 && s.For < day && s.Ran >= 0 && s.Ran < most && s.Waited >= 0 && s.Waited < most &&
+			s.RSS >= 0 && s.RSS < 1<<56 && s.Own >= 0 && s.Own <= s.RSS
+	})
 }

@@ -30,3 +30,24 @@ func FuzzReadMemory(f *testing.F) {
 		}
 	})
 }
+
+func FuzzReadSamples(f *testing.F) {
+	f.Add(`{"t_ns":5,"pid":7,"name":"ren\u0000derer","of":"browser","for_ns":10000000,"ran_ns":5,"waited_ns":7}` + "\n" + `{"t_ns":5,"pid":7,"rss_bytes":4096,"own_bytes":4097}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		list, _, _ := ReadSamples(strings.NewReader(text)) // a line may be too long
+		for _, s := range list {
+			if s.PID < 0 || s.At < 0 || s.For < 0 || s.Ran < 0 || s.Waited < 0 || s.Own < 0 || s.Own > s.RSS || len(s.Name) > 300 {
+				t.Errorf("%q is read as %+v", text, s)
+			}
+		}
+	})
+}
+
+func TestReadSamples(t *testing.T) {
+	good := `{"t_ns":5,"pid":7,"name":"ren\u0000derer","of":"browser","for_ns":10000000,"ran_ns":5,"waited_ns":7}` + "\n"
+	list, left, err := ReadSamples(strings.NewReader(good + `{"t_ns":5,"pid":7,"rss_bytes":4096,"own_bytes":4097}` + "\nno JSON\n"))
+	want := lab.ProcessSample{At: 5, PID: 7, Name: "ren derer", Of: lab.OfBrowser, For: 1e7, Ran: 5, Waited: 7}
+	if err != nil || left != 2 || len(list) != 1 || list[0] != want {
+		t.Errorf("ReadSamples() = %+v, %d left, %v; want %+v, 2", list, left, err, want)
+	}
+}

@@ -155,6 +155,7 @@ func directions() []direction {
 					"internal/box/automation",
 					"internal/keep/backup",
 					"internal/box/bisects",
+					"internal/box/mail",
 					"internal/box/credentials",
 					"internal/fleet",
 					"internal/base/programs",
@@ -230,6 +231,7 @@ func directions() []direction {
 			append([]string{"analysis/trace", "internal/keep/store", "internal/tell/report/reporttest"}, lab...),
 			"a timeline is read from what is stored, so that report and export show the same; its tests read a run that is made for tests",
 		},
+		{"internal/tell/loglines", append([]string{"internal/base/bounded"}, lab...), "formats of lines, clocks and rules; which run the lines are of, it does not know"},
 		{"internal/tell/streamline", lab, "a format of bytes, and two ways in which they come; who keeps the annotations, it does not know"},
 		{
 			"internal/tell/report",
@@ -303,9 +305,10 @@ func directions() []direction {
 			"the page of a run shows what its report and its verdict say; it computes nothing anew; its tests read runs that are made for tests",
 		},
 		{"internal/box/webhook", []string{"netlab/reach"}, "one rule says which addresses are public"},
+		{"internal/box/mail", nil, "mail is a subject and a text for a server; what they say is the caller's"},
 		{
 			"internal/box/automation",
-			append([]string{"internal/tell/history", "internal/keep/runqueue", "internal/keep/store", "internal/box/webhook", "internal/tell/report/reporttest"}, lab...),
+			append([]string{"internal/tell/history", "internal/keep/runqueue", "internal/keep/store", "internal/box/mail", "internal/box/webhook", "internal/tell/report/reporttest"}, lab...),
 			"what the box does by itself asks the queue for runs as a person does; it knows neither HTTP's side of the panel nor devices; its tests read runs that are made for tests",
 		},
 		{

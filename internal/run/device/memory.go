@@ -37,7 +37,7 @@ func (m *Memory) Read(shares bool) (list []lab.ProcessMemory) {
 	slices.Sort(pids)
 	for _, pid := range pids[:min(len(pids), mostProcesses)] {
 		dir := filepath.Join(m.proc, strconv.Itoa(pid))
-		rss, ok := residentOf(dir)
+		rss, _, ok := residentOf(dir)
 		if !ok || rss == 0 { // it has ended
 			continue
 		}
@@ -50,18 +50,21 @@ func (m *Memory) Read(shares bool) (list []lab.ProcessMemory) {
 	return list
 }
 
-// residentOf reads statm (proc_pid_statm(5)): the second number is of pages in memory.
-func residentOf(dir string) (bytes int64, ok bool) {
+// residentOf reads statm (proc_pid_statm(5)): the second number is of pages in memory, the third of those among them that
+// belong to files or are shared.
+func residentOf(dir string) (bytes, shared int64, ok bool) {
 	text, err := os.ReadFile(filepath.Join(dir, "statm"))
 	if err != nil {
-		return 0, false
+		return 0, 0, false
 	}
 	fields := strings.Fields(string(text))
-	if len(fields) < 2 {
-		return 0, false
+	if len(fields) < 3 {
+		return 0, 0, false
 	}
 	pages, err := strconv.ParseInt(fields[1], 10, 64)
-	return pages * int64(os.Getpagesize()), err == nil
+	with, errShared := strconv.ParseInt(fields[2], 10, 64)
+	page := int64(os.Getpagesize())
+	return pages * page, with * page, err == nil && errShared == nil
 }
 
 // shareOf reads smaps_rollup: 0 where the kernel has none, or does not let us.

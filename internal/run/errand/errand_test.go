@@ -347,7 +347,8 @@ func TestNoise(t *testing.T) {
 	}
 	for _, c := range cases {
 		place := &seat.Seat{Live: t.TempDir(), Open: func() (seat.Parts, error) {
-			return seat.Parts{Screen: source.Options{Name: c.source, Through: c.through}}, nil
+			small := lab.Format{Width: 320, Height: 200, Rate: 60}
+			return seat.Parts{Screen: source.Options{Name: c.source, Through: c.through, Format: small}}, nil
 		}}
 		start(t, k, Device{Name: c.name, Seat: place}, Request{Do: Noise})
 	}

@@ -189,7 +189,8 @@ func (k *Keeper) noise(ctx context.Context, e *errand, d Device) error {
 	}
 	e.tell(func(s *Status) {
 		s.Note = note
-		s.Noise = &NoiseReport{n, n.Floor(), n.Sees(), fmt.Sprintf("%s, %d × %d %s at %g/s", o.Name, f.Width, f.Height, f.Pixels, f.Rate), n.Pixel > lab.MostNoise}
+		screen := fmt.Sprintf("%s, %d × %d %s at %g/s", o.Name, f.Width, f.Height, f.Pixels, f.Rate)
+		s.Noise = &NoiseReport{n, n.Floor(), n.Sees(), screen, n.Pixel > lab.MostNoise}
 	})
 	return nil
 }

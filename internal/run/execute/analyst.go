@@ -64,6 +64,7 @@ func (a *analyst) Analyse(ctx context.Context, dir string, t *lab.Trial, start l
 		return nil, err
 	}
 	traced(dir, t)
+	worked(dir, t)
 	return evidence, nil
 }
 

@@ -185,6 +185,9 @@ type pluggedBirths struct {
 
 // Birth implements [experiment.Device].
 func (p pluggedBirths) Birth(ctx context.Context, to string) (experiment.Life, error) {
+	if k, ok := p.control.(*keys); ok && p.recovery != nil && p.recovery.soon {
+		k.replug = soonLimit
+	}
 	life, err := p.born(ctx, to)
 	if err == nil || p.recovery == nil || ctx.Err() != nil || !experiment.IsBroken(err) {
 		return life, err

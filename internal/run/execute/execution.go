@@ -42,6 +42,8 @@ type Rig struct {
 	Prepare func(context.Context, plan.Arm) error
 	// States are those in which trials on the device can begin.
 	States []string
+	// Fingers is how many fingers the device's controls have for a touch screen.
+	Fingers int
 	// Locale makes the device tell pages that it is where a recording was made; nil where that cannot be changed.
 	Locale func(lab.Locale)
 	// Warm starts the arm's browser at its page, and keeps its profile for the arm's trials when
@@ -62,6 +64,8 @@ type Rig struct {
 	MainThreads func() map[int]time.Duration
 	// Memory is that of the experiment's runner; nil if it is unknown.
 	Memory func(shares bool) []lab.ProcessMemory
+	// Sample is that of the experiment's runner; nil if processes are not seen.
+	Sample func(hz float64) (end func() (lab.Sampled, []lab.ProcessSample))
 	// Meter is that of the experiment's runner; nil where the device's processors are its own.
 	Meter func(context.Context) (lab.MeterReading, error)
 	// Conditions is that of the experiment's runner; nil for a device that tells none.
@@ -146,11 +150,14 @@ func (x *Execution) Run(ctx context.Context) (err error) {
 	if p := x.Plan; !x.Rig.Parts && (p.Screen != nil && !p.Screen.IsRehearsal() || p.Controls != nil || p.Recipe != "") {
 		return errors.New("screen, controls and recipe are of a device at a port: the virtual device has its own, and of screen takes nothing but through")
 	}
-	if err := CheckStates(x.Plan, x.Rig.States); err != nil {
+	if err := cmp.Or(CheckFingers(x.Plan, x.Rig.Fingers), CheckStates(x.Plan, x.Rig.States)); err != nil {
 		return err
 	}
 	if _, traces := x.Rig.Device.(experiment.TracedDevice); (x.Plan.Traces > 0 || x.Plan.TraceAll) && !traces {
 		return experiment.ErrNoTraces
+	}
+	if x.Plan.Measure.MachineHz() > 0 && x.Rig.Sample == nil {
+		return errors.New("measure.machine_hz: only the processes of the virtual device are seen; leave it out, or use that")
 	}
 	x.begun, x.analyst = time.Now(), &analyst{ask: x.Plan.Measure}
 	if x.journey, err = x.player(); err != nil {
@@ -216,7 +223,7 @@ func (x *Execution) perform(ctx context.Context) error {
 	}
 	runner := &experiment.Runner{
 		Link: shaped, Device: x.Rig.Device, Screen: watched{liveScreen{screen, x.Live}, x.News.Film}, Control: x.Rig.Control, Analyst: x.analyst,
-		Usage: x.usage(), MainThreads: x.Rig.MainThreads, Memory: x.Rig.Memory, Meter: x.Rig.Meter,
+		Usage: x.usage(), MainThreads: x.Rig.MainThreads, Memory: x.Rig.Memory, Sample: x.Rig.Sample, Meter: x.Rig.Meter,
 		Journey: x.journey, Conditions: x.Rig.Conditions,
 		Host: device.Host{Processes: x.Processes}, Clock: clock, Log: x.Log, Progress: x.News.Step,
 	}
@@ -257,6 +264,7 @@ func (x *Execution) plan() experiment.Plan {
 	p.Warmups, p.Traces, p.TraceAll = x.Plan.Warmups, x.Plan.Traces, x.Plan.TraceAll
 	p.Tolerance, p.Steps, p.ExpectBlank = x.Plan.ToleranceTime(), maskCodes(x.Plan.Plan), x.Plan.ExpectBlank
 	p.Size = x.size()
+	p.MachineHz = x.analyst.ask.MachineHz()
 	if x.Plan.Conditions != nil {
 		p.Limits = *x.Plan.Conditions
 	}

@@ -1,6 +1,7 @@
 package execute
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"image"
@@ -20,7 +21,9 @@ const keyLimit = 30 * time.Second
 type keys struct {
 	open  func(context.Context) (screenControl, error)
 	limit time.Duration
-	now   screenControl // nil if there is no connection
+	// replug is how long controls that are unplugged are waited for; 0 is replugLimit.
+	replug time.Duration
+	now    screenControl // nil if there is no connection
 }
 
 // errNoKeys is returned if there is no connection to the device's screen.
@@ -43,7 +46,7 @@ func (k *keys) act(ctx context.Context, do func(context.Context, screenControl) 
 	err := k.ready(limited)
 	var event lab.Event
 	if err == nil {
-		if event, err = do(limited, k.now); err != nil {
+		if event, err = do(limited, k.now); err != nil && !control.IsHeld(err) {
 			err = errors.Join(err, k.Close())
 		}
 	}
@@ -55,7 +58,7 @@ func (k *keys) act(ctx context.Context, do func(context.Context, screenControl) 
 
 // await waits until the device's controls are plugged in.
 func (k *keys) await(ctx context.Context) error {
-	_, err := patiently(ctx, replugLimit, func(ctx context.Context) (struct{}, error) {
+	_, err := patiently(ctx, cmp.Or(k.replug, replugLimit), func(ctx context.Context) (struct{}, error) {
 		ctx, cancel := context.WithTimeout(ctx, k.limit)
 		defer cancel()
 		return struct{}{}, k.ready(ctx)
@@ -99,6 +102,20 @@ func (k *keys) Press(ctx context.Context, x, y int, b control.Button) (lab.Event
 // Lift releases it.
 func (k *keys) Lift(ctx context.Context) (lab.Event, error) {
 	return k.hold(ctx, func(ctx context.Context, h control.Holder) (lab.Event, error) { return h.Lift(ctx) })
+}
+
+// errCannotTouch is returned for a gesture of several fingers.
+var errCannotTouch = errors.New("these controls have no touch screen for several fingers") // constant
+
+// Touch implements [control.Toucher].
+func (k *keys) Touch(ctx context.Context, fingers ...image.Point) (lab.Event, error) {
+	return k.act(ctx, func(ctx context.Context, c screenControl) (lab.Event, error) {
+		hand, ok := inner(c).(control.Toucher)
+		if !ok {
+			return lab.Event{}, errCannotTouch
+		}
+		return hand.Touch(ctx, fingers...)
+	})
 }
 
 // errCannotHear is returned where the device's controls do not tell the keyboard's lights.
@@ -215,7 +232,19 @@ func (o onFilm) Press(ctx context.Context, x, y int, b control.Button) (lab.Even
 	return o.keys.Press(ctx, x, y, b)
 }
 
+func (o onFilm) Touch(ctx context.Context, fingers ...image.Point) (lab.Event, error) {
+	placed := make([]image.Point, 0, len(fingers))
+	for _, p := range fingers {
+		x, y := o.place(p.X, p.Y)
+		placed = append(placed, image.Pt(x, y))
+	}
+	return o.keys.Touch(ctx, placed...)
+}
+
 // Close leaves the controls open: they are the run's.
 func (o onFilm) Close() error { return nil }
 
-var _ control.Holder = onFilm{}
+var (
+	_ control.Holder  = onFilm{}
+	_ control.Toucher = onFilm{}
+)

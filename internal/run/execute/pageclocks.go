@@ -21,6 +21,7 @@ const (
 // post is what the scripts in pages send: reports or annotations, with the page's clock.
 type post struct {
 	Doc   string          `json:"doc"`
+	Where string          `json:"where"`     // the frame or worker; "" for the page itself
 	Began float64         `json:"origin_ms"` // of the page's clock, by the device's wall clock
 	N     int             `json:"n"`
 	Sent  float64         `json:"sent_ms"`

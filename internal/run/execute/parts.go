@@ -20,6 +20,9 @@ import (
 // replugLimit is how long a part that was unplugged is waited for before the next trial.
 const replugLimit = 3 * time.Minute
 
+// soonLimit is how long controls are waited for where a device that hangs, and has taken them away, can be restarted.
+const soonLimit = 30 * time.Second
+
 // patiently opens a part of a device, and waits until it is plugged in. Its error makes one trial
 // invalid, unless the part was asked for something that it never does.
 func patiently[P any](ctx context.Context, limit time.Duration, open func(context.Context) (P, error)) (P, error) {

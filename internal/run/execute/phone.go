@@ -32,7 +32,7 @@ const (
 	// rebootLimit is how long a phone may take to start.
 	rebootLimit = 4 * time.Minute
 	// freshLimit is how long a phone may take to stop, clear and start its browser. What hangs never answers.
-	freshLimit = 2 * time.Minute
+	freshLimit = 45 * time.Second
 )
 
 // errHangs is of a phone that would hang again.
@@ -114,6 +114,15 @@ func (p *onPhone) clean(ctx context.Context, phone adb.Phone) error {
 	}
 	p.configured = true
 	return phone.Configure(ctx, name, *p.recipe.Settings)
+}
+
+// startAgain implements [restarter].
+func (p *onPhone) startAgain(ctx context.Context, keys screenControl) error {
+	phone, err := p.phone(ctx)
+	if err != nil {
+		return err
+	}
+	return p.reboot(ctx, phone, keys)
 }
 
 // reboot starts the phone again, and waits until it and its controls can be used.

@@ -131,6 +131,22 @@ func TestCheckStates(t *testing.T) {
 	}
 }
 
+// TestCheckFingers: gestures of several fingers are refused where the controls have no touch screen, by the step.
+func TestCheckFingers(t *testing.T) {
+	pinch := plan.Checked{Cells: []plan.Cell{{Cell: lab.Cell{Plan: lab.Plan{Steps: []lab.Step{{Open: "https://a.test/"}, {Steps: []lab.Step{{Pinch: "50%,50% by 2"}}}}}}}}}
+	for want, c := range map[int]PluggedConfig{
+		5: {Controls: lab.ControlsPart{ADB: lab.AutoPart}},
+		4: {Controls: lab.ControlsPart{Gadget: lab.AutoPart, Touch: true}},
+		1: {Controls: lab.ControlsPart{Gadget: lab.AutoPart}},
+		0: {Controls: lab.ControlsPart{CH9329: "/dev/ttyUSB0"}},
+	} {
+		err := CheckFingers(pinch, c.Fingers())
+		if can := want > 1; can != (err == nil) || err != nil && !strings.Contains(err.Error(), "steps[1]: it needs a touch screen for 2 fingers") {
+			t.Errorf("%+v: CheckFingers() = %v; want nil only of a touch screen", c.Controls, err)
+		}
+	}
+}
+
 // lifeless is a device that is born.
 type lifeless struct{ experiment.Life }
 
@@ -142,7 +158,7 @@ func TestRecovery(t *testing.T) {
 		var did, said []string
 		r := &recovery{say: func(text string) { said = append(said, text) }}
 		for i, name := range []string{"it was restarted by adb", "its power was switched off and on"} {
-			r.ways = append(r.ways, way{name, func(context.Context) error {
+			r.ways = append(r.ways, way{name, testlab.Hang, func(context.Context) error {
 				did = append(did, name)
 				if i == 0 && works == 2 {
 					return errors.New("adb has no phone")

@@ -11,6 +11,7 @@ import (
 	"eidetic/capture/source"
 	"eidetic/capture/steady"
 	"eidetic/control/connect"
+	"eidetic/control/power"
 	"eidetic/internal/lab"
 	"eidetic/internal/plan"
 	"eidetic/netlab/port"
@@ -74,9 +75,13 @@ func NewPlugged(ctx context.Context, c PluggedConfig) (Rig, io.Closer, error) {
 	}
 	network := c.Port.Network()
 	screen := &partScreen{name: film.Name, latency: c.Screen.Latency}
-	births := pluggedBirths{c.Start, fresh, keys, c.recovery(fresh, keys)}
+	var plug *power.Switch
+	if c.Power != nil {
+		plug = power.New(*c.Power, c.Broadcast, power.ThisMachine())
+	}
+	births := pluggedBirths{c.Start, fresh, keys, newRecovery(fresh, keys, plug, c.Say)}
 	rig := Rig{
-		Network: network, Control: keys, Parts: true, States: c.States(),
+		Network: network, Control: keys, Parts: true, States: c.States(), Fingers: c.Fingers(),
 		Prepare: func(_ context.Context, a plan.Arm) error {
 			if a.Browser != nil {
 				return errOwnBrowser

@@ -15,6 +15,7 @@ import (
 // recovery brings a device back that no longer does what it is told: the gentlest way first.
 type recovery struct {
 	ways []way
+	soon bool // controls that are away for a while are a hang: they can be brought back by the power
 	say  func(string)
 
 	mu   sync.Mutex
@@ -23,12 +24,17 @@ type recovery struct {
 
 // way is one way to bring a device back.
 type way struct {
-	did string // "it was restarted by adb"
-	do  func(context.Context) error
+	did   string // "it was restarted by adb"
+	limit time.Duration
+	do    func(context.Context) error
 }
 
-// recoveryLimit bounds one way.
-const recoveryLimit = 20 * time.Minute
+const (
+	// powerLimit bounds a restart by the power; most of it is the time that the device is given to start.
+	powerLimit = 20 * time.Minute
+	// firstLimit bounds a restart by adb where the power can be switched, too: phones start within it.
+	firstLimit = time.Minute
+)
 
 // HungError is a device that nothing brings back but a person.
 type HungError struct{ Err error }
@@ -38,29 +44,35 @@ func (e *HungError) Error() string { return e.Err.Error() }
 // Unwrap returns what is wrong.
 func (e *HungError) Unwrap() error { return e.Err }
 
-// recovery returns how the device is brought back; nil if only a person can.
-func (c PluggedConfig) recovery(fresh refresher, keys *keys) *recovery {
-	r := &recovery{say: c.Say}
-	if phone, ok := fresh.(*onPhone); ok {
-		r.ways = append(r.ways, way{"it was restarted by adb", func(ctx context.Context) error {
-			p, err := phone.phone(ctx)
-			if err != nil {
-				return err
-			}
-			return phone.reboot(ctx, p, keys)
+// restarter is a refresher that can start its device again.
+type restarter interface {
+	startAgain(ctx context.Context, keys screenControl) error
+}
+
+// newRecovery returns how a device is brought back; nil if only a person can. Without a plug its power cannot be switched.
+func newRecovery(fresh refresher, keys *keys, plug *power.Switch, say func(string)) *recovery {
+	r := &recovery{say: say}
+	if phone, ok := fresh.(restarter); ok {
+		limit := rebootLimit
+		if plug != nil {
+			limit = firstLimit
+		}
+		r.ways = append(r.ways, way{"it was restarted by adb", limit, func(ctx context.Context) error {
+			return phone.startAgain(ctx, keys)
 		}})
 	}
-	if c.Power != nil {
-		plug := power.New(*c.Power, c.Broadcast)
+	if plug != nil {
 		did := "its power was switched off and on"
 		if !plug.Restarts() {
 			did = "it was woken over the network"
 		}
-		r.ways = append(r.ways, way{did, func(ctx context.Context) error {
+		r.ways = append(r.ways, way{did, powerLimit, func(ctx context.Context) error {
 			_ = keys.Close() // what was connected goes with the power
+			keys.replug = 0  // it is given all the time to come back
 			return plug.Restart(ctx)
 		}})
 	}
+	r.soon = plug != nil
 	if len(r.ways) == 0 {
 		return nil
 	}
@@ -73,7 +85,7 @@ func (r *recovery) bring(ctx context.Context, cause error, again func() (experim
 	for _, w := range r.ways {
 		begun := time.Now()
 		r.tell(fmt.Sprintf("The device does not answer (%s): %s", lab.Clip(cause.Error(), 200), w.did))
-		limited, cancel := context.WithTimeout(ctx, recoveryLimit)
+		limited, cancel := context.WithTimeout(ctx, w.limit)
 		err := w.do(limited)
 		cancel()
 		var life experiment.Life

@@ -80,6 +80,7 @@ func (a *analyst) rescore(out *Rescored, dir string, steps []lab.Step, still str
 	if err := a.measureSteps(r, o, &t, d); err != nil {
 		return err
 	}
+	worked(dir, &t)
 	out.Steps, out.Metrics = t.Steps, lab.Values(t.Measurements)
 	for _, s := range out.Steps {
 		s.LoadHistogram, s.VisualProgress, s.FrameTimes = nil, nil, nil

@@ -7,8 +7,11 @@ import (
 	"image"
 	"strings"
 
+	"eidetic/control"
 	x11control "eidetic/control/x11"
+	"eidetic/internal/lab"
 	"eidetic/internal/run/device"
+	"eidetic/internal/run/experiment"
 )
 
 // seats are the virtual screens of a device, one for each size that an arm asks for, with the input to
@@ -34,6 +37,15 @@ func newSeats(ctx context.Context, d *device.Virtual) (*seats, error) {
 	}
 	first := image.Pt(d.Size.Width, d.Size.Height)
 	return &seats{device: d, all: map[image.Point]seat{first: {d.X, keys}}, sizes: []image.Point{first}, Controller: keys}, nil
+}
+
+// Key is that of the screen at which the device sits. A key that may have been down for too long spoils its trial.
+func (s *seats) Key(ctx context.Context, chord string) (lab.Event, error) {
+	event, err := s.Controller.Key(ctx, chord)
+	if control.IsHeld(err) {
+		err = experiment.Broken(err)
+	}
+	return event, err
 }
 
 // sit makes the device use a screen of a size, or of its first size for the zero point.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"eidetic/control/hid"
 	"eidetic/control/recipe"
 	"eidetic/internal/lab"
 	"eidetic/internal/plan"
@@ -55,4 +56,25 @@ func CheckStates(p plan.Checked, states []string) error {
 			"warm and another state cannot take turns on a phone: clearing its browser takes away what the warm trials begin with")}
 	}
 	return nil
+}
+
+// CheckFingers returns an error for a plan with gestures that need more fingers than a device's touch screen has.
+func CheckFingers(p plan.Checked, fingers int) error {
+	for _, cell := range p.Cells {
+		for i, s := range cell.Plan.Steps {
+			if n := s.Touches(); n > fingers {
+				return &lab.FieldError{Path: fmt.Sprintf("steps[%d]", i), Err: fmt.Errorf(
+					"it needs a touch screen for %d fingers, which this device's controls do not have: a phone by adb does, and a USB gadget with touch: true", n)}
+			}
+		}
+	}
+	return nil
+}
+
+// Fingers is how many fingers the device's controls have.
+func (c PluggedConfig) Fingers() int {
+	if c.Controls.ADB != "" || c.Controls.Gadget != "" && c.Controls.Touch {
+		return hid.MaxContacts
+	}
+	return 0
 }

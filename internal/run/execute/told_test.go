@@ -2,6 +2,7 @@ package execute
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -92,8 +93,24 @@ func TestToldIsBounded(t *testing.T) {
 	if len(marks) != mostPageMarks || len([]rune(marks[0].Name)) > mostMarkName {
 		t.Errorf("%d marks of %d characters", len(marks), len(marks[0].Name))
 	}
-	if len(notes) != lab.MostAnnotations || len(notes[0].Text) > lab.MaxAnnotationText {
-		t.Errorf("%d annotations of %d bytes", len(notes), len(notes[0].Text))
+	if last := notes[len(notes)-1]; len(notes) != lab.MostAnnotations || len(notes[0].Text) > lab.MaxAnnotationText || last.Text != "2001 more notes of pages are left out" {
+		t.Errorf("%d annotations of %d bytes, the last %+v", len(notes), len(notes[0].Text), last)
+	}
+}
+
+// TestRowsOfFrames: notes of frames and workers are on rows of their own, two of one name apart.
+func TestRowsOfFrames(t *testing.T) {
+	note := `"n":1,"sent_ms":1,"list":[{"op":"begin","text":"x","page_ms":1},{"op":"mark","text":"y","group":"app","page_ms":1}]}`
+	_, notes := told(true,
+		post1("annotations", 1e9, `{"doc":"a",`+note), post1("annotations", 1e9, `{"doc":"b","where":"worker /w.js",`+note),
+		post1("annotations", 1e9, `{"doc":"c","where":"worker /w.js",`+note), post1("annotations", 1e9, `{"doc":"b","where":"worker /w.js",`+note))
+	var got []string
+	for _, n := range notes {
+		got = append(got, n.Group)
+	}
+	want := []string{"", "app", "worker /w.js", "app, worker /w.js", "worker /w.js (2)", "app, worker /w.js (2)", "worker /w.js", "app, worker /w.js"}
+	if !slices.Equal(got, want) {
+		t.Errorf("rows %q, want %q", got, want)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"eidetic/analysis/trace"
+	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
 	"eidetic/internal/run/experiment"
 	kept "eidetic/internal/tell/timeline"
@@ -31,6 +32,35 @@ func traced(dir string, t *lab.Trial) {
 		return
 	}
 	t.Files[kept.WorkRole] = kept.WorkFile
+}
+
+// worked adds what the browser took of the machine to a trial's measurements, where that was read: of its load, or of each
+// step that has an end. It is no fault of the trial if that cannot be read again.
+func worked(dir string, t *lab.Trial) {
+	f, err := os.Open(filepath.Join(dir, experiment.MachineFile))
+	if err != nil || t.Sampled == nil {
+		return
+	}
+	defer f.Close()
+	list, _, err := store.ReadSamples(f)
+	if err != nil {
+		return
+	}
+	if len(t.Steps) == 0 {
+		from, to := trace.Window(t)
+		t.Measurements = append(t.Measurements, trace.TakenBy(list, from, to).Measurements()...)
+		return
+	}
+	for _, s := range t.Steps {
+		if len(s.Measurements) == 0 {
+			continue
+		}
+		for _, m := range trace.TakenBy(list, s.First.Earliest, max(s.Met, s.Input.Latest)).Measurements() {
+			s.Measurements = append(s.Measurements, m)
+			m.Name = s.Name + "/" + m.Name
+			t.Measurements = append(t.Measurements, m)
+		}
+	}
 }
 
 // keptOf reads a trace, joins its clock to the box's, and sums up self time from the trial's start to its last visual change.

@@ -167,7 +167,7 @@ func NewVirtual(ctx context.Context, c VirtualConfig) (_ *Virtual, err error) {
 	}
 	v.Screen = screen
 	v.Describe, v.Sealed, v.Finish, v.Usage = v.describe, c.Sealed, v.isolation, device.NewUsage().Total
-	v.MainThreads, v.Memory = device.MainThreads, device.NewMemory().Read
+	v.MainThreads, v.Memory, v.Sample = device.MainThreads, device.NewMemory().Read, device.Sample
 	if len(c.Meter) > 0 {
 		v.Meter = func(ctx context.Context) (lab.MeterReading, error) { return meter.Read(ctx, c.Meter) }
 	}

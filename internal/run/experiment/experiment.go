@@ -206,6 +206,8 @@ type Plan struct {
 	Traces   int
 	TraceAll bool
 	traced   bool // of this trial
+	// MachineHz is how often a second the processes are read; 0 for never.
+	MachineHz float64
 	// Looks lists after how many pairs Look is asked whether the run knows enough to end; the last
 	// one is that of all pairs, at which it is not asked.
 	Looks []int
@@ -246,6 +248,8 @@ type Runner struct {
 	MainThreads func() map[int]time.Duration
 	// Memory reads the memory of the browser's processes, also what of it is their share if asked to; nil if it is unknown.
 	Memory func(shares bool) []lab.ProcessMemory
+	// Sample reads what the processes beside it do; nil if they are not seen.
+	Sample func(hz float64) (end func() (lab.Sampled, []lab.ProcessSample))
 	// Meter measures how fast this machine is; nil where the device's processors are its own.
 	Meter func(context.Context) (lab.MeterReading, error)
 	// Conditions asks the device how it is; nil for one that does not tell.

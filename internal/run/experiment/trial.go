@@ -206,6 +206,8 @@ func (r *Runner) perform(ctx context.Context, p Plan, t *lab.Trial, dir string, 
 	endTrace = r.trace(ctx, p, t, life, dir)
 	endMemory := r.memory(ctx, p, t, dir)
 	defer func() { err = errors.Join(err, endMemory()) }()
+	endMachine := r.machine(p, t, dir)
+	defer func() { err = errors.Join(err, endMachine()) }()
 	var play Play
 	if len(p.Steps) > 0 {
 		if play, err = r.Journey.Begin(film); err != nil {

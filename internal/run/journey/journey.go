@@ -213,9 +213,8 @@ func (p *play) act(ctx context.Context, s lab.Step, t *lab.TrialStep, at nest) (
 	}
 	t.AimX, t.AimY, t.AimW, t.AimH = log.At.X, log.At.Y, log.Area.Dx(), log.Area.Dy()
 	t.Late = float64(log.Worst().Microseconds()) / 1e3
-	var late *gesture.LateError
-	if errors.As(err, &late) {
-		t.Invalid, err = append(t.Invalid, late.Error()), nil
+	if why := gesture.Spoiled(err); why != "" {
+		t.Invalid, err = append(t.Invalid, why), nil
 	}
 	return log, errors.Join(err, p.note(t, log.Events))
 }

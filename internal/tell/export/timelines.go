@@ -66,7 +66,7 @@ func Spans(w io.Writer, s *Source) error {
 	}
 	out := csv.NewWriter(w)
 	out.UseCRLF = true
-	head := []string{"run", "arm", "kind", "row", "name", "depth", "trials", "count", "total_ms", "self_ms", "min_ms", "mean_ms", "max_ms"}
+	head := []string{"run", "arm", "kind", "row", "name", "depth", "trials", "count", "total_ms", "self_ms", "min_ms", "mean_ms", "max_ms", "processor_ms"}
 	many := s.Run.Plan.IsMany()
 	if many {
 		head = append(head, "page_name", "user")
@@ -79,7 +79,7 @@ func Spans(w io.Writer, s *Source) error {
 			for _, r := range trace.Spans(byArm[group{c.Name, arm}]) {
 				line := []string{
 					cell(s.Run.ID), arm, r.Kind, cell(r.Track), cell(r.Name), strconv.Itoa(r.Depth), strconv.Itoa(r.Trials),
-					exact(r.Count), exact(r.Total), exact(r.Self), exact(r.Shortest), exact(r.Mean), exact(r.Longest),
+					exact(r.Count), exact(r.Total), exact(r.Self), exact(r.Shortest), exact(r.Mean), exact(r.Longest), exact(r.Ran),
 				}
 				if many {
 					line = append(line, cell(c.Page), cell(c.User))

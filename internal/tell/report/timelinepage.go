@@ -72,6 +72,8 @@ type timelineTrack struct {
 	// Events hold, in order: text of the name, start, end, by how much the start may be earlier, and later, lane,
 	// colour (−1 for none), end of the first part (−1 for none), and the numbers of the texts of facts.
 	Events [][]float64 `json:"ev"`
+	// Rests hold, by the event's place, where it was paused: from, to, from, to …
+	Rests map[int][]float64 `json:"rests,omitempty"`
 }
 
 type timelineThumb struct {
@@ -182,7 +184,12 @@ func timelineDataOf(files *os.Root, t *lab.Trial, tl *trace.Timeline) timelineDa
 				text(e.Name), start, ms(e.End), round3(ms(e.Earliest) - start), round3(ms(e.Latest) - start), float64(max(lane, 0)),
 				colourOf(e.Colour), -1,
 			}
-			if len(e.Parts) > 1 {
+			if rests := restsOf(e, ms); len(rests) > 0 {
+				if one.Rests == nil {
+					one.Rests = map[int][]float64{}
+				}
+				one.Rests[i] = rests
+			} else if len(e.Parts) > 1 {
 				row[7] = ms(e.Parts[0].End)
 			}
 			for _, f := range e.Facts {
@@ -208,6 +215,16 @@ func timelineDataOf(files *os.Root, t *lab.Trial, tl *trace.Timeline) timelineDa
 	}
 	d.Texts = x.List
 	return d
+}
+
+// restsOf are the stretches in which an event was paused.
+func restsOf(e trace.Event, ms func(lab.Time) float64) (out []float64) {
+	for _, p := range e.Parts {
+		if p.Name == trace.Paused {
+			out = append(out, ms(p.Start), ms(p.End))
+		}
+	}
+	return out
 }
 
 // colourOf is #rrggbb as a number, −1 for none.

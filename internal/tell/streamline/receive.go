@@ -4,38 +4,111 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
+	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"eidetic/internal/lab"
 )
 
-// mostConnections bounds the programs that annotate at once over TCP.
-const mostConnections = 64
+const (
+	// mostConnections bounds the programs that annotate at once over TCP, and those over a Unix socket.
+	mostConnections = 64
+	// pipeSize is asked of the kernel, so that a burst finds room while notes are written to a file.
+	pipeSize = 1 << 20
+	// oldest is how long before its arrival a writer may say that a note was made.
+	oldest = lab.Time(60e9)
+)
 
 // Receiver takes annotations until its context ends.
 type Receiver struct {
 	Clock lab.Clock
-	// Emit gets each annotation, one at a time, with Source ("fifo", "tcp") and Group set.
+	// Emit gets each annotation, one at a time, with Source ("fifo", "socket", "tcp") and Group set.
 	Emit func(lab.Annotation)
 
-	mu sync.Mutex
+	mu   sync.Mutex
+	lost Losses
 }
 
-func (r *Receiver) emit(source, group string) func(lab.Annotation) {
-	return func(a lab.Annotation) {
-		a.Source, a.Group = source, group
+// Losses are what a receiver could not take as it was meant.
+type Losses struct {
+	Notes       int    // that writers had no room for, by their own word
+	Refused     int    // notes with a head that is none
+	Why         string // of the first that was refused
+	Stamps      int    // notes whose writer's time cannot be: they have that of their arrival
+	Connections int    // beyond mostConnections
+}
+
+// Losses says what was lost until now.
+func (r *Receiver) Losses() Losses {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.lost
+}
+
+// String says it in sentences; "" where nothing was lost.
+func (l Losses) String() string {
+	var said []string
+	if l.Notes > 0 {
+		said = append(said, fmt.Sprintf("Writers had no room for %d notes, which are lost.", l.Notes))
+	}
+	if l.Refused > 0 {
+		said = append(said, fmt.Sprintf("%d notes were refused; the first: %s.", l.Refused, l.Why))
+	}
+	if l.Stamps > 0 {
+		said = append(said, fmt.Sprintf("%d notes have the time of their arrival, because their writers' clocks are not this machine's.", l.Stamps))
+	}
+	if l.Connections > 0 {
+		said = append(said, fmt.Sprintf("%d connections were refused: at most %d are taken at once.", l.Connections, mostConnections))
+	}
+	return strings.Join(said, " ")
+}
+
+// taker returns what takes a writer's notes. A note's own row stands beside that of its connection, which the writer
+// cannot choose; writers of a pipe cannot be told apart but by their own word.
+func (r *Receiver) taker(source, group string) func(Note) {
+	return func(n Note) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
+		if n.Err != nil {
+			if r.lost.Refused++; r.lost.Refused == 1 {
+				r.lost.Why = lab.OneLine(n.Err.Error(), 200)
+			}
+			return
+		}
+		a := n.Annotation
+		a.Source = source
+		switch {
+		case a.Group == "":
+			a.Group = group
+		case source != "fifo":
+			a.Group = lab.OneLine(a.Group+", "+group, lab.MaxAnnotationGroup)
+		}
+		if n.Stamp != 0 && source != "tcp" { // another machine has another clock
+			if n.Stamp <= a.Latest && n.Stamp >= a.Earliest-oldest {
+				a.Earliest, a.Latest = n.Stamp, n.Stamp
+			} else {
+				r.lost.Stamps++
+			}
+		}
+		if n.Lost > 0 {
+			r.lost.Notes += n.Lost
+			said := a
+			said.Op, said.Text, said.Colour = lab.AnnotateMark, fmt.Sprintf("%d notes before this one are lost: the pipe was full", n.Lost), ""
+			r.Emit(said)
+		}
 		r.Emit(a)
 	}
 }
 
 // FIFO makes a named pipe, or takes one that is there, and reads it until ctx ends. It removes the pipe if it made
-// it.
-func (r *Receiver) FIFO(ctx context.Context, path string) error {
+// it. Plain notes are on a row of that name: a pipe does not say who wrote, so such a pipe is one program's.
+func (r *Receiver) FIFO(ctx context.Context, path, group string) error {
 	made := false
 	switch err := syscall.Mkfifo(path, 0o666); {
 	case err == nil:
@@ -54,11 +127,24 @@ func (r *Receiver) FIFO(ctx context.Context, path string) error {
 	if info, err := f.Stat(); err != nil || info.Mode()&os.ModeNamedPipe == 0 {
 		return errors.Join(fmt.Errorf("%s is there and is no named pipe: name another path", path), err, f.Close())
 	}
-	defer context.AfterFunc(ctx, func() { f.Close() })()
-	return r.read(ctx, f, "fifo", "fifo")
+	if c, err := f.SyscallConn(); err == nil { // as large as this user may; the usual size does too
+		_ = c.Control(func(fd uintptr) { _, _, _ = syscall.Syscall(syscall.SYS_FCNTL, fd, syscall.F_SETPIPE_SZ, pipeSize) })
+	}
+	defer f.Close()
+	return r.read(ctx, f, "fifo", group)
 }
 
-// Listen takes connections until ctx ends, and closes l. Each connection is a group of its own.
+// Socket makes a Unix socket and takes connections until ctx ends. Each is a row of its own, named by the process that
+// the kernel says is at its other end.
+func (r *Receiver) Socket(ctx context.Context, path string) error {
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		return fmt.Errorf("make the socket: %w", err)
+	}
+	return r.Listen(ctx, l)
+}
+
+// Listen takes connections of TCP or of a Unix socket until ctx ends, and closes l. Each connection is a group of its own.
 func (r *Receiver) Listen(ctx context.Context, l net.Listener) error {
 	var open sync.WaitGroup
 	defer open.Wait()
@@ -76,30 +162,72 @@ func (r *Receiver) Listen(ctx context.Context, l net.Listener) error {
 		select {
 		case free <- struct{}{}:
 		default:
+			r.mu.Lock()
+			r.lost.Connections++
+			r.mu.Unlock()
 			c.Close()
 			continue
 		}
-		group := fmt.Sprintf("tcp %d", n)
+		source, group := "tcp", fmt.Sprintf("tcp %d", n)
+		if u, ok := c.(*net.UnixConn); ok {
+			source, group = "socket", fmt.Sprintf("%s, connection %d", peer(u), n)
+		}
 		open.Go(func() {
 			defer func() { c.Close(); <-free }()
-			defer context.AfterFunc(ctx, func() { c.Close() })()
-			_ = r.read(ctx, c, "tcp", group) // a device that goes away ends its connection alone
+			_ = r.read(ctx, c.(stream), source, group) // a device that goes away ends its connection alone
 		})
 	}
 }
 
-func (r *Receiver) read(ctx context.Context, from interface{ Read([]byte) (int, error) }, source, group string) error {
+// peer names the process at the other end of a Unix socket.
+func peer(c *net.UnixConn) string {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return "socket"
+	}
+	var who *syscall.Ucred
+	if failed := raw.Control(func(fd uintptr) { who, err = syscall.GetsockoptUcred(int(fd), syscall.SOL_SOCKET, syscall.SO_PEERCRED) }); failed != nil || err != nil {
+		return "socket"
+	}
+	name, err := os.ReadFile(filepath.Join("/proc", fmt.Sprint(who.Pid), "comm"))
+	if err != nil {
+		name = []byte("process")
+	}
+	return fmt.Sprintf("%s %d", lab.OneLine(string(name), 16), who.Pid)
+}
+
+// stream is an end of a pipe or of a connection.
+type stream interface {
+	io.Reader
+	syscall.Conn
+	SetReadDeadline(time.Time) error
+}
+
+// read takes notes until ctx ends, and then those that have arrived by then.
+func (r *Receiver) read(ctx context.Context, from stream, source, group string) error {
+	defer context.AfterFunc(ctx, func() { _ = from.SetReadDeadline(time.Unix(1, 0)) })()
 	var p Parser
-	emit := r.emit(source, group)
+	take := r.taker(source, group)
 	buf := make([]byte, 16<<10)
 	for {
 		n, err := from.Read(buf)
-		p.Feed(buf[:n], r.Clock(), emit)
-		if err != nil {
-			if ctx.Err() != nil {
-				return nil
-			}
+		p.Feed(buf[:n], r.Clock(), take)
+		if err == nil {
+			continue
+		}
+		if ctx.Err() == nil {
 			return err
 		}
+		raw, err := from.SyscallConn()
+		if err != nil {
+			return err
+		}
+		for left := pipeSize; left > 0; left -= n {
+			if err := raw.Control(func(fd uintptr) { n, _ = syscall.Read(int(fd), buf) }); err != nil || n <= 0 {
+				return err
+			}
+			p.Feed(buf[:n], r.Clock(), take)
+		}
+		return nil
 	}
 }

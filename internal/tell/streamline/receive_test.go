@@ -2,6 +2,7 @@ package streamline
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -29,7 +30,7 @@ func TestReceive(t *testing.T) {
 		t.Fatal(err)
 	}
 	ended := make(chan error, 2)
-	go func() { ended <- r.FIFO(ctx, path) }()
+	go func() { ended <- r.FIFO(ctx, path, "fifo") }()
 	go func() { ended <- r.Listen(ctx, l) }()
 	writers := map[string]func(string) error{
 		"tcp": func(text string) error {
@@ -87,8 +88,61 @@ func TestFIFORefuses(t *testing.T) {
 	if err := os.WriteFile(path, []byte("mine"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	err := (&Receiver{Clock: lab.Monotonic, Emit: func(lab.Annotation) {}}).FIFO(t.Context(), path)
+	err := (&Receiver{Clock: lab.Monotonic, Emit: func(lab.Annotation) {}}).FIFO(t.Context(), path, "fifo")
 	if content, _ := os.ReadFile(path); err == nil || !strings.Contains(err.Error(), "no named pipe") || string(content) != "mine" {
 		t.Errorf("FIFO() on a file = %v, and it holds %q", err, content)
+	}
+}
+
+// TestRowsOfWriters: connections of a Unix socket have rows that the kernel names; a writer's clock counts where it can be
+// this machine's; what is lost is counted.
+func TestRowsOfWriters(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	path := filepath.Join(t.TempDir(), "annotate.sock")
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := make(chan lab.Annotation, 100)
+	r := &Receiver{Clock: lab.Monotonic, Emit: func(a lab.Annotation) { got <- a }}
+	ended := make(chan error)
+	go func() { ended <- r.Listen(ctx, l) }()
+	write := func(text string) {
+		t.Helper()
+		c, err := net.Dial("unix", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if _, err := c.Write([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	now := lab.Monotonic()
+	write("plain\x00")
+	plain := <-got
+	write(head("mark", "thread 2", fmt.Sprint(int64(now)), "", "", "stamped"))
+	stamped := <-got
+	write(head("mark", "", fmt.Sprint(int64(now)+3600e9), "", "", "of tomorrow") + head("draw", "", "", "", "", "x") + head("mark", "", "", "", "4", "after a burst"))
+	tomorrow, lost, after := <-got, <-got, <-got
+	if me := fmt.Sprintf(" %d, connection 1", os.Getpid()); !strings.HasSuffix(plain.Group, me) || plain.Source != "socket" {
+		t.Errorf("a plain note of this process came as %+v, want a row that ends with %q", plain, me)
+	}
+	if stamped.Earliest != now || stamped.Latest != now || !strings.HasPrefix(stamped.Group, "thread 2, ") || !strings.HasSuffix(stamped.Group, "connection 2") {
+		t.Errorf("a note stamped at %v came as %+v", now, stamped)
+	}
+	if tomorrow.Earliest < now || tomorrow.Latest > lab.Monotonic() {
+		t.Errorf("a note of another clock came as %+v", tomorrow)
+	}
+	if lost.Text != "4 notes before this one are lost: the pipe was full" || after.Text != "after a burst" || lost.Group != after.Group {
+		t.Errorf("a writer that lost notes came as %+v, %+v", lost, after)
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	want := Losses{Notes: 4, Refused: 1, Why: "op \"draw\": set, mark, begin, end, pause, resume or span", Stamps: 1}
+	if diff := cmp.Diff(want, r.Losses()); diff != "" || !strings.Contains(want.String(), "op \"draw\"") {
+		t.Errorf("Losses() (-want +got):\n%s", diff)
 	}
 }

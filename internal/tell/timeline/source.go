@@ -40,7 +40,7 @@ func NewReader(files *os.Root) *Reader {
 		return r
 	}
 	defer f.Close()
-	list, left, err := store.ReadAnnotations(f)
+	list, left, err := store.ReadAnnotations(f, lab.MostRunAnnotations)
 	r.own, r.notes = list, said(nil, store.AnnotationsFile, left, err)
 	return r
 }
@@ -77,13 +77,18 @@ func (r *Reader) Of(t *lab.Trial) *trace.Timeline {
 	}
 	if f := r.open(t, "annotations"); f != nil {
 		defer f.Close()
-		list, left, err := store.ReadAnnotations(f)
+		list, left, err := store.ReadAnnotations(f, lab.MostAnnotations)
 		s.Annotations, notes = list, said(notes, "annotations.jsonl", left, err)
 	}
 	s.Annotations = append(s.Annotations, ownOf(t, r.own)...)
 	s.Link = r.link(t)
 	list, left, err := r.Memory(t)
 	s.Memory, notes = list, said(notes, "memory.jsonl", left, err)
+	if f := r.open(t, "machine"); f != nil {
+		defer f.Close()
+		s.Machine, s.MachineLeft, err = store.ReadSamples(f)
+		notes = said(notes, "machine.jsonl", 0, err)
+	}
 	if t.Trace != nil && t.Trace.Void == "" {
 		kept, err := r.kept(t)
 		if err != nil {
@@ -142,20 +147,26 @@ const (
 	sameBoot = 6 * time.Hour
 )
 
-// ownOf are the annotations of a run that came in a trial.
-func ownOf(t *lab.Trial, all []lab.Annotation) (out []lab.Annotation) {
-	first, last := t.FirstFrame, t.FirstFrame
+// Span is from when to when what comes belongs to a trial; false where its times are not known.
+func Span(t *lab.Trial) (first, last lab.Time, ok bool) {
+	first, last = t.FirstFrame, t.FirstFrame
 	for i, e := range t.Events {
 		if first == 0 && i == 0 {
 			first = e.Earliest
 		}
 		last = max(last, e.Latest)
 	}
-	if first == 0 {
+	return first.Add(-before), last, first != 0
+}
+
+// ownOf are the annotations of a run that came in a trial.
+func ownOf(t *lab.Trial, all []lab.Annotation) (out []lab.Annotation) {
+	first, last, ok := Span(t)
+	if !ok {
 		return nil
 	}
 	for _, a := range all {
-		if a.Latest >= first.Add(-before) && a.Earliest <= last && a.Wall.Sub(t.Wall).Abs() < sameBoot {
+		if a.Latest >= first && a.Earliest <= last && a.Wall.Sub(t.Wall).Abs() < sameBoot {
 			out = append(out, a)
 		}
 	}

@@ -125,6 +125,8 @@ func TestScopesOfTokens(t *testing.T) {
 		{"POST", "/api/v1/webhooks", `{"name":"x","url":"https://10.0.0.1/"}`, "admin"}, {"PUT", "/api/v1/webhooks/nope", `{"paused":true}`, "admin"},
 		{"GET", "/api/v1/bisects", "", "read"}, {"GET", "/api/v1/bisects/nope", "", "read"}, {"POST", "/api/v1/bisects", `{}`, "run"},
 		{"PUT", "/api/v1/bisects/nope/deployment", `{"revision":"a","ok":true}`, "run"}, {"POST", "/api/v1/bisects/nope/resume", "", "run"},
+		{"POST", "/api/v1/bisects/nope/again", "", "run"}, {"GET", "/api/v1/repositories", "", "read"},
+		{"PUT", "/api/v1/repositories/nope/deployment", `{"revision":"a","ok":true}`, "run"}, {"PATCH", "/api/v1/alerts/7", `{"owner":"ada"}`, "run"},
 		{"DELETE", "/api/v1/bisects/nope", "", "run"}, {"DELETE", "/api/v1/bisects/nope?files=true", "", "admin"},
 		{"GET", "/api/v1/boxes", "", "read"}, {"GET", "/api/v1/boxes/lab-1", "", "read"}, {"PATCH", "/api/v1/boxes/lab-1", `{"maintenance":true}`, "run"},
 		{"DELETE", "/api/v1/boxes/nope", "", "admin"}, {"POST", "/api/v1/boxes/codes", "", "admin"}, {"GET", "/api/v1/boxes/lab-1/devices/virtual/readings", "", "read"},

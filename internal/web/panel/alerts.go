@@ -44,6 +44,10 @@ type (
 			Until  time.Time `json:"until" doc:"From when on it counts as if nobody had accepted it: within a year" example:"2026-12-31T00:00:00Z"`
 		}
 	}
+	assignInput struct {
+		ByAlert
+		Body automation.Keeping
+	}
 	alertBody  struct{ Body automation.Alert }
 	alertsBody struct {
 		Body struct {
@@ -56,7 +60,7 @@ type (
 func (p *Panel) alerts(api huma.API) {
 	huma.Register(api, huma.Operation{
 		OperationID: "list-alerts", Method: http.MethodGet, Path: "/api/v1/alerts", Summary: "List the alerts", Tags: []string{tagAutomation},
-		Description: "An alert is raised once for each step in the history of a page: where the level of a metric that decides verdicts changed from run to run. While it is open, its numbers become more exact with each run.",
+		Description: "An alert is raised once for what changed together: the levels of metrics that decide verdicts, from one run to the next, or between the same two revisions. Its rows are the other metrics, lines and pages. While it is open, its numbers become more exact with each run.",
 		Security:    needsToken(),
 	}, func(ctx context.Context, in *alertsInput) (*alertsBody, error) {
 		all, err := p.Automation.Alerts(ctx, automation.Filter{
@@ -71,6 +75,14 @@ func (p *Panel) alerts(api huma.API) {
 		Security: needsToken(), Errors: []int{http.StatusNotFound},
 	}, func(ctx context.Context, in *ByAlert) (*alertBody, error) {
 		a, err := p.Automation.Alert(ctx, in.ID)
+		return &alertBody{a}, p.automationError(err, "alert "+strconv.FormatInt(in.ID, 10))
+	})
+	huma.Register(api, huma.Operation{
+		OperationID: "assign-alert", Method: http.MethodPatch, Path: "/api/v1/alerts/{id}", Summary: "Say who looks after an alert", Tags: []string{tagAutomation},
+		Description: "And where it is written about. It says nothing of how bad it is.",
+		Security:    needsToken(), Errors: []int{http.StatusNotFound, http.StatusUnprocessableEntity},
+	}, func(ctx context.Context, in *assignInput) (*alertBody, error) {
+		a, err := p.Automation.Assign(ctx, in.ID, in.Body)
 		return &alertBody{a}, p.automationError(err, "alert "+strconv.FormatInt(in.ID, 10))
 	})
 	huma.Register(api, huma.Operation{

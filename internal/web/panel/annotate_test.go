@@ -51,7 +51,7 @@ func TestAnnotate(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	list, left, err := store.ReadAnnotations(f)
+	list, left, err := store.ReadAnnotations(f, lab.MostRunAnnotations)
 	if len(list) != 2 || left != 0 || err != nil {
 		t.Fatalf("%d annotations were kept, %d are none, %v; want 2", len(list), left, err)
 	}

@@ -1,6 +1,6 @@
 package panel
 
-// automationPage: a workflow is run, scheduled and removed, a webhook is made and tested, an alert is acknowledged.
+// automationPage: a workflow is run, scheduled and removed, and a webhook is made and tested.
 func automationPage() pageTest {
 	return pageTest{"/automation", `
 	const dialog = async text => {
@@ -8,7 +8,7 @@ func automationPage() pageTest {
 		await until(() => !$("sure").open || text === "Remove" && !$("yes").disabled);
 		if ($("sure").open) throw new Error("the dialog is open: " + $("question").textContent + " " + $("kept").textContent);
 	};
-	await until(() => $("alerts").querySelector("form"));
+	await until(() => seen("no-workflows"));
 	says.push("empty: " + [seen("no-workflows"), $("no-schedules").textContent, seen("schedule"), seen("no-hooks"), seen("no-deliveries")].join("; "));
 	await send("PUT", "/api/v1/workflows/checkout", { plan: { page: "https://a.test/?" + encodeURIComponent("x") + evil, name: evil, trials: 3 }, tags: ["team-a"] });
 	await until(() => $("workflows").rows.length === 1); // the page looks by itself
@@ -22,6 +22,9 @@ func automationPage() pageTest {
 	await until(() => alert.textContent);
 	says.push("refused: " + alert.textContent);
 	set(schedule.every, "2h");
+	const bounds = () => [...$("schedule").querySelectorAll("[data-bisects]")].filter(l => l.checkVisibility()).length, before = bounds();
+	set(schedule.repository, "shop"); set(schedule.minutes, "300");
+	says.push("bounds: " + [before, bounds()].join("; "));
 	press($("schedule"), "Make schedule");
 	await until(() => $("schedules").rows.length === 1);
 	press($("schedules"), "Times");
@@ -35,7 +38,8 @@ func automationPage() pageTest {
 	await until(() => $("schedules").rows[0].cells[2].textContent.startsWith("30"));
 	press($("schedules"), "Go on");
 	await until(() => $("schedules").rows[0].cells[3].textContent !== "paused");
-	says.push("changed: " + $("schedules").rows[0].cells[2].textContent);
+	const kept = (await (await fetch("/api/v1/schedules/nightly")).json()).bisect;
+	says.push("changed: " + [$("schedules").rows[0].cells[1].textContent, $("schedules").rows[0].cells[2].textContent, JSON.stringify(kept)].join("; "));
 
 	press($("workflows"), "Remove");
 	press($("sure"), "Remove");
@@ -61,29 +65,20 @@ func automationPage() pageTest {
 	press($("hooks"), "Pause");
 	await until(() => $("hooks").rows[0].cells[3].textContent === "paused");
 	press($("hooks"), "Remove"); await dialog("Remove");
-	await until(() => !$("hooks").rows.length);
-
-	const form = $("alerts").querySelector("form"), open = $("alerts").querySelectorAll("li").length;
-	set(form.querySelector("input"), evil);
-	press(form, "Acknowledge");
-	await until(() => $("past").rows.length === 1);
-	says.push("acknowledged: " + [open, $("past").rows[0].cells[3].textContent === evil, $("past").querySelector("a").getAttribute("href").replace(/series=\w+/, "series=KEY")].join("; "));
-	await until(() => $("alerts").querySelectorAll("li").length === open - 1);
-	says.push("left: " + $("alerts").querySelectorAll("form").length);`, []string{
+	await until(() => !$("hooks").rows.length);`, []string{
 		"empty: true; There are no schedules yet. Keep a plan as a workflow first; then a schedule can start it.; false; true; true",
 		"run: Run ID waits in the queue.",
 		`refused: every: "5 bananas": write whole seconds, of 1m to 31d, such as 2h, 90m or 1d`,
+		"bounds: 0; 2",
 		"schedule: every 2h; It was not due yet: the table above says when it is.; Times of nightly; false",
-		"changed: 30 2 * * 1-5 (Europe/Berlin)",
+		`changed: checkoutof shop; 30 2 * * 1-5 (Europe/Berlin); {"repository":"shop","minutes":300}`,
 		`in use: That did not work: workflow "checkout": a schedule starts it: remove that first.`,
 		"removed: true",
 		"webhook: alert.raised; whsec_",
 		`delivery: webhook.test{ "type": "webhook.test", time, "data": { "webhook": "chat", "by": "this machine" } }; chat; waiting`,
-		"acknowledged: 2; true; /history?series=KEY&metric=time_to_stable_ms&line=control",
-		"left: 1",
 	}, 0, "", `
 	await send("PUT", "/api/v1/workflows/checkout", { plan: { page: "https://www.shop.example/" }, tags: ["team-checkout"] });
-	await send("PUT", "/api/v1/schedules/nightly", { workflow: "checkout", cron: "30 2 * * 1-5", zone: "Europe/Berlin" });
+	await send("PUT", "/api/v1/schedules/nightly", { workflow: "checkout", cron: "30 2 * * 1-5", zone: "Europe/Berlin", bisect: { repository: "shop" } });
 	await send("POST", "/api/v1/webhooks", { name: "chat", url: "http://127.0.0.1:1/eidetic" });
 	await until(() => $("hooks").rows.length && $("schedules").rows.length);
 	press($("hooks"), "Test");

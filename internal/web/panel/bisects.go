@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,11 +29,35 @@ type ByBisect struct {
 	ID string `path:"id" maxLength:"32" pattern:"^[a-z0-9]+$" doc:"Identifier of the bisect" example:"b3k7v2m9qxab"`
 }
 
+// Deployment is what a hook says of a revision that it was asked for.
+type Deployment struct {
+	Revision string `json:"revision" maxLength:"200" doc:"The revision that the box asked for"`
+	OK       bool   `json:"ok" doc:"Whether it is deployed; if not, it cannot be tried and is left out"`
+	Error    string `json:"error,omitempty" maxLength:"1000" doc:"Why it cannot be deployed"`
+}
+
+// reason is why the revision cannot be tried, or "".
+func (d Deployment) reason() string {
+	switch {
+	case d.OK:
+		return ""
+	case d.Error != "":
+		return "the hook says so: " + d.Error
+	}
+	return "the hook says so"
+}
+
 // BisectHook is where revisions are deployed.
 type BisectHook struct {
 	URL    string  `json:"url" maxLength:"2000" doc:"Is posted each revision that is to be deployed. It begins with https://; http:// and hosts in private networks need webhooks.allow in the configuration, and with a token of the scope run every host does" example:"https://deploy.shop.example/eidetic"`
 	Secret string  `json:"secret,omitempty" maxLength:"200" doc:"whsec_ and 24 to 64 bytes in Base64; without it the box makes one"`
 	Limit  float64 `json:"limit_s,omitempty" minimum:"1" maximum:"86400" default:"900" doc:"How long a deployment may take; a revision that takes longer cannot be tried"`
+}
+
+// Repository is one of the box's configuration.
+type Repository struct {
+	Name    string `json:"name" example:"shop"`
+	Problem string `json:"problem,omitempty" doc:"Why it cannot be used on this machine"`
 }
 
 type (
@@ -51,11 +77,11 @@ type (
 	}
 	deployedInput struct {
 		ByBisect
-		Body struct {
-			Revision string `json:"revision" maxLength:"200" doc:"The revision that the box asked for"`
-			OK       bool   `json:"ok" doc:"Whether it is deployed; if not, it cannot be tried and is left out"`
-			Error    string `json:"error,omitempty" maxLength:"1000" doc:"Why it cannot be deployed"`
-		}
+		Body Deployment
+	}
+	headDeployedInput struct {
+		ByName
+		Body Deployment
 	}
 	cancelBisectInput struct {
 		ByBisect
@@ -65,7 +91,12 @@ type (
 		Location string `header:"Location" doc:"Address of the bisect"`
 		Body     NewBisect
 	}
-	bisectBody  struct{ Body bisects.Bisect }
+	bisectBody       struct{ Body bisects.Bisect }
+	repositoriesBody struct {
+		Body struct {
+			Repositories []Repository `json:"repositories" doc:"In order of their names"`
+		}
+	}
 	bisectsBody struct {
 		Body struct {
 			Bisects []bisects.Bisect `json:"bisects" doc:"The newest first, without the probabilities of their revisions"`
@@ -109,13 +140,7 @@ func (p *Panel) bisectRoutes(api huma.API) {
 		DefaultStatus: http.StatusNoContent, Security: needsToken(),
 		Errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusUnprocessableEntity},
 	}, func(_ context.Context, in *deployedInput) (*struct{}, error) {
-		reason := ""
-		if !in.Body.OK {
-			if reason = "the hook says so"; in.Body.Error != "" {
-				reason += ": " + in.Body.Error
-			}
-		}
-		return nil, p.bisectError(p.Bisects.Deployed(in.ID, in.Body.Revision, reason), in.ID)
+		return nil, p.bisectError(p.Bisects.Deployed(in.ID, in.Body.Revision, in.Body.reason()), in.ID)
 	})
 	huma.Register(api, huma.Operation{
 		OperationID: "resume-bisect", Method: http.MethodPost, Path: "/api/v1/bisects/{id}/resume", Summary: "Let a bisect go on that has failed",
@@ -125,6 +150,43 @@ func (p *Panel) bisectRoutes(api huma.API) {
 	}, func(_ context.Context, in *ByBisect) (*bisectBody, error) {
 		b, err := p.Bisects.Resume(in.ID)
 		return &bisectBody{b}, p.bisectError(err, in.ID)
+	})
+	huma.Register(api, huma.Operation{
+		OperationID: "repeat-bisect", Method: http.MethodPost, Path: "/api/v1/bisects/{id}/again", Summary: "Make a bisect again that has ended",
+		Tags: []string{tagAutomation}, Description: "Another one, with the same plan, revisions and bounds, which measures everything anew.",
+		DefaultStatus: http.StatusAccepted, Security: needsToken(),
+		Errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusUnprocessableEntity},
+	}, func(ctx context.Context, in *ByBisect) (*bisectBody, error) {
+		b, err := p.Bisects.Again(ctx, in.ID, identityOf(ctx).Name)
+		return &bisectBody{b}, p.bisectError(err, in.ID)
+	})
+	huma.Register(api, huma.Operation{
+		OperationID: "list-repositories", Method: http.MethodGet, Path: "/api/v1/repositories", Summary: "List the repositories of the configuration",
+		Tags: []string{tagAutomation}, Description: "Their names, which a schedule may say.", Security: needsToken(),
+	}, func(context.Context, *noInput) (*repositoriesBody, error) {
+		body := &repositoriesBody{}
+		body.Body.Repositories = []Repository{}
+		for _, name := range slices.Sorted(maps.Keys(p.Bisects.Repositories)) {
+			one := Repository{Name: name}
+			if err := p.Bisects.Repositories[name].Usable(); err != nil {
+				one.Problem = err.Error()
+			}
+			body.Body.Repositories = append(body.Body.Repositories, one)
+		}
+		return body, nil
+	})
+	huma.Register(api, huma.Operation{
+		OperationID: "answer-repository-deployment", Method: http.MethodPut, Path: "/api/v1/repositories/{name}/deployment",
+		Summary: "Say that the newest revision is deployed", Tags: []string{tagAutomation},
+		Description:   "For a run of a schedule, from the hook of a repository that answered 202.",
+		DefaultStatus: http.StatusNoContent, Security: needsToken(),
+		Errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusUnprocessableEntity},
+	}, func(_ context.Context, in *headDeployedInput) (*struct{}, error) {
+		err := p.Bisects.HeadDeployed(in.Name, in.Body.Revision, in.Body.reason())
+		if errors.Is(err, store.ErrNotFound) {
+			return nil, huma.Error404NotFound("the configuration has no repository " + clip(in.Name))
+		}
+		return nil, p.bisectError(err, "")
 	})
 	huma.Register(api, huma.Operation{
 		OperationID: "cancel-bisect", Method: http.MethodDelete, Path: "/api/v1/bisects/{id}", Summary: "Cancel a bisect, or delete one that has ended",

@@ -85,7 +85,8 @@ func (p *Panel) errands(api huma.API) {
 		OperationID: "start-errand", Method: http.MethodPost, Path: path, Summary: "Film, record or qualify a device now, or watch its noise",
 		Description: "Without a plan. A run that comes meanwhile waits; while a run uses the device, or another errand, the answer is 409. A film and a " +
 			"qualification become runs without a plan, a recording comes to the others.",
-		Tags: []string{tagDevices}, Security: needsToken(), Errors: append(errs, http.StatusUnprocessableEntity), DefaultStatus: http.StatusAccepted,
+		Tags: []string{tagDevices}, Security: needsToken(),
+		Errors: append(errs, http.StatusUnprocessableEntity), DefaultStatus: http.StatusAccepted,
 	}, func(ctx context.Context, in *errandInput) (*startedErrand, error) {
 		name := deviceName(in.Name)
 		e, err := p.Errands.Start(name, in.Body, driverOf(ctx, "").Name)

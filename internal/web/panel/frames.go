@@ -193,7 +193,8 @@ func (p *Panel) listFrames(ctx context.Context, in *framesInput) (*TrialFrames, 
 		start = r.Info(0).Time
 	}
 	out := &TrialFrames{
-		Run: in.ID, Kind: run.Kind, Trial: in.Trial, Arm: trial.Arm, Valid: trial.Valid, Width: list.Width, Height: list.Height, Start: trial.StartFrame,
+		Run: in.ID, Kind: run.Kind, Trial: in.Trial, Arm: trial.Arm, Valid: trial.Valid,
+		Width: list.Width, Height: list.Height, Start: trial.StartFrame,
 		Content: FrameArea{trial.ContentX, trial.ContentY, trial.ContentW, trial.ContentH},
 		Region:  areaOf(list.Region), Pixels: list.Region.Dx() * list.Region.Dy(), Changed: list.Changed, Pieces: list.Pieces,
 		Progress: append([]float64{}, trial.VisualProgress...), Strip: []StripPicture{},

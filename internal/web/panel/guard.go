@@ -128,7 +128,7 @@ func (p *Panel) check(cross *http.CrossOriginProtection, r *http.Request) (who c
 // health, and the way to get and to end a session.
 func isPublic(r *http.Request) bool {
 	switch r.URL.Path {
-	case "/", "/history", "/browsers", "/access", "/gesture", "/device", "/run", "/trial", "/automation", "/recordings", "/plan", "/storage", "/boxes",
+	case "/", "/history", "/browsers", "/access", "/gesture", "/device", "/run", "/trial", "/automation", "/alerts", "/bisections", "/recordings", "/plan", "/storage", "/boxes",
 		"/api/v1/health", "/openapi.json", "/openapi.yaml", "/openapi-3.0.json", "/openapi-3.0.yaml":
 		return true
 	case "/api/v1/session":

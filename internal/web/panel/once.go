@@ -43,7 +43,7 @@ func isKeyed(path string) bool {
 			return true
 		}
 	}
-	return isOfAlert(path)
+	return isOfAlert(path) || isErrand(path)
 }
 
 // describeKeys adds the header to the operations.

@@ -34,7 +34,10 @@ type pageTest struct {
 const noPicture = "none"
 
 func pageTests() []pageTest {
-	return []pageTest{automationPage(), recordingsPage(), planPage(), devicePage(), errandPage(), storagePage(), browsersPage(), historyPage(), runPage(), fleetSection()}
+	return []pageTest{
+		automationPage(), alertsPage(), bisectionsPage(), recordingsPage(), planPage(), devicePage(), errandPage(), storagePage(), browsersPage(),
+		historyPage(), runPage(), fleetSection(),
+	}
 }
 
 // route is the path without its query.
@@ -92,7 +95,8 @@ func pagesConfig(t *testing.T) Config {
 				seats.phone()}
 		}}
 	config.Queue = queueOf(st, q, &fakeRunner{})
-	config.Automation = keeperOf(t, config)
+	config.Automation, config.Bisects = keeperOf(t, config), bisectionsOf(t, config)
+	config.Automation.Bisector = noBisector{}
 	run := reporttest.Compared(3, 6, 800)
 	addRun(t, st, run)
 	if err := os.WriteFile(filepath.Join(st.Root(), "runs", run.ID, recordingName), []byte("PK"), 0o600); err != nil {

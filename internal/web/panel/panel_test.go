@@ -423,7 +423,7 @@ func TestOpenAPI(t *testing.T) {
 		"get-archive-contents", "get-device-code", "check-plan", "get-run-plan", "list-deliveries", "list-alerts", "get-alert", "acknowledge-alert",
 		"make-bisect", "list-bisects", "get-bisect", "answer-deployment", "resume-bisect", "cancel-bisect",
 		"list-boxes", "get-box", "change-box", "remove-box", "make-join-code", "get-readings", "measure-reference", "accept-level",
-		"get-reference", "put-reference", "remove-reference"} {
+		"get-reference", "put-reference", "remove-reference", "start-errand", "get-errand", "trigger-errand", "end-errand"} {
 		if !ids[want] {
 			t.Errorf("no operation %s", want)
 		}

@@ -25,7 +25,7 @@ func needs(method, path string, query url.Values) credentials.Scope {
 		return credentials.Read
 	case http.MethodPost:
 		if path == "/api/v1/runs" || path == "/api/v1/plan" || path == "/api/v1/bisects" || ofOne(path, "/api/v1/devices/", "/input") || isErrand(path) ||
-			ofOne(path, "/api/v1/runs/", "/annotations") || ofOne(path, "/api/v1/bisects/", "/resume") ||
+			ofOne(path, "/api/v1/runs/", "/annotations") || ofOne(path, "/api/v1/bisects/", "/resume") || ofOne(path, "/api/v1/bisects/", "/again") ||
 			ofOne(path, "/api/v1/workflows/", "/runs") || ofOne(path, "/api/v1/archives/", "/edit") || isOfAlert(path) ||
 			ofOne(path, "/api/v1/boxes/", "/measurements") {
 			return credentials.Run
@@ -33,15 +33,20 @@ func needs(method, path string, query url.Values) credentials.Scope {
 	case http.MethodPut:
 		if strings.HasPrefix(path, "/api/v1/archives/") || strings.HasPrefix(path, "/api/v1/workflows/") ||
 			strings.HasPrefix(path, "/api/v1/schedules/") || ofOne(path, "/api/v1/bisects/", "/deployment") ||
+			ofOne(path, "/api/v1/repositories/", "/deployment") ||
 			ofOne(path, "/api/v1/runs/", "/pin") || isTurn(path) {
 			return credentials.Run
 		}
 	case http.MethodPatch:
+		if strings.HasPrefix(path, "/api/v1/alerts/") {
+			return credentials.Run
+		}
 		if strings.HasPrefix(path, "/api/v1/boxes/") { // changeBox asks for more where more is changed than maintenance
 			return credentials.Run
 		}
 	case http.MethodDelete:
-		if (strings.HasPrefix(path, "/api/v1/runs/") || strings.HasPrefix(path, "/api/v1/bisects/")) && !deletesFiles(query) || isTurn(path) || isErrand(path) {
+		cancels := strings.HasPrefix(path, "/api/v1/runs/") || strings.HasPrefix(path, "/api/v1/bisects/")
+		if cancels && !deletesFiles(query) || isTurn(path) || isErrand(path) {
 			return credentials.Run
 		}
 	}

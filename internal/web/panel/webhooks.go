@@ -25,9 +25,10 @@ type (
 	newHookInput struct {
 		Body struct {
 			Name   string   `json:"name" maxLength:"60" pattern:"^[a-z0-9][a-z0-9._-]*$" doc:"What you call it; no two have the same name" example:"chat"`
-			URL    string   `json:"url" maxLength:"2000" doc:"Where events are posted to. It begins with https://; http:// and hosts in private networks need webhooks.allow in the configuration" example:"https://hooks.shop.example/eidetic"`
+			As     string   `json:"as,omitempty" enum:"mail,github,gitlab,gerrit" doc:"How it is told: mail, to a mailto: address, by the server of the configuration; a commit status of GitHub or GitLab; a comment of Gerrit on the change of a culprit. Without it events as JSON, signed"`
+			URL    string   `json:"url" maxLength:"2000" doc:"Where events are posted to; of GitHub https://api.github.com/repos/OWNER/NAME, of GitLab …/api/v4/projects/ID, of Gerrit …/a/changes/PROJECT~BRANCH. It begins with https://; http:// and hosts in private networks need webhooks.allow in the configuration" example:"https://hooks.shop.example/eidetic"`
 			Events []string `json:"events,omitempty" maxItems:"10" doc:"What it is told of: run.finished, alert.raised, alert.acknowledged; without it, of all"`
-			Secret string   `json:"secret,omitempty" maxLength:"200" doc:"whsec_ and 24 to 64 bytes in Base64; without it the box makes one"`
+			Secret string   `json:"secret,omitempty" maxLength:"200" doc:"whsec_ and 24 to 64 bytes in Base64; without it the box makes one. Of a code host the token with which it is called; of Gerrit USER:PASSWORD"`
 		}
 	}
 	pauseHookInput struct {
@@ -71,12 +72,12 @@ func (p *Panel) webhooks(api huma.API) {
 	})
 	huma.Register(api, huma.Operation{
 		OperationID: "make-webhook", Method: http.MethodPost, Path: "/api/v1/webhooks", Summary: "Make a webhook", Tags: []string{tagAutomation},
-		Description:   "Events are posted as JSON and signed as Standard Webhooks says. The response holds the secret, once.",
+		Description:   "Events are posted as JSON and signed as Standard Webhooks says, or told as as says. The response holds the secret, once.",
 		DefaultStatus: http.StatusCreated, Security: needsToken(),
 		Errors: []int{http.StatusConflict, http.StatusUnprocessableEntity, http.StatusInsufficientStorage},
 	}, func(ctx context.Context, in *newHookInput) (*newHookBody, error) {
 		note(ctx, in.Body.Name)
-		h, secret, err := p.Automation.MakeHook(ctx, in.Body.Name, in.Body.URL, in.Body.Secret, in.Body.Events, identityOf(ctx).Name)
+		h, secret, err := p.Automation.MakeHook(ctx, in.Body.Name, in.Body.As, in.Body.URL, in.Body.Secret, in.Body.Events, identityOf(ctx).Name)
 		if errors.Is(err, automation.ErrExists) {
 			return nil, huma.Error409Conflict("webhook " + clip(in.Body.Name) + ": " + automation.ErrExists.Error())
 		}
@@ -100,7 +101,7 @@ func (p *Panel) webhooks(api huma.API) {
 	huma.Register(api, huma.Operation{
 		OperationID: "test-webhook", Method: http.MethodPost, Path: "/api/v1/webhooks/{id}/test", Summary: "Post a test to a webhook", Tags: []string{tagAutomation},
 		Description:   "It is the event webhook.test. The response is its delivery, which the list of deliveries shows as it goes on.",
-		DefaultStatus: http.StatusAccepted, Security: needsToken(), Errors: []int{http.StatusNotFound},
+		DefaultStatus: http.StatusAccepted, Security: needsToken(), Errors: []int{http.StatusNotFound, http.StatusUnprocessableEntity},
 	}, func(ctx context.Context, in *ByHook) (*deliveryBody, error) {
 		d, err := p.Automation.TestHook(ctx, in.ID, identityOf(ctx).Name)
 		return &deliveryBody{d}, p.automationError(err, "webhook "+clip(in.ID))

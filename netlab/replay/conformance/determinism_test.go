@@ -160,6 +160,30 @@ func determinism() []kase {
 				`setTimeout(()=>window.result="told",500)</script>`,
 		},
 		{
+			name: "annotations of frames and workers reach the box",
+			want: "told",
+			page: `<iframe src="/f"></iframe><iframe src="https://b.test/f"></iframe><iframe sandbox="allow-scripts" src="https://c.test/f"></iframe>` +
+				`<iframe srcdoc="<script>lab.mark('srcdoc')</script>"></iframe><iframe src="data:text/html,<script>lab.mark('data')</script>"></iframe><script>` +
+				`lab.mark("page");var f=document.createElement("iframe");document.body.append(f);f.contentWindow.lab.mark("blank");` +
+				`new Worker("/w.js");new Worker("/w.js",{name:"second"});new Worker("/closes.js");if(self.SharedWorker)new SharedWorker("/shared.js");` +
+				`new Worker(URL.createObjectURL(new Blob(["lab.mark('blob')"])));new Worker("data:text/javascript,lab.mark('data worker')");` +
+				`navigator.serviceWorker.register("/sw.js");setTimeout(()=>window.result="told",2500)</script>`,
+			routes: map[string]http.HandlerFunc{
+				"/f": text("text/html", `<script>lab.mark("framed")</script>`), "/sw.js": text(js, `lab.mark("served")`), "/shared.js": text(js, `lab.mark("shared")`),
+				"/w.js": func(w http.ResponseWriter, r *http.Request) {
+					w.Header().Set("Content-Security-Policy", "default-src 'none'")
+					text(js, `lab.mark("worked")`)(w, r)
+				},
+				"/closes.js": text(js, `lab.mark("closed");close()`),
+			},
+			told: []string{
+				": mark=page", "frame 3: mark=srcdoc", "frame 4: mark=data", "frame 5: mark=blank", "frame https://a.test/f: mark=framed", "frame https://b.test/f: mark=framed",
+				"frame https://c.test/f: mark=framed", "service worker https://a.test/sw.js: mark=served", "shared worker https://a.test/shared.js: mark=shared",
+				"worker blob:: mark=blob", "worker data:: mark=data worker", "worker https://a.test/closes.js: mark=closed", "worker https://a.test/w.js: mark=worked",
+				"worker second: mark=worked",
+			},
+		},
+		{
 			name:  "lab.done reaches the box",
 			want:  "204",
 			label: "done=cart shown",

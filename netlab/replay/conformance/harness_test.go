@@ -12,10 +12,13 @@ import (
 	"net/netip"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"eidetic/internal/lab"
 	"eidetic/netlab/archive"
@@ -39,6 +42,8 @@ type kase struct {
 	want string
 	// label is what the page tells the box, such as "done=NAME" by lab.done, or "mark=NAME" by lab.mark.
 	label string
+	// told is what the realms of the page tell the box, each with its name, in any order.
+	told []string
 	// check, if set, checks the log of the last replay.
 	check  func(t *testing.T, result string, log []lab.Served)
 	h1     bool          // the origin speaks HTTP/1.1 only
@@ -240,12 +245,17 @@ func (s *stand) replay(t *testing.T, k *kase, a *archive.Archive, live string) {
 	var mu sync.Mutex
 	var served []lab.Served
 	labels := ""
+	var told []string
 	session, err := replay.NewSession(a, replay.Options{
 		Clock: lab.Monotonic, Wall: time.Now(), Timing: timing,
 		Annotate: func(a replay.Annotation) {
 			mu.Lock()
 			defer mu.Unlock()
-			labels += labelOf(a)
+			if label := labelOf(a); k.told == nil || label == "" {
+				labels += label
+			} else if one := strings.TrimSpace(whereOf(a) + ": " + label); !slices.Contains(told, one) {
+				told = append(told, one)
+			}
 		},
 		Log: func(line lab.Served) {
 			mu.Lock()
@@ -278,6 +288,10 @@ func (s *stand) replay(t *testing.T, k *kase, a *archive.Archive, live string) {
 	if strings.TrimSpace(labels) != k.label {
 		t.Errorf("the page told the box %q, want %q", labels, k.label)
 	}
+	slices.Sort(told)
+	if diff := cmp.Diff(k.told, told); diff != "" {
+		t.Errorf("the realms told the box (-want +got):\n%s", diff)
+	}
 	if k.check != nil {
 		k.check(t, got, served)
 	}
@@ -293,6 +307,15 @@ func awaitLogged(session *replay.Session, logged func() int) {
 			return
 		}
 	}
+}
+
+// whereOf is the frame or worker that told the box something.
+func whereOf(a replay.Annotation) string {
+	var post struct{ Where string }
+	if err := json.Unmarshal(a.Body, &post); err != nil {
+		return err.Error()
+	}
+	return post.Where
 }
 
 // labelOf is what a page told the box: a name, or its annotations with their colours.

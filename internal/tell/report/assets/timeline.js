@@ -35,7 +35,7 @@ const load = n => {
 };
 let shown = [], view = { from: 0, to: 1 }, whole = { from: 0, to: 1 }, folded = {}, cursor = null, shade = {};
 
-const kinds = { frame: "--data", request: "--data", input: "--bad", step: "--accent", mark: "--data-2", annotation: "--warn", browser: "--data-2", memory: "--good", link: "--ttfb" };
+const kinds = { frame: "--data", request: "--data", input: "--bad", step: "--accent", mark: "--data-2", annotation: "--warn", browser: "--data-2", memory: "--good", machine: "--good", link: "--ttfb" };
 function shades() {
   shade = { ink: css("--ink"), soft: css("--soft"), line: css("--line"), card: css("--card"), ttfb: css("--ttfb"), font: `11px ${css("--sans")}` };
   for (const kind in kinds) shade[kind] = css(kinds[kind]);
@@ -185,6 +185,12 @@ function row(c, r) {
         pen.fillRect(a, top + 1, Math.max(b - a, 1), height - 3);
         pen.globalAlpha = 1;
         pen.fillRect(a, top + 1, 1.5, height - 3);
+      }
+      const rests = track.rests && track.rests[i] || [];
+      for (let k = 0; k < rests.length; k += 2) { // paused: a thin line
+        const from = x(rests[k]), wide = Math.max(x(rests[k + 1]) - from, 0.7);
+        pen.clearRect(from, top, wide, height - 1);
+        pen.fillRect(from, top + height / 2 - 1, wide, 1);
       }
       if (flat) continue;
       // The name stands on the longer part of a request.

@@ -1,32 +1,16 @@
-// Workflows, schedules, webhooks and alerts: what the box does by itself. All content is inserted as text,
+// Workflows, schedules and webhooks: what the box does by itself. All content is inserted as text,
 // never as markup.
 import { $, make, call, address, when } from "./common.js";
 import { refresh } from "./refresh.js";
-import { alerting } from "./alerts.js";
 import { visit, json, button, row, clicked, sure, sends } from "./visit.js";
 
 const at = (collection, name, part = "") => `/api/v1/${collection}/${encodeURIComponent(name)}${part}`;
 const say = text => { $("did").textContent = text; };
-const seriesOf = a => `/history?${new URLSearchParams({ series: a.series, metric: a.metric, line: a.line })}`;
 const report = id => make("a", { href: `/runs/${encodeURIComponent(id)}`, textContent: id });
 const timesOf = s => s.every ? `every ${s.every}` : `${s.cron} (${s.zone || "UTC"})`;
-let known = { workflows: [], schedules: [], hooks: [] }, changing = null, open = null, alertsShown = "", most = 20;
+let known = { workflows: [], schedules: [], hooks: [] }, changing = null, open = null, most = 20;
 
 const words = { waiting: "waits for the queue", run: "started", skipped: "left out: the last run had not ended", refused: "refused", clock: "the clock was put back" };
-
-// alerts are drawn anew only when they change: somebody may be writing a note.
-function alerts(all) {
-  const said = a => a.resolved || a.accepted || a.acknowledged, openOnes = all.filter(a => !said(a)), past = all.filter(said);
-  const drawn = JSON.stringify(openOnes.map(a => [a.id, a.text, a.bisection]));
-  if (drawn !== alertsShown && !$("alerts").contains(document.activeElement)) {
-    alertsShown = drawn;
-    $("alerts").replaceChildren(...[alerting(openOnes, when, a => [
-      make("a", { href: seriesOf(a), textContent: [a.name, address(a.page), a.link].filter(Boolean).join(" · ") })])].filter(Boolean));
-  }
-  $("no-alerts").hidden = openOnes.length > 0;
-  $("acknowledged").hidden = !past.length;
-  refresh($("past"), past.map(a => row(a.id, [make("a", { href: seriesOf(a), textContent: a.text }), when(a.raised), `${said(a).by}, ${when(said(a).at)}`, [a.resolved ? "resolved" : a.accepted ? `accepted until ${when(a.accepted.until)}` : "", said(a).reason || said(a).note].filter(Boolean).join(": ")])));
-}
 
 function workflows(all, me) {
   $("workflows-table").hidden = !all.length;
@@ -50,11 +34,19 @@ function schedules(all, flows, me) {
     : [make("span", {}, "There are no schedules yet. ", make("a", { href: "/plan", textContent: "Keep a plan as a workflow" }), " first; then a schedule can start it.")]);
   $("schedule").hidden = !flows.length || !me.may("run");
   refresh($("schedules"), all.map(s => row(s.name, [
-    s.name, s.workflow, timesOf(s), s.next ? when(s.next) : s.paused ? "paused" : "never", became(s.last),
+    s.name, [s.workflow, ...s.bisect ? [make("small", { textContent: `of ${s.bisect.repository}` })] : []], timesOf(s), s.next ? when(s.next) : s.paused ? "paused" : "never", became(s.last),
     [button("Times", `schedule ${s.name}`, "times"), ...me.may("run") ? [button(s.paused ? "Go on" : "Pause", `schedule ${s.name}`, "pause"), button("Change", `schedule ${s.name}`, "change")] : [],
       ...me.may("admin") ? [button("Remove", `schedule ${s.name}`, "remove")] : []],
   ])), $("schedules-head"));
   options($("schedule").elements.workflow, flows.map(w => [w.name, w.name]));
+}
+
+// repositories are those that a schedule may name: the configuration's.
+function repositories(all) {
+  const select = $("schedule").elements.repository;
+  options(select, [["", "none"], ...all.map(r => [r.name, r.problem ? `${r.name} (cannot be used)` : r.name])]);
+  select.closest("label").hidden = !all.length;
+  kind();
 }
 
 // options fills a select, and keeps what is chosen.
@@ -103,9 +95,9 @@ async function deliveries() {
 }
 
 const load = visit(async me => {
-  const [a, w, s] = await Promise.all([call("/api/v1/alerts?state=all&limit=100"), call("/api/v1/workflows"), call("/api/v1/schedules")]);
+  const [w, s, r] = await Promise.all([call("/api/v1/workflows"), call("/api/v1/schedules"), call("/api/v1/repositories").catch(() => ({ repositories: [] }))]);
   known = { ...known, workflows: w.workflows, schedules: s.schedules };
-  alerts(a.alerts);
+  repositories(r.repositories);
   workflows(w.workflows, me);
   schedules(s.schedules, w.workflows, me);
   if (open && !s.schedules.some(s => s.name === open)) { open = null; $("firings").hidden = true; }
@@ -134,14 +126,15 @@ clicked($("workflows"), {
 clicked($("schedules"), {
   times: async name => { open = name; await firings(); $("firings-head").focus(); },
   pause: name => tried("The schedule could not be changed", async () => {
-    const { workflow, every, cron, zone, paused, revision } = known.schedules.find(s => s.name === name);
-    await call(at("schedules", name), json("PUT", { workflow, every, cron, zone, paused: !paused }, { "If-Match": `"${revision}"` }));
+    const { workflow, every, cron, zone, bisect, paused, revision } = known.schedules.find(s => s.name === name);
+    await call(at("schedules", name), json("PUT", { workflow, every, cron, zone, bisect, paused: !paused }, { "If-Match": `"${revision}"` }));
     return paused ? `${name} goes on.` : `${name} is paused.`;
   }),
   change: name => {
     const s = known.schedules.find(s => s.name === name), form = $("schedule").elements;
     changing = s;
     for (const field of ["name", "workflow", "every", "cron", "zone"]) form[field].value = s[field] || "";
+    for (const field of ["repository", "pairs", "minutes"]) form[field].value = s.bisect?.[field] || "";
     form.kind.value = s.cron ? "cron" : "every";
     form.name.readOnly = true;
     kind();
@@ -166,7 +159,9 @@ clicked($("hooks"), {
 
 // kind shows the fields of the chosen kind of times.
 function kind() {
-  for (const label of $("schedule").querySelectorAll("[data-kind]")) label.hidden = label.dataset.kind !== $("schedule").elements.kind.value;
+  const form = $("schedule").elements;
+  for (const label of $("schedule").querySelectorAll("[data-kind]")) label.hidden = label.dataset.kind !== form.kind.value;
+  for (const label of $("schedule").querySelectorAll("[data-bisects]")) label.hidden = !form.repository.value;
 }
 function fresh() {
   changing = null;
@@ -175,11 +170,15 @@ function fresh() {
   $("schedule").querySelector(".act button:last-child").textContent = "Make schedule";
   $("schedule").querySelector("[role=alert]").textContent = "";
 }
-$("schedule").elements.kind.addEventListener("change", kind);
+for (const field of ["kind", "repository"]) $("schedule").elements[field].addEventListener("change", kind);
 $("schedule").addEventListener("reset", () => { fresh(); setTimeout(kind); });
 sends($("schedule"), async f => {
   const timing = { workflow: f.workflow.value, paused: Boolean(changing?.paused) };
   for (const field of f.kind.value === "cron" ? ["cron", "zone"] : ["every"]) if (f[field].value) timing[field] = f[field].value;
+  if (f.repository.value) {
+    timing.bisect = { repository: f.repository.value };
+    for (const field of ["pairs", "minutes"]) if (f[field].value) timing.bisect[field] = Number(f[field].value);
+  }
   const s = await call(at("schedules", f.name.value), json("PUT", timing, changing ? { "If-Match": `"${changing.revision}"` } : { "If-None-Match": "*" }));
   f.name.form.reset();
   say(`${s.name} ${s.next ? `is due next ${when(s.next)}` : "is kept"}.`);

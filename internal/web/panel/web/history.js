@@ -4,7 +4,7 @@ import { $, make, call, number, address, reportOf, signIn, when } from "./common
 import { chart, together } from "./chart.js";
 import { numbers } from "./numbers.js";
 import { comparing } from "./compare.js";
-import { alerting } from "./alerts.js";
+import { alerting } from "./alerting.js";
 
 const query = new URLSearchParams(location.search);
 const kinds = ["series", "name", "page", "link", "device", "browser"]; // query parameters that select series
@@ -119,7 +119,7 @@ function section(s, name) {
   const head = make("h2", { textContent: (s.name || address(s.page)) + (query.has("browsers") ? ` in ${browserOf(s)}` : "") });
   const facts = make("p", { className: "hint", textContent: [s.name && address(s.page), s.link && `link ${s.link}`, s.device && `device ${s.device}`, s.browser,
     s.runs.length < s.count ? `the newest ${s.runs.length} of ${s.count} runs` : `${s.count} ${s.count === 1 ? "run" : "runs"}`].filter(Boolean).join(" · ") });
-  card.append(head, facts, alerting(s.alerts, when));
+  card.append(head, facts, alerting(s.alerts));
   const metric = find(s, name);
   if (!metric || !metric.values.length) { card.append(make("p", { textContent: s.available.some(a => a.metric === name) ? "…" : lacks })); return card; }
   card.append(findings(s, metric), chart(s, metric), comparing(s, when), table(s, metric));

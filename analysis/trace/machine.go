@@ -1,0 +1,282 @@
+package trace
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"eidetic/internal/lab"
+	"eidetic/internal/metric"
+)
+
+// Machine is the kind of the tracks of processes and of the machine's pressure.
+const Machine = "machine"
+
+// Bounds of these tracks.
+const (
+	mostProcessTracks = 16
+	// leastRan and leastWaited make a row of a process, in all of a trial.
+	leastRan    = lab.Time(5e6)
+	leastWaited = lab.Time(5e6)
+)
+
+// process is what is known of one process of a trial, its samples in their order.
+type process struct {
+	pid         int
+	name, of    string
+	samples     []lab.ProcessSample
+	ran, waited int64
+}
+
+// processesOf puts samples together by process; those of the machine's pressure by their kind.
+func processesOf(samples []lab.ProcessSample) (list []*process) {
+	byPID := map[int]*process{}
+	for _, s := range samples[:min(len(samples), lab.MostSamples)] {
+		p := byPID[s.PID]
+		if s.PID == 0 { // each tells its name
+			i := slices.IndexFunc(list, func(p *process) bool { return p.pid == 0 && p.name == s.Name })
+			if p = nil; i >= 0 {
+				p = list[i]
+			} else if len(list) > 1000 {
+				continue
+			}
+		}
+		if p == nil {
+			p = &process{pid: s.PID}
+			list = append(list, p)
+			if s.PID != 0 {
+				byPID[s.PID] = p
+			}
+		}
+		p.name, p.of = cmp.Or(s.Name, p.name), cmp.Or(s.Of, p.of)
+		p.samples = append(p.samples, s)
+		p.ran, p.waited = p.ran+s.Ran, p.waited+s.Waited
+	}
+	for _, p := range list {
+		slices.SortStableFunc(p.samples, func(a, b lab.ProcessSample) int { return cmp.Compare(a.At, b.At) })
+	}
+	return list
+}
+
+// within is how much of what a sample counts lies in a time, if it was spread evenly over the sample's own.
+func within(s lab.ProcessSample, counted int64, from, to lab.Time) float64 {
+	start := s.At - lab.Time(s.For)
+	if s.For <= 0 {
+		return 0
+	}
+	return float64(counted) * float64(max(min(s.At, to)-max(start, from), 0)) / float64(s.For)
+}
+
+// Taken is what the browser took of the machine in a time.
+type Taken struct {
+	RanMS, WaitedMS float64
+	// Peak is the most that it had in memory, in bytes; 0 where that was not read.
+	Peak int64
+}
+
+// TakenBy sums up what the processes of the browser did in a time.
+func TakenBy(samples []lab.ProcessSample, from, to lab.Time) (w Taken) {
+	type held struct{ rss, own int64 }
+	type reading struct {
+		at  lab.Time
+		pid int
+		held
+	}
+	var readings []reading
+	for _, p := range processesOf(samples) {
+		if p.of != lab.OfBrowser {
+			continue
+		}
+		for _, s := range p.samples {
+			w.RanMS += within(s, s.Ran, from, to) / 1e6
+			w.WaitedMS += within(s, s.Waited, from, to) / 1e6
+			if s.RSS > 0 || s.Ended {
+				readings = append(readings, reading{s.At, p.pid, held{s.RSS, s.Own}})
+			}
+		}
+	}
+	slices.SortStableFunc(readings, func(a, b reading) int { return cmp.Compare(a.at, b.at) })
+	now := map[int]held{}
+	peak := func() {
+		sum, shared := int64(0), int64(0)
+		for _, h := range now {
+			sum, shared = sum+h.own, max(shared, h.rss-h.own)
+		}
+		w.Peak = max(w.Peak, sum+shared)
+	}
+	begun := false
+	for i, r := range readings {
+		if r.at >= to {
+			break
+		}
+		if !begun && r.at >= from {
+			begun = true
+			peak() // what it had when the time began
+		}
+		now[r.pid] = r.held
+		if begun && (i+1 == len(readings) || readings[i+1].at > r.at) {
+			peak()
+		}
+	}
+	if !begun {
+		peak()
+	}
+	return w
+}
+
+// Measurements are the metrics of that.
+func (w Taken) Measurements() []lab.Measurement {
+	out := []lab.Measurement{metric.ProcessorTime.Measure(round(w.RanMS), nil), metric.ProcessorWait.Measure(round(w.WaitedMS), nil)}
+	if w.Peak > 0 {
+		out = append(out, metric.MemoryPeak.Measure(round(float64(w.Peak)/1e6), nil))
+	}
+	return out
+}
+
+func round(v float64) float64 { return float64(int64(v*1e3+0.5)) / 1e3 }
+
+// machineTracks are rows of the processes that did most, with the waits of their main threads, and of the machine's pressure.
+func machineTracks(samples []lab.ProcessSample) (out []Track) {
+	list := processesOf(samples)
+	slices.SortStableFunc(list, func(a, b *process) int { return cmp.Compare(b.ran, a.ran) })
+	shown := 0
+	for _, p := range list {
+		if p.pid == 0 {
+			continue
+		}
+		name := fmt.Sprintf("%s (%d)", cmp.Or(p.name, "process"), p.pid)
+		if lab.Time(p.ran) >= leastRan && shown < mostProcessTracks {
+			shown++
+			out = append(out, levels("Processor: "+name, p.samples, func(s lab.ProcessSample) int64 { return s.Ran }))
+		}
+		if lab.Time(p.waited) >= leastWaited && p.of == lab.OfBrowser && shown <= mostProcessTracks {
+			out = append(out, levels("Waits for a processor: "+name, p.samples, func(s lab.ProcessSample) int64 { return s.Waited }))
+		}
+	}
+	for _, p := range list {
+		if p.pid == 0 && p.waited > 0 {
+			out = append(out, levels("Machine's "+p.name, p.samples, func(s lab.ProcessSample) int64 { return s.Waited }))
+		}
+	}
+	return out
+}
+
+// levels lays out samples as stretches of the same load, in tenths of a processor.
+func levels(name string, samples []lab.ProcessSample, counted func(lab.ProcessSample) int64) Track {
+	track := Track{Kind: Machine, Name: lab.OneLine(name, 100), Nested: true}
+	last, lastTenth, sum := -1, -1, int64(0)
+	for _, s := range samples {
+		n := counted(s)
+		if n <= 0 || s.For <= 0 {
+			continue
+		}
+		start, tenth := s.At-lab.Time(s.For), int(min((10*n+s.For/2)/s.For, 99))
+		if last >= 0 && tenth == lastTenth && start-track.Events[last].End < 1e5 {
+			track.Events[last].End = s.At
+			sum += n
+		} else {
+			if last >= 0 {
+				start = max(start, track.Events[last].End)
+			}
+			track.Events = append(track.Events, Event{Name: strconv.Itoa(10*tenth) + " %", Start: start, End: max(s.At, start), Earliest: start, Latest: start,
+				Colour: heat(tenth)})
+			last, lastTenth, sum = len(track.Events)-1, tenth, n
+		}
+		track.Events[last].Facts = []Fact{{"time", strconv.FormatFloat(float64(sum)/1e6, 'f', 3, 64) + " ms"}}
+	}
+	return track
+}
+
+// heat is the colour of so many tenths of a processor: pale to dark.
+func heat(tenth int) string {
+	t := min(tenth, 10)
+	mix := func(low, high int) int { return low + (high-low)*t/10 }
+	return fmt.Sprintf("#%02x%02x%02x", mix(0xe8, 0x0b), mix(0xf0, 0x5c), mix(0xf2, 0x6b))
+}
+
+// machineNote says how the processes were read.
+func machineNote(s *lab.Sampled, left int) string {
+	text := fmt.Sprintf("processes were read %d times, which took %.1f %% of a processor", s.Readings, 100*s.CostMS/max(s.WallMS, 1))
+	if s.Slowed > 0 {
+		text += fmt.Sprintf("; %g times a second would have taken more than %.0f %%, so it was made slower (%d times halved)", s.Hz, 100*lab.MostSampling, s.Slowed)
+	}
+	if n := s.Left + left; n > 0 {
+		text += fmt.Sprintf("; %d samples are left out", n)
+	}
+	return text
+}
+
+// addWork tells of each step and annotated interval what the browser computed in it.
+func (tl *Timeline) addWork(samples []lab.ProcessSample) {
+	ran := sumsOf(samples)
+	for _, track := range tl.Tracks {
+		if track.Kind != Step && track.Kind != Annotation && track.Name != "Measures" {
+			continue
+		}
+		for i := range track.Events {
+			if e := &track.Events[i]; !e.Instant() && len(ran.at) > 0 && e.End > ran.at[0] { // what came before was not read
+				sum := 0.0
+				for _, p := range active(*e) {
+					sum += ran.until(p.End) - ran.until(p.Start)
+				}
+				e.RanMS = sum
+				e.Facts = append(e.Facts, Fact{"browser's processor time", strconv.FormatFloat(sum, 'f', 1, 64) + " ms"})
+			}
+		}
+	}
+}
+
+// sums is the processor time of the browser as it grew: points of time, with the ms until then.
+type sums struct {
+	at []lab.Time
+	ms []float64
+}
+
+func sumsOf(samples []lab.ProcessSample) (out sums) {
+	type edge struct {
+		at   lab.Time
+		rate float64 // by how much the load changes there, in ms a ns
+	}
+	var edges []edge
+	for _, p := range processesOf(samples) {
+		if p.of != lab.OfBrowser {
+			continue
+		}
+		for _, s := range p.samples {
+			if s.Ran > 0 && s.For > 0 {
+				rate := float64(s.Ran) / float64(s.For) / 1e6
+				edges = append(edges, edge{s.At - lab.Time(s.For), rate}, edge{s.At, -rate})
+			}
+		}
+	}
+	slices.SortFunc(edges, func(a, b edge) int { return cmp.Compare(a.at, b.at) })
+	rate, sum := 0.0, 0.0
+	for i, e := range edges {
+		if i > 0 {
+			sum += rate * float64(e.at-edges[i-1].at)
+		}
+		rate += e.rate
+		if n := len(out.at); n > 0 && out.at[n-1] == e.at {
+			out.ms[n-1] = sum
+		} else {
+			out.at, out.ms = append(out.at, e.at), append(out.ms, sum)
+		}
+	}
+	return out
+}
+
+// until is the processor time until an instant, in ms.
+func (s sums) until(at lab.Time) float64 {
+	n, found := slices.BinarySearch(s.at, at)
+	switch {
+	case found:
+		return s.ms[n]
+	case n == 0:
+		return 0
+	case n == len(s.at):
+		return s.ms[n-1]
+	}
+	share := float64(at-s.at[n-1]) / float64(s.at[n]-s.at[n-1])
+	return s.ms[n-1] + share*(s.ms[n]-s.ms[n-1])
+}

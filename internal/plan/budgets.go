@@ -1,0 +1,73 @@
+package plan
+
+import (
+	"errors"
+	"maps"
+	"slices"
+
+	"eidetic/internal/lab"
+	"eidetic/internal/metric"
+)
+
+// checkBudgets returns an error for budgets that no run can keep or exceed.
+func (c *Checked) checkBudgets() error {
+	var all []error
+	for _, name := range slices.Sorted(maps.Keys(c.Budgets)) {
+		ref := metric.Parse(name)
+		switch {
+		case name == "" || len(name) > 300:
+			all = append(all, fieldError("budgets", "%.40q: the name of a metric has 1 to 300 bytes", name))
+		case ref.ID == 0:
+			all = append(all, fieldError("budgets."+name, "there is no metric of this name: did you mean %s?",
+				nearest(ref.Name, metric.Names(metric.All()))))
+		case ref.Step != "" && !slices.Contains(c.stepPaths(), ref.Step):
+			all = append(all, fieldError("budgets."+name, "the plan has no step %.60q%s", ref.Step, nearestOf(ref.Step, c.stepPaths())))
+		case !(c.Budgets[name].Max > 0):
+			all = append(all, fieldError("budgets."+name+".max", "%v: a number above 0", c.Budgets[name].Max))
+		}
+	}
+	return errors.Join(all...)
+}
+
+// stepPaths are the paths of the steps of all cells.
+func (c *Checked) stepPaths() (all []string) {
+	for _, cell := range c.Cells {
+		all = append(all, lab.StepPaths(cell.Plan.Steps)...)
+	}
+	return all
+}
+
+// nearestOf asks whether the nearest of some names was meant, if there are any.
+func nearestOf(name string, all []string) string {
+	if len(all) == 0 {
+		return ""
+	}
+	return ": did you mean " + nearest(name, all) + "?"
+}
+
+// nearest is the name that is reached with the fewest changes of a letter.
+func nearest(name string, all []string) string {
+	name = name[:min(len(name), 300)]
+	return slices.MinFunc(all, func(a, b string) int { return distance(name, a) - distance(name, b) })
+}
+
+// distance counts the letters to insert, remove or replace to make b of a (Levenshtein).
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			changed := diagonal
+			if a[i] != b[j] {
+				changed++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(changed, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,272 @@
+package device
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"eidetic/internal/lab"
+)
+
+const (
+	// listEvery is how often new processes and memory are looked for, which takes longer than reading those that are known.
+	listEvery = 50 * time.Millisecond
+	// mostMeetings is how often a process is named: for its first second.
+	mostMeetings = 20
+	// costWindow is over how many readings their cost is judged.
+	costWindow = 50
+)
+
+// Sampler reads what the processes of its own namespace do. A reading of a process is one system call for its processor
+// time and one for its main thread's waits; see proc_pid_schedstat(5) and clock_getcpuclockid(3).
+type Sampler struct {
+	proc     string
+	self     int
+	known    map[int]*sampled
+	pressure [3]int64
+	first    bool // of the readings: what was before is nobody's
+	listed   lab.Time
+	out      lab.Sampled
+	emit     func(lab.ProcessSample)
+}
+
+// sampled is a process with what it had at its last reading.
+type sampled struct {
+	name, of    string
+	met         int      // how often it was named
+	at          lab.Time // of the last reading
+	ran, waited int64
+	rss         int64
+	wait        *os.File // its schedstat
+	told        bool
+}
+
+// Sample reads hz times a second until the function that it returns is called, which returns what was read.
+func Sample(hz float64) (end func() (lab.Sampled, []lab.ProcessSample)) {
+	var list []lab.ProcessSample
+	s := &Sampler{proc: "/proc", self: os.Getpid(), known: map[int]*sampled{}, first: true, out: lab.Sampled{Hz: hz}}
+	s.emit = func(one lab.ProcessSample) {
+		if len(list) < lab.MostSamples {
+			list = append(list, one)
+		} else {
+			s.out.Left++
+		}
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // its processor time is that of the readings
+		s.run(ctx, time.Duration(1e9/hz))
+	}()
+	return func() (lab.Sampled, []lab.ProcessSample) {
+		stop()
+		<-done
+		return s.out, list
+	}
+}
+
+func (s *Sampler) run(ctx context.Context, period time.Duration) {
+	begun, cost := lab.Monotonic(), threadTime()
+	defer func() {
+		for _, p := range s.known {
+			p.close()
+		}
+		s.out.CostMS = float64(threadTime()-cost) / 1e6
+		s.out.WallMS = float64(lab.Monotonic()-begun) / 1e6
+	}()
+	since, sinceCost := begun, cost
+	for n := 1; ; n++ {
+		s.read(lab.Monotonic())
+		s.out.Readings++
+		if n%costWindow == 0 {
+			now, used := lab.Monotonic(), threadTime()
+			if float64(used-sinceCost) > lab.MostSampling*float64(now-since) {
+				period *= 2
+				s.out.Slowed++
+			}
+			since, sinceCost = now, used
+		}
+		if lab.Wait(ctx, period) != nil {
+			s.read(lab.Monotonic()) // up to the end
+			return
+		}
+	}
+}
+
+// threadTime is the processor time of this thread, in ns.
+func threadTime() int64 { return clockOf(unix.CLOCK_THREAD_CPUTIME_ID) }
+
+// processClock is the clock of a process's processor time (MAKE_PROCESS_CPUCLOCK with CPUCLOCK_SCHED, in the kernel's
+// posix-timers_types.h), which counts in ns, its threads that have ended included.
+func processClock(pid int) int32 { return int32(^pid)<<3 | 2 }
+
+func clockOf(id int32) int64 {
+	var t unix.Timespec
+	if unix.ClockGettime(id, &t) != nil {
+		return -1
+	}
+	return t.Nano()
+}
+
+// read reads all processes once.
+func (s *Sampler) read(now lab.Time) {
+	if s.first || now-s.listed >= lab.Time(listEvery) {
+		s.list(now)
+		s.listed = now
+	}
+	pids := make([]int, 0, len(s.known))
+	for pid := range s.known {
+		pids = append(pids, pid)
+	}
+	slices.Sort(pids)
+	for _, pid := range pids {
+		p := s.known[pid]
+		ran, waited := clockOf(processClock(pid)), p.waits()
+		if ran < p.ran { // it has ended
+			if p.told {
+				s.emit(lab.ProcessSample{At: now, PID: pid, For: int64(now - p.at), Ended: true})
+			}
+			p.close()
+			delete(s.known, pid)
+			continue
+		}
+		one := lab.ProcessSample{At: now, PID: pid, For: int64(now - p.at), Ran: ran - p.ran, Waited: max(waited-p.waited, 0)}
+		p.at, p.ran, p.waited = now, ran, max(waited, p.waited)
+		if !s.first && one.Ran+one.Waited > 0 {
+			s.tell(p, one)
+		}
+	}
+	s.first = false
+}
+
+// tell hands a sample on, with the name of a process of which nothing has been told.
+func (s *Sampler) tell(p *sampled, one lab.ProcessSample) {
+	if !p.told {
+		one.Name, one.Of, p.told = p.name, p.of, true
+	}
+	s.emit(one)
+}
+
+// list looks for new processes, reads what is in memory of the browser's, and the machine's pressure.
+func (s *Sampler) list(now lab.Time) {
+	dir, err := os.Open(s.proc)
+	if err != nil {
+		return
+	}
+	defer dir.Close()
+	names, err := dir.Readdirnames(-1)
+	if err != nil {
+		return
+	}
+	for _, name := range names {
+		pid, err := strconv.Atoi(name)
+		if err != nil || s.known[pid] == nil && len(s.known) >= mostProcesses {
+			continue
+		}
+		p := s.known[pid]
+		if p == nil || p.met < mostMeetings {
+			if p = s.meet(now, pid, p); p == nil {
+				continue
+			}
+		}
+		if p.of != lab.OfBrowser {
+			continue
+		}
+		rss, shared, ok := residentOf(filepath.Join(s.proc, name))
+		if ok && rss != p.rss {
+			p.rss = rss
+			s.tell(p, lab.ProcessSample{At: now, PID: pid, RSS: rss, Own: rss - shared})
+		}
+	}
+	for i, what := range []string{"cpu", "memory", "io"} {
+		total := stalled(filepath.Join(s.proc, "pressure", what))
+		if more := total - s.pressure[i]; more > 0 && !s.first {
+			s.emit(lab.ProcessSample{At: now, Name: "pressure: " + what, Of: lab.OfMachine, For: int64(now - s.listed), Waited: more})
+		}
+		s.pressure[i] = total
+	}
+}
+
+// meet names a process, also one that was met before: what a browser or we start is another program a little later.
+func (s *Sampler) meet(now lab.Time, pid int, p *sampled) *sampled {
+	dir := filepath.Join(s.proc, strconv.Itoa(pid))
+	text, err := os.ReadFile(filepath.Join(dir, "stat"))
+	if err != nil {
+		return nil
+	}
+	stat, ok := parseStat(text)
+	if !ok {
+		return nil
+	}
+	name, of := lab.OneLine(stat.name, 40), lab.OfOthers
+	command, _ := os.ReadFile(filepath.Join(dir, "cmdline"))
+	switch {
+	case isBrowser(stat.name):
+		name, of = roleOf(stat.name, bytes.FieldsFunc(command, func(r rune) bool { return r == 0 || r == ' ' })), lab.OfBrowser
+	case pid == s.self:
+		name, of = "appliance", lab.OfBox
+	case bytes.Contains(command, []byte("\x00link\x00")):
+		name, of = "link", lab.OfBox
+	case stat.name == "Xvfb" || stat.name == "vpxenc":
+		of = lab.OfBox
+	}
+	if p == nil {
+		p = &sampled{at: s.listed}                           // it was born since
+		p.wait, _ = os.Open(filepath.Join(dir, "schedstat")) // nil where the kernel has none
+		if s.first {
+			p.at, p.ran, p.waited = now, max(clockOf(processClock(pid)), 0), p.waits()
+		}
+		s.known[pid] = p
+	}
+	p.met++
+	p.told = p.told && p.name == name
+	p.name, p.of = name, of
+	return p
+}
+
+// waits is for how long the process's main thread has waited for a processor, in ns.
+func (p *sampled) waits() int64 {
+	if p.wait == nil {
+		return 0
+	}
+	var b [64]byte
+	n, _ := p.wait.ReadAt(b[:], 0)
+	fields := bytes.Fields(b[:n])
+	if len(fields) < 2 {
+		return 0
+	}
+	waited, err := strconv.ParseInt(string(fields[1]), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return waited
+}
+
+func (p *sampled) close() {
+	if p.wait != nil {
+		p.wait.Close()
+	}
+}
+
+// stalled reads a file of /proc/pressure (psi.rst): for how many ns some thread has stood still. 0 where the kernel has none.
+func stalled(name string) int64 {
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return 0
+	}
+	some, _, _ := strings.Cut(string(text), "\n")
+	_, total, ok := strings.Cut(some, " total=")
+	if us, err := strconv.ParseInt(strings.TrimSpace(total), 10, 64); ok && err == nil && us >= 0 {
+		return us * 1000
+	}
+	return 0
+}
