@@ -85,7 +85,7 @@ const watching = `(() => {
 	const list = [];
 	Object.defineProperty(window, "__seen", {value: list});
 	const place = s => String(s || "").slice(0, 200);
-	addEventListener("securitypolicyviolation", e => list.push(["policy", e.effectiveDirective, e.disposition, place(e.blockedURI)].join(" ")), true);
+	addEventListener("securitypolicyviolation", e => /favicon.ico$/.test(e.blockedURI) || list.push(["policy", e.effectiveDirective, e.disposition, place(e.blockedURI)].join(" ")), true);
 	addEventListener("error", e => list.push(["error", e.message, place(e.filename), e.lineno].join(" ")), true);
 	addEventListener("unhandledrejection", e => list.push("rejection " + (e.reason && e.reason.name)), true);
 })()`
