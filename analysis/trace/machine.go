@@ -179,8 +179,9 @@ func levels(name string, samples []lab.ProcessSample, counted func(lab.ProcessSa
 			if last >= 0 {
 				start = max(start, track.Events[last].End)
 			}
-			track.Events = append(track.Events, Event{Name: strconv.Itoa(10*tenth) + " %", Start: start, End: max(s.At, start), Earliest: start, Latest: start,
-				Colour: heat(tenth)})
+			track.Events = append(track.Events, Event{
+				Name: strconv.Itoa(10*tenth) + " %", Start: start, End: max(s.At, start), Earliest: start, Latest: start, Colour: heat(tenth),
+			})
 			last, lastTenth, sum = len(track.Events)-1, tenth, n
 		}
 		track.Events[last].Facts = []Fact{{"time", strconv.FormatFloat(float64(sum)/1e6, 'f', 3, 64) + " ms"}}

@@ -44,7 +44,8 @@ func (c *AnnotateCmd) writeMarker(ctx context.Context, write func(context.Contex
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return cannot(fmt.Errorf("--marker: %s: %w: %s", visible(c.Marker), err, visible(string(out))))
 	}
-	return write(ctx, []lab.Annotation{{Op: lab.AnnotateMark, Text: text, Group: markersGroup, Source: "command", Earliest: before, Latest: lab.Monotonic()}})
+	mark := lab.Annotation{Op: lab.AnnotateMark, Text: text, Group: markersGroup, Source: "command", Earliest: before, Latest: lab.Monotonic()}
+	return write(ctx, []lab.Annotation{mark})
 }
 
 // span is from when to when a trial takes annotations.

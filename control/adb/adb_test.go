@@ -140,13 +140,18 @@ func TestReleaseIsSentWithItsPress(t *testing.T) {
 	}
 	defer c.Close()
 	phone.Change(func(s *adbtest.State) { s.Flaw = "silent" })
+	read := make(chan struct{}, 2)
+	phone.OnReport(func(string, []byte, []byte) { read <- struct{}{} })
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	if _, err := c.Key(ctx, "a"); err == nil {
 		t.Error("Key() = nil though the phone confirms nothing")
 	}
 	for limit := within(t); len(phone.Keys()) < 2 && limit.Err() == nil; {
-		time.Sleep(time.Millisecond) // the phone reads what is on its way
+		select { // the phone reads what is on its way
+		case <-read:
+		case <-limit.Done():
+		}
 	}
 	if got, want := phone.Keys(), []string{"00 04", "00 00"}; !slices.Equal(got, want) {
 		t.Errorf("keyboard %q; want %q", got, want)

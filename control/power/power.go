@@ -4,7 +4,8 @@
 //
 // In goes the part of the device's configuration; out comes a switch.
 //
-// Standards: USB 2.0, 11.24 (class requests to hubs), by Linux's usbfs; Linux's GPIO character device, version 2; Shelly's RPC and first-generation HTTP interfaces, Tasmota's web requests, and AMD's Magic Packet.
+// Standards: USB 2.0, 11.24 (class requests to hubs), by Linux's usbfs; Linux's GPIO character device, version 2; Shelly's
+// RPC and first-generation HTTP interfaces, Tasmota's web requests, and AMD's Magic Packet.
 package power
 
 import (

@@ -71,7 +71,9 @@ func Open(ctx context.Context, o Options) (*Controller, error) {
 	if o.Clock == nil {
 		o.Clock = lab.Monotonic
 	}
-	c := &Controller{address: o.Address, conn: conn, clock: o.Clock, repeat: o.Repeat, done: make(chan struct{}), answers: make(chan uint64, 64)}
+	c := &Controller{
+		address: o.Address, conn: conn, clock: o.Clock, repeat: o.Repeat, done: make(chan struct{}), answers: make(chan uint64, 64),
+	}
 	c.size.X, c.size.Y = conn.Size()
 	go c.read()
 	hello := rfb.AppendEncodings(rfb.AppendPixelFormat(nil), rfb.Raw, rfb.Cursor, rfb.DesktopSize, rfb.ExtDesktopSize, rfb.FenceSupport)

@@ -75,8 +75,8 @@ type field struct{ verb, value string }
 
 func (s Step) fields() []field {
 	all := []field{{VerbOpen, s.Open}, {VerbClick, s.Click}, {VerbMove, s.Move}, {VerbType, s.Type}, {VerbKey, s.Key},
-		{VerbScroll, s.Scroll}, {VerbDrag, s.Drag}, {VerbPan, s.Pan}, {VerbPinch, s.Pinch}, {VerbRotate, s.Rotate}, {VerbReplay, s.Replay}, {VerbWait, s.Wait},
-		{VerbLaunch, s.Launch}, {VerbIdle, s.Idle}, {VerbMark, s.Mark}}
+		{VerbScroll, s.Scroll}, {VerbDrag, s.Drag}, {VerbPan, s.Pan}, {VerbPinch, s.Pinch}, {VerbRotate, s.Rotate},
+		{VerbReplay, s.Replay}, {VerbWait, s.Wait}, {VerbLaunch, s.Launch}, {VerbIdle, s.Idle}, {VerbMark, s.Mark}}
 	if len(s.Steps) > 0 {
 		all = append(all, field{VerbSteps, "steps"})
 	}
@@ -93,8 +93,8 @@ func (s Step) Verb() (verb, value string) {
 
 // Verbs lists all verbs.
 func Verbs() []string {
-	return []string{VerbOpen, VerbClick, VerbMove, VerbType, VerbKey, VerbScroll, VerbDrag, VerbPan, VerbPinch, VerbRotate, VerbReplay, VerbWait,
-		VerbLaunch, VerbIdle, VerbMark, VerbSteps}
+	return []string{VerbOpen, VerbClick, VerbMove, VerbType, VerbKey, VerbScroll, VerbDrag, VerbPan, VerbPinch, VerbRotate,
+		VerbReplay, VerbWait, VerbLaunch, VerbIdle, VerbMark, VerbSteps}
 }
 
 // FieldError is an error of a field of a plan. Path leads to it: steps[2].click, or treatment.link.

@@ -167,7 +167,9 @@ func (c *Client) Webhooks(ctx context.Context) ([]automation.Hook, error) {
 }
 
 // MakeWebhook makes a webhook. The box makes a secret if it is empty.
-func (c *Client) MakeWebhook(ctx context.Context, name, as, address string, events []string, secret string) (made panel.NewWebhook, err error) {
+func (c *Client) MakeWebhook(
+	ctx context.Context, name, as, address string, events []string, secret string,
+) (made panel.NewWebhook, err error) {
 	body := map[string]any{"name": name, "url": address}
 	if as != "" {
 		body["as"] = as

@@ -205,7 +205,9 @@ func directions() []direction {
 		{"internal/box/credentials", []string{"internal/base/atomicfile"}, "who may do what is decided without knowing what there is to do"},
 		{
 			"internal/box/doctor",
-			append([]string{"netlab", "internal/run/isolate", "internal/base/priority", "internal/base/programs"}, lab...),
+			append([]string{
+				"netlab", "control/power", "control/power/powertest", "internal/run/isolate", "internal/base/priority", "internal/base/programs",
+			}, lab...),
 			"the doctor tries out what the instruments need; it makes no run",
 		},
 		{"internal/run/inspect", append([]string{"netlab"}, lab...), "a process that reads one file needs the reader and nothing else"},

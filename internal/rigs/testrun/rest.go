@@ -67,7 +67,8 @@ func (p planner) parts() (parts []part) {
 			continue
 		}
 		race := job{
-			name: "race " + strings.TrimPrefix(s.path, module), packages: []string{s.path}, flags: append(p.flags(), raceFlags...), env: []string{"CGO_ENABLED=1"},
+			name: "race " + strings.TrimPrefix(s.path, module), packages: []string{s.path},
+			flags: append(p.flags(), raceFlags...), env: []string{"CGO_ENABLED=1"},
 		}
 		switch {
 		case s.path == commandPackage:

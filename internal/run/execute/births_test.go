@@ -103,7 +103,8 @@ func TestPluggedBirth(t *testing.T) {
 			get(s, "/start")
 		}
 	}
-	life, err := pluggedBirths{s, fresh, keys, nil}.Birth(t.Context(), netlab.SyncURL("https://www.x.test/?a=b&c"))
+	green := netlab.SyncURL("https://www.x.test/?a=b&c")
+	life, err := pluggedBirths{s, fresh, keys, nil}.Birth(t.Context(), green)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +114,7 @@ func TestPluggedBirth(t *testing.T) {
 	) {
 		t.Errorf("actions = %q; want %q", keys.did, want)
 	}
-	if got := get(s, "/start").Header().Get("Location"); got != netlab.SyncURL("https://www.x.test/?a=b&c") {
+	if got := get(s, "/start").Header().Get("Location"); got != green {
 		t.Errorf("the device is led to %s", got)
 	}
 	if err := life.Stop(); err != nil {

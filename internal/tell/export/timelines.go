@@ -12,6 +12,7 @@ import (
 
 	"eidetic/analysis/trace"
 	"eidetic/internal/lab"
+	"eidetic/internal/metric"
 	"eidetic/internal/tell/timeline"
 )
 
@@ -66,7 +67,10 @@ func Spans(w io.Writer, s *Source) error {
 	}
 	out := csv.NewWriter(w)
 	out.UseCRLF = true
-	head := []string{"run", "arm", "kind", "row", "name", "depth", "trials", "count", "total_ms", "self_ms", "min_ms", "mean_ms", "max_ms", "processor_ms"}
+	head := []string{
+		"run", "arm", "kind", "row", "name", "depth", "trials", "count", "total_ms", "self_ms", "min_ms", "mean_ms", "max_ms",
+		metric.ProcessorTime.String(),
+	}
 	many := s.Run.Plan.IsMany()
 	if many {
 		head = append(head, "page_name", "user")

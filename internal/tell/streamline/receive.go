@@ -186,7 +186,8 @@ func peer(c *net.UnixConn) string {
 		return "socket"
 	}
 	var who *syscall.Ucred
-	if failed := raw.Control(func(fd uintptr) { who, err = syscall.GetsockoptUcred(int(fd), syscall.SOL_SOCKET, syscall.SO_PEERCRED) }); failed != nil || err != nil {
+	ask := func(fd uintptr) { who, err = syscall.GetsockoptUcred(int(fd), syscall.SOL_SOCKET, syscall.SO_PEERCRED) }
+	if failed := raw.Control(ask); failed != nil || err != nil {
 		return "socket"
 	}
 	name, err := os.ReadFile(filepath.Join("/proc", fmt.Sprint(who.Pid), "comm"))

@@ -119,7 +119,9 @@ func (p *Parser) headed(at lab.Time) Note {
 	if len(fields) < 6 {
 		return Note{Err: fmt.Errorf("a note has %d of 6 fields: %.40q", len(fields), p.head)}
 	}
-	n := Note{Annotation: lab.Annotation{Op: fields[0], Group: fields[1], Colour: fields[3], Text: fields[5], Earliest: p.headAt, Latest: max(at, p.headAt)}}
+	n := Note{Annotation: lab.Annotation{
+		Op: fields[0], Group: fields[1], Colour: fields[3], Text: fields[5], Earliest: p.headAt, Latest: max(at, p.headAt),
+	}}
 	n.Annotation = n.Clean()
 	if err := n.Check(); err != nil {
 		return Note{Err: err}
