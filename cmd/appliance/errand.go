@@ -32,7 +32,8 @@ qualified, or the noise of its screen is watched. A run that comes meanwhile wai
 Example:
   appliance errand film desk --duration 20s --pre-roll 5s --box https://box.local:8080
   appliance errand trigger desk --wait --box https://box.local:8080
-  appliance errand record desk; appliance errand keep desk --wait
+  appliance errand record desk
+  appliance errand keep desk --wait
 
 Exit status 1 when it failed.`
 }
