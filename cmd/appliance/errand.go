@@ -86,7 +86,7 @@ func (c *ErrandCmd) Run(ctx context.Context, std *streams) error {
 	}
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
-	for err == nil && c.Wait && e.Ended == nil {
+	for err == nil && c.Wait && e.Ended == nil && e.State != "none" {
 		select {
 		case <-ctx.Done():
 			return cannot(ctx.Err())
@@ -110,6 +110,9 @@ func (c *ErrandCmd) Run(ctx context.Context, std *streams) error {
 
 // errandText is how an errand goes, in words.
 func errandText(device string, e panel.Errand) string {
+	if e.State == "none" {
+		return "Nothing was asked of " + device + " since the appliance started"
+	}
 	parts := []string{fmt.Sprintf("%s of %s: %s", e.Do, device, e.State), e.Doing, e.Note}
 	if e.Ends != nil {
 		parts = append(parts, "ends by itself at "+clock(*e.Ends))

@@ -56,7 +56,11 @@ func (e errands) Get(device string) (panel.Errand, error) {
 	if _, err := e.of(device); err != nil {
 		return panel.Errand{}, err
 	}
-	return told(e.keeper.Of(device))
+	s, err := e.keeper.Of(device)
+	if errors.Is(err, errand.ErrNone) {
+		return panel.Errand{State: "none"}, nil
+	}
+	return told(s, err)
 }
 
 // Trigger implements [panel.Errands].

@@ -31,11 +31,11 @@ type ErrandRequest struct {
 
 // Errand is how a device does what it was asked for, or how that ended.
 type Errand struct {
-	Do        string       `json:"do" enum:"film,record,qualify,noise"`
+	Do        string       `json:"do,omitempty" enum:"film,record,qualify,noise"`
 	Name      string       `json:"name,omitempty"`
-	State     string       `json:"state" enum:"waiting,working,keeping,done,failed,stopped" doc:"waiting: for the trigger of a film with pre-roll; keeping: the result is being written; stopped: nothing was kept"`
-	By        string       `json:"by" doc:"Who asked for it: the name of the token" example:"desk"`
-	Began     time.Time    `json:"began"`
+	State     string       `json:"state" enum:"none,waiting,working,keeping,done,failed,stopped" doc:"none: nothing was asked of the device since the appliance started; waiting: for the trigger of a film with pre-roll; keeping: the result is being written; stopped: nothing was kept"`
+	By        string       `json:"by,omitempty" doc:"Who asked for it: the name of the token" example:"desk"`
+	Began     time.Time    `json:"began,omitzero"`
 	Ends      *time.Time   `json:"ends,omitempty" doc:"When it ends by itself"`
 	Ended     *time.Time   `json:"ended,omitempty"`
 	Doing     string       `json:"doing,omitempty" doc:"In words"`

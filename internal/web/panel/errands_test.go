@@ -33,7 +33,7 @@ func (f *fakeErrands) Start(device string, r ErrandRequest, by string) (Errand, 
 	switch {
 	case r.Do == "noise":
 		noise := lab.ScreenNoise{Pixel: 3, Mean: 0.5}
-		e.State, e.Noise = "done", &ErrandNoise{ScreenNoise: noise, Floor: noise.Floor(), Sees: noise.Sees(), Screen: "v4l2:/dev/video0, 1920 × 1080 YUYV at 60/s"}
+		e.State, e.Ends, e.Noise = "done", nil, &ErrandNoise{ScreenNoise: noise, Floor: noise.Floor(), Sees: noise.Sees(), Screen: "v4l2:/dev/video0, 1920 × 1080 YUYV at 60/s"}
 	case r.PreRoll > 0:
 		e.State, e.Doing = "waiting", "keeping the last 5s until the trigger"
 	}
@@ -41,7 +41,13 @@ func (f *fakeErrands) Start(device string, r ErrandRequest, by string) (Errand, 
 	return e, nil
 }
 
-func (f *fakeErrands) Get(string) (Errand, error) { return f.change(func(*Errand) {}) }
+func (f *fakeErrands) Get(string) (Errand, error) {
+	e, err := f.change(func(*Errand) {})
+	if err != nil {
+		return Errand{State: "none"}, nil
+	}
+	return e, nil
+}
 
 func (f *fakeErrands) Trigger(string) (Errand, error) {
 	return f.change(func(e *Errand) { e.State, e.Doing, e.Frames = "working", "filming", 300 })
@@ -82,7 +88,7 @@ func TestErrandRoutes(t *testing.T) {
 		status             int
 		within             string
 	}{
-		{"GET", path, "", 404, "nothing was asked"},
+		{"GET", path, "", 200, `"state":"none"`},
 		{"POST", path, `{"do":"dance"}`, 422, "film, record, qualify, noise"},
 		{"POST", path, `{"do":"film","seconds":1e9}`, 422, "seconds"},
 		{"POST", path, `{"do":"film","pre_roll_s":-1}`, 422, "pre_roll_s"},

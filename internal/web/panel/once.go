@@ -35,11 +35,11 @@ func isKeyed(path string) bool {
 	case "/api/v1/webhooks", "/api/v1/bisects", "/api/v1/tokens", "/api/v1/retention":
 		return true
 	}
-	for collection, part := range map[string]string{
-		"/api/v1/archives/": "/edit", "/api/v1/runs/": "/annotations", "/api/v1/devices/": "/input", "/api/v1/webhooks/": "/test",
-		"/api/v1/bisects/": "/resume",
+	for _, of := range [][2]string{
+		{"/api/v1/archives/", "/edit"}, {"/api/v1/runs/", "/annotations"}, {"/api/v1/devices/", "/input"}, {"/api/v1/webhooks/", "/test"},
+		{"/api/v1/bisects/", "/resume"}, {"/api/v1/bisects/", "/again"},
 	} {
-		if ofOne(path, collection, part) {
+		if ofOne(path, of[0], of[1]) {
 			return true
 		}
 	}

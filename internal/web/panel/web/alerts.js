@@ -104,6 +104,5 @@ sends($("answer").querySelector("form"), async f => {
   await call(`/api/v1/alerts/${id}${part}`, options);
   $("answer").close();
   $("did").textContent = `Alert ${id} is ${did}.`;
-  await load();
-  $("head").focus();
+  load().then(() => $("head").focus());
 });

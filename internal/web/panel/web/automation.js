@@ -182,7 +182,7 @@ sends($("schedule"), async f => {
   const s = await call(at("schedules", f.name.value), json("PUT", timing, changing ? { "If-Match": `"${changing.revision}"` } : { "If-None-Match": "*" }));
   f.name.form.reset();
   say(`${s.name} ${s.next ? `is due next ${when(s.next)}` : "is kept"}.`);
-  await load();
+  load();
 });
 sends($("hook"), async f => {
   const events = [...f.name.form.querySelectorAll("[name=events]:checked")].map(e => e.value);
@@ -191,7 +191,7 @@ sends($("hook"), async f => {
   $("made-name").textContent = h.name;
   $("secret").textContent = h.secret;
   $("made").hidden = false;
-  await load();
+  load();
 });
 for (const select of [$("of-hook"), $("of-state")]) select.addEventListener("change", () => { most = 20; load(); });
 $("older").addEventListener("click", () => { most = Math.min(most * 3, 500); load(); });

@@ -153,7 +153,7 @@ const tried = async (what, act) => {
   try { say(await act()); } catch (problem) { say(`${what}: ${problem.message}.`); }
   await load();
 };
-const change = async body => { const b = await call(at(wanted), json("PATCH", body)); await load(); return b; };
+const change = async body => { const b = await call(at(wanted), json("PATCH", body)); load(); return b; };
 
 $("boxes").addEventListener("click", async e => {
   const a = e.target.closest("h2 a");
@@ -232,7 +232,7 @@ sends($("reference"), async f => {
   const set = await call("/api/v1/reference", json("PUT", { plan, every: f.every.value }));
   say(`The reference is measured every ${set.every}.`);
   document.activeElement.blur();
-  await load();
+  load();
 });
 $("no-reference").addEventListener("click", () => sure("Remove the reference?", "No device measures it any more, and nobody is told when one drifts. What was measured stays.", "Remove",
   () => call("/api/v1/reference", { method: "DELETE" }), async () => { say("There is no reference any more."); await load(); $("reference-head").focus(); }));

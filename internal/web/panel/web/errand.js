@@ -2,7 +2,7 @@
 import { $, call, make, runOf } from "./common.js";
 
 const words = { film: "Film", record: "Recording", qualify: "Qualification", noise: "Noise" };
-const over = e => !e || ["done", "failed", "stopped"].includes(e.state);
+const over = e => !e || ["none", "done", "failed", "stopped"].includes(e.state);
 const from = v => `${Math.max(0, Math.round((new Date(v) - Date.now()) / 1000))} s`;
 
 // says is the state of an errand in words.
@@ -32,10 +32,10 @@ export function errands(device, can) {
     last = e;
     const busy = !over(e);
     for (const b of document.querySelectorAll("#errand [data-do]")) { b.disabled = busy; b.hidden = !can.includes(b.dataset.do); }
-    $("trigger").hidden = e?.state !== "waiting";
+    $("trigger").hidden = e.state !== "waiting";
     $("keep").hidden = !busy || !["film", "record"].includes(e.do) || e.state !== "working";
     $("cancel").hidden = !busy;
-    if (!e) return;
+    if (e.state === "none") return;
     $("errand-says").textContent = says(e);
     const key = JSON.stringify([e.state, e.run, e.recording, e.noise]);
     if (key !== shown) { shown = key; $("errand-result").replaceChildren(...e.state === "done" ? result(e) : []); }
@@ -44,7 +44,7 @@ export function errands(device, can) {
   async function look() {
     clearTimeout(timer);
     if (!document.hidden) {
-      try { show(await call(base)); } catch (e) { if (e.status === 401) return; if (e.status === 404) show(null); else failed(e); }
+      try { show(await call(base)); } catch (e) { if (e.status === 401) return; failed(e); }
     }
     timer = setTimeout(look, over(last) ? 3000 : 700);
   }
@@ -58,6 +58,7 @@ export function errands(device, can) {
   const tell = (path, method) => async () => { try { show(await call(base + path, { method })); look(); } catch (e) { failed(e); } };
 
   $("errand").hidden = !can.length;
+  if (!can.length) return;
   $("errand").addEventListener("submit", event => {
     event.preventDefault();
     const form = event.target.elements, doing = event.submitter.dataset.do;

@@ -5,9 +5,9 @@ import { $, make, call, signIn } from "./common.js";
 export const json = (method, body, headers = {}) => ({ method, headers: { "Content-Type": "application/json", ...headers }, body: JSON.stringify(body) });
 
 // visit loads a page with load, which is told who asks, and asks for the token where one is needed. It returns
-// a function that loads again; one load follows another, so that an older answer never comes last.
+// a function that loads again; one load follows another, so that an older answer never comes last, and at most one waits.
 export function visit(load) {
-  let turn = Promise.resolve(), health = null;
+  let turn = Promise.resolve(), next = null, health = null;
   const read = async () => {
     try {
       health ||= await (await fetch("/api/v1/health")).json();
@@ -30,7 +30,7 @@ export function visit(load) {
       $("trouble").textContent = `This page could not be loaded: ${e.message}`;
     }
   };
-  const again = () => turn = turn.then(read);
+  const again = () => next ??= turn = turn.then(() => { next = null; return read(); });
   again();
   return again;
 }
@@ -77,7 +77,8 @@ export function sure(question, says, yes, act, then) {
   $("sure").showModal();
 }
 
-// sends carries out a form with its values, and says in it what is wrong.
+// sends carries out a form with its values, and says in it what is wrong. Act does not wait for the page to load again:
+// until it returns, nothing else can be sent.
 export function sends(form, act) {
   let busy = false; // a second click must not do it a second time
   form.addEventListener("submit", async e => {
