@@ -1,3 +1,4 @@
+# shellcheck shell=sh
 # Notes for the timeline of a run, from a shell script: source this file, which `appliance annotate --code sh` writes.
 # EIDETIC_ANNOTATE names the pipe of `appliance annotate --fifo FILE`; without a pipe there, nothing happens.
 #   note begin "read the settings"; note mark "found"; note pause; note resume; note end "read the settings"
