@@ -45,9 +45,8 @@ func TestErrandsOfDevices(t *testing.T) {
 			t.Errorf("%s of %s: %v; want %d and %q", c.do, c.device, err, c.status, c.want)
 		}
 	}
-	var refused *panel.Refusal
-	if _, err := all.Get("desk"); !errors.As(err, &refused) || refused.Status != http.StatusNotFound {
-		t.Errorf("Get() before anything was asked = %v", err)
+	if e, err := all.Get("desk"); err != nil || e.State != "none" {
+		t.Errorf("Get() before anything was asked = %+v, %v", e, err)
 	}
 	if got := desk.describe(t.Context()).Errands; !slices.Equal(got, []string{errand.Film, errand.Record, errand.Noise}) {
 		t.Errorf("without a display it can be asked for %q", got)
