@@ -3,6 +3,8 @@
 // with its own semicolon and no comment stands behind code.
 (function eidetic(a) {
 "use strict";
+// In documents the text is the same everywhere: policies name its hash, and it is known again where it is taken out.
+var source = "(" + eidetic + ")(" + JSON.stringify(a) + ");";
 // What has no origin of its own (blob, data and sandboxed documents, and their workers) reaches the box at the origin that
 // made it.
 if (globalThis.location && /^https?:$/.test(globalThis.location.protocol)) {
@@ -11,7 +13,7 @@ a.home = globalThis.location.origin;
 a.home = globalThis.document.currentScript.getAttribute("data-home");
 }
 var box = (a.home || "") + a.path;
-var source = "(" + eidetic + ")(" + JSON.stringify(a) + ");";
+var ofWorkers = "(" + eidetic + ")(" + JSON.stringify(a) + ");";
 var mark = Symbol.for("eidetic");
 
 // xoshiro128** (Blackman and Vigna, 2018) over four words.
@@ -592,14 +594,14 @@ var seeded = function (url) {
 var text = String(url);
 if (blobs.has(text)) {
 var b = blobs.get(text);
-return made([source, b], b.type || "text/javascript");
+return made([ofWorkers, b], b.type || "text/javascript");
 }
 var data = /^data:([^,]*?)(;base64)?,/i.exec(text);
 if (!data) {
 return url;
 }
 var body = text.slice(data[0].length);
-return data[2] ? data[0] + win.btoa(source + win.atob(decodeURIComponent(body))) : data[0] + encodeURIComponent(source) + body;
+return data[2] ? data[0] + win.btoa(ofWorkers + win.atob(decodeURIComponent(body))) : data[0] + encodeURIComponent(ofWorkers) + body;
 };
 ["Worker", "SharedWorker"].forEach(function (kind) {
 if (!win[kind]) {
@@ -651,7 +653,7 @@ if (b && /^text\/html/.test(b.type)) {
 var head = heads.get(b) || {text: ""};
 var start = placed.exec(head.text)[0];
 start = head.charset ? new win.TextEncoder().encode(start).length : start.length;
-return made([heads.has(b) ? b.slice(0, start) : "<!doctype html>", tag, b.slice(start)], typed(b.type, head.charset || declared(head.text)));
+return made([heads.has(b) ? b.slice(0, start) : "<!doctype html>", homed, b.slice(start)], typed(b.type, head.charset || declared(head.text)));
 }
 return seededData(win, text);
 };
@@ -660,6 +662,7 @@ return seededData(win, text);
 // placed finds where the script goes in a document: after comments, doctype, <html> and <head>.
 var placed = /^(?:\s|<[!]--[\s\S]*?-->|<!doctype[^>]*>)*(?:<html(?:\s[^>]*)?>)?\s*(?:<head(?:\s[^>]*)?>)?/i;
 var tag = "<scr" + "ipt>" + source + "</scr" + "ipt>";
+var homed = tag.replace(">", " data-home=\"" + escaped(a.home || "") + "\">");
 
 function declared(head) {
 var m = /<meta[^>]+charset\s*=\s*["']?([\w:.-]+)/i.exec(head);
@@ -684,7 +687,7 @@ if (m[2]) {
 body = win.atob(body);
 }
 var at = placed.exec(body)[0].length;
-return "data:" + typed(m[1], declared(body.slice(0, 1024))) + ";base64," + win.btoa(body.slice(0, at) + tag + body.slice(at)) + (m[4] || "");
+return "data:" + typed(m[1], declared(body.slice(0, 1024))) + ";base64," + win.btoa(body.slice(0, at) + homed + body.slice(at)) + (m[4] || "");
 }
 
 function escaped(text) {
