@@ -252,6 +252,7 @@ func (in *Input) Send(ctx context.Context, reports ...hid.Report) ([]hid.Interva
 			text, err = appendMessage(text, message{ID: devices()[which].id, Command: "report", Report: ints(r.Append(nil))})
 		}
 		if err != nil {
+			in.state = earlier
 			return nil, err
 		}
 	}
@@ -269,8 +270,7 @@ func (in *Input) Send(ctx context.Context, reports ...hid.Report) ([]hid.Interva
 		if changed {
 			at, err = in.arrived(ctx, began, in.nodes[devices()[which].name])
 		}
-		if err != nil {
-			in.state = earlier
+		if err != nil { // the phone may have it nevertheless: a release has to be sent
 			return all, fmt.Errorf("adb: %s: %w", devices()[which].name, err)
 		}
 		all = append(all, at)

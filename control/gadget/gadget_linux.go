@@ -223,7 +223,7 @@ func (g *Gadget) Send(ctx context.Context, reports ...hid.Report) (all []hid.Int
 		}
 	}
 	if err != nil {
-		return all, fmt.Errorf("gadget: %T: %w", reports[0], err)
+		return all, fmt.Errorf("gadget: %w", err)
 	}
 	return all, nil
 }
@@ -256,7 +256,10 @@ func (g *Gadget) send(ctx context.Context, report hid.Report) (hid.Interval, err
 		}
 	}
 	at.Latest = g.clock()
-	return at, err
+	if err != nil {
+		return at, fmt.Errorf("%s: %w", name, err)
+	}
+	return at, nil
 }
 
 // sendLimit is how long a device may take to fetch a report where the caller's context ends

@@ -279,21 +279,25 @@ func (d *Doer) scroll(ctx context.Context, s lab.Step) (Log, error) {
 // share is the i-th of n nearly equal parts of a number.
 func share(all, i, n int) int { return all*(i+1)/n - all*i/n }
 
+// way finds the two ends of a way.
+func (d *Doer) way(ctx context.Context, value string) (from, to image.Rectangle, err error) {
+	start, end, err := lab.ParseWay(value)
+	if err == nil {
+		from, err = d.Find(ctx, start)
+	}
+	if err == nil {
+		to, err = d.Find(ctx, end)
+	}
+	return from, to, err
+}
+
 // drag presses at one target, moves, and releases at another.
 func (d *Doer) drag(ctx context.Context, s lab.Step, verb, value string) (Log, error) {
 	holder, ok := d.Controller.(control.Holder)
 	if !ok {
 		return Log{}, fmt.Errorf("%w: its controller cannot hold a button", errRefused)
 	}
-	start, end, err := lab.ParseWay(value)
-	if err != nil {
-		return Log{}, err
-	}
-	from, err := d.Find(ctx, start)
-	if err != nil {
-		return Log{}, err
-	}
-	to, err := d.Find(ctx, end)
+	from, to, err := d.way(ctx, value)
 	if err != nil {
 		return Log{}, err
 	}
@@ -323,14 +327,19 @@ func (d *Doer) hold(ctx context.Context, s lab.Step, holder control.Holder, poin
 		}
 		return holder.Press(ctx, points[0].At.X, points[0].At.Y, buttonOf(s))
 	})
-	if len(log.Events) > 0 {
-		lifted, liftErr := holder.Lift(ctx)
-		if liftErr == nil {
-			log.Events = append(log.Events, Sent{Event: lifted})
-		}
-		err = errors.Join(err, liftErr)
+	return log.lifted(err, func() (lab.Event, error) { return holder.Lift(ctx) })
+}
+
+// lifted ends a gesture that ended with err: what came down is lifted, whatever else went wrong.
+func (l Log) lifted(err error, lift func() (lab.Event, error)) (Log, error) {
+	if len(l.Events) == 0 {
+		return l, err
 	}
-	return log, err
+	e, liftErr := lift()
+	if liftErr == nil {
+		l.Events = append(l.Events, Sent{Event: e})
+	}
+	return l, errors.Join(err, liftErr)
 }
 
 // leadTime is between the decision to begin a schedule and its first event.

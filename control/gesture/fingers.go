@@ -2,7 +2,6 @@ package gesture
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"image"
 	"math"
@@ -62,15 +61,7 @@ func (d *Doer) around(ctx context.Context, s lab.Step, target lab.Target, at fun
 
 // sideBySide drags with several fingers.
 func (d *Doer) sideBySide(ctx context.Context, s lab.Step, verb, value string) (Log, error) {
-	start, end, err := lab.ParseWay(value)
-	if err != nil {
-		return Log{}, err
-	}
-	from, err := d.Find(ctx, start)
-	if err != nil {
-		return Log{}, err
-	}
-	to, err := d.Find(ctx, end)
+	from, to, err := d.way(ctx, value)
 	if err != nil {
 		return Log{}, err
 	}
@@ -121,12 +112,5 @@ func (d *Doer) fingers(ctx context.Context, s lab.Step, n int, at func(t float64
 		points = append(points, all)
 	}
 	log, err := d.scheduled(ctx, s, times, func(i int) (lab.Event, error) { return hand.Touch(ctx, points[i]...) })
-	if len(log.Events) > 0 {
-		lifted, liftErr := hand.Touch(ctx)
-		if liftErr == nil {
-			log.Events = append(log.Events, Sent{Event: lifted})
-		}
-		err = errors.Join(err, liftErr)
-	}
-	return log, err
+	return log.lifted(err, func() (lab.Event, error) { return hand.Touch(ctx) })
 }
