@@ -13,6 +13,7 @@ import (
 	"eidetic/control/adb"
 	"eidetic/control/adb/adbtest"
 	"eidetic/control/controltest"
+	"eidetic/control/hid"
 	"eidetic/internal/lab"
 	"eidetic/internal/rigs/testlab"
 )
@@ -146,6 +147,39 @@ func TestReleaseIsSentWithItsPress(t *testing.T) {
 	defer cancel()
 	if _, err := c.Key(ctx, "a"); err == nil {
 		t.Error("Key() = nil though the phone confirms nothing")
+	}
+	for limit := within(t); len(phone.Keys()) < 2 && limit.Err() == nil; {
+		select { // the phone reads what is on its way
+		case <-read:
+		case <-limit.Done():
+		}
+	}
+	if got, want := phone.Keys(), []string{"00 04", "00 00"}; !slices.Equal(got, want) {
+		t.Errorf("keyboard %q; want %q", got, want)
+	}
+}
+
+// A press that was never confirmed may have arrived: its release is sent.
+func TestReleaseAfterAnUnconfirmedPress(t *testing.T) {
+	client, phone := plugIn(t)
+	found, err := client.Find(within(t), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, err := adb.NewInput(within(t), adb.Phone{Client: client, Serial: found.Serial}, 0, lab.Monotonic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	phone.Change(func(s *adbtest.State) { s.Flaw = "silent" })
+	read := make(chan struct{}, 2)
+	phone.OnReport(func(string, []byte, []byte) { read <- struct{}{} })
+	for _, k := range []hid.Keyboard{{Keys: [6]hid.Usage{4}}, {}} {
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		if _, err := in.Send(ctx, k); err == nil {
+			t.Errorf("Send(%v) = nil though the phone confirms nothing", k)
+		}
+		cancel()
 	}
 	for limit := within(t); len(phone.Keys()) < 2 && limit.Err() == nil; {
 		select { // the phone reads what is on its way
