@@ -72,7 +72,7 @@ func Compare(blocks []Block, p Plan) (Comparison, error) {
 	if r := newRegression(dithered, p.Covariates); r != nil {
 		a := &Adjustment{Names: r.names, Raw: shift, RawTest: test, MinimalEffect: minimalEffect(shift, p.Family)}
 		at := func(shift float64) [][]Block { return [][]Block{r.at(shift)} }
-		if c.Shift, c.Test, err = p.adjusted(at); err != nil {
+		if c.Shift, c.Test, err = p.adjusted(at, nil); err != nil {
 			return Comparison{}, err
 		}
 		a.explained(dithered, r.at(c.Shift.Value))
@@ -83,8 +83,8 @@ func Compare(blocks []Block, p Plan) (Comparison, error) {
 }
 
 // adjusted is the comparison of values that covariates were taken out of, with what DropShare leaves of the level.
-func (p Plan) adjusted(at func(shift float64) [][]Block) (Interval, Test, error) {
-	shift, test, err := shiftOf(at, true, 1-(1-p.Confidence)*(1-DropShare), p.Permutations, p.Seed)
+func (p Plan) adjusted(at func(shift float64) [][]Block, weights []float64) (Interval, Test, error) {
+	shift, test, err := shiftOf(at, weights, true, 1-(1-p.Confidence)*(1-DropShare), p.Permutations, p.Seed)
 	test.P = settled(min(1, test.P/(1-DropShare)))
 	return shift, test, err
 }

@@ -32,24 +32,33 @@ type Test struct {
 // hundreds of values most of which are equal, it is (1 + as extreme) ÷ (1 + permutations)
 // of as many drawn at random (Phipson and Smyth 2010), the same for the same seed.
 func AlignedRank(all []Block, permutations int, seed uint64) (Test, error) {
-	return alignedRank([][]Block{all}, permutations, seed)
+	return alignedRank([][]Block{all}, nil, permutations, seed)
 }
 
-// alignedRank is AlignedRank of several groups of blocks, each of which is ranked by itself.
-func alignedRank(groups [][]Block, permutations int, seed uint64) (Test, error) {
+// alignedRank is AlignedRank of several groups of blocks, each of which is ranked by itself. Their ranks count by weights; nil are equal
+// ones.
+func alignedRank(groups [][]Block, weights []float64, permutations int, seed uint64) (Test, error) {
 	if err := checkBlocks(slices.Concat(groups...), 2); err != nil {
 		return Test{}, fmt.Errorf("aligned rank test: %w", err)
 	}
 	if permutations < 1 {
 		return Test{}, fmt.Errorf("aligned rank test: %d permutations: at least 1", permutations)
 	}
-	return testRanks(rankedGroups(groups, 0), permutations, seed), nil
+	return testRanks(rankedGroups(groups, weights, 0), permutations, seed), nil
 }
 
-// rankedGroups ranks the values of each group together, those of the treatment less shift.
-func rankedGroups(groups [][]Block, shift float64) (all []rankBlock) {
-	for _, g := range groups {
-		all = append(all, alignedRanks(g, shift)...)
+// rankedGroups ranks the values of each group together, those of the treatment less shift, and multiplies the ranks by its weight.
+func rankedGroups(groups [][]Block, weights []float64, shift float64) (all []rankBlock) {
+	for n, g := range groups {
+		blocks := alignedRanks(g, shift)
+		for _, b := range blocks {
+			for i := range b.ranks {
+				if weights != nil {
+					b.ranks[i] *= weights[n]
+				}
+			}
+		}
+		all = append(all, blocks...)
 	}
 	return all
 }

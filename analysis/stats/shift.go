@@ -24,25 +24,25 @@ import (
 // asked for, as P takes steps. If the blocks are too few for the confidence, the
 // interval is the one of the highest that they can have.
 func ShiftInBlocks(all []Block, confidence float64, permutations int, seed uint64) (Interval, Test, error) {
-	return shiftInGroups([][]Block{all}, confidence, permutations, seed)
+	return shiftInGroups([][]Block{all}, nil, confidence, permutations, seed)
 }
 
 // shiftInGroups is ShiftInBlocks with one shift for several groups of blocks, each of which is
-// aligned and ranked by itself.
-func shiftInGroups(groups [][]Block, confidence float64, permutations int, seed uint64) (Interval, Test, error) {
-	return shiftOf(func(float64) [][]Block { return groups }, false, confidence, permutations, seed)
+// aligned and ranked by itself, and counts by its weight.
+func shiftInGroups(groups [][]Block, weights []float64, confidence float64, permutations int, seed uint64) (Interval, Test, error) {
+	return shiftOf(func(float64) [][]Block { return groups }, weights, false, confidence, permutations, seed)
 }
 
 // shiftOf is shiftInGroups of values that are adjusted, where they are, as if a shift were the true one. at gives them.
 // The test is of those for the shift 0, and each end of the interval of those for that end, so that both invert
 // tests whose values do not depend on which arm a trial had.
-func shiftOf(at func(shift float64) [][]Block, adjusted bool, confidence float64, permutations int, seed uint64) (Interval, Test, error) {
+func shiftOf(at func(shift float64) [][]Block, weights []float64, adjusted bool, confidence float64, permutations int, seed uint64) (Interval, Test, error) {
 	if !(confidence > 0 && confidence < 1) {
 		return Interval{}, Test{}, fmt.Errorf("shift in blocks: confidence %v: it must be between 0 and 1", confidence)
 	}
 	groups := at(0)
 	all := slices.Concat(groups...)
-	zero, err := alignedRank(groups, permutations, seed)
+	zero, err := alignedRank(groups, weights, permutations, seed)
 	if err != nil {
 		return Interval{}, Test{}, fmt.Errorf("shift in blocks: %w", err)
 	}
@@ -50,7 +50,7 @@ func shiftOf(at func(shift float64) [][]Block, adjusted bool, confidence float64
 	if math.IsInf(16*span, 0) {
 		return Interval{}, Test{}, fmt.Errorf("shift in blocks: %w: values %v apart", ErrPairs, span)
 	}
-	i := inversion{groups: groups, blocks: all, permutations: permutations, seed: seed, alpha: settled(1 - confidence), span: span}
+	i := inversion{groups: groups, weights: weights, blocks: all, permutations: permutations, seed: seed, alpha: settled(1 - confidence), span: span}
 	if span == 0 {
 		return Interval{Confidence: 1 - i.p(i.ranks(1))}, zero, nil
 	}
@@ -112,12 +112,15 @@ func (i *inversion) refitted(at func(float64) [][]Block, e end, centre, sign flo
 type inversion struct {
 	blocks       []Block
 	groups       [][]Block // the same, where groups of them are ranked by themselves; nil for one group
+	weights      []float64 // of the groups; nil are equal ones
 	permutations int
 	seed         uint64
 	alpha, span  float64
 }
 
-func (i *inversion) ranks(shift float64) []rankBlock { return rankedGroups(i.ranked(), shift) }
+func (i *inversion) ranks(shift float64) []rankBlock {
+	return rankedGroups(i.ranked(), i.weights, shift)
+}
 
 // ranked are the groups of blocks that are ranked by themselves.
 func (i *inversion) ranked() [][]Block {
@@ -229,7 +232,7 @@ func (i *inversion) scan(cells []*cell, known *cell) end {
 			continue
 		case known != nil && c != known:
 			_, _, variance := score(c.ranks(i))
-			if at, _ := known.moments(i); z > at+sameP/math.Sqrt(variance) {
+			if at, _ := known.moments(i); z > at+sameP*i.heaviest()/math.Sqrt(variance) {
 				continue
 			}
 		}
@@ -256,6 +259,14 @@ const sameP = 2.0
 
 // precision of estimates and bounds, relative to the spread of the values.
 const precision = 1e-12
+
+// heaviest is the largest weight.
+func (i *inversion) heaviest() float64 {
+	if i.weights == nil {
+		return 1
+	}
+	return slices.Max(i.weights)
+}
 
 // bisect finds where between from and to holds becomes false.
 func bisect(from, to float64, holds func(float64) bool) float64 {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,10 +15,11 @@ import (
 
 // CompareCmd compares a run with one that was made earlier.
 type CompareCmd struct {
-	Reference string  `required:"" type:"path" placeholder:"RUN" help:"The run to compare with: its folder, run.json or report.json."`
-	File      string  `arg:"" name:"run" type:"path" help:"The run that is judged: its folder, run.json or report.json."`
-	Margin    float64 `default:"5" placeholder:"PERCENT" help:"Differences up to so many percent of the reference are none (${default})."`
-	Seed      uint64  `default:"1" placeholder:"N" help:"Of permutations, and of what is drawn within a frame."`
+	boxFlags
+	Reference string   `required:"" placeholder:"RUN" help:"The run to compare with: its folder, run.json or report.json; of a box its ID, or a reference such as main@latest (see appliance reference)."`
+	File      string   `arg:"" name:"run" help:"The run that is judged: its folder, run.json or report.json; of a box its ID."`
+	Margin    *float64 `placeholder:"PERCENT" help:"Differences up to so many percent of the reference are none; without it those of the run's plan, or 5."`
+	Seed      uint64   `default:"1" placeholder:"N" help:"Of permutations, and of what is drawn within a frame."`
 	outcomeFlags
 }
 
@@ -28,6 +30,8 @@ alike in their environments is listed, since two runs differ by all that changed
 but also the machine's load, the browser, the hour. The margin is for these; a run with two arms, which take turns, needs none
 (appliance run --treatment-link, --treatment-page or --treatment-archive).
 
+Runs of several pages or users are compared page by page and user by user, by their names; all share one level of significance.
+
 Runs of two boxes of a fleet are compared if both boxes have measured the same reference: the run's numbers are adjusted to those of
 the reference's box, and the intervals include what is not known of that. Otherwise they are refused.
 
@@ -36,35 +40,82 @@ command line or a file is wrong; 3 when there is no verdict: fewer than six vali
 
 Examples:
   appliance compare --reference release/report.json out/report.json
-  appliance compare --reference out/runs/20261121-091400-checkout --margin 3 out/runs/20261122-091400-checkout`
+  appliance compare --reference out/runs/20261121-091400-checkout --margin 3 out/runs/20261122-091400-checkout
+  appliance compare --reference main@latest 20261122-091400-checkout --box https://box.local:8080`
 }
 
 // Validate checks what kong cannot.
 func (c *CompareCmd) Validate() error {
-	if !(c.Margin >= 0 && c.Margin <= 1000) { // also when it is no number
-		return fmt.Errorf("--margin %v: a percentage from 0 to 1000", c.Margin)
+	if c.Margin != nil && !(*c.Margin >= 0 && *c.Margin <= 1000) { // also when it is no number
+		return fmt.Errorf("--margin %v: a percentage from 0 to 1000", *c.Margin)
+	}
+	if c.ofBox() {
+		return c.check()
 	}
 	return nil
 }
 
+// ofBox says whether the runs are a box's, and not files here, which go first.
+func (c *CompareCmd) ofBox() bool {
+	if exists(c.Reference) {
+		return false
+	}
+	return isBranch(c.Reference) || c.named() && !exists(c.File)
+}
+
 // Run compares and prints.
-func (c *CompareCmd) Run(std *streams) error {
-	reference, err := openResult(c.Reference)
+func (c *CompareCmd) Run(ctx context.Context, std *streams) error {
+	found, err := c.find(ctx, std)
 	if err != nil {
-		return usage(fmt.Errorf("--reference: %w", err))
-	}
-	run, err := openResult(c.File)
-	if err != nil {
-		return usage(err)
-	}
-	found, err := compare.Runs(reference, run, c.Margin, c.Seed)
-	if err != nil {
-		return cannot(err)
+		return err
 	}
 	if err := c.print(std, found); err != nil {
 		return cannot(err)
 	}
 	return gateOf(found.Comparison, "the run is slower", "make the runs with more trials")
+}
+
+// find compares runs of a box, or files.
+func (c *CompareCmd) find(ctx context.Context, std *streams) (*compare.Between, error) {
+	if !c.ofBox() {
+		reference, err := openResult(c.Reference)
+		if err != nil {
+			return nil, usage(fmt.Errorf("--reference: %w", err))
+		}
+		run, err := openResult(c.File)
+		if err != nil {
+			return nil, usage(err)
+		}
+		found, err := compare.Runs(reference, run, marginOf(c.Margin, run), c.Seed)
+		return found, cannotIf(err)
+	}
+	box, err := c.boxOf(std)
+	if err != nil {
+		return nil, usage(err)
+	}
+	defer box.Close()
+	run, err := box.Run(ctx, c.File)
+	if err != nil {
+		return nil, boxError(err)
+	}
+	found, err := box.Compare(ctx, c.File, c.Reference, marginOf(c.Margin, run))
+	return &found, boxError(err)
+}
+
+// cannotIf is cannot of an error that there may be.
+func cannotIf(err error) error {
+	if err == nil {
+		return nil
+	}
+	return cannot(err)
+}
+
+// marginOf is the margin that a person says, or else the run's.
+func marginOf(said *float64, run *lab.Run) float64 {
+	if said != nil {
+		return *said
+	}
+	return compare.MarginOf(run)
 }
 
 // print prints what was found, for whoever reads it.
@@ -74,28 +125,37 @@ func (c *CompareCmd) print(std *streams, found *compare.Between) error {
 	case c.JSON:
 		return printJSON(std.out, found)
 	case !c.Quiet:
-		c.tell(&to, found)
+		tellBetween(&to, found)
+		for _, of := range []struct{ name, file string }{{"The reference's report", c.Reference}, {"The run's report", c.File}} {
+			if page := reportBeside(of.file); page != "" {
+				to.line(of.name + " opens from disk: " + page)
+			}
+		}
 	}
 	if to.terminal && !c.Quiet {
 		return nil
 	}
 	var l scriptLine
 	l.WriteString("result:")
-	l.addEffect(found.Comparison)
+	l.addEffect(tellingOf(found))
 	l.add("reference", found.Reference)
 	l.add("run", found.Run)
 	_, err := fmt.Fprintln(std.out, l.String())
 	return err
 }
 
-// tell prints it for a person.
-func (c *CompareCmd) tell(to *console, found *compare.Between) {
+// tellBetween prints it for a person.
+func tellBetween(to *console, found *compare.Between) {
 	printHeadline(to, found.Comparison.Verdict, found.Comparison.Headline, found.Comparison.Detail)
 	judged := "run"
 	if found.Adjusted != nil {
 		judged = "run, adjusted"
 	}
-	printEffects(to, found.Comparison, "reference", judged, "with --json")
+	if len(found.Cells) > 0 {
+		printBetween(to, found.Cells, judged)
+	} else {
+		printEffects(to, found.Comparison, "reference", judged, "with --json")
+	}
 	for _, w := range found.Warnings {
 		to.line("Warning: " + client.Plain(w))
 	}
@@ -105,11 +165,44 @@ func (c *CompareCmd) tell(to *console, found *compare.Between) {
 			to.line(fmt.Sprintf("  %s: %s, then %s", client.Plain(f.Name), client.Plain(f.Before), client.Plain(f.After)))
 		}
 	}
-	for _, of := range []struct{ name, file string }{{"The reference's report", c.Reference}, {"The run's report", c.File}} {
-		if page := reportBeside(of.file); page != "" {
-			to.line(of.name + " opens from disk: " + page)
+}
+
+// printBetween prints a line for each page and user of two runs: the guard that tells most.
+func printBetween(to *console, all []compare.Cell, judged string) {
+	t := &table{head: []string{"", "reference", judged, "change", "95 % interval", ""}}
+	rows, left := shortened(all, func(one compare.Cell) int {
+		if one.Comparison != nil && colourOf(one.Comparison.Verdict) != "" {
+			return 1
+		}
+		return highestRank
+	})
+	for _, one := range rows {
+		name := client.Plain(one.Name)
+		var e *lab.Effect
+		if one.Comparison != nil {
+			e = one.Comparison.Telling()
+		}
+		if e == nil {
+			t.add("", name, "–", "–", "–", "–", "not compared")
+			continue
+		}
+		t.addEffect(name+": "+labelOf(e.Metric), e, one.Comparison.Words(e))
+	}
+	t.print(to)
+	if left > 0 {
+		to.line(more(left, "page and user", "pages and users", "with --json"))
+	}
+}
+
+// tellingOf is what was found of two runs, or of the page and user that tells most.
+func tellingOf(found *compare.Between) *lab.Comparison {
+	for _, one := range found.Cells {
+		if one.Comparison != nil && one.Comparison.Verdict == found.Comparison.Verdict {
+			worst := *one.Comparison
+			return &worst
 		}
 	}
+	return found.Comparison
 }
 
 // reportBeside is the report in a run's folder, or beside a file of it; "" if there is none.

@@ -59,12 +59,13 @@ type CLI struct {
 	Completion CompletionCmd `cmd:"" help:"Print what makes bash, zsh or fish complete commands and flags."`
 	Man        ManCmd        `cmd:"" help:"Print the manual page: appliance man | man -l -." example:"appliance man | man -l -"`
 
-	Workflow WorkflowCmd `cmd:"" help:"Keep plans on a box under names: put, ls, show, rm."`
-	Errand   ErrandCmd   `cmd:"" help:"Film, record or qualify a device of a box between runs, or show its noise."`
-	Schedule ScheduleCmd `cmd:"" help:"Have a box start workflows at times: set, ls, log, pause, resume, rm."`
-	Webhook  WebhookCmd  `cmd:"" help:"Have a box tell others when runs end and alerts are raised: make, ls, test, log, pause, resume, rm."`
-	History  HistoryCmd  `cmd:"" help:"Show how a page's numbers changed from run to run on a box: control, treatment or their difference."`
-	Alerts   AlertsCmd   `cmd:"" help:"Show and acknowledge the alerts of a box: where a page's numbers stepped from run to run."`
+	Reference ReferenceCmd `cmd:"" help:"Keep runs on a box that later ones are compared with: set, ls, rm."`
+	Workflow  WorkflowCmd  `cmd:"" help:"Keep plans on a box under names: put, ls, show, rm."`
+	Errand    ErrandCmd    `cmd:"" help:"Film, record or qualify a device of a box between runs, or show its noise."`
+	Schedule  ScheduleCmd  `cmd:"" help:"Have a box start workflows at times: set, ls, log, pause, resume, rm."`
+	Webhook   WebhookCmd   `cmd:"" help:"Have a box tell others when runs end and alerts are raised: make, ls, test, log, pause, resume, rm."`
+	History   HistoryCmd   `cmd:"" help:"Show how a page's numbers changed from run to run on a box: control, treatment or their difference."`
+	Alerts    AlertsCmd    `cmd:"" help:"Show and acknowledge the alerts of a box: where a page's numbers stepped from run to run."`
 
 	Timeline TimelineCmd `cmd:"" help:"Show what a trial's device, pages, programs and machine did: as a tree with times, or where the page of it is."`
 	Annotate AnnotateCmd `cmd:"" help:"Put notes onto the timeline of a run in progress: one, or those of programs that write Streamline's format."`

@@ -27,6 +27,7 @@ type RunCmd struct {
 	Patience time.Duration `default:"5m" help:"How long to wait for a box that answered once and does not any more (${default})."`
 	outcomeFlags
 	requestFlags
+	gateFlags
 	pageFlags
 	sandboxFlags
 
@@ -70,13 +71,15 @@ lost and a box that restarts are waited for.
 
 The status is 0 when no difference was found, or the treatment is faster, or there is no second arm; 1 when it is slower or mixed;
 2 when the command line is wrong or the box refused the request; 3 when there is no verdict: too few valid trials, a run that
-failed or was cancelled, a box that does not answer.
+failed or was cancelled, a box that does not answer; 4 when nothing else is wrong and a budget cannot be judged with this many trials.
+With --reference the comparison with that run counts, too, and the worse of both decides.
 
 Example:
   appliance run --token-file out/box/token --page https://www.shop.example/ --link lte
   appliance run --box https://box.local:8080 --page https://www.shop.example/ --archive shop.wacz --treatment-archive new.wacz --out report
   appliance run checkout.yaml --trials 16 --out out/checkout
-  appliance run --workflow checkout --box https://box.local:8080`
+  appliance run --workflow checkout --box https://box.local:8080
+  git diff --name-only main... | appliance run --workflow checkout --changed-paths - --reference main@latest`
 }
 
 // Validate checks what kong cannot.
@@ -113,7 +116,7 @@ func (c *RunCmd) Validate() error {
 	if c.Patience < 0 {
 		return fmt.Errorf("--patience %v: at least 0", c.Patience)
 	}
-	return nil
+	return c.checkGate(c)
 }
 
 // Run implements the command.
@@ -121,6 +124,15 @@ func (c *RunCmd) Run(ctx context.Context, std *streams) error {
 	q, err := c.request()
 	if err != nil {
 		return usage(err)
+	}
+	why, needed := "", true
+	if c.Workflow == "" {
+		if q, why, needed, err = c.selects(std, q, q); err != nil {
+			return usage(err)
+		}
+		if !needed {
+			return c.unneeded(std, why)
+		}
 	}
 	if c.local {
 		return c.here(ctx, std, q)
@@ -151,6 +163,22 @@ func (c *RunCmd) Run(ctx context.Context, std *streams) error {
 	}
 	defer w.box.Close()
 	defer w.bar.close()
+	if c.Workflow != "" && (len(c.Tag) > 0 || c.ChangedPaths != "") {
+		name, version, _ := parseVersion(c.Workflow) // it was checked
+		flow, err := w.box.Workflow(ctx, name, version)
+		if err != nil {
+			return boxError(err)
+		}
+		if q, why, needed, err = c.selects(std, q, plan.Request{Plan: *flow.Plan}); err != nil {
+			return usage(err)
+		}
+		if !needed {
+			return c.unneeded(std, why)
+		}
+	}
+	if why != "" {
+		w.bar.say("%s.", why)
+	}
 	id, err := w.start(ctx, q)
 	if err != nil {
 		return err
@@ -240,5 +268,5 @@ func (c *RunCmd) conclude(ctx context.Context, std *streams, w *waiting, run *la
 			to.line("Report and numbers are in " + c.Out)
 		}
 	})
-	return cmp.Or(err, gate(run, compared))
+	return cmp.Or(err, c.onBox(ctx, std, w.box, run, gate(run, compared)))
 }

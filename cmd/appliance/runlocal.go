@@ -46,7 +46,10 @@ func (c *RunCmd) here(ctx context.Context, std *streams, q plan.Request) error {
 	if _, readErr := os.Stat(l.folder(task.ID)); readErr != nil { // it did not get as far as a folder
 		return cmp.Or(err, cannot(readErr))
 	}
-	return cmp.Or(err, c.copyResults(l.folder(task.ID)))
+	if copied := c.copyResults(l.folder(task.ID)); copied != nil {
+		return cmp.Or(err, copied)
+	}
+	return worse(err, c.hereAgainst(std, l.folder(task.ID)))
 }
 
 // task is what the half in namespaces is asked for, with its plan.

@@ -38,11 +38,21 @@ type Comparison struct {
 	Seed    uint64  `json:"seed"`  // of permutations and dithering
 	// Margin is the plan's: differences up to so many percent of the control do not matter.
 	Margin float64 `json:"margin_percent,omitempty"`
+	// Margins are those of metrics that have another.
+	Margins map[string]float64 `json:"margins_percent,omitempty"`
 	// Missing is about how many more pairs would make an unknown verdict known.
 	Missing int `json:"missing_pairs,omitempty"`
 	// Covariates are those of the plan, as far as trials have them.
 	Covariates []CovariateUse `json:"covariates,omitempty"`
 	Effects    []Effect       `json:"effects"`
+}
+
+// MarginOf is the margin of a metric, in percent of the control.
+func (c *Comparison) MarginOf(metric string) float64 {
+	if margin, ok := c.Margins[metric]; ok {
+		return margin
+	}
+	return c.Margin
 }
 
 // Telling is the guard that tells most: the first with the verdict's finding, or else the first that was
@@ -71,7 +81,7 @@ func (c *Comparison) Words(e *Effect) string {
 		return "no difference found"
 	case e.Finding != Unknown:
 		return e.Finding
-	case c.Margin > 0 && e.Shift.Confidence > 0:
+	case c.MarginOf(e.Metric) > 0 && e.Shift.Confidence > 0:
 		return "not known"
 	}
 	return "too few trials"

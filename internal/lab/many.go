@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -14,6 +15,12 @@ type PlanPage struct {
 	Page    string `json:"page,omitempty" minLength:"1" maxLength:"8192" doc:"URL under test" example:"https://www.shop.example/checkout"`
 	Archive string `json:"archive,omitempty" maxLength:"255" doc:"Recording to replay, for all users; without it and without one of the plan, the page is recorded first, for each user"`
 	Steps   []Step `json:"steps,omitempty" maxItems:"200" doc:"A journey in place of the load of the page"`
+	Weight  int    `json:"weight,omitempty" minimum:"1" maximum:"100" doc:"Without it 1. Compares: how much the page counts in the verdict of all together, times the weight of the user" example:"3"`
+	// Tags are what [plan.Request.Select] selects by.
+	Tags []string `json:"tags,omitempty" maxItems:"14" doc:"What of the site the page is about: a run that names tags has only the pages that have one of them, and those without any" example:"[\"cart\"]"`
+	// Margin replaces those of the plan, and Margins are laid over them.
+	Margin  float64            `json:"margin_percent,omitempty" minimum:"0" maximum:"100" doc:"Compares: the margin of all metrics of this page, in place of margin_percent and margins_percent of the plan, which has margin_percent" example:"5"`
+	Margins map[string]float64 `json:"margins_percent,omitempty" maxProperties:"50" doc:"Compares: the margins of metrics of this page, by the metric's name"`
 	// Treatment is what differs in the second arm of this page.
 	Treatment *PageTreatment `json:"treatment,omitempty" doc:"Compares: the page and the recording of the treatment, where those of the plan's treatment are not for this page"`
 }
@@ -28,6 +35,7 @@ type PageTreatment struct {
 type PlanUser struct {
 	Name     string `json:"name" minLength:"1" maxLength:"60" doc:"What the user is called in results" example:"returning"`
 	Viewport string `json:"viewport,omitempty" maxLength:"11" doc:"Size of the screen that the browser fills, WIDTHxHEIGHT; without it that of the plan's browser" example:"412x915"`
+	Weight   int    `json:"weight,omitempty" minimum:"1" maximum:"100" doc:"Without it 1. Compares: how much the user counts in the verdict of all together, such as its share of the visits in percent" example:"70"`
 	// Cookies and Storage are in the browser's profile before each of its trials.
 	Cookies []PlanCookie      `json:"cookies,omitempty" maxItems:"50" doc:"Cookies that the browser has for the plan's pages"`
 	Storage map[string]string `json:"storage,omitempty" doc:"What localStorage holds at the origin of each page: at most 100 entries, and 16 KiB together"`
@@ -58,7 +66,9 @@ type Cell struct {
 	Name string // "checkout / anna"; "" in a plan of one page without users
 	Page string // the name of the page, "" if the plan has no list of pages
 	User string // the same of the user
-	Plan Plan   // of this page and user alone
+	// Weight is the product of those of page and user.
+	Weight int
+	Plan   Plan // of this page and user alone
 }
 
 // IsMany says whether the plan has a list of pages or users.
@@ -70,7 +80,7 @@ func (p Plan) CellCount() int { return max(len(p.Pages), 1) * max(len(p.Users), 
 // Cells lists the pages of a plan, each for every user. A plan without such lists is one cell.
 func (p Plan) Cells() []Cell {
 	if !p.IsMany() {
-		return []Cell{{Plan: p}}
+		return []Cell{{Weight: 1, Plan: p}}
 	}
 	pages, users := p.Pages, p.Users
 	if len(pages) == 0 {
@@ -82,7 +92,7 @@ func (p Plan) Cells() []Cell {
 	cells := make([]Cell, 0, len(pages)*len(users))
 	for _, page := range pages {
 		for _, user := range users {
-			c := Cell{User: user.Name, Plan: p.ofPage(page).ofUser(user)}
+			c := Cell{User: user.Name, Weight: max(page.Weight, 1) * max(user.Weight, 1), Plan: p.ofPage(page).ofUser(user)}
 			if len(p.Pages) > 0 {
 				c.Page = page.title(c.Plan)
 			}
@@ -165,6 +175,18 @@ func (p Plan) ofPage(e PlanPage) Plan {
 		p.Arm.Page = e.Page
 	}
 	p.Archive = cmp.Or(e.Archive, p.Archive)
+	if e.Margin > 0 {
+		p.Margin, p.Margins = e.Margin, nil
+	}
+	if len(e.Margins) > 0 {
+		all := maps.Clone(e.Margins)
+		for name, margin := range p.Margins {
+			if _, own := all[name]; !own {
+				all[name] = margin
+			}
+		}
+		p.Margins = all
+	}
 	p.Pages = nil
 	switch {
 	case p.Treatment == nil && e.Treatment == nil:

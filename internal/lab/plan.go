@@ -35,9 +35,11 @@ type Plan struct {
 	Files   map[string][]byte `json:"files,omitempty" doc:"The pictures, gestures and scripts that the plan names, by their names, in Base64: together at most 4 MiB. appliance run --box sends what lies beside the plan's file"`
 	Measure *Measure          `json:"measure,omitempty" doc:"What is measured on the recordings besides what every load and step has"`
 	// Looks, Margin and Primary fix how a comparison is judged, before any trial.
-	Looks   int     `json:"looks,omitempty" minimum:"2" maximum:"10" doc:"Compares: the run looks at its comparison so often, evenly, the last time after all trials, and ends as soon as it knows that the treatment is slower, faster or, with margin_percent, equivalent. All looks together have the level of significance that one has" example:"4"`
-	Margin  float64 `json:"margin_percent,omitempty" minimum:"0" maximum:"100" doc:"Compares: differences of at most so many percent of the control do not matter. The treatment is slower or faster if it is by more, equivalent if it is by no more, and if neither is known, the run says how many pairs are missing" example:"3"`
-	Primary string  `json:"primary,omitempty" maxLength:"300" doc:"Compares: the one metric that the verdict rests on, in place of all guards" example:"speed_index_ms"`
+	Looks  int     `json:"looks,omitempty" minimum:"2" maximum:"10" doc:"Compares: the run looks at its comparison so often, evenly, the last time after all trials, and ends as soon as it knows that the treatment is slower, faster or, with margin_percent, equivalent. All looks together have the level of significance that one has" example:"4"`
+	Margin float64 `json:"margin_percent,omitempty" minimum:"0" maximum:"100" doc:"Compares: differences of at most so many percent of the control do not matter. The treatment is slower or faster if it is by more, equivalent if it is by no more, and if neither is known, the run says how many pairs are missing" example:"3"`
+	// Margins hold in place of Margin, which a plan with them has.
+	Margins map[string]float64 `json:"margins_percent,omitempty" maxProperties:"50" doc:"Compares: the margins of metrics that have another than margin_percent, by the metric's name" example:"{\"total_kb\": 10}"`
+	Primary string             `json:"primary,omitempty" maxLength:"300" doc:"Compares: the one metric that the verdict rests on, in place of all guards" example:"speed_index_ms"`
 	// Budgets are judged whether or not there is anything to compare.
 	Budgets map[string]Budget `json:"budgets,omitempty" maxProperties:"50" doc:"The most that the medians of metrics may be, by the metric's name: of the treatment if there is one. A budget is kept, or not, if all of the median's 95 % interval says so; else it cannot be said with this many trials" example:"{\"speed_index_ms\": {\"max\": 1000}}"`
 	// Recordings is 0 or 1 where each arm has one.
@@ -60,6 +62,9 @@ type Plan struct {
 	Screen   *ScreenPart   `json:"screen,omitempty" doc:"How the screen of a device at a port is seen in this run, in place of what its configuration says"`
 	Controls *ControlsPart `json:"controls,omitempty" doc:"How a device at a port is given input in this run, in place of what its configuration says"`
 	Recipe   string        `json:"recipe,omitempty" maxLength:"40" doc:"What is known of the browser of a device at a port, in place of what its configuration says" example:"windows-chrome"`
+	// Tags and Paths choose what of the plan a push needs.
+	Tags  []string            `json:"tags,omitempty" maxItems:"14" doc:"What of the site the plan is about: a run that names tags carries it out only if one of them is among these" example:"[\"shop\"]"`
+	Paths map[string][]string `json:"paths,omitempty" maxProperties:"200" doc:"Which tags a changed file needs, by patterns of paths in the repository (* within a folder, ** over folders), for appliance run --changed-paths. A file that no pattern has needs all of the plan" example:"{\"src/cart/**\": [\"cart\"], \"docs/**\": []}"`
 	// On is for the head of a fleet.
 	On *On `json:"on,omitempty" doc:"For the head of a fleet: which boxes may carry the plan out, and how urgently"`
 	// From is set only by the box.

@@ -14,6 +14,8 @@ import (
 // and ParseEnd.
 type Step struct {
 	Name string `json:"name,omitempty" maxLength:"60" doc:"Of the step in reports; a named step is measured. Names are unique within their parent" example:"add to basket"`
+	// Tags are what [plan.Request.Select] selects by.
+	Tags []string `json:"tags,omitempty" maxItems:"14" doc:"What of the site the step is about: a run that names tags leaves the step out if it has tags and none of these" example:"[\"search\"]"`
 
 	Open   string `json:"open,omitempty" maxLength:"8192" doc:"Opens a URL. The first step of a plan opens the page of its arm, by a key on the synchronisation page; a later one is opened by the browser's debugging protocol, which Chromium has" example:"https://www.shop.example/"`
 	Click  string `json:"click,omitempty" maxLength:"1000" doc:"Clicks a target: pixels (640,360), a share of the content area (50%,40%), a picture on the screen (picture lamp.png), or an element (css #buy), whose place Chromium tells by its debugging protocol" example:"picture lamp.png"`

@@ -93,7 +93,7 @@ func (r Request) Of(revision string) (Request, error) {
 func (r Request) Recording(revision string) (Request, error) {
 	out, err := r.Of(revision)
 	out.Trials, out.Name = 1, runName("record "+revision)
-	out.Warmups, out.Traces, out.Margin, out.Primary, out.Budgets = 0, 0, 0, "", nil
+	out.Warmups, out.Traces, out.Margin, out.Margins, out.Primary, out.Budgets = 0, 0, 0, nil, "", nil
 	return out, err
 }
 

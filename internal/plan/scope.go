@@ -89,7 +89,7 @@ const (
 // ScopeRules is the table of all fields of a plan.
 func ScopeRules() []ScopeRule {
 	return []ScopeRule{
-		{Fields: words("name trials timing miss still_s limit_s seed tolerance_ms expect_blank on_dialog looks margin_percent primary budgets find covariates " +
+		{Fields: words("name trials timing miss still_s limit_s seed tolerance_ms expect_blank on_dialog looks margin_percent margins_percent primary budgets tags paths find covariates " +
 			"recordings warmups traces trace_all conditions.battery_min_percent conditions.battery_max_c conditions.thermal conditions.power " +
 			"conditions.refresh_hz conditions.processor_max_c conditions.wait_s " +
 			"link match state process"), Reaches: usual + "; a trace file of `link`",
@@ -103,12 +103,12 @@ func ScopeRules() []ScopeRule {
 			Run:     "what the box may reach: public addresses, others with `network.allow_private`", Admin: "the same, and the pages' own hosts where only this machine reaches the panel"},
 		{Fields: words("archive pages[].archive pages[].treatment.archive"), Reaches: "a recording of the box", Run: "names", Admin: "names"},
 		{Fields: words("files inject steps[].replay"), Reaches: "files that are sent with the plan", Run: "names of these", Admin: "names of these"},
-		{Fields: words("steps[].name steps[].click steps[].move steps[].type steps[].key steps[].scroll steps[].drag steps[].pan steps[].pinch steps[].rotate " +
+		{Fields: words("steps[].name steps[].tags steps[].click steps[].move steps[].type steps[].key steps[].scroll steps[].drag steps[].pan steps[].pinch steps[].rotate " +
 			"steps[].fingers steps[].wait " +
 			"steps[].idle steps[].mark steps[].repeat steps[].at steps[].button steps[].over_ms steps[].rate_hz steps[].late_ms steps[].pings " +
 			"steps[].echo steps[].region steps[].window steps[].end steps[].limit_s steps[].mask"),
 			Reaches: "the device's screen and input", Run: anything, Admin: anything},
-		{Fields: words("pages[].name users[].name users[].viewport"), Reaches: usual, Run: anything, Admin: anything},
+		{Fields: words("pages[].name pages[].weight pages[].tags pages[].margin_percent pages[].margins_percent users[].name users[].weight users[].viewport"), Reaches: usual, Run: anything, Admin: anything},
 		{Fields: words("users[].cookies users[].storage"), Reaches: "credentials of the plan's own pages, which are in `run.json` of the run",
 			Run: anything, Admin: anything},
 		{Fields: words("browser.scale browser.viewport browser.scheme"), Reaches: usual, Run: anything, Admin: anything},

@@ -10,6 +10,7 @@ import (
 
 	"eidetic/internal/box/automation"
 	"eidetic/internal/keep/store"
+	"eidetic/internal/tell/compare"
 	"eidetic/internal/web/panel"
 )
 
@@ -235,4 +236,27 @@ func (c *Client) Acknowledge(ctx context.Context, id int64, note string, tags []
 		body["tags"] = tags
 	}
 	return a, c.exchange(ctx, http.MethodPost, "/api/v1/alerts/"+strconv.FormatInt(id, 10)+"/acknowledgement", "", body, &a)
+}
+
+// RunReferences lists the newest references, with a name or a branch those of it.
+func (c *Client) RunReferences(ctx context.Context, name, branch string, limit int) ([]automation.RunReference, error) {
+	var list struct{ References []automation.RunReference }
+	query := url.Values{"limit": {strconv.Itoa(limit)}, "name": {name}, "branch": {branch}}
+	return list.References, c.exchange(ctx, http.MethodGet, "/api/v1/references?"+query.Encode(), "", nil, &list)
+}
+
+// MakeRunReference makes a run the newest reference of a branch.
+func (c *Client) MakeRunReference(ctx context.Context, branch, run, revision string) (r automation.RunReference, err error) {
+	return r, c.exchange(ctx, http.MethodPost, "/api/v1/references", "", map[string]string{"branch": branch, "run": run, "revision": revision}, &r)
+}
+
+// RemoveRunReference removes a reference; its run stays.
+func (c *Client) RemoveRunReference(ctx context.Context, id int64) error {
+	return c.exchange(ctx, http.MethodDelete, "/api/v1/references/"+strconv.FormatInt(id, 10), "", nil, nil)
+}
+
+// Compare compares a run with an earlier one, which is the ID of a run or a reference such as main@latest.
+func (c *Client) Compare(ctx context.Context, run, reference string, margin float64) (b compare.Between, err error) {
+	query := url.Values{"reference": {reference}, "margin": {strconv.FormatFloat(margin, 'g', -1, 64)}}
+	return b, c.exchange(ctx, http.MethodGet, "/api/v1/runs/"+url.PathEscape(run)+"/comparison?"+query.Encode(), "", nil, &b)
 }

@@ -111,7 +111,7 @@ func (k *Keeper) lookAt(ctx context.Context, run *lab.Run) ([]found, error) {
 		if err != nil && !errors.Is(err, store.ErrNotFound) {
 			return nil, err
 		}
-		tags = flow.Tags
+		tags = merged(flow.Tags, run.Plan.Tags)
 	}
 	runs := history.Runs(past)
 	var out []found

@@ -26,6 +26,7 @@ import (
 	"eidetic/internal/keep/runqueue"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
+	"eidetic/internal/plan"
 	"eidetic/internal/tell/history"
 )
 
@@ -194,6 +195,17 @@ CREATE INDEX alerts_by_series ON alerts (series, metric, trend);
 `, `
 ALTER TABLE hooks ADD COLUMN way TEXT NOT NULL DEFAULT '';       -- how it is told; '' are events
 ALTER TABLE deliveries ADD COLUMN path TEXT NOT NULL DEFAULT ''; -- below the hook's address
+`, `
+CREATE TABLE refs (
+	id        INTEGER PRIMARY KEY AUTOINCREMENT,
+	name      TEXT NOT NULL,    -- of the run
+	branch    TEXT NOT NULL,
+	version   INTEGER NOT NULL, -- counts those of name and branch
+	run       TEXT NOT NULL,
+	reference TEXT NOT NULL,    -- JSON of RunReference
+	UNIQUE (name, branch, version)
+) STRICT;
+CREATE INDEX refs_by_run ON refs (run);
 `}
 }
 
@@ -207,9 +219,6 @@ func (k *Keeper) Stir() {
 
 // name is what workflows, schedules and webhooks may be called.
 var name = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,59}$`) // constant
-
-// tag is what a tag may be, as Perfherder has it.
-var tag = regexp.MustCompile(`^[a-zA-Z0-9-]{1,24}$`) // constant
 
 const mostTags = 14
 
@@ -247,10 +256,8 @@ func checkTags(tags []string) error {
 	if len(tags) > mostTags {
 		return wrong("tags: %d are too many, at most %d", len(tags), mostTags)
 	}
-	for _, t := range tags {
-		if !tag.MatchString(t) {
-			return wrong("tags: %.40q: 1 to 24 letters, digits and dashes", t)
-		}
+	if err := plan.CheckTags(tags); err != nil {
+		return wrong("tags: %w", err)
 	}
 	return nil
 }

@@ -18,7 +18,7 @@ func TestLaterFileIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = db.ExecContext(t.Context(), `PRAGMA user_version = 3; CREATE TABLE colours (name TEXT)`)
+	_, err = db.ExecContext(t.Context(), `PRAGMA user_version = 4; CREATE TABLE colours (name TEXT)`)
 	if err := errors.Join(err, db.Close()); err != nil {
 		t.Fatal(err)
 	}
@@ -27,7 +27,7 @@ func TestLaterFileIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = CheckFile(t.Context(), path)
-	if err == nil || !strings.Contains(err.Error(), "its version is 3, and this appliance knows 2") || store.Damaged(err) {
+	if err == nil || !strings.Contains(err.Error(), "its version is 4, and this appliance knows 3") || store.Damaged(err) {
 		t.Errorf("CheckFile() = %v (damaged: %v); want a refusal that names both versions", err, store.Damaged(err))
 	}
 	if after, err := os.ReadFile(path); err != nil || !bytes.Equal(before, after) {

@@ -223,6 +223,13 @@ func (r *retainer) needed(ctx context.Context) (map[string]string, error) {
 				recordings(p, "the workflow "+name+" replays its recording")
 			}
 		}
+		references, err := r.keeper.References(ctx, "", "", allSeries)
+		if err != nil {
+			return nil, err
+		}
+		for _, one := range references {
+			needed[one.Run] = fmt.Sprintf("it is the reference %s@%d of %s", one.Branch, one.Version, one.Name)
+		}
 		if err := r.ofAlerts(ctx, needed); err != nil {
 			return nil, err
 		}

@@ -94,7 +94,7 @@ func (a *analyst) rescore(out *Rescored, dir string, steps []lab.Step, still str
 func Rejudge(run *lab.Run, again []Rescored, asked plan.Checked) *lab.Comparison {
 	other := *run
 	other.Looks = nil
-	other.Plan.Margin, other.Plan.Primary = asked.Margin, asked.Primary
+	other.Plan.Margin, other.Plan.Margins, other.Plan.Primary = asked.Margin, asked.Margins, asked.Primary
 	other.Plan.Measure, other.Plan.Covariates = asked.Plan.Measure, asked.Covariates
 	if len(asked.Covariates) == 0 {
 		other.Plan.Covariates = run.Plan.Covariates

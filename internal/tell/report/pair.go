@@ -136,7 +136,7 @@ func noContradiction(c *lab.Comparison, of change) string {
 		return ""
 	}
 	if e.Guard && e.Adjusted <= c.Level {
-		return fmt.Sprintf("The interval leaves out 0 but reaches into the margin of %g %%, within which a difference does not matter.", c.Margin)
+		return fmt.Sprintf("The interval leaves out 0 but reaches into the margin of %g %%, within which a difference does not matter.", c.MarginOf(e.Metric))
 	}
 	same, kind := 0, map[bool]string{true: "guarded", false: "other"}[e.Guard]
 	for _, other := range c.Effects {

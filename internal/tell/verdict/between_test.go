@@ -44,7 +44,7 @@ func TestBetween(t *testing.T) {
 		{"none", lab.Unknown, "Too few trials", "10 valid trials of the reference and 0 of the run", &lab.Run{ID: "new"}, 5},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got := Between(single("old", 10, 0), c.run, c.margin, 1)
+			got := Between(single("old", 10, 0), c.run, c.margin, 1, nil)
 			if got.Verdict != c.verdict || got.Headline != c.headline && !strings.HasPrefix(got.Headline, c.headline) ||
 				!strings.Contains(got.Detail, c.detail) {
 				t.Errorf("Between() = %s: %q, %q", got.Verdict, got.Headline, got.Detail)
@@ -66,7 +66,7 @@ func TestBetweenNumbers(t *testing.T) {
 	reference.Trials[3].Valid = false
 	reference.Trials[3].Measurements[0].Value = 1e6
 	two := run(10, 300)
-	got := Between(reference, two, 10, 1)
+	got := Between(reference, two, 10, 1, nil)
 	if got.Verdict != lab.NoChange || got.Pairs != 9 || got.LeftOut != 1 || len(got.Effects) != 5 {
 		t.Fatalf("%+v", got)
 	}

@@ -15,7 +15,7 @@ import (
 // order of the plan. A cell is one page for one user. Both are nil if the run has one arm.
 //
 // Each cell is compared as a run of its own would be. Together the changes are in percent of each cell's control,
-// by stats.CompareTogether, in which cells have equal weight. The verdict is the worst that any of them
+// by stats.CompareTogether, in which cells have the weights of the plan. The verdict is the worst that any of them
 // finds, so they share one level: half of it is for the guards of all cells together, the other half for the
 // guards of the cells, evenly, and by Holm's method for such shares what is found leaves its part to the rest
 // (stats.WeightedHolm). Where the plan has too few pairs for a verdict on a cell, all of the level is for the cells
@@ -41,7 +41,7 @@ func compareCells(run *lab.Run, level float64, seed uint64) (together *lab.Compa
 		c, cells[i] = begun(view, seed)
 		r := ruleOf(view, level)
 		r.times = 2 * len(views)
-		all[i] = test(c, cells[i], r, stats.Compare)
+		all[i] = test(c, cells[i], r)
 	}
 	sum := testTogether(run, cells, all, ruleOf(run, level), rows, seed)
 	correctAll(sum, all, rows, Level/level)
@@ -69,7 +69,7 @@ func compareCells(run *lab.Run, level float64, seed uint64) (together *lab.Compa
 
 // testTogether tests the guards that several cells have, over all of them.
 func testTogether(run *lab.Run, cells [][]*block, all []*tested, r rule, rows float64, seed uint64) *tested {
-	c := &lab.Comparison{Level: Level, Seed: seed, Margin: run.Plan.Margin, Effects: []lab.Effect{}}
+	c := &lab.Comparison{Level: Level, Seed: seed, Margin: run.Plan.Margin, Margins: run.Plan.Margins, Effects: []lab.Effect{}}
 	for i, t := range all {
 		c.Pairs, c.LeftOut = c.Pairs+t.Pairs, c.LeftOut+t.LeftOut
 		if i == 0 {
@@ -82,7 +82,7 @@ func testTogether(run *lab.Run, cells [][]*block, all []*tested, r rule, rows fl
 		r.times = 2
 	}
 	sum := &tested{c, r, map[string]lab.Range{}, map[string]bool{}}
-	guards, groups := groupsOf(cells, all, r)
+	guards, groups := groupsOf(cells, all, run.Plan.Cells(), r)
 	for _, m := range guards {
 		of := groups[m.name]
 		if len(of) < min(2, len(cells)) {
@@ -109,7 +109,7 @@ func testTogether(run *lab.Run, cells [][]*block, all []*tested, r rule, rows fl
 const togetherSeed = 0x746f676574686572
 
 // groupsOf lists the guards of all cells, and the values of each in the cells that have it.
-func groupsOf(cells [][]*block, all []*tested, r rule) (guards []compared, groups map[string][]stats.Group) {
+func groupsOf(cells [][]*block, all []*tested, of []lab.Cell, r rule) (guards []compared, groups map[string][]stats.Group) {
 	groups = map[string][]stats.Group{}
 	for n, blocks := range cells {
 		for _, m := range metrics(blocks, r) {
@@ -126,7 +126,7 @@ func groupsOf(cells [][]*block, all []*tested, r rule) (guards []compared, group
 			}
 			if isComparable(values) {
 				groups[m.name] = append(groups[m.name], stats.Group{
-					Blocks: values, Step: step, Covariates: covariatesOf(m, blocks, all[n].Covariates),
+					Blocks: values, Step: step, Covariates: covariatesOf(m, blocks, all[n].Covariates), Weight: of[n].Weight,
 				})
 			}
 		}
@@ -223,11 +223,11 @@ func wordsOfMany(c *lab.Comparison, found string, run *lab.Run, each []*lab.Comp
 	case lab.NoChange:
 		c.Headline = v.none
 	case lab.Equivalent:
-		c.Headline = fmt.Sprintf("%s is equivalent to the control within %g %%", v.name, c.Margin)
+		c.Headline = v.name + " is equivalent to the control within " + marginOf(c)
 	default:
 		c.Headline = v.few
 		if c.Margin > 0 && c.Pairs >= Least*len(each) {
-			c.Headline = fmt.Sprintf("Whether the treatment differs by more than %g %% is not known", c.Margin)
+			c.Headline = "Whether the treatment differs by more than " + marginOf(c) + " is not known"
 		}
 	}
 	parts := []string{all + " nothing could be compared"}

@@ -85,7 +85,7 @@ func missing(c *lab.Comparison, level float64) (pairs int) {
 		}
 		// The half-width that the interval will have at the level that a run without looks has.
 		half := (e.Shift.High - e.Shift.Low) / 2 * deviate(Level) / deviate(level)
-		room := math.Abs(math.Abs(e.Shift.Value) - c.Margin/100*math.Abs(e.Control))
+		room := math.Abs(math.Abs(e.Shift.Value) - c.MarginOf(e.Metric)/100*math.Abs(e.Control))
 		need := float64(e.Pairs) * (half / room) * (half / room)
 		if !(need < mostMissing) {
 			return mostMissing

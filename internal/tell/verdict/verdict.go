@@ -49,7 +49,10 @@ func compareArms(run *lab.Run, level float64, seed uint64) *lab.Comparison {
 		return c
 	}
 	c, blocks := begun(run, seed)
-	judge(c, blocks, ruleOf(run, level), stats.Compare)
+	t := test(c, blocks, ruleOf(run, level))
+	correct(c.Effects, Level/level)
+	t.find()
+	c.Verdict = decide(c.Effects)
 	conclude(c, run, level)
 	return c
 }
@@ -62,7 +65,7 @@ func hasTreatment(run *lab.Run) bool {
 // begun is the comparison of a run before anything is judged.
 func begun(run *lab.Run, seed uint64) (*lab.Comparison, []*block) {
 	blocks, leftOut := sorted(run.Trials)
-	c := &lab.Comparison{LeftOut: leftOut, Level: Level, Seed: seed, Margin: run.Plan.Margin, Effects: []lab.Effect{}}
+	c := &lab.Comparison{LeftOut: leftOut, Level: Level, Seed: seed, Margin: run.Plan.Margin, Margins: run.Plan.Margins, Effects: []lab.Effect{}}
 	for _, b := range blocks {
 		c.Pairs += min(len(b.control), len(b.treatment))
 	}
@@ -90,10 +93,10 @@ func conclude(c *lab.Comparison, run *lab.Run, level float64) {
 // rule is how effects become findings.
 type rule struct {
 	level float64 // of this comparison: Level, or the part of it that a look spends
-	// A shift of at most margin, in percent of the control's median, counts as none. Where it
-	// settles, a guard within the margin is equivalent, and one that may be within it or not is
-	// unknown.
+	// A shift of at most margin, in percent of the control's median, counts as none; margins are those of metrics that have another.
+	// Where that settles, a guard within the margin is equivalent, and one that may be within it or not is unknown.
 	margin  float64
+	margins map[string]float64
 	settles bool
 	primary string   // the only guard; "" for all
 	asked   []string // further guards
@@ -110,19 +113,17 @@ type rule struct {
 // ruleOf is the rule of a run's plan.
 func ruleOf(run *lab.Run, level float64) rule {
 	return rule{
-		level: level, margin: run.Plan.Margin, settles: run.Plan.Margin > 0, primary: run.Plan.Primary, asked: asked(run),
+		level: level, margin: run.Plan.Margin, margins: run.Plan.Margins, settles: run.Plan.Margin > 0, primary: run.Plan.Primary, asked: asked(run),
 		covariates: run.Plan.Covariates, recordings: run.Plan.Recordings > 1 && run.Plan.Timing != lab.TimingShared,
 	}
 }
 
-// judge fills in the effects and the verdict.
-func judge(
-	c *lab.Comparison, blocks []*block, r rule, compare func([]stats.Block, stats.Plan) (stats.Comparison, error),
-) {
-	t := test(c, blocks, r, compare)
-	correct(c.Effects, Level/r.level)
-	t.find()
-	c.Verdict = decide(c.Effects)
+// marginOf is the margin of a metric.
+func (r rule) marginOf(metric string) float64 {
+	if margin, ok := r.margins[metric]; ok {
+		return margin
+	}
+	return r.margin
 }
 
 // tested is a comparison whose effects have p-values and no findings yet.
@@ -134,8 +135,15 @@ type tested struct {
 }
 
 // test fills in the effects.
-func test(
-	c *lab.Comparison, blocks []*block, r rule, compare func([]stats.Block, stats.Plan) (stats.Comparison, error),
+func test(c *lab.Comparison, blocks []*block, r rule) *tested {
+	return testOf(c, blocks, r, func(_ compared, values []stats.Block, p stats.Plan) (stats.Comparison, error) {
+		return stats.Compare(values, p)
+	})
+}
+
+// testOf is test by another comparison of a metric's values.
+func testOf(
+	c *lab.Comparison, blocks []*block, r rule, compare func(compared, []stats.Block, stats.Plan) (stats.Comparison, error),
 ) *tested {
 	all := metrics(blocks, r)
 	guards := 0
@@ -193,7 +201,7 @@ func (t *tested) find() {
 			e.Finding = lab.Unknown
 			continue
 		}
-		least := t.rule.margin / 100 * math.Abs(e.Control)
+		least := t.marginOf(e.Metric) / 100 * math.Abs(e.Control)
 		if e.Guard && t.settles {
 			e.Finding = t.settled(e, t.sure[e.Metric], least, t.higher[e.Metric])
 		} else {
@@ -369,11 +377,11 @@ func stepGuards(blocks []*block) (names []string) {
 // effect compares a metric over the trials that have it. It returns false, with numbers
 // that show no difference, if there are too few trials for any test.
 func effect(
-	m compared, blocks []*block, plan stats.Plan, compare func([]stats.Block, stats.Plan) (stats.Comparison, error),
+	m compared, blocks []*block, plan stats.Plan, compare func(compared, []stats.Block, stats.Plan) (stats.Comparison, error),
 ) (lab.Effect, bool) {
 	values, step := valuesOf(m, blocks)
 	plan.Step = step
-	c, err := compare(values, plan)
+	c, err := compare(m, values, plan)
 	if err != nil {
 		return untested(m, values), false // fewer than two pairs, or values that are not finite
 	}

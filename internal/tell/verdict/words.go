@@ -57,10 +57,10 @@ func words(c *lab.Comparison, v voice) (headline, detail string) {
 	}
 	switch {
 	case c.Verdict == lab.Equivalent:
-		return fmt.Sprintf("%s is equivalent to the control within %g %%", v.name, c.Margin),
+		return v.name + " is equivalent to the control within " + marginOf(c),
 			joined(v.change(best, true), adjusted(best), "all guarded metrics are within the margin")
 	case c.Margin > 0 && c.Pairs >= Least && best != nil:
-		return fmt.Sprintf("Whether the treatment differs by more than %g %% is not known", c.Margin),
+		return "Whether the treatment differs by more than " + marginOf(c) + " is not known",
 			joined(v.change(best, true), adjusted(best), morePairs(c.Missing))
 	}
 	detail = v.least
@@ -68,6 +68,14 @@ func words(c *lab.Comparison, v voice) (headline, detail string) {
 		detail += "; so far " + v.change(best, false)
 	}
 	return v.few, detail
+}
+
+// marginOf is the margin of a comparison for people.
+func marginOf(c *lab.Comparison) string {
+	if len(c.Margins) > 0 {
+		return "the plan's margins"
+	}
+	return fmt.Sprintf("%g %%", c.Margin)
 }
 
 // joined puts the parts of a sentence together that say something.

@@ -2,18 +2,19 @@ package panel
 
 import (
 	"context"
+	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"eidetic/internal/lab"
 	"eidetic/internal/tell/compare"
 )
 
 type (
 	betweenInput struct {
 		ID        string  `path:"id" maxLength:"128" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]*$" doc:"Identifier of the run" example:"20261122-091400-demo"`
-		Reference string  `query:"reference" required:"true" maxLength:"128" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]*$" doc:"ID of the earlier run" example:"20261121-091400-demo"`
+		Reference string  `query:"reference" required:"true" maxLength:"320" pattern:"^[A-Za-z0-9][A-Za-z0-9._/@-]*$" doc:"ID of the earlier run, or a reference: BRANCH@latest, BRANCH@VERSION or BRANCH@REVISION" example:"20261121-091400-demo"`
 		Margin    float64 `query:"margin" minimum:"0" maximum:"1000" default:"5" doc:"Differences up to this percentage of the reference count as none"`
 		Seed      uint64  `query:"seed" default:"1" doc:"Seed of the permutations and of the dither within a frame"`
 	}
@@ -31,17 +32,29 @@ func (p *Panel) betweens(api huma.API) {
 }
 
 func (p *Panel) between(ctx context.Context, in *betweenInput) (*betweenBody, error) {
-	var runs [2]*lab.Run
-	for i, id := range []string{in.Reference, in.ID} {
-		found, err := p.get(ctx, &idInput{id})
-		if err != nil {
-			return nil, err
-		}
-		runs[i] = found.Body
+	run, err := p.get(ctx, &idInput{in.ID})
+	if err != nil {
+		return nil, err
 	}
-	found, err := compare.Runs(runs[0], runs[1], in.Margin, in.Seed)
+	id, named := in.Reference, ""
+	if strings.Contains(id, "@") {
+		if p.Automation == nil {
+			return nil, huma.Error409Conflict("this panel keeps no references: name a run")
+		}
+		reference, err := p.Automation.ReferenceFor(ctx, run.Body, id)
+		if err != nil {
+			return nil, p.automationError(err, "")
+		}
+		id, named = reference.Run, fmt.Sprintf("%s@%d", reference.Branch, reference.Version)
+	}
+	reference, err := p.get(ctx, &idInput{id})
+	if err != nil {
+		return nil, err
+	}
+	found, err := compare.Runs(reference.Body, run.Body, in.Margin, in.Seed)
 	if err != nil {
 		return nil, huma.Error409Conflict(err.Error())
 	}
+	found.Named = named
 	return &betweenBody{found}, nil
 }

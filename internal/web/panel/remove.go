@@ -24,6 +24,14 @@ func (p *Panel) remove(ctx context.Context, id string) error {
 	if err := p.free(ctx, id, p.neededBy); err != nil {
 		return err
 	}
+	if p.Automation != nil {
+		switch name, err := p.Automation.ReferTo(ctx, id); {
+		case err != nil:
+			return p.internalError(err)
+		case name != "":
+			return huma.NewError(http.StatusConflict, "the run is the reference "+name+": remove that first (DELETE /api/v1/references/ID)")
+		}
+	}
 	err := p.Store.Remove(id)
 	if err == nil && p.Removed != nil {
 		err = p.Removed(ctx, id)

@@ -144,6 +144,7 @@ func (p *Panel) routes(e *echo.Echo) huma.API {
 			p.schedules(api)
 			p.webhooks(api)
 			p.alerts(api)
+			p.runReferences(api)
 		}
 		if p.Bisects != nil {
 			p.bisectRoutes(api)

@@ -1,0 +1,242 @@
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"eidetic/cmd/appliance/client"
+	"eidetic/internal/keep/store"
+	"eidetic/internal/lab"
+	"eidetic/internal/plan"
+	"eidetic/internal/tell/compare"
+)
+
+// gateFlags make a run the gate of a push: what of the plan is needed, and what the run is compared with.
+type gateFlags struct {
+	Tag          []string `placeholder:"TAG" help:"Carry out what of the plan has the tag, and what has none; may be repeated. Without anything that has it the run is not made, and the status is 0."`
+	ChangedPaths string   `placeholder:"FILE" help:"Carry out what the changed files need, by the plan's paths: a file with one path a line, as git diff --name-only prints them; - reads standard input."`
+	Reference    string   `placeholder:"REF" help:"Compare the run with an earlier one, too, and let both decide the status: main@latest of a box (see appliance reference), or a run's ID; on this machine a run's folder, run.json or report.json."`
+	KeepAs       string   `placeholder:"BRANCH" help:"Make the run the newest reference of a branch on the box, if its status is 0."`
+	Revision     string   `placeholder:"REV" help:"With --keep-as: what was measured, such as a commit."`
+}
+
+// checkGate checks what kong cannot; local says that the run is made on this machine.
+func (f *gateFlags) checkGate(c *RunCmd) error {
+	switch {
+	case f.KeepAs != "" && c.local:
+		return errors.New("--keep-as is for a box, which keeps references: name it with --box")
+	case f.KeepAs != "" && (len(f.Tag) > 0 || f.ChangedPaths != ""):
+		return errors.New("--keep-as goes without --tag and --changed-paths: a reference has all of the plan")
+	case f.Revision != "" && f.KeepAs == "":
+		return errors.New("--revision goes with --keep-as")
+	case c.local && isBranch(f.Reference) && !exists(f.Reference):
+		return fmt.Errorf("--reference %s: references are of a box: name it with --box, or name a run's folder here", f.Reference)
+	case c.NoWait && (f.Reference != "" || f.KeepAs != ""):
+		return errors.New("--no-wait goes without --reference and --keep-as: there is no run to compare yet")
+	case c.JSON && f.Reference != "":
+		return errors.New("--json goes without --reference: appliance compare --json prints the comparison")
+	}
+	if err := plan.CheckTags(f.Tag); err != nil {
+		return fmt.Errorf("--tag %w", err)
+	}
+	return nil
+}
+
+// exists says whether there is a file of a name.
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// maxPaths bounds the list of changed files.
+const maxPaths = 16 << 20
+
+// paths reads the list of changed files.
+func (f *gateFlags) paths(in io.Reader) (all []string, err error) {
+	if f.ChangedPaths != "-" {
+		file, err := os.Open(f.ChangedPaths)
+		if err != nil {
+			return nil, err
+		}
+		defer file.Close()
+		in = file
+	}
+	lines := bufio.NewScanner(io.LimitReader(in, maxPaths+1))
+	read := 0
+	for lines.Scan() {
+		if line := strings.TrimSpace(lines.Text()); line != "" {
+			all = append(all, line)
+		}
+		if read += len(lines.Bytes()) + 1; read > maxPaths {
+			return nil, fmt.Errorf("more than %d MiB", maxPaths>>20)
+		}
+	}
+	return all, lines.Err()
+}
+
+// selects leaves of a plan what the push needs. whole is the plan with what the box keeps of it; the request changes it. why says in words
+// what was chosen, and needed is false if there is nothing to do.
+func (f *gateFlags) selects(std *streams, q, whole plan.Request) (selected plan.Request, why string, needed bool, err error) {
+	if len(f.Tag) == 0 && f.ChangedPaths == "" {
+		return q, "", true, nil
+	}
+	tags := f.Tag
+	if err := whole.Unknown(tags); err != nil {
+		return q, "", false, fmt.Errorf("--tag: %w", err)
+	}
+	if f.ChangedPaths != "" {
+		files, err := f.paths(std.in)
+		if err != nil {
+			return q, "", false, fmt.Errorf("--changed-paths: %w", err)
+		}
+		if len(whole.Paths) == 0 {
+			return q, "", false, errors.New("--changed-paths: the plan has no paths, which say what a changed file needs")
+		}
+		needs, all, because := plan.TagsOf(whole.Plan, files)
+		if all {
+			return q, fmt.Sprintf("All of the plan is needed: none of its paths has %s", because), true, nil
+		}
+		tags = append(tags, needs...)
+	}
+	chosen, needed, err := whole.Select(tags)
+	switch {
+	case err != nil:
+		return q, "", false, err
+	case !needed && len(tags) == 0:
+		return q, "Nothing of the plan is needed for the changed files", false, nil
+	case !needed:
+		return q, "Nothing of the plan has the tags " + strings.Join(tags, ", "), false, nil
+	}
+	if q.File() != "" { // the request is the plan itself
+		return chosen, words(whole, chosen, tags), true, nil
+	}
+	for field, value := range map[string]any{"pages": chosen.Pages, "steps": chosen.Steps} {
+		if field == "pages" && len(whole.Pages) == 0 || field == "steps" && len(whole.Steps) == 0 {
+			continue
+		}
+		if err := q.Set(field, value); err != nil {
+			return q, "", false, err
+		}
+	}
+	return q, words(whole, chosen, tags), true, nil
+}
+
+// words say what of a plan was chosen.
+func words(whole, chosen plan.Request, tags []string) string {
+	text := "Of the plan is made what has the tags " + strings.Join(tags, ", ")
+	if n := len(whole.Pages); n > 0 {
+		text += fmt.Sprintf(": %d of %d pages", len(chosen.Pages), n)
+	}
+	return text
+}
+
+// unneeded ends a run of which nothing is needed: a gate that has nothing to check is open.
+func (c *RunCmd) unneeded(std *streams, why string) error {
+	to := newConsole(std.out)
+	if c.JSON {
+		to = newConsole(std.err)
+	}
+	if !c.Quiet {
+		to.line(client.Plain(why + ": no run is made."))
+	}
+	if c.Quiet || !to.terminal && !c.JSON {
+		fmt.Fprintln(std.out, "result: state=unneeded")
+	}
+	return nil
+}
+
+// against compares a run that is done with the reference; nil without one. What it finds is printed.
+func (c *RunCmd) against(std *streams, run *lab.Run, find func(margin float64) (*compare.Between, error)) error {
+	if c.Reference == "" {
+		return nil
+	}
+	found, err := find(compare.MarginOf(run))
+	if err != nil {
+		return err
+	}
+	to := newConsole(std.out)
+	if !c.Quiet {
+		to.line(client.Plain(fmt.Sprintf("Against the reference %s (%s):", c.Reference, named(found))))
+		tellBetween(&to, found)
+	}
+	if c.Quiet || !to.terminal {
+		var l scriptLine
+		l.WriteString("against:")
+		l.addEffect(tellingOf(found))
+		l.add("reference", found.Reference)
+		l.add("run", found.Run)
+		fmt.Fprintln(std.out, l.String())
+	}
+	return gateOf(found.Comparison, "the run is slower than the reference", "ask for more trials with --trials")
+}
+
+// named is the name of the earlier run.
+func named(found *compare.Between) string {
+	if found.Named == "" {
+		return "run " + found.Reference
+	}
+	return found.Named + ", run " + found.Reference
+}
+
+// worse is the error with the status that decides: a regression before what is not known, and that before what is unsure.
+func worse(a, b error) error {
+	rank := func(err error) int {
+		var exit *exitError
+		if !errors.As(err, &exit) {
+			return 0
+		}
+		return map[int]int{exitFailed: 4, exitUsage: 3, exitCannot: 2, exitUnsure: 1}[exit.status]
+	}
+	if rank(b) > rank(a) {
+		return b
+	}
+	return cmp.Or(a, b)
+}
+
+// hereAgainst is against for a run on this machine.
+func (c *RunCmd) hereAgainst(std *streams, folder string) error {
+	if c.Reference == "" {
+		return nil
+	}
+	run, err := openResult(folder)
+	if err != nil {
+		return cannot(err)
+	}
+	return c.against(std, run, func(margin float64) (*compare.Between, error) {
+		reference, err := openResult(c.Reference)
+		if err != nil {
+			return nil, usage(fmt.Errorf("--reference: %w", err))
+		}
+		found, err := compare.Runs(reference, run, margin, 1)
+		return found, cannotIf(err)
+	})
+}
+
+// onBox is against for a run of a box, and keeps the run if it is good.
+func (c *RunCmd) onBox(ctx context.Context, std *streams, box *client.Client, run *lab.Run, own error) error {
+	err := own
+	if run.State == store.StateDone {
+		err = worse(own, c.against(std, run, func(margin float64) (*compare.Between, error) {
+			found, err := box.Compare(ctx, run.ID, c.Reference, margin)
+			return &found, boxError(err)
+		}))
+	}
+	if err != nil || c.KeepAs == "" {
+		return err
+	}
+	r, err := box.MakeRunReference(ctx, c.KeepAs, run.ID, c.Revision)
+	if err != nil {
+		return boxError(err)
+	}
+	if !c.Quiet && !c.JSON {
+		to := newConsole(std.out)
+		to.line(client.Plain(fmt.Sprintf("It is the reference %s@%d of %q.", r.Branch, r.Version, r.Name)))
+	}
+	return nil
+}
