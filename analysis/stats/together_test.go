@@ -184,3 +184,51 @@ func TestWeightedHolm(t *testing.T) {
 		t.Error("NaN does not count:", d)
 	}
 }
+
+// Weights decide between groups that go opposite ways; equal ones, whatever they are, change nothing, and the test keeps its level with others.
+func TestTogetherWeights(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 7))
+	g := groups(r, 2, 10, 1, 6)
+	g[1].Blocks = groups(r, 2, 10, 2, -6)[1].Blocks
+	with := func(a, b int) stats.Comparison {
+		t.Helper()
+		weighted := slices.Clone(g)
+		weighted[0].Weight, weighted[1].Weight = a, b
+		c, err := stats.CompareTogether(weighted, stats.Plan{Seed: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	if d := cmp.Diff(with(0, 0), with(70, 70)); d != "" {
+		t.Errorf("equal weights change the comparison (-without +with):\n%s", d)
+	}
+	if first, second := with(20, 1), with(1, 20); !(first.Shift.Low > 0 && second.Shift.High < 0) {
+		t.Errorf("the group that weighs 20 times as much has no say: %+v, %+v", first.Shift, second.Shift)
+	}
+	for _, wrong := range []int{-1, stats.MaxWeight + 1} {
+		bad := slices.Clone(g)
+		bad[1].Weight = wrong
+		if _, err := stats.CompareTogether(bad, stats.Plan{}); err == nil {
+			t.Errorf("a weight of %d is taken", wrong)
+		}
+	}
+	const experiments = 150
+	alarms := 0
+	for range experiments {
+		flat := groups(r, 3, 6, 0, 0)
+		for i := range flat {
+			flat[i].Weight = []int{1, 3, 10}[i]
+		}
+		c, err := stats.CompareTogether(flat, stats.Plan{Seed: r.Uint64()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.Test.P <= 0.05 {
+			alarms++
+		}
+	}
+	if alarms > 16 { // 7.5 are expected, and 16 are 3.2 standard deviations more
+		t.Errorf("%d of %d experiments without a difference find one", alarms, experiments)
+	}
+}

@@ -27,6 +27,12 @@ func TestMain(m *testing.M) {
 		xtest.Main()
 		os.Exit(m.Run())
 	}
+	if dir := os.Getenv(drawnIn); dir != "" && len(os.Args) > 1 && os.Args[1] == ownCommands().Inside[0] {
+		if err := drawInside(dir); err != nil {
+			panic(err)
+		}
+		os.Exit(0)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	status := run(ctx, os.Args[1:], &streams{os.Stdin, os.Stdout, os.Stderr})
 	stop()

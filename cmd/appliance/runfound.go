@@ -66,6 +66,13 @@ func printFound(c *console, run *lab.Run, told bool) {
 		}
 		c.line("Server: " + client.Plain(row.String()))
 	}
+	for i, row := range run.Assets {
+		if i == mostServers {
+			c.line(more(len(run.Assets)-mostServers, "answer", "answers", "that differ, in the report"))
+			break
+		}
+		c.line("Recordings: " + client.Plain(row.String()))
+	}
 	for _, b := range run.Budgets() {
 		colour := map[string]string{lab.OverBudget: red, lab.WithinBudget: green}[b.Finding]
 		c.line(c.paint(colour, client.Plain("Budget: "+b.Words(labelOf(b.Metric)))))

@@ -114,7 +114,7 @@ func (f *gateFlags) selects(std *streams, q, whole plan.Request) (selected plan.
 		return q, "Nothing of the plan has the tags " + strings.Join(tags, ", "), false, nil
 	}
 	if q.File() != "" { // the request is the plan itself
-		return chosen, words(whole, chosen, tags), true, nil
+		return chosen, chosenOf(whole, chosen, tags), true, nil
 	}
 	for field, value := range map[string]any{"pages": chosen.Pages, "steps": chosen.Steps} {
 		if field == "pages" && len(whole.Pages) == 0 || field == "steps" && len(whole.Steps) == 0 {
@@ -124,11 +124,11 @@ func (f *gateFlags) selects(std *streams, q, whole plan.Request) (selected plan.
 			return q, "", false, err
 		}
 	}
-	return q, words(whole, chosen, tags), true, nil
+	return q, chosenOf(whole, chosen, tags), true, nil
 }
 
-// words say what of a plan was chosen.
-func words(whole, chosen plan.Request, tags []string) string {
+// chosenOf says what of a plan was chosen.
+func chosenOf(whole, chosen plan.Request, tags []string) string {
 	text := "Of the plan is made what has the tags " + strings.Join(tags, ", ")
 	if n := len(whole.Pages); n > 0 {
 		text += fmt.Sprintf(": %d of %d pages", len(chosen.Pages), n)

@@ -3,7 +3,9 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	"github.com/alecthomas/kong"
 
@@ -16,6 +18,7 @@ type ScheduleCmd struct {
 	Set    ScheduleSetCmd    `cmd:"" help:"Make a schedule, or change it." example:"appliance schedule set nightly --workflow checkout --cron '30 2 * * 1-5' --zone Europe/Berlin"`
 	Ls     listCmd           `cmd:"" help:"List the schedules, with their next time." example:"appliance schedule ls --box https://box.local:8080"`
 	Log    ScheduleLogCmd    `cmd:"" help:"Show what became of a schedule's times: the run, or why there is none." example:"appliance schedule log nightly --box https://box.local:8080"`
+	Start  ScheduleStartCmd  `cmd:"" help:"Start a schedule's run now, wait for it, and end as appliance run does." example:"appliance schedule start nightly --box https://box.local:8080"`
 	Pause  SchedulePauseCmd  `cmd:"" help:"Let a schedule start nothing." example:"appliance schedule pause nightly --box https://box.local:8080"`
 	Resume ScheduleResumeCmd `cmd:"" help:"Let a paused schedule go on." example:"appliance schedule resume nightly --box https://box.local:8080"`
 	Rm     thingCmd          `cmd:"" help:"Remove a schedule." set:"thing=Name of the schedule." example:"appliance schedule rm nightly --box https://box.local:8080"`
@@ -149,4 +152,68 @@ type ScheduleResumeCmd struct {
 // Run implements the command.
 func (c *ScheduleResumeCmd) Run(ctx context.Context, std *streams) error {
 	return changeSchedule(ctx, std, &c.boxFlags, c.Name, false, false, func(t *automation.Timing) { t.Paused = false })
+}
+
+// ScheduleStartCmd starts a schedule's run now, and waits for it.
+type ScheduleStartCmd struct {
+	Name   string `arg:"" help:"Name of the schedule."`
+	NoWait bool   `help:"End once it is asked for."`
+	outcomeFlags
+	boxFlags
+}
+
+// Run implements the command.
+func (c *ScheduleStartCmd) Run(ctx context.Context, std *streams) error {
+	box, err := c.boxOf(std)
+	if err != nil {
+		return usage(err)
+	}
+	defer box.Close()
+	asked, err := box.StartSchedule(ctx, c.Name)
+	if err != nil || c.NoWait {
+		return boxError(err)
+	}
+	news := std.out
+	if c.JSON || c.Quiet {
+		news = std.err
+	}
+	w := &waiting{box: box, bar: newProgress(news)}
+	defer w.bar.close()
+	id, err := c.launched(ctx, box, asked.Due)
+	if err != nil {
+		return err
+	}
+	w.bar.say("Run %s on %s", id, box.Base())
+	run, err := box.Follow(ctx, id, w.show())
+	if err != nil {
+		return boxError(err)
+	}
+	w.bar.close()
+	err = c.conclude(std, run, box.ReportURL(id), false, func(to *console) { to.line("The report is at " + box.ReportURL(id)) })
+	return cmp.Or(err, gate(run, run.Plan.Compares()))
+}
+
+// launched waits until there is a run for a time, which a revision may be deployed for first.
+func (c *ScheduleStartCmd) launched(ctx context.Context, box *client.Client, due time.Time) (id string, err error) {
+	const often = time.Second
+	for {
+		all, err := box.Firings(ctx, c.Name, 10)
+		if err != nil {
+			return "", boxError(err)
+		}
+		for _, f := range all {
+			switch {
+			case !f.Due.Equal(due):
+			case f.State == automation.FiringRun:
+				return f.Run, nil
+			case f.State != automation.FiringWaits:
+				return "", cannot(fmt.Errorf("there is no run: %s", client.Plain(f.Reason)))
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return "", cannot(errors.New("interrupted; the schedule goes on"))
+		case <-time.After(often):
+		}
+	}
 }

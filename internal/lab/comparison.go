@@ -164,6 +164,37 @@ func (r ServerRow) String() string {
 	return text
 }
 
+// AssetRow is an answer in which the recordings of the arms differ.
+type AssetRow struct {
+	Name      string `json:"name"`  // its address without the page's server, as the treatment has it
+	Found     string `json:"found"` // added, removed or changed
+	Control   int    `json:"control_bytes"`
+	Treatment int    `json:"treatment_bytes"`
+}
+
+// What is found of an answer in the recording of the treatment.
+const (
+	AssetAdded   = "added"
+	AssetRemoved = "removed"
+	AssetChanged = "changed"
+)
+
+// Moved is by how many bytes the arms differ.
+func (r AssetRow) Moved() int { return max(r.Treatment-r.Control, r.Control-r.Treatment) }
+
+// String is the row as a sentence.
+func (r AssetRow) String() string {
+	kb := func(bytes int) string { return fmt.Sprintf("%.1f kB", float64(bytes)/1e3) }
+	switch name := Clip(r.Name, 80); r.Found {
+	case AssetAdded:
+		return fmt.Sprintf("%s, %s, is only in the treatment", name, kb(r.Treatment))
+	case AssetRemoved:
+		return fmt.Sprintf("%s, %s, is only in the control", name, kb(r.Control))
+	default:
+		return fmt.Sprintf("%s has another content: %s in the control and %s in the treatment", name, kb(r.Control), kb(r.Treatment))
+	}
+}
+
 // Range is an estimate with its confidence interval.
 type Range struct {
 	Value      float64 `json:"value"`

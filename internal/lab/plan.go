@@ -38,7 +38,7 @@ type Plan struct {
 	Looks  int     `json:"looks,omitempty" minimum:"2" maximum:"10" doc:"Compares: the run looks at its comparison so often, evenly, the last time after all trials, and ends as soon as it knows that the treatment is slower, faster or, with margin_percent, equivalent. All looks together have the level of significance that one has" example:"4"`
 	Margin float64 `json:"margin_percent,omitempty" minimum:"0" maximum:"100" doc:"Compares: differences of at most so many percent of the control do not matter. The treatment is slower or faster if it is by more, equivalent if it is by no more, and if neither is known, the run says how many pairs are missing" example:"3"`
 	// Margins hold in place of Margin, which a plan with them has.
-	Margins map[string]float64 `json:"margins_percent,omitempty" maxProperties:"50" doc:"Compares: the margins of metrics that have another than margin_percent, by the metric's name" example:"{\"total_kb\": 10}"`
+	Margins map[string]float64 `json:"margins_percent,omitempty" maxProperties:"50" doc:"Compares: the margins of metrics that have another than margin_percent, by the metric's name" example:"{\"time_to_stable_ms\": 10}"`
 	Primary string             `json:"primary,omitempty" maxLength:"300" doc:"Compares: the one metric that the verdict rests on, in place of all guards" example:"speed_index_ms"`
 	// Budgets are judged whether or not there is anything to compare.
 	Budgets map[string]Budget `json:"budgets,omitempty" maxProperties:"50" doc:"The most that the medians of metrics may be, by the metric's name: of the treatment if there is one. A budget is kept, or not, if all of the median's 95 % interval says so; else it cannot be said with this many trials" example:"{\"speed_index_ms\": {\"max\": 1000}}"`

@@ -270,6 +270,8 @@ type Run struct {
 	Archive ArchiveInfo `json:"archive"` // what was replayed
 	// Servers are the answers of the two servers of a comparison of addresses, where each was recorded several times.
 	Servers []ServerRow `json:"servers,omitempty"`
+	// Assets are the answers in which the recordings of the arms differ, those first that differ by most bytes.
+	Assets []AssetRow `json:"assets,omitempty"`
 	// Filled is the archive of what the recording lacked and the run fetched; nil for nothing.
 	Filled *ArchiveInfo `json:"filled,omitempty"`
 	Link   Link         `json:"link"` // of the control
@@ -370,7 +372,7 @@ func (r *Run) Views() []*Run {
 		v := *r
 		v.Name = strings.TrimPrefix(r.Name+" · "+c.Name, " · ")
 		v.Cells, v.Plan, v.Page, v.Trials = nil, c.Plan, c.Plan.Arms()[0].Page, []*Trial{}
-		v.Archive, v.Summary, v.Comparison, v.Causes = ArchiveInfo{}, nil, nil, nil
+		v.Archive, v.Summary, v.Comparison, v.Causes, v.Assets = ArchiveInfo{}, nil, nil, nil, nil
 		for _, t := range r.Trials {
 			if t.Cell == c.Name {
 				v.Trials = append(v.Trials, t)

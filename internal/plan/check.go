@@ -235,7 +235,7 @@ func (c *Checked) checkJudging() error {
 	for _, f := range []struct {
 		name string
 		set  bool
-	}{{"looks", c.Looks != 0}, {"margin_percent", c.Margin != 0}, {"margins_percent", len(c.Margins) > 0}, {"primary", c.Primary != ""}, {"find", c.Find != ""}} {
+	}{{"looks", c.Looks != 0}, {"primary", c.Primary != ""}, {"find", c.Find != ""}} {
 		if f.set && !c.Compares() {
 			alone = append(alone, fieldError(f.name, "there is nothing to compare: the plan has no treatment"))
 		}

@@ -161,6 +161,11 @@ func (c *Client) Firings(ctx context.Context, name string, limit int) ([]automat
 	return list.Firings, c.exchange(ctx, http.MethodGet, schedulePath(name)+"/firings?limit="+strconv.Itoa(limit), "", nil, &list)
 }
 
+// StartSchedule starts what a schedule starts, besides its times.
+func (c *Client) StartSchedule(ctx context.Context, name string) (f automation.Firing, err error) {
+	return f, c.exchange(ctx, http.MethodPost, schedulePath(name)+"/firings", "", nil, &f)
+}
+
 // Webhooks lists the webhooks of the box.
 func (c *Client) Webhooks(ctx context.Context) ([]automation.Hook, error) {
 	var list struct{ Webhooks []automation.Hook }

@@ -54,21 +54,52 @@ func (k *Keeper) fire(ctx context.Context, s scheduleRow) (next time.Time, err e
 	}
 	due, missed := times.Latest(s.next, now)
 	f := Firing{Due: due, At: now, Missed: missed, State: FiringWaits}
+	if err := k.skip(ctx, s, &f); err != nil {
+		return next, err
+	}
+	return k.plan(ctx, s, times.Next(now), due, &f)
+}
+
+// skip notes in a time why it is left out, if it is.
+func (k *Keeper) skip(ctx context.Context, s scheduleRow, f *Firing) error {
 	last, err := k.Firings(ctx, s.Name, 1)
 	if err != nil {
-		return next, err
+		return err
 	}
 	if len(last) > 0 && last[0].State == FiringWaits {
 		f.State, f.Reason = FiringSkipped, "the run of "+last[0].Due.Format(time.RFC3339)+" was not accepted yet: "+last[0].Reason
 	} else if state, err := k.runGoesOn(ctx, s); err != nil {
-		return next, err
+		return err
 	} else if state != "" {
 		f.State, f.Run = FiringSkipped, s.run
 		f.Reason = "the run before, " + s.run + ", is still " + state
 	} else if id := k.busy(s); id != "" {
 		f.State, f.Reason = FiringSkipped, "bisect "+id+" deploys revisions of "+s.Bisect.Repository
 	}
-	return k.plan(ctx, s, times.Next(now), due, &f)
+	return nil
+}
+
+// FireNow starts what a schedule starts, also one that is paused, besides its times. The error is store.ErrNotFound, or a *WrongError if
+// something of it is under way.
+func (k *Keeper) FireNow(ctx context.Context, name string) (Firing, error) {
+	s, err := scanSchedule(k.db.QueryRowContext(ctx, `SELECT `+scheduleColumns+` FROM schedules WHERE name = ?`, name))
+	if errors.Is(err, sql.ErrNoRows) {
+		return Firing{}, store.ErrNotFound
+	}
+	now := k.Now()
+	f := Firing{Due: now, At: now, State: FiringWaits}
+	if err == nil {
+		err = k.skip(ctx, s, &f)
+	}
+	if err != nil {
+		return f, fmt.Errorf("start a schedule: %w", err)
+	}
+	if f.State == FiringSkipped {
+		return f, wrong("%s", f.Reason)
+	}
+	_, err = k.plan(ctx, s, s.next, s.handled, &f)
+	k.Stir()
+	return f, err
 }
 
 // runGoesOn is the state of a schedule's last run while it is in the queue, or "".

@@ -46,7 +46,7 @@ func (x *Execution) recordings(ctx context.Context, runner *experiment.Runner) (
 	if err := x.openAll(ctx, all); err != nil {
 		return nil, err
 	}
-	x.run.Servers = servers(all)
+	x.run.Servers, x.run.Assets = servers(all), assetsOf(all)
 	if x.Plan.SharedTimes {
 		x.share(all)
 	}

@@ -17,11 +17,11 @@ import (
 
 // Between is the comparison of a run with an earlier one.
 type Between struct {
-	Reference string  `json:"reference" doc:"ID of the earlier run"`
+	Reference string `json:"reference" doc:"ID of the earlier run"`
 	// Named is set where the earlier run was asked for as a reference.
-	Named     string  `json:"named,omitempty" doc:"The reference that it is" example:"main@3"`
-	Run       string  `json:"run" doc:"ID of the run that is judged"`
-	Margin    float64 `json:"margin_percent" doc:"Differences up to so many percent of the reference are none"`
+	Named  string  `json:"named,omitempty" doc:"The reference that it is" example:"main@3"`
+	Run    string  `json:"run" doc:"ID of the run that is judged"`
+	Margin float64 `json:"margin_percent" doc:"Differences up to so many percent of the reference are none"`
 	// Different is an empty list, not null, if nothing differs.
 	Different  []history.Fact  `json:"different" doc:"What in environment, link, plan and recording is not alike, and may be the reason"`
 	Comparison *lab.Comparison `json:"comparison" doc:"The reference as control, the run as treatment"`

@@ -290,3 +290,31 @@ func TestAlertsInBrowser(t *testing.T) {
 		t.Errorf("the page complains: %q", got)
 	}
 }
+
+// References over REST: the run of one is not deleted, and a comparison finds it by branch.
+func TestReferenceRoutes(t *testing.T) {
+	a := newAutomated(t)
+	run := reporttest.Run(1, 12)
+	run.ID = "20261121-091400-old"
+	addRun(t, a.config.Store, run)
+	later := reporttest.Run(2, 12)
+	later.ID = "20261122-091400-new"
+	addRun(t, a.config.Store, later)
+	const at = "/api/v1/references"
+	for _, c := range []call{
+		{"GET", at, "", "", 200, `"references":[]`},
+		{"POST", at, "", `{"branch":"main","run":"nope"}`, 404, "nope"},
+		{"POST", at, "", `{"branch":"../x","run":"20261121-091400-old"}`, 422, "branch"},
+		{"POST", at, "", `{"branch":"release/4.2","run":"20261121-091400-old","revision":"3f1c2ab"}`, 201, `"version":1`},
+		{"GET", at + "?branch=release%2F4.2&name=demo", "", "", 200, `"revision":"3f1c2ab"`},
+		{"GET", at + "?branch=main", "", "", 200, `"references":[]`},
+		{"GET", "/api/v1/runs/20261122-091400-new/comparison?reference=release%2F4.2@latest", "", "", 200, `"named":"release/4.2@1"`},
+		{"GET", "/api/v1/runs/20261122-091400-new/comparison?reference=main@latest", "", "", 422, "has no reference yet"},
+		{"DELETE", "/api/v1/runs/20261121-091400-old?files=true", "", "", 409, "it is the reference release/4.2@1"},
+		{"DELETE", at + "/9", "", "", 404, "no reference 9"},
+		{"DELETE", at + "/1", "", "", 204, ""},
+		{"DELETE", "/api/v1/runs/20261121-091400-old?files=true", "", "", 204, ""},
+	} {
+		c.make(t, a)
+	}
+}

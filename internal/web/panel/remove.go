@@ -29,7 +29,7 @@ func (p *Panel) remove(ctx context.Context, id string) error {
 		case err != nil:
 			return p.internalError(err)
 		case name != "":
-			return huma.NewError(http.StatusConflict, "the run is the reference "+name+": remove that first (DELETE /api/v1/references/ID)")
+			return huma.NewError(http.StatusConflict, "it is the reference "+name+": remove that first (DELETE /api/v1/references/ID)")
 		}
 	}
 	err := p.Store.Remove(id)

@@ -28,6 +28,7 @@ type (
 			Schedules []automation.Schedule `json:"schedules" doc:"In order of their names"`
 		}
 	}
+	firingBody  struct{ Body automation.Firing }
 	firingsBody struct {
 		Body struct {
 			Firings []automation.Firing `json:"firings" doc:"The newest first"`
@@ -76,6 +77,14 @@ func (p *Panel) schedules(api huma.API) {
 			return nil, err
 		}
 		return nil, p.automationError(p.Automation.RemoveSchedule(ctx, in.Name, expect), "schedule "+clip(in.Name))
+	})
+	huma.Register(api, huma.Operation{
+		OperationID: "start-schedule", Method: http.MethodPost, Path: "/api/v1/schedules/{name}/firings", Summary: "Start a schedule's run now",
+		Tags: []string{tagAutomation}, Description: "Besides its times, with the newest revision if it has a repository. What becomes of it is the newest of its times.",
+		DefaultStatus: http.StatusAccepted, Security: needsToken(), Errors: []int{http.StatusNotFound, http.StatusUnprocessableEntity},
+	}, func(ctx context.Context, in *ByName) (*firingBody, error) {
+		f, err := p.Automation.FireNow(ctx, in.Name)
+		return &firingBody{f}, p.automationError(err, "schedule "+clip(in.Name))
 	})
 	huma.Register(api, huma.Operation{
 		OperationID: "list-firings", Method: http.MethodGet, Path: "/api/v1/schedules/{name}/firings", Summary: "What became of a schedule's times",

@@ -27,7 +27,7 @@ func needs(method, path string, query url.Values) credentials.Scope {
 		if path == "/api/v1/runs" || path == "/api/v1/plan" || path == "/api/v1/bisects" || path == "/api/v1/references" ||
 			ofOne(path, "/api/v1/devices/", "/input") || isErrand(path) ||
 			ofOne(path, "/api/v1/runs/", "/annotations") || ofOne(path, "/api/v1/bisects/", "/resume") || ofOne(path, "/api/v1/bisects/", "/again") ||
-			ofOne(path, "/api/v1/workflows/", "/runs") || ofOne(path, "/api/v1/archives/", "/edit") || isOfAlert(path) ||
+			ofOne(path, "/api/v1/workflows/", "/runs") || ofOne(path, "/api/v1/schedules/", "/firings") || ofOne(path, "/api/v1/archives/", "/edit") || isOfAlert(path) ||
 			ofOne(path, "/api/v1/boxes/", "/measurements") {
 			return credentials.Run
 		}
