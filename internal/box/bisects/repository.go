@@ -263,6 +263,7 @@ func PlanOf(p lab.Plan) plan.Request {
 	p = plan.Again(p.WithArms(arms[len(arms)-1:]))
 	p.Scope, p.Opened = scope, opened // what the plan may name was decided when it was kept
 	p.Archive, p.Name, p.Looks, p.Recordings, p.Find, p.Margin, p.Margins, p.Budgets = "", "", 0, 0, "", 0, nil, nil
+	p.Covariates, p.Primary = nil, "" // of a comparison, which the run's plan has filled in
 	if p.Timing == lab.TimingShared { // which is for two arms of one run
 		p.Timing = ""
 	}

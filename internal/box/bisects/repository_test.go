@@ -237,3 +237,15 @@ func TestCheckRepository(t *testing.T) {
 		}
 	}
 }
+
+// The plan of a bisect of a run is one that a box takes: a run's own plan has filled in what only a comparison can have.
+func TestPlanOfIsAccepted(t *testing.T) {
+	asked := lab.Plan{Trials: 20, Primary: "speed_index_ms", Margin: 3, Arm: lab.Arm{Page: "https://www.a.test/"}, Treatment: &lab.Arm{Page: "https://trunk.a.test/"}}
+	checked, err := plan.Check(plan.Request{Plan: asked}, plan.Options{Scope: plan.ScopePerson})
+	if err != nil || len(checked.Plan.Covariates) == 0 {
+		t.Fatalf("Check() = %v, %v; want covariates that are filled in", checked.Plan.Covariates, err)
+	}
+	if _, err := plan.Check(PlanOf(checked.Plan), plan.Options{Scope: plan.ScopePerson}); err != nil {
+		t.Errorf("Check(PlanOf()) = %v; want nil", err)
+	}
+}

@@ -165,3 +165,12 @@ func TestMargins(t *testing.T) {
 		t.Errorf("with six warm-ups there are %d pairs, and the verdict is %s; want 6, none", got.Pairs, got.Verdict)
 	}
 }
+
+// A guard that could not be tested, since no trial says which recording it replayed, is not known, and not without a difference.
+func TestUntestedIsUnknown(t *testing.T) {
+	r := run(12, 300)
+	r.Plan.Recordings, r.Plan.Timing = 6, "recorded"
+	if got := Of(r, 1); got.Verdict != lab.Unknown {
+		t.Errorf("the verdict is %s: %s; want unknown", got.Verdict, got.Headline)
+	}
+}

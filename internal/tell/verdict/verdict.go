@@ -197,6 +197,10 @@ func (t *tested) measure(m compared, family int, of func(stats.Plan) (lab.Effect
 func (t *tested) find() {
 	for i := range t.Effects {
 		e := &t.Effects[i]
+		if e.Guard && e.Shift.Confidence == 0 { // nothing of it could be tested, such as recordings that no trial names
+			e.Finding = lab.Unknown
+			continue
+		}
 		if e.Recordings > 0 && e.Shift.Confidence < 1-t.level-rounding { // even the clearest order of so few could be chance
 			e.Finding = lab.Unknown
 			continue

@@ -92,6 +92,9 @@ func TestWorkflowRoutes(t *testing.T) {
 		{"PUT", at, "If-Match: \"1\"", `{"plan":{"page":"https://b.test/","trials":5,"treatment":{"link":"lte"}},"tags":["team-a"]}`, 200, `"version":2`},
 		{"GET", at, "", "", 200, `"trials":5`},
 		{"GET", at + "?version=1", "", "", 200, `"trials":4`},
+		// A timing that is left out stays left out: of two addresses it is another one than of one.
+		{"PUT", "/api/v1/workflows/two", "", `{"plan":{"page":"https://a.test/","treatment":{"page":"https://b.test/"}}}`, 200, `"limit_s":60,"seed":1,"treatment"`},
+		{"PUT", "/api/v1/workflows/said", "", `{"plan":{"page":"https://a.test/","timing":"recorded"}}`, 200, `"timing":"recorded"`},
 		{"GET", at + "?version=9", "", "", 404, "only the newest versions"},
 		{"GET", "/api/v1/workflows", "", "", 200, `"tags":["team-a"]`},
 		// What is wrong is said with its place, as for a run.
