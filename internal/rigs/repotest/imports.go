@@ -191,7 +191,7 @@ func directions() []direction {
 		{
 			"cmd/appliance/client",
 			[]string{
-				"internal/box/automation", "internal/box/credentials", "internal/lab", "internal/plan", "internal/web/panel", "internal/keep/pin", "internal/tell/report",
+				"internal/box/automation", "internal/box/credentials", "internal/lab", "internal/plan", "internal/web/panel", "internal/keep/pin", "internal/tell/compare", "internal/tell/report",
 				"internal/keep/retention", "internal/keep/store", "internal/keep/runqueue", "internal/box/service", "internal/box/webhook",
 			},
 			"the client knows of a box what comes over REST: the panel's types, and what a run folder holds; its tests put a box together",
@@ -310,7 +310,7 @@ func directions() []direction {
 		{"internal/box/mail", nil, "mail is a subject and a text for a server; what they say is the caller's"},
 		{
 			"internal/box/automation",
-			append([]string{"internal/tell/history", "internal/keep/runqueue", "internal/keep/store", "internal/box/mail", "internal/box/webhook", "internal/tell/report/reporttest"}, lab...),
+			append([]string{"internal/fleet", "internal/plan", "internal/tell/history", "internal/keep/runqueue", "internal/keep/store", "internal/box/mail", "internal/box/webhook", "internal/tell/report/reporttest"}, lab...),
 			"what the box does by itself asks the queue for runs as a person does; it knows neither HTTP's side of the panel nor devices; its tests read runs that are made for tests",
 		},
 		{
