@@ -56,7 +56,7 @@ func drawnGate(rng *rand.Rand, asked lab.Plan, cell string, slower float64) *lab
 // TestGateOfManyPages: a run of six pages for two users is compared with a branch's reference. Whatever page and user become slower by 60 to
 // 150 ms, and if none do, the status says so, of every run.
 func TestGateOfManyPages(t *testing.T) {
-	tries := 4
+	tries := 2
 	if !testing.Short() {
 		testlab.Long(t, "twenty runs")
 		tries = 20
