@@ -30,6 +30,7 @@ needs() {
 		test|iperf3|iperf3|tests measure the link's rates with it
 		test|isc-dhcp-client|dhclient|tests take a lease as a device would
 		test|ntpsec-ntpdate|ntpdate|tests ask the box for the time with it
+		test|python3|python3|serves the pages of the path in the guide
 		test|git|git|a test finds the author of a change in a repository of its own
 		test|curl|curl|tests browse with it as a device would
 		test|iproute2|ip|tests compare the network before and after with it

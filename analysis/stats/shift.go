@@ -36,7 +36,9 @@ func shiftInGroups(groups [][]Block, weights []float64, confidence float64, perm
 // shiftOf is shiftInGroups of values that are adjusted, where they are, as if a shift were the true one. at gives them.
 // The test is of those for the shift 0, and each end of the interval of those for that end, so that both invert
 // tests whose values do not depend on which arm a trial had.
-func shiftOf(at func(shift float64) [][]Block, weights []float64, adjusted bool, confidence float64, permutations int, seed uint64) (Interval, Test, error) {
+func shiftOf(
+	at func(shift float64) [][]Block, weights []float64, adjusted bool, confidence float64, permutations int, seed uint64,
+) (Interval, Test, error) {
 	if !(confidence > 0 && confidence < 1) {
 		return Interval{}, Test{}, fmt.Errorf("shift in blocks: confidence %v: it must be between 0 and 1", confidence)
 	}
@@ -50,7 +52,9 @@ func shiftOf(at func(shift float64) [][]Block, weights []float64, adjusted bool,
 	if math.IsInf(16*span, 0) {
 		return Interval{}, Test{}, fmt.Errorf("shift in blocks: %w: values %v apart", ErrPairs, span)
 	}
-	i := inversion{groups: groups, weights: weights, blocks: all, permutations: permutations, seed: seed, alpha: settled(1 - confidence), span: span}
+	i := inversion{
+		groups: groups, weights: weights, blocks: all, permutations: permutations, seed: seed, alpha: settled(1 - confidence), span: span,
+	}
 	if span == 0 {
 		return Interval{Confidence: 1 - i.p(i.ranks(1))}, zero, nil
 	}

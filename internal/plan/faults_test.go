@@ -15,7 +15,7 @@ func TestFaults(t *testing.T) {
 		{"page: https://a.test/\ntreatment: {link: frobnet, page: foo}", "treatment.link treatment.page"},
 		{"page: https://a.test/\nbrowser: {name: netscape}\nsteps: [{open: 'https://a.test/'}, {click: '50%,'}, {scroll: 5, end: stil 1s}, {key: Foo}]",
 			"steps[1].click steps[2].end steps[3].key browser"},
-		{"page: https://a.test/\nlink: frobnet\nmargin_percent: 3\nlooks: 2", "looks margin_percent link"},
+		{"page: https://a.test/\nlink: frobnet\nmargin_percent: 3\nlooks: 2", "looks link"},
 		{"page: https://a.test/\nbrowser: {command: /bin/sh}\nlink: frobnet", "browser.command link"},
 		{"steps: [{click: '5%,5%'}]", "steps[0] page"},
 		{"pages: [{page: foo}, {page: https://b.test/}, {page: bar}]", "pages[0].page pages[2].page"},

@@ -184,8 +184,8 @@ const Latest = "latest"
 // shortRevision is the shortest beginning of a revision that names it.
 const shortRevision = 7
 
-// ReferenceFor finds what a run is compared with: main@latest is the newest reference of the run's name and the branch main that a machine of
-// the same class measured, main@3 the third, and main@3f1c… that of a revision.
+// ReferenceFor finds what a run is compared with: main@latest is the newest reference of the run's name and the branch main that
+// a machine of the same class measured, main@3 the third, and main@3f1c… that of a revision.
 func (k *Keeper) ReferenceFor(ctx context.Context, run *lab.Run, name string) (RunReference, error) {
 	at := strings.LastIndexByte(name, '@')
 	of, version := name[:max(at, 0)], name[at+1:]

@@ -13,8 +13,8 @@ import (
 // mostAssets bounds the differences of recordings that a run tells.
 const mostAssets = 20
 
-// assetsOf says in what the recordings of the arms of each cell differ: what one of them has alone, and whose content is another. Of several
-// recordings of an arm it is the first.
+// assetsOf says in what the recordings of the arms of each cell differ: what one of them has alone, and whose content is another.
+// Of several recordings of an arm it is the first.
 func assetsOf(all []*cellArm) (rows []lab.AssetRow) {
 	for i := 0; i+1 < len(all); i++ {
 		control, treatment := all[i], all[i+1]

@@ -65,7 +65,8 @@ func hasTreatment(run *lab.Run) bool {
 // begun is the comparison of a run before anything is judged.
 func begun(run *lab.Run, seed uint64) (*lab.Comparison, []*block) {
 	blocks, leftOut := sorted(run.Trials)
-	c := &lab.Comparison{LeftOut: leftOut, Level: Level, Seed: seed, Margin: run.Plan.Margin, Margins: run.Plan.Margins, Effects: []lab.Effect{}}
+	c := &lab.Comparison{LeftOut: leftOut, Level: Level, Seed: seed, Effects: []lab.Effect{}}
+	c.Margin, c.Margins = run.Plan.Margin, run.Plan.Margins
 	for _, b := range blocks {
 		c.Pairs += min(len(b.control), len(b.treatment))
 	}
@@ -113,7 +114,8 @@ type rule struct {
 // ruleOf is the rule of a run's plan.
 func ruleOf(run *lab.Run, level float64) rule {
 	return rule{
-		level: level, margin: run.Plan.Margin, margins: run.Plan.Margins, settles: run.Plan.Margin > 0, primary: run.Plan.Primary, asked: asked(run),
+		level: level, margin: run.Plan.Margin, margins: run.Plan.Margins, settles: run.Plan.Margin > 0,
+		primary: run.Plan.Primary, asked: asked(run),
 		covariates: run.Plan.Covariates, recordings: run.Plan.Recordings > 1 && run.Plan.Timing != lab.TimingShared,
 	}
 }
