@@ -188,8 +188,8 @@ func TestWeightedHolm(t *testing.T) {
 // Weights decide between groups that go opposite ways; equal ones, whatever they are, change nothing, and the test keeps its level with others.
 func TestTogetherWeights(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 7))
-	g := groups(r, 2, 10, 1, 6)
-	g[1].Blocks = groups(r, 2, 10, 2, -6)[1].Blocks
+	g := groups(r, 2, 10, 1, 30)
+	g[1].Blocks = groups(r, 2, 10, 2, -30)[1].Blocks
 	with := func(a, b int) stats.Comparison {
 		t.Helper()
 		weighted := slices.Clone(g)

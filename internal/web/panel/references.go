@@ -37,7 +37,7 @@ type (
 // runReferences registers the routes of the runs that others are compared with.
 func (p *Panel) runReferences(api huma.API) {
 	huma.Register(api, huma.Operation{
-		OperationID: "list-references", Method: http.MethodGet, Path: "/api/v1/references", Summary: "List the references", Tags: []string{tagAutomation},
+		OperationID: "list-run-references", Method: http.MethodGet, Path: "/api/v1/references", Summary: "List the references", Tags: []string{tagAutomation},
 		Description: "A reference is a run that later ones of the same name are compared with, as what a branch was like.", Security: needsToken(),
 	}, func(ctx context.Context, in *referencesInput) (*runReferencesBody, error) {
 		all, err := p.Automation.References(ctx, in.Name, in.Branch, in.Limit)
@@ -46,7 +46,7 @@ func (p *Panel) runReferences(api huma.API) {
 		return body, p.automationError(err, "")
 	})
 	huma.Register(api, huma.Operation{
-		OperationID: "make-reference", Method: http.MethodPost, Path: "/api/v1/references", Summary: "Make a run a reference", Tags: []string{tagAutomation},
+		OperationID: "make-run-reference", Method: http.MethodPost, Path: "/api/v1/references", Summary: "Make a run a reference", Tags: []string{tagAutomation},
 		Description:   "It becomes the newest version of its name and the branch. Its files, and with them its recordings, stay while it is one; the newest 20 of a name and branch are kept.",
 		DefaultStatus: http.StatusCreated, Security: needsToken(), Errors: []int{http.StatusNotFound, http.StatusUnprocessableEntity},
 	}, func(ctx context.Context, in *putReferenceInput) (*runReferenceBody, error) {
@@ -58,7 +58,7 @@ func (p *Panel) runReferences(api huma.API) {
 		return &runReferenceBody{r}, p.automationError(err, "")
 	})
 	huma.Register(api, huma.Operation{
-		OperationID: "remove-reference", Method: http.MethodDelete, Path: "/api/v1/references/{id}", Summary: "Remove a reference", Tags: []string{tagAutomation},
+		OperationID: "remove-run-reference", Method: http.MethodDelete, Path: "/api/v1/references/{id}", Summary: "Remove a reference", Tags: []string{tagAutomation},
 		Description: "Its run stays, and may be deleted again.", Security: needsToken(), Errors: []int{http.StatusNotFound},
 	}, func(ctx context.Context, in *byReference) (*struct{}, error) {
 		return nil, p.automationError(p.Automation.RemoveReference(ctx, in.ID), "reference "+strconv.FormatInt(in.ID, 10))
