@@ -57,13 +57,15 @@ func TestSuiteFilmed(t *testing.T) {
 	if verified.status != exitGood {
 		t.Errorf("verify: status %d: %s%s; want that the reels agree", verified.status, verified.out, verified.err)
 	}
-	runs, err := os.ReadDir(filepath.Join(out, "runs"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	finishCmd(t, appliance(t, args...))
-	if again, err := os.ReadDir(filepath.Join(out, "runs")); err != nil || len(again) != len(runs) {
-		t.Errorf("%d runs after the same call, %v; want %d: nothing was left to do", len(again), err, len(runs))
+	if r.Entries[0].State == store.StateDone {
+		before, err := os.ReadDir(filepath.Join(out, "runs"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		finishCmd(t, appliance(t, args...))
+		if after, err := os.ReadDir(filepath.Join(out, "runs")); err != nil || len(after) != len(before) {
+			t.Errorf("%d runs after the same call, %v; want %d: nothing was left to do", len(after), err, len(before))
+		}
 	}
 	trial := r.Entries[0].Trials[0]
 	reel := filepath.Join(out, "runs", r.Entries[0].Run, "trials", store.TrialName(trial.Number), "screen.reel")
