@@ -90,7 +90,7 @@ func printKnown(to *console, all []suite.Known) {
 	if len(all) == 0 {
 		return
 	}
-	list := table{head: []string{"known answer", "browser", "knob", "page did", "measured", "worst trial", "bound", "trials", "holds"}}
+	list := table{head: []string{"known answer", "browser", "knob", "page did", "measured", "worst trial", "bound", "blur", "trials", "holds"}}
 	for _, k := range all {
 		number := func(v *float64) string {
 			if v == nil {
@@ -106,7 +106,15 @@ func printKnown(to *console, all []suite.Known) {
 			holds, colour = "no", red
 		}
 		list.add(colour, k.Entry+": "+client.Plain(k.Metric), client.Plain(k.Browser), fmt.Sprintf("%g", k.Asked), number(k.Did), number(k.Measured),
-			off, fmt.Sprintf("± %g", k.Within), fmt.Sprint(k.Trials), holds)
+			off, fmt.Sprintf("± %g", k.Within), blurOf(k), fmt.Sprint(k.Trials), holds)
 	}
 	list.print(to)
+}
+
+// blurOf is by how much a bound in ms is wider.
+func blurOf(k suite.Known) string {
+	if k.Blur == 0 {
+		return ""
+	}
+	return fmt.Sprintf("+ %.0f", k.Blur)
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"eidetic/analysis/stats"
+	"eidetic/internal/metric"
 )
 
 // Known is a row of the table of known answers: what was asked for by the page's knob, what the page did by its own clock, and what was
@@ -21,8 +22,10 @@ type Known struct {
 	Did      *float64 `json:"did,omitempty"`
 	Measured *float64 `json:"measured,omitempty"`
 	Off      float64  `json:"off"`
-	Trials   int      `json:"trials"`
-	// Holds: the distance of the medians is within the bound.
+	// Blur is the median of how late the instruments may have been in a trial, for an answer in ms: it widens the bound.
+	Blur   float64 `json:"blur_ms,omitempty"`
+	Trials int     `json:"trials"`
+	// Holds: the median distance, without its trial's blur, is within the bound.
 	Holds bool   `json:"holds"`
 	Why   string `json:"why,omitempty"` // there is no number
 }
@@ -59,7 +62,8 @@ func (r *Result) known(e Entry, truth Truth, browser string) Known {
 		}
 		base = *m
 	}
-	var measured, did, off []float64
+	inTime := metric.Parse(truth.Metric).Entry().Unit == "ms"
+	var measured, did, off, beyond, blur []float64
 	for _, t := range r.valid(e.Name, browser) {
 		v, ok := t.Values[truth.Metric]
 		less, has := t.Values[truth.Less]
@@ -74,7 +78,11 @@ func (r *Result) known(e Entry, truth Truth, browser string) Known {
 			}
 			did = append(did, answer)
 		}
-		measured, off = append(measured, v), append(off, v-answer)
+		measured, off, blur = append(measured, v), append(off, v-answer), append(blur, t.Blur)
+		if !inTime {
+			t.Blur = 0
+		}
+		beyond = append(beyond, math.Abs(v-answer)-t.Blur)
 	}
 	k.Trials = len(measured)
 	if k.Trials == 0 {
@@ -91,6 +99,9 @@ func (r *Result) known(e Entry, truth Truth, browser string) Known {
 		k.Did = &d
 	}
 	k.Off = slices.MaxFunc(off, func(a, b float64) int { return int(math.Copysign(1, math.Abs(a)-math.Abs(b))) })
-	k.Holds = math.Abs(stats.Median(off)) <= truth.Within
+	if inTime {
+		k.Blur = stats.Median(blur)
+	}
+	k.Holds = stats.Median(beyond) <= truth.Within
 	return k
 }
