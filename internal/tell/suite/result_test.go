@@ -113,6 +113,12 @@ func TestKnowns(t *testing.T) {
 		t.Errorf("known %+v; want 150 measured, of 140 that the page did", k)
 	}
 	r := made(t, 3, 1, 0, 1)
+	for i := range r.Entries[1].Trials {
+		r.Entries[1].Trials[i].Blur = 40
+	}
+	if all, err = r.Knowns(); err != nil || all[2].Measured != nil || !strings.Contains(all[2].Why, "blur") {
+		t.Errorf("known %+v, %v; want frames that were hardly seen not to be counted", all[2], err)
+	}
 	for i := range r.Entries[0].Trials {
 		r.Entries[0].Trials[i].Did["wait"] = 100
 	}

@@ -47,6 +47,9 @@ func (r *Result) Knowns() ([]Known, error) {
 	return all, nil
 }
 
+// sharp is the largest blur, in ms, of a trial in which frames are counted: with more, a picture may have come and gone unseen.
+const sharp = 17
+
 func (r *Result) known(e Entry, truth Truth, browser string) Known {
 	k := Known{Entry: e.Name, Metric: truth.Metric, Browser: browser, Within: truth.Within, Asked: truth.Is}
 	base := 0.0
@@ -64,10 +67,15 @@ func (r *Result) known(e Entry, truth Truth, browser string) Known {
 	}
 	inTime := metric.Parse(truth.Metric).Entry().Unit == "ms"
 	var measured, did, off, beyond, blur []float64
+	blurred := 0
 	for _, t := range r.valid(e.Name, browser) {
 		v, ok := t.Values[truth.Metric]
 		less, has := t.Values[truth.Less]
 		if !ok || truth.Less != "" && !has {
+			continue
+		}
+		if !inTime && t.Blur > sharp {
+			blurred++
 			continue
 		}
 		v -= base + less
@@ -89,6 +97,9 @@ func (r *Result) known(e Entry, truth Truth, browser string) Known {
 		k.Why = r.why(e.Name)
 		if len(r.valid(e.Name, browser)) > 0 {
 			k.Why = fmt.Sprintf("no valid trial has it: %s", truth.Metric)
+		}
+		if blurred > 0 {
+			k.Why = fmt.Sprintf("none of %d valid trials has a blur of at most a frame: the machine is too busy to count frames", blurred)
 		}
 		return k
 	}
