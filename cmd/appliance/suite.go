@@ -25,7 +25,7 @@ type SuiteCmd struct {
 	Repeat  SuiteRepeatCmd  `cmd:"" help:"Run the suite of a result again, and say within which bounds both agree."`
 }
 
-// suiteOutFlag is where a suite's result and its runs are.
+// suiteRunFlags are those of commands that measure a suite.
 type suiteRunFlags struct {
 	Quiet bool `help:"Say nothing of single trials."`
 	pageFlags
@@ -226,7 +226,7 @@ func (c *SuiteLsCmd) Run(std *streams) error {
 		_, err := std.out.Write(s.Text())
 		return err
 	}
-	list := table{head: []string{"entry", "weight", "type", "marks and known answers"}}
+	list := table{head: []string{"entry", "weight", "type, marks and known answers"}}
 	for _, e := range s.Entries {
 		what := ""
 		for _, name := range e.Names() {
@@ -234,7 +234,6 @@ func (c *SuiteLsCmd) Run(std *streams) error {
 		}
 		list.add("", e.Name, fmt.Sprint(cmp.Or(e.Weight, 1)), client.Plain(e.Type)+"  "+client.Plain(what[min(2, len(what)):]))
 	}
-	list.head = []string{"entry", "weight", "type, marks and known answers"}
 	list.print(&to)
 	return nil
 }

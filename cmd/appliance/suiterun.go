@@ -30,7 +30,7 @@ type suiteMachine struct {
 	run    RunCmd
 }
 
-// job is one run of a suite.
+// suiteJob is one run of a suite.
 type suiteJob struct {
 	at       int // of the entry
 	browsers []string
