@@ -105,8 +105,9 @@ func printKnown(to *console, all []suite.Known) {
 		case !k.Holds:
 			holds, colour = "no", red
 		}
-		list.add(colour, k.Entry+": "+client.Plain(k.Metric), client.Plain(k.Browser), fmt.Sprintf("%g", k.Asked), number(k.Did), number(k.Measured),
-			off, fmt.Sprintf("± %g", k.Within), blurOf(k), fmt.Sprint(k.Trials), holds)
+		list.add(colour, k.Entry+": "+client.Plain(k.Metric), client.Plain(k.Browser),
+			fmt.Sprintf("%g", k.Asked), number(k.Did), number(k.Measured), off,
+			fmt.Sprintf("± %g", k.Within), blurOf(k), fmt.Sprint(k.Trials), holds)
 	}
 	list.print(to)
 }

@@ -80,7 +80,7 @@ func TestTable(t *testing.T) {
 
 // TestIntervalCovers: of many results of equal browsers, about one in twenty has an interval beside 1, and calls them different.
 func TestIntervalCovers(t *testing.T) {
-	const n = 400
+	const n = 120
 	missed, called := 0, 0
 	for seed := range uint64(n) {
 		table, err := made(t, 6, 1, 0.1, seed).Table()
