@@ -46,7 +46,7 @@ type Result struct {
 func Known(c *visual.Curves, region int) *Result {
 	r := &Result{Method: "successive frames that differ and share pixels, of images that share none (Eideticker specification)"}
 	curve := c.Regions[region]
-	before := false // the frame before was torn and is to be completed
+	torn := 0 // pixels that the last picture had changed, if it was torn and is to be completed; it may have stayed for several frames
 	for i := 1; i < len(curve.Changed); i++ {
 		n := curve.Changed[i]
 		if n == 0 {
@@ -54,12 +54,13 @@ func Known(c *visual.Curves, region int) *Result {
 		}
 		r.Looked++
 		shares := n < curve.Pixels
-		if shares && before && n == curve.Pixels-curve.Changed[i-1] {
-			before = false // this frame shows the rest of the picture
+		if shares && torn > 0 && n == curve.Pixels-torn {
+			torn = 0 // this frame shows the rest of the picture
 			continue
 		}
-		before = shares
+		torn = 0
 		if shares {
+			torn = n
 			r.Tears = append(r.Tears, Tear{Frame: c.Start + i, How: "known images"})
 		}
 	}

@@ -36,6 +36,7 @@ type CLI struct {
 	Token     TokenCmd     `cmd:"" help:"Make, list and revoke the tokens by which scripts and people use a box."`
 	Boxes     BoxesCmd     `cmd:"" help:"See and manage the boxes of a fleet, by its head: ls, code, show, set, remove, measure, accept, reference, update."`
 	Compare   CompareCmd   `cmd:"" help:"Say whether a run is slower than an earlier one, and what else differs between them."`
+	Suite     SuiteCmd     `cmd:"" help:"Compare browsers over many pages and journeys: run, ls, show, compare, verify, repeat."`
 	Bisect    BisectCmd    `cmd:"" help:"Find the revision that made a page slower, by deploying and measuring as few as possible."`
 	Series    SeriesCmd    `cmd:"" help:"Find the places where the level of any series of numbers changed, in a CSV file."`
 	Export    ExportCmd    `cmd:"" help:"Write what a run found in a format of other programs: JUnit, Perfherder, CSV, Markdown."`

@@ -31,7 +31,8 @@ type RunCmd struct {
 	pageFlags
 	sandboxFlags
 
-	local bool // on this machine
+	local  bool   // on this machine
+	beside string // where the files are that a plan without a file names
 }
 
 // requestFlags are the fields of a request; what is not given is the box's default.

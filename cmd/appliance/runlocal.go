@@ -59,7 +59,7 @@ func (c *RunCmd) task(ctx context.Context, q plan.Request) (task sandbox.Task, a
 		return wrong(&lab.FieldError{Path: "device", Err: fmt.Errorf(
 			"%q is a device of a box; name the box with --box, or leave the device out for this machine's virtual one", q.Device)})
 	}
-	beside, err := filepath.Abs(filepath.Dir(q.File()))
+	beside, err := filepath.Abs(cmp.Or(c.beside, filepath.Dir(q.File())))
 	if err != nil {
 		return wrong(err)
 	}

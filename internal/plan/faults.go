@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"eidetic/internal/base/bounded"
 	"eidetic/internal/lab"
 )
 
@@ -52,7 +53,7 @@ func (r Request) without(faults []*lab.FieldError) (Request, bool) {
 		return r, false
 	}
 	for _, fault := range faults {
-		path := elements(fault.Path)
+		path := bounded.Elements(fault.Path)
 		if len(path) == 0 || slices.Contains([]string{"plan", "steps", "pages", "users", "files"}, path[0]) {
 			return r, false
 		}

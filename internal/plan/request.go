@@ -84,7 +84,7 @@ func (r *Request) Set(path string, value any) error {
 	if err != nil {
 		return err
 	}
-	assign(fields, elements(path), plain)
+	assign(fields, bounded.Elements(path), plain)
 	changed, err := requestOf(fields)
 	r.Plan, r.rest = changed.Plan, changed.rest
 	return err

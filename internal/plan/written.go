@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/goccy/go-yaml"
@@ -157,34 +155,8 @@ func (w written) Line(path string) int {
 }
 
 // place is the token of a field, or nil; the nearest is that of the field that it is in.
-func (w written) place(path string, nearest bool) (at *token.Token) {
-	if w.tree == nil || len(w.tree.Docs) == 0 {
-		return nil
-	}
-	var node ast.Node = w.tree.Docs[0].Body
-	for _, part := range elements(path) {
-		var found *token.Token
-		switch in := node.(type) {
-		case *ast.MappingNode:
-			i := slices.IndexFunc(in.Values, func(v *ast.MappingValueNode) bool { return v.Key.GetToken().Value == part })
-			if i >= 0 {
-				node, found = in.Values[i].Value, in.Values[i].Key.GetToken()
-			}
-		case *ast.SequenceNode:
-			if i, err := strconv.Atoi(part); err == nil && i >= 0 && i < len(in.Values) {
-				node, found = in.Values[i], in.Values[i].GetToken()
-			}
-		}
-		switch {
-		case found != nil:
-			at = found
-		case nearest:
-			return at
-		default:
-			return nil
-		}
-	}
-	return at
+func (w written) place(path string, nearest bool) *token.Token {
+	return bounded.Place(w.tree, path, nearest)
 }
 
 // Excerpt shows the lines of the plan's file around a field; "" if the file does not have it.
@@ -219,8 +191,3 @@ func (w written) Locate(err error) error {
 
 // parent is the path without its last element.
 func parent(path string) string { return path[:max(0, strings.LastIndexAny(path, ".["))] }
-
-// elements are the names and numbers that a path consists of.
-func elements(path string) []string {
-	return strings.FieldsFunc(path, func(r rune) bool { return strings.ContainsRune(".[]", r) })
-}

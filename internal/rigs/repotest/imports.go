@@ -90,6 +90,11 @@ func directions() []direction {
 			append([]string{"internal/box/bisection", "internal/rigs/benchrig", "internal/rigs/truth", "netlab/archive"}, lab...),
 			"a benchmark hides a real delay in a real recording",
 		},
+		{
+			"internal/tell/suite",
+			append([]string{"analysis/stats", "internal/base/atomicfile", "internal/base/bounded", "internal/keep/store", "internal/plan"}, lab...),
+			"a suite's result is told from what was kept of its runs; it carries nothing out",
+		},
 		{"internal/tell/series", append([]string{"analysis"}, lab...), "a series comes from anybody's file and concerns no run"},
 		{
 			"internal/run/journey",

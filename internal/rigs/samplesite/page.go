@@ -55,6 +55,7 @@ func (s *Site) www() http.Handler {
 	})
 	s.store(mux)
 	s.tricks(mux)
+	s.suite(mux)
 	mux.HandleFunc("GET /js/{name}", func(w http.ResponseWriter, r *http.Request) {
 		s.serve(w, r, "js/"+r.PathValue("name"))
 	})

@@ -1,6 +1,7 @@
 package samplesite
 
 import (
+	"bytes"
 	"crypto/rand"
 	"fmt"
 	"html/template"
@@ -55,23 +56,30 @@ func (t *tokens) use(token string) bool {
 	return good
 }
 
-// tricks serves them.
-func (s *Site) tricks(mux *http.ServeMux) {
-	mux.HandleFunc("GET /tricks/{name}", func(w http.ResponseWriter, r *http.Request) {
+// pagesOf serves a folder of pages with their scripts and styles; a page is named without its ending.
+func pagesOf(folder string) http.HandlerFunc {
+	types := map[string]string{"": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8",
+		".webm": "video/webm"}
+	return func(w http.ResponseWriter, r *http.Request) {
 		name := r.PathValue("name")
-		kind := "text/javascript; charset=utf-8"
+		kind := types[path.Ext(name)]
 		if path.Ext(name) == "" {
-			name, kind = name+".html", "text/html; charset=utf-8"
+			name += ".html"
 		}
-		body, err := embedded.ReadFile("assets/tricks/" + name)
-		if err != nil || strings.HasPrefix(name, ".") {
+		body, err := embedded.ReadFile("assets/" + folder + "/" + name)
+		if err != nil || kind == "" || strings.HasPrefix(name, ".") {
 			http.NotFound(w, r)
 			return
 		}
 		w.Header().Set("Content-Type", kind)
 		w.Header().Set("Cache-Control", "no-cache")
-		_, _ = w.Write(body) // an error means that the client has disconnected
-	})
+		http.ServeContent(w, r, name, built(), bytes.NewReader(body))
+	}
+}
+
+// tricks serves them.
+func (s *Site) tricks(mux *http.ServeMux) {
+	mux.HandleFunc("GET /tricks/{name}", pagesOf("tricks"))
 	mux.HandleFunc("GET /tricks/worker-data", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		w.Header().Set("Cache-Control", "no-store")

@@ -245,6 +245,9 @@ func inTurns(missing []*cellArm, seed uint64) (all []turn) {
 	return all
 }
 
+// recordingFolder begins the names of the folders of the trials that make recordings.
+const recordingFolder = "recording"
+
 // provide copies the arm's archive into the run's folder, or records its page.
 func (x *Execution) provide(ctx context.Context, runner *experiment.Runner, one turn) error {
 	a := one.arm
@@ -255,7 +258,7 @@ func (x *Execution) provide(ctx context.Context, runner *experiment.Runner, one 
 	if a.Archive != "" {
 		return copyFile(a.Archive, path)
 	}
-	dir := filepath.Join(x.folder.Path(), "recording")
+	dir := filepath.Join(x.folder.Path(), recordingFolder)
 	if one.of.Name != "" {
 		dir += fmt.Sprintf("-%02d", one.cell+1)
 	}

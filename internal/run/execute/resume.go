@@ -74,6 +74,13 @@ func (x *Execution) takeOver(run *lab.Run) error {
 				}
 			}
 		}
+		films, err := filepath.Glob(filepath.Join(x.folder.Path(), recordingFolder+"*")) // of trials that would find their files there
+		for _, film := range films {
+			err = errors.Join(err, os.RemoveAll(film))
+		}
+		if err != nil {
+			return err
+		}
 	}
 	x.News.say("Going on after %d of at least %d trials, with the same order and seed", len(run.Trials), x.Plan.Total())
 	return x.save()

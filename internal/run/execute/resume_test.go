@@ -3,6 +3,7 @@ package execute
 import (
 	"errors"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -70,6 +71,31 @@ func TestResumedRun(t *testing.T) {
 	}
 	if said != 1 || !slices.Contains(run.Warnings, "as always") || run.Comparison == nil || run.Comparison.Partial {
 		t.Errorf("warnings %q, %+v; want the interruption, once", run.Warnings, run.Comparison)
+	}
+	if err := x.folder.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A run that was cut off in its recording records anew: what it had filmed is in nobody's way.
+func TestRunCutOffInItsRecording(t *testing.T) {
+	root := t.TempDir()
+	run := &lab.Run{ID: "a", State: store.StateRunning, Plan: checked(t, lab.Plan{Arm: lab.Arm{Page: "https://a.test/"}}).Plan}
+	run.Environment.Appliance = "appliance test"
+	folder, err := store.Create(root, run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	film := filepath.Join(folder.Path(), "recording-treatment", "screen.reel")
+	if err := errors.Join(os.MkdirAll(filepath.Dir(film), 0o755), os.WriteFile(film, nil, 0o600), folder.Close()); err != nil {
+		t.Fatal(err)
+	}
+	x := goingOn(t, root, "a")
+	if err := x.begin(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(film); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the film of the recording that was cut off: %v; want that it is gone", err)
 	}
 	if err := x.folder.Close(); err != nil {
 		t.Fatal(err)

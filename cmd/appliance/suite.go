@@ -1,0 +1,254 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"eidetic/cmd/appliance/client"
+	"eidetic/internal/base/programs"
+	"eidetic/internal/lab"
+	"eidetic/internal/tell/suite"
+)
+
+// SuiteCmd compares browsers over many pages and journeys.
+type SuiteCmd struct {
+	Run     SuiteRunCmd     `cmd:"" help:"Measure every entry of a suite, the browsers taking turns; go on where an earlier call was cut off."`
+	Ls      SuiteLsCmd      `cmd:"" help:"List the suites of this program, or the entries of one." example:"appliance suite ls eidetic-1"`
+	Show    SuiteShowCmd    `cmd:"" help:"Show a result: a row for each entry, the geometric mean, and the known answers." example:"appliance suite show out/suite"`
+	Compare SuiteCompareCmd `cmd:"" help:"Say whether two results of one suite agree." example:"appliance suite compare out/monday out/tuesday --within 3"`
+	Verify  SuiteVerifyCmd  `cmd:"" help:"Check the hashes of a result's reels, measure them again, and say whether that gives the same numbers." example:"appliance suite verify out/suite/suite.json"`
+	Repeat  SuiteRepeatCmd  `cmd:"" help:"Run the suite of a result again, and say within which bounds both agree."`
+}
+
+// suiteRunFlags are those of commands that measure a suite.
+type suiteRunFlags struct {
+	Quiet bool `help:"Say nothing of single trials."`
+	pageFlags
+	sandboxFlags
+}
+
+// SuiteRunCmd measures a suite.
+type SuiteRunCmd struct {
+	Suite    string   `arg:"" default:"eidetic-1" help:"A suite of this program (appliance suite ls), or a file (${default})."`
+	Browsers []string `name:"browser" placeholder:"B" help:"A browser to compare: chromium, firefox-esr, or a program's path. Repeatable; the first is what the others are held against. Without it those of the suite."`
+	Trials   int      `placeholder:"N" help:"How many trials of each entry and browser; without it as the suite says."`
+	Only     []string `placeholder:"ENTRY" help:"Only this entry. Repeatable."`
+	Seed     uint64   `default:"1" placeholder:"N" help:"Of the order of the trials (${default})."`
+	Out      string   `default:"out/suite" type:"path" placeholder:"DIR" help:"Folder for the result and its runs (${default})."`
+	JSON     bool     `name:"json" help:"Print the table as JSON."`
+	suiteRunFlags
+}
+
+// Help is shown by appliance suite run --help.
+func (SuiteRunCmd) Help() string {
+	return `Each entry of a suite is a page or a journey with its marks. It is one run, in which two browsers take turns in blocks whose order is
+drawn by lot; of three browsers and more the first takes turns with each of the others. The result is one file, suite.json: every hash,
+version, condition and trial. The same call goes on where an earlier one was cut off, by whatever; entries that failed are tried again.
+
+The status is 0 when every entry has valid trials, and its known answers hold where it has some; 1 when an answer does not hold; 3 when an
+entry has no valid trial.
+
+Example:
+  appliance suite run
+  appliance suite run knobs-1 --browser chromium --trials 3 --out out/knobs
+  appliance suite run mine.yaml --browser chromium --browser /opt/firefox-nightly/firefox`
+}
+
+// Validate checks what kong cannot.
+func (c *SuiteRunCmd) Validate() error {
+	if c.Trials < 0 || c.Trials > 5000 {
+		return fmt.Errorf("--trials %d: from 1 to 5000", c.Trials)
+	}
+	if err := suite.CheckBrowsers(c.Browsers); err != nil {
+		return fmt.Errorf("--browser: %w", err)
+	}
+	return nil
+}
+
+// Run measures and shows.
+func (c *SuiteRunCmd) Run(ctx context.Context, std *streams) error {
+	s, err := suite.Open(c.Suite)
+	if err != nil {
+		return usage(err)
+	}
+	names := c.Browsers
+	if len(names) == 0 {
+		names = s.Browsers
+	}
+	if len(names) == 0 {
+		names = []string{lab.Chromium}
+	}
+	r := suite.New(s, versionLine(), names, c.Trials, c.Seed, time.Now().UTC())
+	if r, err = c.measure(ctx, std, s, r, c.Out, c.Only); err != nil {
+		return err
+	}
+	if err := showResult(std, r, c.JSON); err != nil {
+		return err
+	}
+	if !c.JSON {
+		fmt.Fprintf(std.out, "result: %s\n", filepath.Join(c.Out, suite.ResultFile))
+	}
+	return gateOfSuite(r)
+}
+
+// measure carries out what a result still lacks.
+func (f *suiteRunFlags) measure(
+	ctx context.Context, std *streams, s *suite.Suite, r *suite.Result, out string, only []string,
+) (*suite.Result, error) {
+	for _, name := range only {
+		if s.Index(name) < 0 {
+			return nil, usage(fmt.Errorf("--only %s: %s has no such entry (appliance suite ls %s)", name, s.Name, s.File()))
+		}
+	}
+	if _, err := makeOut(out); err != nil {
+		return nil, cannot(err)
+	}
+	out, err := filepath.Abs(out)
+	if err != nil {
+		return nil, cannot(err)
+	}
+	earlier, err := suite.ReadResult(out)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+	case err != nil:
+		return nil, usage(err)
+	case !earlier.Same(r):
+		return nil, usage(fmt.Errorf("--out %s holds a result of another suite, version, seed, or other browsers or trials: name another folder", out))
+	default:
+		r = earlier
+	}
+	bar := newProgress(std.err)
+	defer bar.close()
+	m := &suiteMachine{suite: s, result: r, out: out, only: only, bar: bar, quiet: f.Quiet,
+		run: RunCmd{Out: out, beside: ".", pageFlags: f.pageFlags, sandboxFlags: f.sandboxFlags}}
+	if _, err := os.Stat(s.File()); err == nil {
+		m.run.beside = filepath.Dir(s.File())
+	}
+	return r, m.all(ctx)
+}
+
+// showResult prints the tables of a result.
+func showResult(std *streams, r *suite.Result, asJSON bool) error {
+	t, err := r.Table()
+	if err != nil {
+		return cannot(err)
+	}
+	known, err := r.Knowns()
+	if err != nil {
+		return cannot(err)
+	}
+	if asJSON {
+		return printJSON(std.out, struct {
+			*suite.Table
+			Known []suite.Known `json:"known,omitempty"`
+		}{t, known})
+	}
+	to := newConsole(std.out)
+	printMarks(&to, t)
+	printKnown(&to, known)
+	return nil
+}
+
+// gateOfSuite is the status of a result.
+func gateOfSuite(r *suite.Result) error {
+	t, err := r.Table()
+	if err != nil {
+		return cannot(err)
+	}
+	known, err := r.Knowns()
+	if err != nil {
+		return cannot(err)
+	}
+	wrong, missing := 0, len(t.Missing)
+	for _, k := range known {
+		switch {
+		case k.Measured == nil:
+			missing++
+		case !k.Holds:
+			wrong++
+		}
+	}
+	switch {
+	case wrong > 0:
+		return failed(fmt.Errorf("%d known %s not measured within the bound", wrong, lab.Plural(wrong, "answer is", "answers are")))
+	case missing > 0:
+		return cannot(fmt.Errorf("%d %s without a valid trial; the same command tries again", missing, lab.Plural(missing, "row is", "rows are")))
+	}
+	return nil
+}
+
+// browserFound is a browser of a name or path that this machine has.
+func browserFound(name string) (*lab.Browser, error) {
+	b := browserNamed(name)
+	if err := findBrowser(b); err != nil {
+		return nil, fmt.Errorf("--browser %s: %w", name, err)
+	}
+	if b == nil {
+		if _, err := programs.Chromium().Find(); err != nil {
+			return nil, fmt.Errorf("--browser %s: %w", name, err)
+		}
+		b = &lab.Browser{Name: lab.Chromium}
+	}
+	return b, nil
+}
+
+// SuiteLsCmd lists suites.
+type SuiteLsCmd struct {
+	Suite string `arg:"" optional:"" help:"A suite of this program, or a file: list its entries."`
+	Text  bool   `help:"Print the suite's file, to make another of it."`
+}
+
+// Run lists.
+func (c *SuiteLsCmd) Run(std *streams) error {
+	to := newConsole(std.out)
+	if c.Suite == "" {
+		list := table{head: []string{"suite", "entries", "about"}}
+		for _, name := range suite.Shipped() {
+			s, err := suite.Open(name)
+			if err != nil {
+				return cannot(err)
+			}
+			list.add("", name, fmt.Sprint(len(s.Entries)), s.About)
+		}
+		list.print(&to)
+		return nil
+	}
+	s, err := suite.Open(c.Suite)
+	if err != nil {
+		return usage(err)
+	}
+	if c.Text {
+		_, err := std.out.Write(s.Text())
+		return err
+	}
+	list := table{head: []string{"entry", "weight", "type, marks and known answers"}}
+	for _, e := range s.Entries {
+		what := ""
+		for _, name := range e.Names() {
+			what += ", " + name
+		}
+		list.add("", e.Name, fmt.Sprint(cmp.Or(e.Weight, 1)), client.Plain(e.Type)+"  "+client.Plain(what[min(2, len(what)):]))
+	}
+	list.print(&to)
+	return nil
+}
+
+// SuiteShowCmd shows a result.
+type SuiteShowCmd struct {
+	File string `arg:"" type:"path" help:"A result, suite.json, or the folder that it is in."`
+	JSON bool   `name:"json" help:"Print the table as JSON."`
+}
+
+// Run shows.
+func (c *SuiteShowCmd) Run(std *streams) error {
+	r, err := suite.ReadResult(c.File)
+	if err != nil {
+		return usage(err)
+	}
+	return showResult(std, r, c.JSON)
+}

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"eidetic/internal/keep/store"
+	"eidetic/internal/rigs/testlab"
+	"eidetic/internal/tell/suite"
+)
+
+// tornSuite has one entry, whose page says how many pictures it tore.
+const tornSuite = `suite: torn
+trials: 1
+plan: {still_s: 0.3, limit_s: 30, measure: {page_marks: true}}
+entries:
+  - name: tearing
+    type: animation
+    visual: play/last_visual_change_ms
+    plan:
+      measure: {metrics: [tearing], steps: [play], known_images: true}
+      steps: [{name: open, open: "https://www.shop.test/suite/tear?torn=3&pictures=6"}, {name: play, key: space}]
+    truth: [{metric: play/torn_frames, is: 3, did: torn, within: 0}]
+`
+
+// TestSuiteFilmed: a suite of one entry is measured in Chromium, its answer is the page's, and its reels say what its result says, until
+// one of them is another. The same call then has nothing left to do.
+func TestSuiteFilmed(t *testing.T) {
+	needLab(t)
+	dir := t.TempDir()
+	file, out := filepath.Join(dir, "torn.yaml"), filepath.Join(dir, "out")
+	if err := os.WriteFile(file, []byte(tornSuite), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"suite", "run", file, "--browser", "chromium", "--out", out}
+	got := finishCmd(t, appliance(t, args...))
+	t.Log(got.out, got.err)
+	r, err := suite.ReadResult(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	known, err := r.Knowns()
+	if err != nil || len(known) != 1 {
+		t.Fatalf("known answers %+v, %v; want one", known, err)
+	}
+	if known[0].Measured == nil { // the machine was busier than a trial allows; the reel is judged all the same
+		testlab.Weaker(t, "no trial is valid on a machine that is so busy: "+known[0].Why)
+	}
+	for _, trial := range r.Entries[0].Trials {
+		if n, ok := trial.Values["play/torn_frames"]; !ok || n != trial.Did["torn"] || n != 3 {
+			t.Errorf("trial %d: %v torn frames, and the page tore %v; want 3", trial.Number, n, trial.Did["torn"])
+		}
+	}
+	verified := finishCmd(t, appliance(t, "suite", "verify", out))
+	if verified.status != exitGood {
+		t.Errorf("verify: status %d: %s%s; want that the reels agree", verified.status, verified.out, verified.err)
+	}
+	if r.Entries[0].State == store.StateDone {
+		before, err := os.ReadDir(filepath.Join(out, "runs"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		finishCmd(t, appliance(t, args...))
+		if after, err := os.ReadDir(filepath.Join(out, "runs")); err != nil || len(after) != len(before) {
+			t.Errorf("%d runs after the same call, %v; want %d: nothing was left to do", len(after), err, len(before))
+		}
+	}
+	trial := r.Entries[0].Trials[0]
+	reel := filepath.Join(out, "runs", r.Entries[0].Run, "trials", store.TrialName(trial.Number), "screen.reel")
+	if err := os.WriteFile(reel, []byte("another"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if verified = finishCmd(t, appliance(t, "suite", "verify", out)); verified.status != exitFailed || !strings.Contains(verified.out, "another file") {
+		t.Errorf("verify: status %d: %s; want that the reel is another file", verified.status, verified.out)
+	}
+}
+
+// TestSuiteKnobs: every analysis returns what the page of its knob did.
+func TestSuiteKnobs(t *testing.T) {
+	testlab.Long(t, "every analysis, filmed")
+	testlab.EachBrowser(t, func(t *testing.T, program string) {
+		needLab(t)
+		out := filepath.Join(t.TempDir(), "out")
+		got := finishCmd(t, appliance(t, "suite", "run", "knobs-1", "--browser", filepath.Base(program), "--trials", "2", "--out", out))
+		t.Log(got.out)
+		if got.status != exitGood {
+			t.Errorf("status %d: %s", got.status, got.err)
+		}
+	})
+}

@@ -1,0 +1,304 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"eidetic/cmd/appliance/client"
+	"eidetic/internal/keep/store"
+	"eidetic/internal/lab"
+	"eidetic/internal/plan"
+	"eidetic/internal/run/execute"
+	"eidetic/internal/tell/suite"
+	"eidetic/netlab/link"
+)
+
+// SuiteVerifyCmd measures the reels of a result again.
+type SuiteVerifyCmd struct {
+	File string `arg:"" type:"path" help:"A result, suite.json, with its runs beside it, or the folder."`
+	JSON bool   `name:"json" help:"Print what was found as JSON."`
+}
+
+// Help is shown by appliance suite verify --help.
+func (SuiteVerifyCmd) Help() string {
+	return `A result says of each trial which reel it rests on, by its SHA-256. This checks the hashes, measures every reel by this program, and
+compares all numbers with those in the file. No browser is needed. The status is 0 when all agree, and 1 when something does not.`
+}
+
+// verified is what was found of one run.
+type verified struct {
+	Entry    string   `json:"entry"`
+	Run      string   `json:"run"`
+	Reels    int      `json:"reels"`
+	Numbers  int      `json:"numbers"` // that agree
+	Problems []string `json:"problems,omitempty"`
+}
+
+// Run verifies.
+func (c *SuiteVerifyCmd) Run(ctx context.Context, std *streams) error {
+	r, err := suite.ReadResult(c.File)
+	if err != nil {
+		return usage(err)
+	}
+	s, err := r.Source()
+	if err != nil {
+		return usage(err)
+	}
+	dir := c.File
+	if filepath.Base(dir) != suite.ResultFile && strings.HasSuffix(dir, ".json") {
+		return usage(fmt.Errorf("%s: a result is called %s, and its runs lie beside it", c.File, suite.ResultFile))
+	}
+	if strings.HasSuffix(dir, ".json") {
+		dir = filepath.Dir(dir)
+	}
+	var all []verified
+	bad := 0
+	for i := range r.Entries {
+		if ctx.Err() != nil {
+			return cannot(ctx.Err())
+		}
+		if r.Entries[i].State == suite.StateBegun {
+			continue // there is nothing said of it yet
+		}
+		v := verifyOutcome(dir, s, r, &r.Entries[i])
+		bad += len(v.Problems)
+		all = append(all, v)
+	}
+	if c.JSON {
+		if err := printJSON(std.out, all); err != nil {
+			return cannot(err)
+		}
+	} else {
+		printVerified(std, all)
+	}
+	switch {
+	case len(all) == 0:
+		return cannot(errors.New("the result has no run yet"))
+	case bad > 0:
+		return failed(fmt.Errorf("%d %s: the result is not what its reels say", bad, lab.Plural(bad, "thing does not agree", "things do not agree")))
+	}
+	return nil
+}
+
+func printVerified(std *streams, all []verified) {
+	to := newConsole(std.out)
+	list := table{head: []string{"entry", "reels", "numbers", "agrees"}}
+	for _, v := range all {
+		word, colour := "yes", green
+		if len(v.Problems) > 0 {
+			word, colour = fmt.Sprintf("no: %s", client.Plain(lab.Clip(v.Problems[0], 160))), red
+		}
+		list.add(colour, v.Entry, fmt.Sprint(v.Reels), fmt.Sprint(v.Numbers), word)
+	}
+	list.print(&to)
+}
+
+// verifyOutcome checks the hashes of a run and measures its reels again.
+func verifyOutcome(dir string, s *suite.Suite, r *suite.Result, o *suite.Outcome) (v verified) {
+	v = verified{Entry: o.Entry, Run: o.Run}
+	problem := func(format string, args ...any) { v.Problems = append(v.Problems, fmt.Sprintf(format, args...)) }
+	at := s.Index(o.Entry)
+	now, err := suite.Take(dir, s.Entries[at], o.Browsers, o.Run)
+	if err != nil {
+		problem("%v", err)
+		return v
+	}
+	if now.RunSHA256 != o.RunSHA256 {
+		problem("run.json is another file than that of the result")
+	}
+	reels := map[int]string{}
+	for _, t := range now.Trials {
+		reels[t.Number] = t.Reel
+	}
+	again, err := measureAgain(dir, s, at, o)
+	if err != nil {
+		problem("%v", err)
+		return v
+	}
+	for _, t := range o.Trials {
+		switch {
+		case t.Reel == "" || len(t.Values) == 0:
+			continue
+		case reels[t.Number] != t.Reel:
+			problem("trial %d: its reel is another file than that of the result", t.Number)
+			continue
+		}
+		v.Reels++
+		values, ok := again[t.Number]
+		for name, said := range t.Values {
+			switch got, has := values[name]; {
+			case !ok || !has:
+				problem("trial %d: %s cannot be measured on its reel", t.Number, name)
+			case math.Abs(got-said) > 1e-6*max(1, math.Abs(said)):
+				problem("trial %d: %s is %g on its reel, and %g in the result", t.Number, name, got, said)
+			default:
+				v.Numbers++
+			}
+		}
+	}
+	return v
+}
+
+// measureAgain measures the reels of a run by the plan of its entry.
+func measureAgain(dir string, s *suite.Suite, at int, o *suite.Outcome) (map[int]map[string]float64, error) {
+	folder := filepath.Join(dir, "runs", o.Run)
+	run, err := store.ReadRun(folder)
+	if err != nil {
+		return nil, err
+	}
+	q, err := s.PlanOf(at, nil, 0, 0)
+	if err != nil {
+		return nil, err
+	}
+	asked, err := plan.Check(q, plan.Options{
+		Scope: plan.ScopePerson, Traces: link.OpenFile, From: &plan.Folder{Path: filepath.Join(folder, execute.FilesFolder)},
+	})
+	if err != nil {
+		return nil, s.Locate(at, err)
+	}
+	values := map[int]map[string]float64{}
+	for _, t := range execute.Rescore(run, folder, asked) {
+		if t.Error == "" {
+			values[t.Trial] = t.Metrics
+		}
+	}
+	return values, nil
+}
+
+// withinFlag is the bound of an agreement.
+type withinFlag struct {
+	Within float64 `default:"1" placeholder:"PERCENT" help:"How far the geometric means may be apart (${default})."`
+	JSON   bool    `name:"json" help:"Print what was found as JSON."`
+}
+
+// Validate checks what kong cannot.
+func (f withinFlag) Validate() error {
+	if !(f.Within > 0 && f.Within <= 100) {
+		return fmt.Errorf("--within %v: a percentage, at most 100", f.Within)
+	}
+	return nil
+}
+
+// tell prints whether two results agree.
+func (f withinFlag) tell(std *streams, earlier, later *suite.Result) error {
+	all, different, err := suite.Agree(earlier, later, f.Within)
+	if err != nil {
+		return cannot(err)
+	}
+	if f.JSON {
+		err := printJSON(std.out, struct {
+			Browsers  []suite.Agreement `json:"browsers"`
+			Different []string          `json:"different,omitempty"`
+		}{all, different})
+		if err != nil {
+			return cannot(err)
+		}
+	} else {
+		to := newConsole(std.out)
+		list := table{head: []string{"browser", "later ÷ earlier", "95 % interval", "agrees within", "finding"}}
+		for _, a := range all {
+			interval, bound := "–", "–"
+			if a.Ratio.Confidence > 0 {
+				interval, bound = fmt.Sprintf("%.4f … %.4f", a.Ratio.Low, a.Ratio.High), fmt.Sprintf("± %.1f %%", a.Bound)
+			}
+			list.add("", client.Plain(a.Browser), fmt.Sprintf("%.4f", a.Ratio.Value), interval, bound, agreementWords(a))
+		}
+		list.print(&to)
+		for _, d := range different {
+			to.line("Not alike: " + client.Plain(d))
+		}
+	}
+	unknown := false
+	for _, a := range all {
+		switch a.Finding {
+		case lab.Slower, lab.Faster:
+			return failed(fmt.Errorf("%s: %s", a.Browser, agreementWords(a)))
+		case lab.Unknown:
+			unknown = true
+		}
+	}
+	if unknown {
+		return &exitError{exitUnsure, fmt.Errorf("whether they agree within %g %% cannot be said with so few trials", f.Within)}
+	}
+	return nil
+}
+
+func agreementWords(a suite.Agreement) string {
+	switch a.Finding {
+	case lab.Equivalent:
+		return fmt.Sprintf("agrees within %g %%", a.Within)
+	case lab.Unknown:
+		return fmt.Sprintf("not known within %g %%", a.Within)
+	}
+	return fmt.Sprintf("the later one is %s by more than %g %%", a.Finding, a.Within)
+}
+
+// SuiteCompareCmd compares two results.
+type SuiteCompareCmd struct {
+	Earlier string `arg:"" type:"path" help:"A result, or the folder that it is in."`
+	Later   string `arg:"" type:"path" help:"Another of the same suite."`
+	withinFlag
+}
+
+// Help is shown by appliance suite compare --help.
+func (SuiteCompareCmd) Help() string {
+	return `The status is 0 when the geometric mean of every browser that both have agrees within the bound, by the whole of its 95 % interval; 1
+when one is beyond it as a whole; 4 when there are too few trials to say.`
+}
+
+// Run compares.
+func (c *SuiteCompareCmd) Run(std *streams) error {
+	earlier, err := suite.ReadResult(c.Earlier)
+	if err != nil {
+		return usage(err)
+	}
+	later, err := suite.ReadResult(c.Later)
+	if err != nil {
+		return usage(err)
+	}
+	return c.tell(std, earlier, later)
+}
+
+// SuiteRepeatCmd measures a suite again.
+type SuiteRepeatCmd struct {
+	File string `arg:"" type:"path" help:"A result, or the folder that it is in."`
+	Out  string `default:"out/suite-again" type:"path" placeholder:"DIR" help:"Folder for the new result (${default})."`
+	withinFlag
+	suiteRunFlags
+}
+
+// Help is shown by appliance suite repeat --help.
+func (SuiteRepeatCmd) Help() string {
+	return `Runs the suite that the result holds, with the same browsers by name, trials and seed, on this machine, and compares the geometric
+means as suite compare does. The same call goes on where it was cut off.
+
+Example:
+  appliance suite repeat out/suite/suite.json --within 1`
+}
+
+// Run repeats.
+func (c *SuiteRepeatCmd) Run(ctx context.Context, std *streams) error {
+	earlier, err := suite.ReadResult(c.File)
+	if err != nil {
+		return usage(err)
+	}
+	s, err := earlier.Source()
+	if err != nil {
+		return usage(err)
+	}
+	later := suite.New(s, versionLine(), earlier.Browsers, earlier.Trials, earlier.Seed, time.Now().UTC())
+	if later, err = c.measure(ctx, std, s, later, c.Out, nil); err != nil {
+		return err
+	}
+	if !c.JSON {
+		if err := showResult(std, later, false); err != nil {
+			return err
+		}
+	}
+	return c.tell(std, earlier, later)
+}

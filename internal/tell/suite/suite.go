@@ -1,0 +1,384 @@
+package suite
+
+import (
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/lexer"
+	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
+
+	"eidetic/internal/base/bounded"
+	"eidetic/internal/lab"
+	"eidetic/internal/metric"
+	"eidetic/internal/plan"
+)
+
+// What a suite may have.
+const (
+	MaxEntries  = 60
+	MaxBrowsers = 6
+	maxText     = 256 << 10
+	maxTruths   = 12
+)
+
+// Suite is a set of pages and journeys by which browsers are compared.
+type Suite struct {
+	Name  string `json:"suite"`
+	About string `json:"about,omitempty"`
+	// Trials is how many there are of each entry and browser, unless its plan says.
+	Trials int `json:"trials,omitempty"`
+	// Browsers are those that are compared unless a person names others; the first is what the others are held against.
+	Browsers []string `json:"browsers,omitempty"`
+	// Plan holds what the plans of all entries have.
+	Plan    map[string]any `json:"plan,omitempty"`
+	Entries []Entry        `json:"entries"`
+
+	file string
+	text []byte
+	tree *ast.File
+}
+
+// Entry is a page or a journey of a suite.
+type Entry struct {
+	Name string `json:"name"`
+	Type string `json:"type"` // load, interaction, animation …
+	// Visual and Interactive are the marks: names of measurements, such as load/speed_index_ms. One may be missing.
+	Visual      string         `json:"visual,omitempty"`
+	Interactive string         `json:"interactive,omitempty"`
+	Weight      float64        `json:"weight,omitempty"` // 1 without it
+	SHA256      string         `json:"archive_sha256,omitempty"`
+	Plan        map[string]any `json:"plan"`
+	Truths      []Truth        `json:"truth,omitempty"`
+}
+
+// Truth is a right answer that is known, as the page makes it by a knob.
+type Truth struct {
+	Metric string `json:"metric"`
+	// Less is a metric of the same trial, and Over an entry whose median of the same metric is subtracted.
+	Less string `json:"less,omitempty"`
+	Over string `json:"over,omitempty"`
+	// Is is the answer. Did names the measure of User Timing, without its "did ", in which the page says by its own clock what it did:
+	// then that is the answer, and Is what it was asked for.
+	Is     float64 `json:"is"`
+	Did    string  `json:"did,omitempty"`
+	Within float64 `json:"within"` // how far the measured value may be from the answer
+}
+
+//go:embed suites/*.yaml
+var shipped embed.FS
+
+// Shipped lists the names of the suites in the program.
+func Shipped() (names []string) {
+	files, _ := shipped.ReadDir("suites") // a constant
+	for _, f := range files {
+		names = append(names, strings.TrimSuffix(f.Name(), ".yaml"))
+	}
+	return names
+}
+
+// Open reads a suite that the program has, by its name, or a file.
+func Open(name string) (*Suite, error) {
+	if slices.Contains(Shipped(), name) {
+		text, err := shipped.ReadFile("suites/" + name + ".yaml")
+		if err != nil {
+			return nil, err
+		}
+		return Parse(name, text)
+	}
+	f, err := os.Open(name)
+	if errors.Is(err, os.ErrNotExist) && path.Ext(name) == "" {
+		return nil, fmt.Errorf("%s is no file, and no suite of this program: it has %s", name, strings.Join(Shipped(), ", "))
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxText+1))
+	if err != nil {
+		return nil, err
+	}
+	return Parse(name, text)
+}
+
+// File is the file that the suite was read from, or the name of one that the program has.
+func (s *Suite) File() string { return s.file }
+
+// Text is what the suite was read from.
+func (s *Suite) Text() []byte { return s.text }
+
+// SHA256 is that of the suite's text.
+func (s *Suite) SHA256() string {
+	sum := sha256.Sum256(s.text)
+	return hex.EncodeToString(sum[:])
+}
+
+// Parse reads a suite from a text in YAML or JSON. Its errors name file, line and field.
+func Parse(file string, text []byte) (*Suite, error) {
+	if len(text) > maxText {
+		return nil, fmt.Errorf("%s: more than %d KiB", file, maxText>>10)
+	}
+	for _, t := range lexer.Tokenize(string(text)) {
+		if t.Type == token.AliasType {
+			return nil, fmt.Errorf("%s:%d: an alias (*) is not read here: write out what it stands for", file, t.Position.Line)
+		}
+	}
+	s := &Suite{file: file, text: text}
+	err := bounded.YAML(text, func() (err error) {
+		if s.tree, err = parser.ParseBytes(text, 0); err != nil {
+			return err
+		}
+		if len(s.tree.Docs) > 1 {
+			return errors.New("more than one document: a suite is one, without --- in between")
+		}
+		return yaml.UnmarshalWithOptions(text, s, yaml.Strict())
+	})
+	if errors.Is(err, io.EOF) {
+		err = errors.New("it is empty")
+	}
+	if err != nil {
+		var at yaml.Error
+		if errors.As(err, &at) && at.GetToken() != nil {
+			return nil, fmt.Errorf("%s:%d: %s", file, at.GetToken().Position.Line, at.GetMessage())
+		}
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	if err := s.check(); err != nil {
+		return nil, s.locate(err)
+	}
+	return s, nil
+}
+
+// locate adds file and line to an error that names a field.
+func (s *Suite) locate(err error) error {
+	var wrong *lab.FieldError
+	if !errors.As(err, &wrong) {
+		return fmt.Errorf("%s: %w", s.file, err)
+	}
+	if at := bounded.Place(s.tree, wrong.Path, true); at != nil {
+		return fmt.Errorf("%s:%d: %w", s.file, at.Position.Line, err)
+	}
+	return fmt.Errorf("%s: %w", s.file, err)
+}
+
+func wrong(at, format string, args ...any) error {
+	return &lab.FieldError{Path: at, Err: fmt.Errorf(format, args...)}
+}
+
+var (
+	namePattern = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,39}$`) // never written
+	hashPattern = regexp.MustCompile(`^[0-9a-f]{64}$`)            // never written
+)
+
+func (s *Suite) check() error {
+	switch {
+	case !namePattern.MatchString(s.Name):
+		return wrong("suite", "%q: a name has small letters, digits and -, at most 40", lab.Clip(s.Name, 60))
+	case len(s.Entries) == 0:
+		return wrong("entries", "there is none: each is a page or a journey, with a name and a plan")
+	case len(s.Entries) > MaxEntries:
+		return wrong("entries", "%d; at most %d", len(s.Entries), MaxEntries)
+	case s.Trials < 0 || s.Trials > 5000:
+		return wrong("trials", "%d: from 1 to 5000", s.Trials)
+	}
+	if err := CheckBrowsers(s.Browsers); err != nil {
+		return wrong("browsers", "%w", err)
+	}
+	seen := map[string]int{}
+	for i, e := range s.Entries {
+		at := fmt.Sprintf("entries[%d]", i)
+		if first, twice := seen[e.Name]; twice {
+			return wrong(at+".name", "%q is that of entries[%d], too", e.Name, first)
+		}
+		seen[e.Name] = i
+		if err := e.check(at); err != nil {
+			return err
+		}
+		if _, err := s.plan(i, nil); err != nil {
+			return err
+		}
+	}
+	for i, e := range s.Entries {
+		for k, t := range e.Truths {
+			if _, there := seen[t.Over]; t.Over != "" && !there {
+				return wrong(fmt.Sprintf("entries[%d].truth[%d].over", i, k), "%q is no entry of this suite", lab.Clip(t.Over, 60))
+			}
+		}
+	}
+	return nil
+}
+
+// CheckBrowsers says what is wrong with a list of browsers.
+func CheckBrowsers(names []string) error {
+	if len(names) > MaxBrowsers {
+		return fmt.Errorf("%d browsers; at most %d", len(names), MaxBrowsers)
+	}
+	for i, n := range names {
+		if strings.TrimSpace(n) == "" || len(n) > 1000 {
+			return errors.New("a browser is a name, such as chromium, or a program's path")
+		}
+		if slices.Index(names, n) != i {
+			return fmt.Errorf("%q is there twice", n)
+		}
+	}
+	return nil
+}
+
+func (e Entry) check(at string) error {
+	switch {
+	case !namePattern.MatchString(e.Name):
+		return wrong(at+".name", "%q: a name has small letters, digits and -, at most 40", lab.Clip(e.Name, 60))
+	case !namePattern.MatchString(e.Type):
+		return wrong(at+".type", "%q: a word such as load, interaction or animation", lab.Clip(e.Type, 60))
+	case !finite(e.Weight) || e.Weight < 0 || e.Weight > 100:
+		return wrong(at+".weight", "%v: from 0 to 100", e.Weight)
+	case e.SHA256 != "" && !hashPattern.MatchString(e.SHA256):
+		return wrong(at+".archive_sha256", "64 digits of base 16, as sha256sum prints them")
+	case e.Visual == "" && e.Interactive == "" && len(e.Truths) == 0:
+		return wrong(at+".visual", "name a mark, visual or interactive, such as load/speed_index_ms, or a truth")
+	case len(e.Truths) > maxTruths:
+		return wrong(at+".truth", "%d; at most %d", len(e.Truths), maxTruths)
+	}
+	for field, name := range map[string]string{"visual": e.Visual, "interactive": e.Interactive} {
+		if name == "" {
+			continue
+		}
+		if better := metric.Parse(name).Entry().Better; better == metric.Neither {
+			return wrong(at+"."+field, "%q is no metric of which less or more is better (docs/metrics.md)", lab.Clip(name, 80))
+		}
+	}
+	for k, t := range e.Truths {
+		at := fmt.Sprintf("%s.truth[%d]", at, k)
+		for field, name := range map[string]string{"metric": t.Metric, "less": t.Less} {
+			if (name != "" || field == "metric") && metric.Parse(name).ID == 0 {
+				return wrong(at+"."+field, "%q is no metric (docs/metrics.md)", lab.Clip(name, 80))
+			}
+		}
+		switch {
+		case t.Less != "" && t.Over != "":
+			return wrong(at+".over", "less and over exclude each other")
+		case !finite(t.Is):
+			return wrong(at+".is", "%v is no number to be measured", t.Is)
+		case !finite(t.Within) || t.Within < 0:
+			return wrong(at+".within", "%v: 0 or more", t.Within)
+		case len(t.Did) > 40:
+			return wrong(at+".did", "at most 40 characters")
+		}
+	}
+	return nil
+}
+
+func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
+
+// weight is that of the entry's marks.
+func (e Entry) weight() float64 {
+	if e.Weight == 0 {
+		return 1
+	}
+	return e.Weight
+}
+
+// PlanOf is the plan of the i-th entry for one browser, or for two that take turns. Its error names file, line and field.
+func (s *Suite) PlanOf(i int, browsers []*lab.Browser, trials int, seed uint64) (plan.Request, error) {
+	q, err := s.plan(i, browsers)
+	if err != nil {
+		return q, s.locate(err)
+	}
+	if trials == 0 && q.Trials == 0 {
+		trials = s.Trials
+	}
+	if trials > 0 {
+		err = q.Set("trials", trials)
+	}
+	if seed > 0 {
+		err = errors.Join(err, q.Set("seed", seed))
+	}
+	return q, err
+}
+
+// Locate adds file and line to an error of the plan of the i-th entry.
+func (s *Suite) Locate(i int, err error) error {
+	var wrong *lab.FieldError
+	if !errors.As(err, &wrong) {
+		return fmt.Errorf("%s: entry %s: %w", s.file, s.Entries[i].Name, err)
+	}
+	for _, base := range []string{fmt.Sprintf("entries[%d].plan", i), "plan"} { // where the field is said
+		if at := bounded.Place(s.tree, base+"."+wrong.Path, false); at != nil {
+			return fmt.Errorf("%s:%d: entry %s: %w", s.file, at.Position.Line, s.Entries[i].Name, err)
+		}
+	}
+	return s.locate(&lab.FieldError{Path: fmt.Sprintf("entries[%d].plan.%s", i, wrong.Path), Err: wrong.Err})
+}
+
+// plan merges the entry's plan over that of the suite.
+func (s *Suite) plan(i int, browsers []*lab.Browser) (q plan.Request, err error) {
+	e := s.Entries[i]
+	at := fmt.Sprintf("entries[%d].plan", i)
+	if q, err = requestOf(s.Plan); err != nil {
+		return q, wrong("plan", "%w", err)
+	}
+	own, err := requestOf(e.Plan)
+	if err != nil {
+		return q, wrong(at, "%w", err)
+	}
+	if q, err = q.With(own); err != nil {
+		return q, wrong(at, "%w", err)
+	}
+	if problems := q.Problems(); len(problems) > 0 {
+		var field *lab.FieldError
+		if errors.As(problems[0], &field) {
+			return q, s.place(i, field)
+		}
+		return q, wrong(at, "%w", problems[0])
+	}
+	switch {
+	case len(q.Steps) == 0:
+		return q, wrong(at+".steps", "an entry is a journey: begin with a step that opens the page, {name: load, open: URL}")
+	case q.Treatment != nil || q.IsMany() || q.Browser != nil:
+		return q, wrong(at, "treatment, pages, users and browser are not for the plans of a suite: its arms are the browsers")
+	}
+	if err = q.Set("name", s.Name+" "+e.Name); err == nil && len(browsers) > 0 && browsers[0] != nil {
+		err = q.Set("browser", browsers[0])
+	}
+	if err == nil && len(browsers) > 1 {
+		treatment := browsers[1]
+		if treatment == nil {
+			treatment = &lab.Browser{Name: lab.Chromium}
+		}
+		err = q.Set("treatment.browser", treatment)
+	}
+	return q, err
+}
+
+// place is an error of a field of an entry's plan, where the field is said: in the entry or in the suite's plan.
+func (s *Suite) place(i int, field *lab.FieldError) error {
+	at := fmt.Sprintf("entries[%d].plan.%s", i, field.Path)
+	if own := bounded.Place(s.tree, at, false); own == nil && bounded.Place(s.tree, "plan."+field.Path, false) != nil {
+		at = "plan." + field.Path
+	}
+	return &lab.FieldError{Path: at, Err: field.Err}
+}
+
+func requestOf(fields map[string]any) (q plan.Request, err error) {
+	if len(fields) == 0 {
+		return q, nil
+	}
+	text, err := json.Marshal(fields)
+	if err != nil {
+		return q, bounded.Plain(err)
+	}
+	return q, json.Unmarshal(text, &q)
+}
