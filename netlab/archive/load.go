@@ -268,7 +268,7 @@ func (ld *loader) file(it *item) error {
 		ld.a.warn("record %d repeats the ID %.80s of another, and gets one of its own", ld.records, p.e.ID)
 		p.e.ID = fmt.Sprintf("urn:eidetic:record:%d", ld.records)
 	}
-	if err := ld.limits.budget.take(exchangeCost); err != nil {
+	if err := ld.limits.budget.take(exchangeCost + addressCost*int64(len(p.e.URL))); err != nil {
 		return err
 	}
 	if p.dns == nil && p.revisit == nil {

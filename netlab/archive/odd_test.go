@@ -376,3 +376,18 @@ func TestSeveralHARsInAZip(t *testing.T) {
 		t.Errorf("a zip of two HARs: %v; want their names, and that they can be merged", err)
 	}
 }
+
+// TestRevisitsOfALargeBody: what revisits refer to counts again for each of them.
+func TestRevisitsOfALargeBody(t *testing.T) {
+	text := oddRecord("response", "http://t.test/0", oddResponse("Content-Type: text/plain\r\n", strings.Repeat("x", 1000)), 0)
+	for i := range 9 {
+		text += oddRecord("revisit", fmt.Sprint("http://t.test/", i+1), "HTTP/1.1 200 OK\r\n\r\n", 0, "WARC-Refers-To: <urn:test:http://t.test/0>")
+	}
+	a, err := OpenReader(strings.NewReader(text), int64(len(text)), Limits{Decoded: 5000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if told := strings.Join(a.Warnings(), "\n"); len(byURL(a)) != 6 || a.Lost() != 4 || !strings.Contains(told, "more than the limit") {
+		t.Errorf("read %d exchanges, lost %d, told %q; want 6 and 4, and the limit named", len(byURL(a)), a.Lost(), told)
+	}
+}

@@ -167,8 +167,8 @@ func messages() []Hostile {
 			piece := "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes 0-299999/*\r\n\r\n" + body
 			return many(200, head("response", number, "http://a.test/"+number, len(piece))+piece+end)
 		}},
-		{"revisited.warc.gz", func() []byte { // a body of 16 MB that thousands of records name
-			out := filled("response", "http://a.test/", okHead, "\x00", "", 16<<20)
+		{"revisited.warc.gz", func() []byte { // a body of 8 MB that thousands of records name
+			out := filled("response", "http://a.test/", okHead, "\x00", "", 8<<20)
 			return append(out, many(3_000, record("revisit", "r"+number, okHead, "WARC-Refers-To: <urn:x:1>",
 				"WARC-Refers-To-Target-URI: http://a.test/"))...)
 		}},

@@ -73,7 +73,7 @@ var peak = regexp.MustCompile(`VmHWM:\s+(\d+) kB`)
 func TestMemory(t *testing.T) {
 	dir := t.TempDir()
 	// In make test those that once took most.
-	once := []string{"one-zstd.warc", "one-gzip.warc", "base.warc", "utf16.warc", "header-lines.warc.gz"}
+	once := []string{"one-zstd.warc", "one-gzip.warc", "base.warc", "utf16.warc", "header-lines.warc.gz", "percent-paths.warc.gz"}
 	for _, h := range archivetest.Set() {
 		if testing.Short() && !slices.Contains(once, h.Name) {
 			continue

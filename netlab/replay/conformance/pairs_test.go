@@ -12,7 +12,6 @@ import (
 	"net/netip"
 	"path/filepath"
 	"reflect"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -228,9 +227,6 @@ func compare(one, other string, a, b *sight, first bool) (text string) {
 	if x.Failed != y.Failed {
 		return fmt.Sprintf("  -%s +%s\n%s", one, other, text)
 	}
-	if !first { // A replay states the true length where another was recorded, which a page leaves out of its report.
-		y.Report = withoutNewLengths(x.Report, y.Report)
-	}
 	told := lists(reportOf(x.Report), reportOf(y.Report))
 	text += told + lists(seedsOf(x.Seeds), seedsOf(y.Seeds)) + lists(x.Seen, y.Seen) + lists(x.Entries, y.Entries) + lists(x.Asked, y.Asked)
 	if told == "" { // which the text shows, and the picture
@@ -267,24 +263,6 @@ func seedsOf(text json.RawMessage) (list []string) {
 		list = append(list, fmt.Sprintf("random numbers of %s: %v", realm, drawn[realm]))
 	}
 	return list
-}
-
-// statedLength is one in a report.
-var statedLength = regexp.MustCompile(`\["content-length","[0-9]+"\],?`)
-
-// withoutNewLengths leaves out the lengths of what told none before.
-func withoutNewLengths(before, text string) string {
-	var x, y map[string]string
-	if json.Unmarshal([]byte(before), &x) != nil || json.Unmarshal([]byte(text), &y) != nil {
-		return text
-	}
-	for key, told := range y {
-		if plain := statedLength.ReplaceAllString(told, ""); plain == x[key] {
-			y[key] = plain
-		}
-	}
-	made, _ := json.Marshal(y) // texts always have a form
-	return string(made)
 }
 
 // withoutWorker leaves out what a worker drew that has a file.
