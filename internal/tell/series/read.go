@@ -196,8 +196,8 @@ func (o oldLines) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// comments is the length of the lines that begin with "#" at the front of a file. The last one is its header if it has as many
-// cells as the line behind it.
+// comments is the length of the lines that begin with "#" at the front of a file. The last one is its header if the line
+// behind it has as many cells, and a number.
 func comments(head []byte) (n int) {
 	last := 0
 	for bytes.HasPrefix(head[n:], []byte("#")) {
@@ -214,13 +214,12 @@ func comments(head []byte) (n int) {
 	if end := bytes.IndexByte(line, '\n'); end >= 0 {
 		line = line[:end]
 	}
-	cells := func(line []byte) (n int) {
-		for _, c := range ",;\t|" {
-			n = max(n, bytes.Count(line, []byte(string(c))))
-		}
-		return n
+	cells := func(line []byte) []string {
+		return strings.FieldsFunc(string(line), func(r rune) bool { return strings.ContainsRune(",;\t|", r) })
 	}
-	if n := cells(line); n > 0 && cells(head[last:last+max(bytes.IndexByte(head[last:], '\n'), 0)]) == n {
+	behind := cells(line)
+	hasNumber := slices.ContainsFunc(behind, func(cell string) bool { _, err := number(cell); return err == nil })
+	if end := bytes.IndexByte(head[last:], '\n'); hasNumber && len(cells(head[last:last+end])) == len(behind) {
 		return last
 	}
 	return n

@@ -37,15 +37,15 @@ var (
 // TestPairs loads odd pages directly, through the box while it records, and from the recording. The browser must see
 // the same each time: picture, text, what scripts were told, what was loaded and how large it was; and the origin must
 // be asked the same. What make test leaves out is the rest of the pages.
-func TestPairs(t *testing.T) { tryPairs(t, newChromiumViewer, testlab.Repeat(8, 1000)) }
+func TestPairs(t *testing.T) { tryPairs(t, newChromiumViewer, testlab.Repeat(8, 1000), everyChoice) }
 
 func TestPairsInFirefox(t *testing.T) {
 	testlab.Long(t, "second browser")
-	tryPairs(t, newFirefoxViewer, 1000)
+	tryPairs(t, newFirefoxViewer, 1000, readAlike)
 }
 
-func tryPairs(t *testing.T, browser func(*testing.T, *stand, *junction, *junction) viewer, most int) {
-	pages := slices.Concat(shapes(), combinations(*pairSeed, *pairCount))
+func tryPairs(t *testing.T, browser func(*testing.T, *stand, *junction, *junction) viewer, most int, takes func(choice) bool) {
+	pages := slices.Concat(shapes(takes), combinations(*pairSeed, *pairCount, takes))
 	switch {
 	case *pairMade != "":
 		var p parts
