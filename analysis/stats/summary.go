@@ -41,7 +41,7 @@ func Summarise(values []float64) lab.Summary {
 	lo, hi, ok := medianRanks(s.N, 0.95)
 	s.Low, s.High = xs[lo], xs[hi]
 	if !ok {
-		s.Warnings = append(s.Warnings, fmt.Sprintf("n = %d is too small for a 95 %% interval of the median : make at least 6 trials. "+
+		s.Warnings = append(s.Warnings, fmt.Sprintf("n = %d is too small for a 95 %% interval of the median: make at least 6 trials. "+
 			"Its bounds are the smallest and the largest value", s.N))
 	}
 	if s.N > 1 && s.Min == s.Max {

@@ -122,7 +122,7 @@ func journeyOf(steps, slow int) (*lab.Comparison, []lab.Summary) {
 	c := &lab.Comparison{Verdict: lab.Slower}
 	var all []lab.Summary
 	add := func(name, finding string, guard bool) {
-		c.Effects = append(c.Effects, lab.Effect{Metric: name, Unit: "ms", Guard: guard, Finding: finding, Control: 200, Treatment: 300,
+		c.Effects = append(c.Effects, lab.Effect{Metric: name, Unit: "ms", Guard: guard, Finding: finding, Pairs: 9, Control: 200, Treatment: 300,
 			Shift: lab.Range{Value: 100, Low: 90, High: 110, Confidence: 0.95}})
 		all = append(all, lab.Summary{Metric: name, Unit: "ms", Arm: lab.Control, N: 9, Median: 200, Low: 190, High: 210})
 	}
@@ -161,6 +161,23 @@ func TestTablesAreShort(t *testing.T) {
 	printEffects(&console{out: &out}, few, "control", "treatment", "in the report")
 	if lines := strings.Count(out.String(), "\n"); lines != mostLines || strings.Contains(out.String(), "more") {
 		t.Errorf("six steps: %d lines; want all of them and the journey\n%s", lines, &out)
+	}
+}
+
+// TestFewTrialsHaveNoInterval: what three trials give is not headed as an interval, nor drawn as one.
+func TestFewTrialsHaveNoInterval(t *testing.T) {
+	var out bytes.Buffer
+	c := &console{out: &out, terminal: true, width: 120}
+	printMedians(c, []lab.Summary{{Metric: "speed_index_ms", Unit: "ms", Arm: lab.Control, N: 3, Median: 457, Min: 370, Max: 543}})
+	if got := out.String(); strings.Contains(got, "95 %") || !strings.Contains(got, "smallest to largest") || !strings.Contains(got, "from 370 ms to 543 ms") {
+		t.Errorf("medians of three trials: %q; want the smallest and the largest, said to be that", got)
+	}
+	out.Reset()
+	few := &lab.Comparison{Effects: []lab.Effect{{Metric: "speed_index_ms", Unit: "ms", Guard: true, Finding: lab.Unknown, Pairs: 3, Control: 200,
+		Treatment: 300, Shift: lab.Range{Value: 100, Low: 80, High: 130}}}}
+	printEffects(c, few, "control", "treatment", "in the report")
+	if got := out.String(); !strings.Contains(got, "too few pairs") || strings.Contains(got, "80") || strings.Contains(got, "●") {
+		t.Errorf("effects of three pairs: %q; want no interval, neither written nor drawn", got)
 	}
 }
 

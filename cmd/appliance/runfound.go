@@ -179,7 +179,7 @@ func printMedians(c *console, all []lab.Summary) {
 		}
 		return highestRank
 	})
-	t := &table{head: []string{"", "median", "95 % interval", "trials"}}
+	t := &table{head: []string{"", "median", boundsOf(rows), "trials"}}
 	var values []float64
 	alike := true
 	for _, s := range rows {
@@ -195,10 +195,18 @@ func printMedians(c *console, all []lab.Summary) {
 	}
 }
 
+// boundsOf heads the column of the medians' bounds. Where none has an interval, it is no column of intervals.
+func boundsOf(rows []lab.Summary) string {
+	if len(rows) == 0 || slices.ContainsFunc(rows, func(s lab.Summary) bool { return s.Bounded() }) {
+		return "95 % interval"
+	}
+	return "smallest to largest"
+}
+
 // addMedian adds a row of a metric's median.
 func (t *table) addMedian(name string, s lab.Summary) {
 	interval := valueOf(s.Low, s.Unit) + " … " + valueOf(s.High, s.Unit)
-	if len(s.Warnings) > 0 { // too few trials for one
+	if !s.Bounded() {
 		interval = "from " + valueOf(s.Min, s.Unit) + " to " + valueOf(s.Max, s.Unit)
 	}
 	t.add("", name, valueOf(s.Median, s.Unit), interval, strconv.Itoa(s.N))
@@ -272,7 +280,7 @@ func printEffects(c *console, found *lab.Comparison, control, treatment, rest st
 			said = ""
 		}
 		t.addEffect(labelOf(e.Metric), e, said)
-		drawn, alike = append(drawn, span{e.Shift.Low, e.Shift.Value, e.Shift.High}), alike && e.Unit == rows[0].Unit
+		drawn, alike = append(drawn, span{e.Shift.Low, e.Shift.Value, e.Shift.High}), alike && e.Unit == rows[0].Unit && e.Bounded()
 		if e.Adjustment != nil {
 			adjusted = e.Adjustment
 		}
@@ -292,9 +300,12 @@ func printEffects(c *console, found *lab.Comparison, control, treatment, rest st
 
 // addEffect adds a row of a metric's effect, with what was found.
 func (t *table) addEffect(name string, e *lab.Effect, said string) {
+	interval := "too few pairs"
+	if e.Bounded() {
+		interval = lab.Change(e.Shift.Low) + " … " + lab.Change(e.Shift.High)
+	}
 	t.add(colourOf(e.Finding), name, valueOf(e.Control, e.Unit), valueOf(e.Treatment, e.Unit),
-		strings.TrimSpace(lab.Change(e.Shift.Value)+" "+e.Unit),
-		lab.Change(e.Shift.Low)+" … "+lab.Change(e.Shift.High), said)
+		strings.TrimSpace(lab.Change(e.Shift.Value)+" "+e.Unit), interval, said)
 }
 
 // printCells prints a line for each page and user of a run of many: the guard that tells most, or the first median.
@@ -305,10 +316,8 @@ func printCells(c *console, run *lab.Run) {
 		}
 		return highestRank
 	})
-	t := &table{head: []string{"", "median", "95 % interval", "trials"}}
-	if run.Comparison != nil {
-		t.head = []string{"", "control", "treatment", "change", "95 % interval", ""}
-	}
+	t := &table{}
+	var firsts []lab.Summary
 	for _, one := range cells {
 		name := client.Plain(one.Name)
 		switch {
@@ -323,10 +332,15 @@ func printCells(c *console, run *lab.Run) {
 			t.add("", name, "–", "–", "–", "–", "not compared")
 		case len(medianRows(one.Summary)) > 0:
 			s := medianRows(one.Summary)[0]
+			firsts = append(firsts, s)
 			t.addMedian(name+": "+labelOf(s.Metric), s)
 		default:
 			t.add("", name, "–", "no valid trial", "0")
 		}
+	}
+	t.head = []string{"", "median", boundsOf(firsts), "trials"}
+	if run.Comparison != nil {
+		t.head = []string{"", "control", "treatment", "change", "95 % interval", ""}
 	}
 	t.print(c)
 	if left > 0 {

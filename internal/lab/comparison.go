@@ -17,6 +17,12 @@ const (
 // them with a probability of 2 × 0.5⁶ = 3.1 %.
 const LeastForInterval = 6
 
+// Bounded says whether the median has such an interval.
+func (s *Summary) Bounded() bool { return s.N >= LeastForInterval }
+
+// Bounded says whether the difference has such an interval.
+func (e *Effect) Bounded() bool { return e.Pairs >= LeastForInterval }
+
 // Comparison is what a run with two arms found about the change from control to
 // treatment.
 type Comparison struct {

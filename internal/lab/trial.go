@@ -331,6 +331,14 @@ func Values(all []Measurement) map[string]float64 {
 // IsExtra says whether the trial was not made to be counted: a warm-up, or one for a trace.
 func (t *Trial) IsExtra() bool { return t.Traced || t.Warmup }
 
+// Superseded begins the reason of a trial that was made again because another was less exact, and was not needed.
+const Superseded = "superseded: "
+
+// IsSuperseded reports that nothing else is against the trial.
+func (t *Trial) IsSuperseded() bool {
+	return !t.Valid && len(t.Faults) == 0 && len(t.Invalid) == 1 && strings.HasPrefix(t.Invalid[0], Superseded)
+}
+
 // Measured counts the trials that were made to be counted.
 func (r *Run) Measured() (n int) {
 	for _, t := range r.Trials {

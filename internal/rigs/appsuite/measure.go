@@ -204,7 +204,7 @@ func (b Bench) read(app App, out string) (Result, error) {
 	r.Recorded = recorded.n
 	pictures := map[string]bool{}
 	for _, t := range run.Trials {
-		if isSuperseded(t) {
+		if t.IsSuperseded() {
 			continue
 		}
 		r.Trials++
@@ -253,11 +253,6 @@ func (r *requests) add(method, url string) {
 		r.n++
 	}
 	r.seen[key] = true
-}
-
-// isSuperseded tells a trial that was repeated because another was less exact, and needed no more.
-func isSuperseded(t *lab.Trial) bool {
-	return !t.Valid && len(t.Faults) == 0 && len(t.Invalid) == 1 && strings.HasPrefix(t.Invalid[0], "superseded: ")
 }
 
 // served reads what a trial's device asked.

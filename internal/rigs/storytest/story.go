@@ -153,7 +153,7 @@ func stillPicture(run *lab.Run) string {
 // OfSlowMachines reports whether a busy machine can cause a trial's reason.
 func OfSlowMachines(reason string) bool {
 	for _, words := range []string{
-		"frames were lost", "(tolerance ", "superseded: trial", "the kernel dropped", "the source of the pictures was interrupted",
+		"frames were lost", "(tolerance ", lab.Superseded, "the kernel dropped", "the source of the pictures was interrupted",
 		"did not come to rest within the plan's time limit", "the wall clock stepped",
 		"the machine was busy with other work beside it",
 	} {

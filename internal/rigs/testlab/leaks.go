@@ -15,9 +15,12 @@ import (
 const leakPatience = 15 * time.Second
 
 // NoLeaks runs a package's tests (call it from TestMain) and fails if they leave a
-// goroutine running.
-func NoLeaks(m *testing.M) {
+// goroutine running. What the tests have shared is ended before that.
+func NoLeaks(m *testing.M, end ...func()) {
 	code := m.Run()
+	for _, end := range end {
+		end()
+	}
 	if code == 0 {
 		if err := leaked(leakPatience); err != nil {
 			fmt.Fprintln(os.Stderr, "the tests left goroutines running:", err)

@@ -85,27 +85,35 @@ func closing(run *lab.Run) (all []string) {
 		all = append(all, fmt.Sprintf("In %d %s the device slowed itself down because of its heat (first: %s). Their times may be longer than those of a "+
 			"cool device: let it cool, or set conditions in the plan", hot, lab.Plural(hot, "trial", "trials"), how))
 	}
-	if measured, good := run.Measured(), valid(run.Trials); measured > good {
-		all = append(all, thrownAway(run.Trials, measured, good))
+	if said := thrownAway(run.Trials, run.Measured(), valid(run.Trials)); said != "" {
+		all = append(all, said)
 	}
 	return all
 }
 
-// thrownAway says of invalid trials what that means for the numbers, and what most of them had against them.
+// thrownAway says of invalid trials what that means for the numbers, and what most of them had against them. There is
+// nothing to say of those that were made again because another was less exact.
 func thrownAway(trials []*lab.Trial, measured, good int) string {
-	text := fmt.Sprintf("%d of %d trials are invalid and in no number", measured-good, measured)
-	if good > 0 {
-		text += fmt.Sprintf("; the other %d hold", good)
-	}
+	bad := measured - good
 	counts, most := map[string]int{}, ""
 	for _, t := range trials {
-		if t.Valid || t.Warmup || t.Traced || len(t.Invalid) == 0 {
+		if t.IsSuperseded() && !t.IsExtra() {
+			bad--
+		}
+		if t.Valid || t.IsExtra() || len(t.Invalid) == 0 || t.IsSuperseded() {
 			continue
 		}
 		reason, _, _ := strings.Cut(t.Invalid[0], ": ")
 		if counts[reason]++; counts[reason] > counts[most] {
 			most = reason
 		}
+	}
+	if bad <= 0 {
+		return ""
+	}
+	text := fmt.Sprintf("%d of %d trials %s invalid and in no number", bad, measured, lab.Plural(bad, "is", "are"))
+	if good > 0 {
+		text += fmt.Sprintf("; the other %d %s", good, lab.Plural(good, "holds", "hold"))
 	}
 	if most != "" {
 		text += fmt.Sprintf(". What to mend first, the reason of %d: %s", counts[most], lab.Clip(most, 160))

@@ -105,3 +105,26 @@ func TestFailedRunHasAReport(t *testing.T) {
 		t.Errorf("the report (%v) does not say why", err)
 	}
 }
+
+// TestThrownAwayNamesWhatToMend: a trial that was made again, since another was less exact, is no fault of anything.
+func TestThrownAwayNamesWhatToMend(t *testing.T) {
+	again := func() *lab.Trial {
+		return &lab.Trial{Invalid: []string{lab.Superseded + "trial 1 measured this slot again, with less blur"}}
+	}
+	lost := func() *lab.Trial {
+		return &lab.Trial{Invalid: []string{"frames were lost: 3"}, Faults: []string{"frames were lost: 3"}}
+	}
+	good := func() *lab.Trial { return &lab.Trial{Valid: true} }
+	for _, c := range []struct {
+		trials []*lab.Trial
+		want   string
+	}{
+		{[]*lab.Trial{good(), again(), again()}, ""},
+		{[]*lab.Trial{good(), again(), again(), lost()}, "1 of 4 trials is invalid and in no number; the other 1 holds. What to mend first, the reason of 1: frames were lost."},
+		{[]*lab.Trial{lost(), lost()}, "2 of 2 trials are invalid and in no number. What to mend first, the reason of 2: frames were lost."},
+	} {
+		if got := thrownAway(c.trials, len(c.trials), valid(c.trials)); got != c.want {
+			t.Errorf("thrownAway(%d trials) = %q; want %q", len(c.trials), got, c.want)
+		}
+	}
+}

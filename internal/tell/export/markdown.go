@@ -155,7 +155,7 @@ func servers(b *strings.Builder, rows []lab.ServerRow) {
 
 // intervalOf is the 95 % interval of a difference, or that there is none.
 func intervalOf(e *lab.Effect) string {
-	if e.Pairs < lab.LeastForInterval {
+	if !e.Bounded() {
 		return "too few pairs"
 	}
 	return lab.Signed(e.Shift.Low, 1) + " … " + lab.Signed(e.Shift.High, 1)
@@ -204,9 +204,8 @@ func medians(b *strings.Builder, run *lab.Run) {
 	if len(run.Summary) == 0 {
 		return
 	}
-	known := func(m lab.Summary) bool { return m.N >= lab.LeastForInterval }
 	bounds := "95 % interval"
-	if !slices.ContainsFunc(run.Summary, known) {
+	if !slices.ContainsFunc(run.Summary, func(m lab.Summary) bool { return m.Bounded() }) {
 		bounds = "Smallest … largest"
 	}
 	fmt.Fprintf(b, "| | Median | %s | Trials |\n|---|--:|--:|--:|\n", bounds)
@@ -216,7 +215,7 @@ func medians(b *strings.Builder, run *lab.Run) {
 			break
 		}
 		low, high, of := m.Low, m.High, ""
-		if !known(m) {
+		if !m.Bounded() {
 			if low, high = m.Min, m.Max; bounds == "95 % interval" {
 				of = "all: "
 			}

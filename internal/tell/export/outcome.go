@@ -110,7 +110,7 @@ func ofCell(all string, found lab.CellResult) check {
 func ofGuard(e *lab.Effect) check {
 	c := check{name: metric.Label(e.Metric), effect: e, more: e.Warnings}
 	bounds := intervalOf(e)
-	if e.Pairs >= lab.LeastForInterval {
+	if e.Bounded() {
 		bounds = "95 % interval " + bounds
 	}
 	c.says = fmt.Sprintf("%s → %s (%s, %s%s)", value(e.Control, e.Unit), value(e.Treatment, e.Unit), change(e.Shift.Value, e.Unit),

@@ -44,7 +44,7 @@ func gaugeOf(m metric.Entry, at, low, high float64) *gauge {
 // gaugeOfSummary draws an arm's median.
 func gaugeOfSummary(m metric.Entry, s *lab.Summary) *gauge {
 	low, high := s.Low, s.High
-	if !confident(s) {
+	if !s.Bounded() {
 		low, high = s.Min, s.Max
 	}
 	g := gaugeOf(m, s.Median, low, high)
@@ -52,7 +52,7 @@ func gaugeOfSummary(m metric.Entry, s *lab.Summary) *gauge {
 		return nil
 	}
 	what := "95 % interval"
-	if g.IsSpan = !confident(s); g.IsSpan {
+	if g.IsSpan = !s.Bounded(); g.IsSpan {
 		what = "all trials"
 	}
 	g.Words = fmt.Sprintf("%s: median %s %s, %s %s to %s", m.Label, number(s.Median, m.Unit), m.Unit, what, number(low, m.Unit),
@@ -136,7 +136,7 @@ func spreadOf(s *lab.Summary, m metric.Entry) string {
 	switch {
 	case s.N == 1:
 		return "in the only valid trial"
-	case confident(s):
+	case s.Bounded():
 		return fmt.Sprintf("median of %d valid trials; 95 %% interval %s to %s %s", s.N, number(s.Low, m.Unit), number(s.High, m.Unit), m.Unit)
 	}
 	return fmt.Sprintf("median of %d valid trials, too few for a 95 %% interval; they lie between %s and %s %s",

@@ -239,7 +239,7 @@ func (p *manyPage) addMedians(views []*lab.Run) {
 			v := cellValue{Value: "–"}
 			if s := summaryOf(view, m.Name, lab.Control); s != nil {
 				v.Value = number(s.Median, m.Unit)
-				if confident(s) {
+				if s.Bounded() {
 					v.Interval = number(s.Low, m.Unit) + " – " + number(s.High, m.Unit)
 				}
 			}

@@ -29,8 +29,8 @@ type change struct {
 	Effect                    *lab.Effect
 }
 
-// Bounded says whether the change has a 95 % interval, for which fewer than six pairs do not suffice.
-func (c change) Bounded() bool { return c.Effect.Pairs >= lab.LeastForInterval }
+// Bounded says whether the change has a 95 % interval.
+func (c change) Bounded() bool { return c.Effect.Bounded() }
 
 // both says whether the run has two arms.
 func both(run *lab.Run) bool { return len(armsOf(run)) > 1 }

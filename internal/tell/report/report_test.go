@@ -18,6 +18,8 @@ import (
 	"eidetic/internal/tell/report/reporttest"
 )
 
+func TestMain(m *testing.M) { testlab.NoLeaks(m, reporttest.ShareChromium()) }
+
 // write makes a run's folder with its report and returns the report's text.
 func write(t *testing.T, run *lab.Run, o reporttest.Options) (dir, text string) {
 	t.Helper()

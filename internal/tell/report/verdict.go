@@ -98,9 +98,6 @@ func verdictOf(run *lab.Run) *verdict {
 	return &verdict{Says: says, Value: number(s.Median, m.Unit), Unit: m.Unit, Rest: spreadOf(s, m)}
 }
 
-// confident says whether Low and High are a 95 % interval.
-func confident(s *lab.Summary) bool { return s.N >= lab.LeastForInterval }
-
 // factTrials is the label of how many trials are valid.
 const factTrials = "Valid trials"
 

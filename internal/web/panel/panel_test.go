@@ -19,7 +19,7 @@ import (
 	"eidetic/internal/tell/report/reporttest"
 )
 
-func TestMain(m *testing.M) { testlab.NoLeaks(m) }
+func TestMain(m *testing.M) { testlab.NoLeaks(m, reporttest.ShareChromium()) }
 
 const token = "correct-horse-battery"
 

@@ -3,6 +3,7 @@ package reporttest
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -28,18 +29,67 @@ type Browser struct {
 	requests []string
 }
 
-// NewBrowser starts a Chromium that ends with the test, or after two minutes.
-func NewBrowser(t testing.TB) *Browser {
+// shared is the Chromium that the tests of a program use one after another.
+var shared struct {
+	sync.Mutex
+	allowed bool // somebody ends it
+	page    context.Context
+	stop    []context.CancelFunc // in the order of their making
+}
+
+// ShareChromium lets a package's tests share one Chromium: starting it takes longer than most tests. TestMain calls it, and
+// end when they have run.
+func ShareChromium() (end func()) {
+	shared.allowed = true
+	return func() {
+		for _, stop := range slices.Backward(shared.stop) {
+			stop()
+		}
+	}
+}
+
+// start starts a Chromium with one page.
+func start(ctx context.Context, t testing.TB) (page context.Context, stop []context.CancelFunc) {
 	t.Helper()
 	path := testlab.NeedProgram(t, "chromium", "google-chrome")
-	ctx, stop := context.WithTimeout(t.Context(), 5*time.Minute)
-	t.Cleanup(stop)
-	ctx, stop = chromedp.NewExecAllocator(ctx, append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox,
+	ctx, end := chromedp.NewExecAllocator(ctx, append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox,
 		chromedp.WSURLReadTimeout(time.Minute),
 		chromedp.Flag("disable-component-update", true), chromedp.Flag("mute-audio", true))...)
+	page, close := chromedp.NewContext(ctx)
+	return page, []context.CancelFunc{end, close}
+}
+
+// page returns a page that no other test has, with cookies and storage of its own, until the test ends or five minutes are
+// over.
+func page(t testing.TB) context.Context {
+	t.Helper()
+	ctx, stop := context.WithTimeout(t.Context(), 5*time.Minute)
 	t.Cleanup(stop)
-	ctx, stop = chromedp.NewContext(ctx)
-	t.Cleanup(stop)
+	if !shared.allowed {
+		page, stop := start(ctx, t)
+		for _, stop := range stop {
+			t.Cleanup(stop)
+		}
+		return page
+	}
+	shared.Lock()
+	defer shared.Unlock()
+	if shared.page == nil {
+		shared.page, shared.stop = start(context.Background(), t)
+		if _, err := chromedp.Run(shared.page, chromedp.Evaluate[int]("1")); err != nil {
+			t.Fatalf("start Chromium: %v", err)
+		}
+	}
+	page, close := chromedp.NewContext(shared.page, chromedp.WithNewBrowserContext())
+	t.Cleanup(close)
+	context.AfterFunc(ctx, close)
+	return page
+}
+
+// NewBrowser returns a page in Chromium that ends with the test, or after five minutes.
+func NewBrowser(t testing.TB) *Browser {
+	t.Helper()
+	ctx := page(t)
 	b := &Browser{Context: ctx}
 	if err := chromedp.Listen(ctx, b.hear); err != nil {
 		t.Fatalf("start Chromium: %v", err)
