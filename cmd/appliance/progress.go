@@ -151,7 +151,10 @@ func clockOf(d time.Duration) string {
 
 // resultOf returns a line on how a trial went.
 func resultOf(t *lab.Trial) string {
-	if !t.Valid {
+	switch {
+	case t.IsSuperseded():
+		return t.Invalid[0]
+	case !t.Valid:
 		return "invalid: " + strings.Join(t.Invalid, "; ")
 	}
 	if len(t.Steps) > 0 {

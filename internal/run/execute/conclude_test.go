@@ -109,7 +109,7 @@ func TestFailedRunHasAReport(t *testing.T) {
 // TestThrownAwayNamesWhatToMend: a trial that was made again, since another was less exact, is no fault of anything.
 func TestThrownAwayNamesWhatToMend(t *testing.T) {
 	again := func() *lab.Trial {
-		return &lab.Trial{Invalid: []string{lab.Superseded + "trial 1 measured this slot again, with less blur"}}
+		return &lab.Trial{Invalid: []string{lab.Superseded + "trial 1 is of the same place in the order, and has less blur"}}
 	}
 	lost := func() *lab.Trial {
 		return &lab.Trial{Invalid: []string{"frames were lost: 3"}, Faults: []string{"frames were lost: 3"}}

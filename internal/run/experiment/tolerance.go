@@ -112,7 +112,7 @@ func (d *docket) judge() *lab.Tolerance {
 	d.keepLeast(t, best)
 	for _, a := range d.attempts {
 		if counts := best[a.slot]; len(a.Invalid) == 0 && a != counts {
-			a.Invalid = []string{fmt.Sprintf("%strial %d measured this slot again, with less blur", lab.Superseded,
+			a.Invalid = []string{fmt.Sprintf("%strial %d is of the same place in the order, and has less blur", lab.Superseded,
 				counts.Number)}
 		}
 		a.Valid = len(a.Invalid) == 0
