@@ -120,7 +120,8 @@ func newEntry(a *archive.Archive, script *inject.Script, e *lab.Exchange, limit 
 	compared := match.NewEntry(e, sum)
 	en := &entry{Entry: compared}
 	en.body = &body{bytes: e.Response.Body, chunks: e.Chunks, header: trueLength(e), sum: sum}
-	if e.Protocol == "h2" && a.IsSeeded() && len(en.body.header) > 0 && &en.body.header[0] != &e.Response.Header[0] { // other tools' are mistakes
+	isTrue := len(en.body.header) == 0 || &en.body.header[0] == &e.Response.Header[0]
+	if e.Protocol == "h2" && a.IsSeeded() && !isTrue { // other tools' are mistakes
 		en.body.stated = e.Response.Get("Content-Length")
 	}
 	en.body.prepare(en)

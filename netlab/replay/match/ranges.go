@@ -28,7 +28,8 @@ func parseContentRange(s, asked string, n int) *Part {
 	if p.Total = -1; total != "*" {
 		p.Total, errs[2] = strconv.Atoi(total)
 	}
-	if errs[0] != nil || errs[1] != nil || errs[2] != nil || p.First < 0 || p.Last < p.First || total != "*" && p.Total <= p.Last || p.Last-p.First+1 != n {
+	outside := p.First < 0 || p.Last < p.First || total != "*" && p.Total <= p.Last
+	if errs[0] != nil || errs[1] != nil || errs[2] != nil || outside || p.Last-p.First+1 != n {
 		return nil
 	}
 	return &p
