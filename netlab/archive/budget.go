@@ -14,6 +14,7 @@ const (
 	fieldCost    = 64   // of a header field: two strings in a slice that grows
 	recordCost   = 512  // of a record: its maps and what parsing leaves for the garbage collector
 	exchangeCost = 2048 // of an exchange that is kept: its structure, and the maps that lead to it
+	addressCost  = 12   // for each byte of a URL: it is escaped, sorted, indexed, compared by its parts, and in each of their maps
 	elementCost  = 64   // of a value in JSON: the largest element of a list, which grows
 	textCost     = 4    // for each byte of JSON: the text, its strings, and what they are made into
 )

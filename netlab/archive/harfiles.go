@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"slices"
 	"strings"
 	"syscall"
 )
@@ -58,22 +59,25 @@ func readBody(r io.Reader, size int64, l Limits) ([]byte, error) {
 }
 
 // soleHAR is the HAR of a zip that is no WACZ, such as Playwright's .har.zip, or nil.
-func soleHAR(files map[string]*zip.File) (har *zip.File) {
+func soleHAR(files map[string]*zip.File) (*zip.File, error) {
 	if files[namePackage] != nil {
-		return nil
+		return nil, nil
 	}
-	for name, f := range files {
-		if strings.HasPrefix(path.Base(name), "._") { // macOS' notes on the file of this name
-			continue
-		}
-		if strings.HasSuffix(strings.ToLower(name), ".har") {
-			if har != nil {
-				return nil
-			}
-			har = f
+	var names []string
+	for name := range files {
+		isNote := strings.HasPrefix(path.Base(name), "._") // macOS' on the file of this name
+		if !isNote && strings.HasSuffix(strings.ToLower(name), ".har") {
+			names = append(names, name)
 		}
 	}
-	return har
+	switch slices.Sort(names); len(names) {
+	case 0:
+		return nil, nil
+	case 1:
+		return files[names[0]], nil
+	}
+	return nil, fmt.Errorf("the zip has %d HARs (%.80q, %.80q …): unpack it, import each, and join them with appliance archive merge",
+		len(names), names[0], names[1])
 }
 
 // openZippedHAR reads a HAR of a zip, with the bodies that are files of the zip.

@@ -113,14 +113,14 @@ func (l harPairList) isUnread() bool {
 
 // isText tells the names of an encoding that is none.
 func isText(encoding string) bool {
-	switch strings.ToLower(encoding) {
+	switch strings.ToLower(strings.TrimSpace(encoding)) {
 	case "", "utf-8", "utf8", "text", "plain", "none", "identity", "raw":
 		return true
 	}
 	return false
 }
 
-func isBase64(encoding string) bool { return strings.EqualFold(encoding, "base64") }
+func isBase64(encoding string) bool { return strings.EqualFold(strings.TrimSpace(encoding), "base64") }
 
 // fromBase64 decodes both alphabets, with and without padding, blanks, and the head of a data URL.
 func fromBase64(text string) ([]byte, error) {

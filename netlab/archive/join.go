@@ -26,9 +26,11 @@ func (ld *loader) done() error {
 			ld.a.dns = append(ld.a.dns, *d)
 			continue
 		}
-		if p.revisit != nil && !payloads.resolve(p) {
-			ld.a.lose("%.120s is left out: it refers to a body that the file does not have", p.e.URL)
-			continue
+		if p.revisit != nil {
+			if why := payloads.resolve(p); why != "" {
+				ld.a.lose("%.120s is left out: %s", p.e.URL, why)
+				continue
+			}
 		}
 		ok, hasTimes := ld.join(p)
 		switch {

@@ -259,12 +259,16 @@ func (ld *loader) file(it *item) error {
 	if p.e.ID == "" {
 		p.e.ID = fmt.Sprintf("urn:eidetic:record:%d", ld.records)
 	}
-	if ld.byID[p.e.ID] != nil {
-		ld.a.lose("record %d repeats the ID %.80s and is left out", ld.records, p.e.ID)
-		ld.limits.budget.give(int64(len(it.block)))
-		return nil
+	if other := ld.byID[p.e.ID]; other != nil {
+		if other.e.URL == p.e.URL && other.e.Wall.Equal(p.e.Wall) && bytes.Equal(other.e.Response.Body, p.e.Response.Body) {
+			ld.a.warn("record %d is record %.80s again, and is left out", ld.records, p.e.ID)
+			ld.limits.budget.give(int64(len(it.block)))
+			return nil
+		}
+		ld.a.warn("record %d repeats the ID %.80s of another, and gets one of its own", ld.records, p.e.ID)
+		p.e.ID = fmt.Sprintf("urn:eidetic:record:%d", ld.records)
 	}
-	if err := ld.limits.budget.take(exchangeCost); err != nil {
+	if err := ld.limits.budget.take(exchangeCost + addressCost*int64(len(p.e.URL))); err != nil {
 		return err
 	}
 	if p.dns == nil && p.revisit == nil {

@@ -322,3 +322,72 @@ func TestOddRecords(t *testing.T) {
 		}
 	}
 }
+
+// TestPaddedMembers: zeros between gzip members are no damage.
+func TestPaddedMembers(t *testing.T) {
+	member := func(url string) string {
+		var b bytes.Buffer
+		z := gzip.NewWriter(&b)
+		_, _ = z.Write([]byte(oddRecord("response", url, oddResponse("Content-Type: text/plain\r\n", url), 0))) // to memory
+		_ = z.Close()
+		return b.String()
+	}
+	a := openOdd(t, member("http://t.test/1")+strings.Repeat("\x00", 70_000)+member("http://t.test/2")+"\x00\x00")
+	if got := byURL(a); len(got) != 2 || a.Lost() != 0 || len(a.Warnings()) != 0 {
+		t.Errorf("read %d exchanges, lost %d, told %q; want 2, and nothing told", len(got), a.Lost(), a.Warnings())
+	}
+}
+
+// TestRepeatedIDs: a record that is in the file twice counts once, and another with its ID is kept.
+func TestRepeatedIDs(t *testing.T) {
+	const id = "WARC-Record-ID: <urn:test:same>"
+	one := func(url, body string) string {
+		text := oddRecord("response", url, oddResponse("Content-Type: text/plain\r\n", body), 0)
+		return strings.Replace(text, "WARC-Record-ID: <urn:test:"+url+">", id, 1)
+	}
+	a := openOdd(t, one("http://t.test/1", "a")+one("http://t.test/1", "a")+one("http://t.test/1", "b")+one("http://t.test/2", "a"))
+	ids := map[string]bool{}
+	var got []string
+	for _, e := range a.Exchanges() {
+		ids[e.ID] = true
+		got = append(got, e.URL+" "+string(e.Response.Body))
+	}
+	if want := "http://t.test/1 a, http://t.test/1 b, http://t.test/2 a"; strings.Join(got, ", ") != want || len(ids) != 3 || a.Lost() != 0 {
+		t.Errorf("read %q with %d IDs, lost %d; want %s with 3, and nothing lost", got, len(ids), a.Lost(), want)
+	}
+}
+
+// TestSeveralHARsInAZip: the message says what to do.
+func TestSeveralHARsInAZip(t *testing.T) {
+	var b bytes.Buffer
+	z := zip.NewWriter(&b)
+	for _, name := range []string{"b.har", "a.har", "._a.har"} {
+		w, err := z.Create(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = w.Write([]byte(`{"log":{"entries":[]}}`)) // to memory
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, err := OpenReader(bytes.NewReader(b.Bytes()), int64(b.Len()), Limits{})
+	if err == nil || !strings.Contains(err.Error(), `2 HARs ("a.har", "b.har" …)`) || !strings.Contains(err.Error(), "merge") {
+		t.Errorf("a zip of two HARs: %v; want their names, and that they can be merged", err)
+	}
+}
+
+// TestRevisitsOfALargeBody: what revisits refer to counts again for each of them.
+func TestRevisitsOfALargeBody(t *testing.T) {
+	text := oddRecord("response", "http://t.test/0", oddResponse("Content-Type: text/plain\r\n", strings.Repeat("x", 1000)), 0)
+	for i := range 9 {
+		text += oddRecord("revisit", fmt.Sprint("http://t.test/", i+1), "HTTP/1.1 200 OK\r\n\r\n", 0, "WARC-Refers-To: <urn:test:http://t.test/0>")
+	}
+	a, err := OpenReader(strings.NewReader(text), int64(len(text)), Limits{Decoded: 5000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if told := strings.Join(a.Warnings(), "\n"); len(byURL(a)) != 6 || a.Lost() != 4 || !strings.Contains(told, "more than the limit") {
+		t.Errorf("read %d exchanges, lost %d, told %q; want 6 and 4, and the limit named", len(byURL(a)), a.Lost(), told)
+	}
+}

@@ -207,7 +207,9 @@ func (a *Archive) openZip(r io.ReaderAt, size int64, l Limits) error {
 		}
 		seen[f.Name] = f
 	}
-	if har := soleHAR(seen); har != nil {
+	if har, err := soleHAR(seen); err != nil {
+		return err
+	} else if har != nil {
 		return a.openZippedHAR(har, seen, l)
 	}
 	hashes, err := readPackage(seen, l)

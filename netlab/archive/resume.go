@@ -68,6 +68,7 @@ func (m *memberReader) Read(p []byte) (int, error) {
 			return n, &memberError{m.at, m.plain, err}
 		}
 		if err == io.EOF {
+			m.skipZeros()
 			m.at, m.plain = m.from.n-int64(m.file.Buffered()), m.n
 			if err = m.z.Reset(m.file); err != nil && err != io.EOF {
 				err = &memberError{m.at, m.plain, err}
@@ -77,6 +78,16 @@ func (m *memberReader) Read(p []byte) (int, error) {
 		if n > 0 || err != nil {
 			return n, err
 		}
+	}
+}
+
+// skipZeros skips what pads a file behind a member, as gzip does.
+func (m *memberReader) skipZeros() {
+	for {
+		if b, err := m.file.Peek(1); err != nil || b[0] != 0 {
+			return // whoever reads next finds the error
+		}
+		_, _ = m.file.Discard(1) // it is there
 	}
 }
 

@@ -13,11 +13,13 @@ type payloads struct {
 	byID, byDigest map[string]*pending
 	byURL          map[string]*pending
 	digests        map[*pending][]string // in the form of labelled
+	left           int64                 // bytes that the bodies of all revisits may have: each is written and sent again
 }
 
 func (ld *loader) payloads() (*payloads, error) {
 	ps := &payloads{
 		byID: map[string]*pending{}, byDigest: map[string]*pending{}, byURL: map[string]*pending{}, digests: map[*pending][]string{},
+		left: ld.limits.Decoded,
 	}
 	needed, sha1s := false, false
 	for _, p := range ld.order {
@@ -57,8 +59,8 @@ func (ld *loader) payloads() (*payloads, error) {
 	return ps, nil
 }
 
-// resolve gives a revisit the body that it refers to, if the file has that body.
-func (ps *payloads) resolve(p *pending) bool {
+// resolve gives a revisit the body that it refers to, or says why not.
+func (ps *payloads) resolve(p *pending) (why string) {
 	r := p.revisit
 	day := r.date
 	if t, err := time.Parse(time.RFC3339Nano, r.date); err == nil {
@@ -69,14 +71,17 @@ func (ps *payloads) resolve(p *pending) bool {
 		if from == nil || want != "" && !ps.has(from, want) {
 			continue
 		}
+		if ps.left -= int64(len(from.e.Response.Body)); ps.left < 0 {
+			return "all bodies that revisits refer to are more than the limit"
+		}
 		p.e.Response.Body = from.e.Response.Body
 		if p.e.Status == 0 {
 			p.e.Status, p.e.Reason, p.e.Protocol = from.e.Status, from.e.Reason, from.e.Protocol
 			p.e.Response.Header = from.e.Response.Header
 		}
-		return true
+		return ""
 	}
-	return false
+	return "it refers to a body that the file does not have"
 }
 
 // has tells whether a body has a digest, as far as that can be known: with an unknown algorithm

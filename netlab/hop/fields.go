@@ -20,6 +20,13 @@ type FieldWriter interface {
 	WriteFields(status int, reason string, fields []lab.HeaderField)
 }
 
+// OpenEnded is an http.ResponseWriter whose protocol ends a body by itself (HTTP/2), so that one of another length than
+// stated can be sent, as browsers take it; that of package wire is.
+type OpenEnded interface {
+	// LeaveOpen says that the stated length may be wrong: the body ends with the handler.
+	LeaveOpen()
+}
+
 // FieldsKey is the context key of a request's header as it was received. A server
 // that knows it stores a FieldSource there.
 type FieldsKey struct{}

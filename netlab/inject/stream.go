@@ -197,6 +197,12 @@ func (s *Stream) insert(eof, last bool) []byte {
 		s.skipped = true
 		return s.done(held)
 	}
+	if rest := text[skip+at:]; last && (hasFold(rest, "<!") || hasFold(rest, "<?")) {
+		// All that is left is a comment or a doctype that does not end: there is nothing that could run, and the script's place
+		// would be before it.
+		s.skipped = true
+		return s.done(held)
+	}
 	if s.plan.charset == "" && unit == 1 && skip == 0 && s.plan.kind != kindXHTML {
 		s.charset = metaCharset(held)
 	}

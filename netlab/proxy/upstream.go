@@ -59,7 +59,7 @@ type UpstreamConfig struct {
 type Upstream struct {
 	c        UpstreamConfig
 	dialer   reach.Dialer    // makes all connections, or says where one of UDP may go
-	any, old *http.Transport // old offers HTTP/1.1 alone
+	two, old *http.Transport // for origins that choose HTTP/2, and for all others
 	quic     *upstreamQUIC   // nil without a socket for it
 
 	mu    sync.Mutex
@@ -93,16 +93,17 @@ func NewUpstream(c UpstreamConfig) *Upstream {
 	u := &Upstream{
 		c: c, dialer: reach.Dialer{Rule: c.Reach, Lookup: lookup, Dial: c.DialContext}, alpn: map[string]*choice{}, spare: map[string]spare{},
 	}
-	u.any = u.transport("h2", "http/1.1")
-	u.old = u.transport("http/1.1")
+	u.two, u.old = u.transport(u.dial2), u.transport(u.dial1)
+	u.two.Protocols = new(http.Protocols)
+	u.two.Protocols.SetUnencryptedHTTP2(true) // to net/http, a wire.Conn2 is no TLS
 	if c.ListenPacket != nil || c.DialPacket != nil {
 		u.quic = newUpstreamQUIC(u)
 	}
 	return u
 }
 
-func (u *Upstream) transport(protocols ...string) *http.Transport {
-	alone := len(protocols) == 1
+// transport returns one that makes connections of TLS by a function.
+func (u *Upstream) transport(dialTLS func(ctx context.Context, network, addr string) (net.Conn, error)) *http.Transport {
 	return &http.Transport{
 		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
 			c, err := u.dial(ctx, network, addr)
@@ -111,25 +112,43 @@ func (u *Upstream) transport(protocols ...string) *http.Transport {
 			}
 			return wire.NewConn(c), nil
 		},
-		DialTLSContext: func(ctx context.Context, _, addr string) (net.Conn, error) {
-			c := u.takeSpare(addr, alone)
-			if c == nil {
-				var err error
-				if c, err = u.dialTLS(ctx, addr, protocols); err != nil {
-					return nil, err
-				}
-			}
-			if alone {
-				return wire.NewConn(c), nil
-			}
-			return c, nil
-		},
+		DialTLSContext:         dialTLS,
 		DisableCompression:     true,
-		ForceAttemptHTTP2:      !alone,
-		MaxResponseHeaderBytes: 1 << 20,
+		MaxResponseHeaderBytes: 4 << 20, // a wire.Conn bounds heads, and a wire.Conn2, which makes them longer
 		IdleConnTimeout:        time.Minute,
 		ExpectContinueTimeout:  time.Second,
 	}
+}
+
+// dial1 connects for HTTP/1.1.
+func (u *Upstream) dial1(ctx context.Context, _, addr string) (net.Conn, error) {
+	if c := u.takeSpare(addr, true); c != nil {
+		return wire.NewConn(c), nil
+	}
+	c, err := u.dialTLS(ctx, addr, []string{"http/1.1"})
+	if err != nil {
+		return nil, err
+	}
+	return wire.NewConn(c), nil
+}
+
+// dial2 connects to an origin that has chosen HTTP/2 before.
+func (u *Upstream) dial2(ctx context.Context, _, addr string) (net.Conn, error) {
+	if c := u.takeSpare(addr, false); c != nil {
+		return wire.NewConn2(c), nil
+	}
+	c, err := u.dialTLS(ctx, addr, []string{"h2", "http/1.1"})
+	if err != nil {
+		return nil, err
+	}
+	if c.ConnectionState().NegotiatedProtocol != "h2" {
+		_ = c.Close() // nothing was sent on it
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		delete(u.alpn, addr)
+		return nil, fmt.Errorf("%s chose HTTP/2 before, and does not choose it now", addr)
+	}
+	return wire.NewConn2(c), nil
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -147,10 +166,10 @@ func (u *Upstream) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	var resp *http.Response
 	var err error
-	if chosen, known := u.chosen(originOf(r)); known && chosen != "h2" {
-		resp, err = u.roundTrip1(r)
+	if chosen, known := u.chosen(originOf(r)); known && chosen == "h2" {
+		resp, err = u.roundTrip2(r)
 	} else {
-		resp, err = u.any.RoundTrip(r)
+		resp, err = u.roundTrip1(r) // if the origin did not answer, it reports the error
 	}
 	if err == nil && u.quic != nil {
 		u.quic.note(r, resp.Header)
@@ -201,9 +220,23 @@ func (u *Upstream) roundTrip1(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
+// roundTrip2 speaks HTTP/2, with the order of the answer's fields kept.
+func (u *Upstream) roundTrip2(r *http.Request) (*http.Response, error) {
+	resp, err := u.two.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	if fields, ok := wire.Received(resp); ok {
+		if e := hop.HeadersOf(r.Context()); e != nil {
+			e.Response = fields
+		}
+	}
+	return resp, nil
+}
+
 // Close ends the idle connections.
 func (u *Upstream) Close() {
-	u.any.CloseIdleConnections()
+	u.two.CloseIdleConnections()
 	u.old.CloseIdleConnections()
 	if u.quic != nil {
 		u.quic.close()

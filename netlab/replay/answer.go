@@ -37,6 +37,14 @@ func (s *Session) answer(o *output, en *entry) answer {
 	case o.r.Method == http.MethodGet && (less || en.Part != nil || en.AskedRange != ""):
 		a.cut(en, h)
 	}
+	if w, ok := o.w.(hop.OpenEnded); ok && b.stated != "" && o.conn.Protocol == "h2" && len(a.body) == len(b.bytes) {
+		w.LeaveOpen()
+		for i := range a.fields {
+			if strings.EqualFold(a.fields[i].Name, "Content-Length") {
+				a.fields[i].Value = b.stated
+			}
+		}
+	}
 	if a.status == en.Status {
 		a.reason, a.interim = reasonOf(en.Exchange), s.o.Timing.interim(en.Interim, a.first)
 	}

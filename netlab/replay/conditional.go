@@ -52,7 +52,7 @@ func (a *answer) becomeNotModified() {
 func (a *answer) cut(en *entry, h http.Header) {
 	asked := h.Get("Range")
 	switch {
-	case asked == en.AskedRange || a.status != http.StatusOK && en.Part == nil:
+	case asked == en.AskedRange || a.status != http.StatusOK && en.Part == nil || en.ignoresRanges():
 		return
 	case asked == "" || !ifRange(h, a.fields):
 		if en.Part != nil {
@@ -60,20 +60,28 @@ func (a *answer) cut(en *entry, h http.Header) {
 		}
 		return
 	}
-	base, total := 0, len(a.body)
+	base, total := 0, fmt.Sprint(len(a.body))
+	first, last, verdict := match.ParseRange(asked, len(a.body))
 	if en.Part != nil {
-		base, total = en.Part.First, en.Part.Total
+		base, total = en.Part.First, fmt.Sprint(en.Part.Total)
+		if first, last, verdict = en.Part.Range(asked); en.Part.Total < 0 {
+			total = "*"
+		}
 	}
-	first, last, verdict := match.ParseRange(asked, total)
 	switch {
 	case verdict == match.RangeUnsatisfiable:
 		a.status, a.body, a.sum, a.chunks = http.StatusRequestedRangeNotSatisfiable, nil, "", nil
-		a.setContentRange(fmt.Sprintf("bytes */%d", total))
+		a.setContentRange(fmt.Sprintf("bytes */%s", total))
 	case verdict == match.RangeGood && first >= base && last < base+len(a.body):
 		a.status, a.body, a.sum = http.StatusPartialContent, a.body[first-base:last-base+1], ""
 		a.chunks = cutChunks(a.chunks, first-base, len(a.body))
-		a.setContentRange(fmt.Sprintf("bytes %d-%d/%d", first, last, total))
+		a.setContentRange(fmt.Sprintf("bytes %d-%d/%s", first, last, total))
 	}
+}
+
+// ignoresRanges tells whether the origin answered a Range with everything. That from byte 0 on is everything.
+func (en *entry) ignoresRanges() bool {
+	return en.AskedRange != "" && en.AskedRange != "bytes=0-" && en.Status == http.StatusOK && en.Request.Get("If-Range") == ""
 }
 
 // setContentRange replaces Content-Range and Content-Length.

@@ -10,72 +10,102 @@ import (
 )
 
 // pieceKey is equal for 206 answers that are pieces of one representation (RFC 9110, 15.3.7.3).
-type pieceKey struct {
-	url, etag, modified string
-	total               int
-}
+type pieceKey struct{ url, etag, modified string }
 
-// joinPieces makes exchanges of pieces that were recorded apart and together hold every byte: a player or a PDF viewer
-// asks for other ranges in a replay. No more is joined than the archive's bodies have bytes, however often one of them
-// is used.
+// joinPieces makes exchanges of pieces that were recorded apart and follow on each other: a player or a PDF viewer asks for
+// other ranges in a replay. No more is joined than the archive's bodies have bytes, however often one of them is used.
 func joinPieces(a *archive.Archive, entries []*entry) (out []*lab.Exchange) {
 	groups := map[pieceKey][]*entry{}
 	var order []pieceKey
 	distinct := map[*byte]bool{}
-	var left int64
+	var left int
 	for _, en := range entries {
 		if b := en.Response.Body; len(b) > 0 && !distinct[&b[0]] {
 			distinct[&b[0]] = true
-			left += int64(len(b))
+			left += len(b)
 		}
 		if en.Part == nil || en.Method != "GET" || en.Truncated != "" || en.Response.Get("Content-Encoding") != "" {
 			continue
 		}
-		k := pieceKey{en.URL, en.Response.Get("ETag"), en.Response.Get("Last-Modified"), en.Part.Total}
+		k := pieceKey{en.URL, en.Response.Get("ETag"), en.Response.Get("Last-Modified")}
 		if groups[k] == nil {
 			order = append(order, k)
 		}
 		groups[k] = append(groups[k], en)
 	}
 	for _, k := range order {
-		if len(groups[k]) > 1 && int64(k.total) <= left {
-			if e := joined(groups[k], k.total); e != nil {
-				left -= int64(k.total)
-				out = append(out, e)
+		total, ok := totalOf(groups[k])
+		if !ok {
+			continue
+		}
+		for _, run := range runs(groups[k]) {
+			first, last := run[0].Part.First, lastOf(run)
+			if n := last + 1 - first; len(run) > 1 && n <= left {
+				left -= n
+				out = append(out, joined(run, first, last, total))
 			}
 		}
 	}
 	return out
 }
 
-// joined is the exchange with all bytes of some pieces, or nil if they do not hold all.
-func joined(pieces []*entry, total int) *lab.Exchange {
+// totalOf is the length that pieces name, or -1 if none does ("*"); ok is false if two differ.
+func totalOf(pieces []*entry) (total int, ok bool) {
+	total = -1
+	for _, p := range pieces {
+		if n := p.Part.Total; n >= 0 && total >= 0 && n != total {
+			return 0, false
+		}
+		total = max(total, p.Part.Total)
+	}
+	return total, total < 0 || lastOf(pieces) < total
+}
+
+func lastOf(pieces []*entry) (last int) {
+	for _, p := range pieces {
+		last = max(last, p.Part.Last)
+	}
+	return last
+}
+
+// runs sorts pieces, and cuts them where a byte is missing.
+func runs(pieces []*entry) (out [][]*entry) {
 	pieces = slices.Clone(pieces)
 	slices.SortStableFunc(pieces, func(x, y *entry) int { return x.Part.First - y.Part.First })
-	at := 0
-	for _, p := range pieces {
-		if p.Part.First > at {
-			return nil
+	from, last := 0, pieces[0].Part.Last
+	for i, p := range pieces {
+		if p.Part.First > last+1 {
+			out = append(out, pieces[from:i])
+			from = i
 		}
-		at = max(at, p.Part.Last+1)
+		last = max(last, p.Part.Last)
 	}
-	if at != total {
-		return nil
-	}
-	first := pieces[0]
-	e := *first.Exchange
+	return append(out, pieces[from:])
+}
+
+// joined is the exchange with all bytes of some pieces, from first to last.
+func joined(pieces []*entry, first, last, total int) *lab.Exchange {
+	e := *pieces[0].Exchange
 	e.ID += "+joined"
-	e.Request.Header = append(dropFields(slices.Clone(e.Request.Header), "Range"), lab.HeaderField{Name: "Range", Value: "bytes=0-"})
-	body := make([]byte, 0, total)
+	toEnd := slices.ContainsFunc(pieces, func(p *entry) bool { return p.Part.ToEnd && p.Part.Last == last })
+	asked, of := fmt.Sprintf("bytes=%d-%d", first, last), "*"
+	if toEnd || last == total-1 {
+		asked = fmt.Sprintf("bytes=%d-", first)
+	}
+	if total >= 0 {
+		of = fmt.Sprint(total)
+	}
+	e.Request.Header = append(dropFields(slices.Clone(e.Request.Header), "Range"), lab.HeaderField{Name: "Range", Value: asked})
+	body := make([]byte, 0, last+1-first)
 	for _, p := range pieces {
-		if p.Part.Last >= len(body) {
-			body = append(body, p.Response.Body[len(body)-p.Part.First:]...)
+		if at := first + len(body); p.Part.Last >= at {
+			body = append(body, p.Response.Body[at-p.Part.First:]...)
 		}
 	}
-	e.Response.Body, e.Chunks = body, []lab.Chunk{{At: e.FirstByte, Bytes: total}}
-	e.Response.Header = append(dropFields(dropFields(slices.Clone(e.Response.Header), "Content-Range"), "Content-Length"),
-		lab.HeaderField{Name: "Content-Range", Value: fmt.Sprintf("bytes 0-%d/%d", total-1, total)},
-		lab.HeaderField{Name: "Content-Length", Value: fmt.Sprint(total)})
+	e.Response.Body, e.Chunks = body, []lab.Chunk{{At: e.FirstByte, Bytes: len(body)}}
+	e.Response.Header = append(dropFields(slices.Clone(e.Response.Header), "Content-Range", "Content-Length"),
+		lab.HeaderField{Name: "Content-Range", Value: fmt.Sprintf("bytes %d-%d/%s", first, last, of)},
+		lab.HeaderField{Name: "Content-Length", Value: fmt.Sprint(len(body))})
 	return &e
 }
 

@@ -68,3 +68,82 @@ func TestPiecesAreJoined(t *testing.T) {
 		t.Errorf("%d exchanges count as asked for, want 2: ranges of one address count once", got)
 	}
 }
+
+// TestRangesOfOddOrigins: a length that is not known, a range that does not exist, ranges that are ignored.
+func TestRangesOfOddOrigins(t *testing.T) {
+	whole := strings.Repeat("0123456789", 100)
+	var list []*lab.Exchange
+	add := func(url, asked string, status int, contentRange, body string) {
+		list = append(list, &lab.Exchange{
+			ID: fmt.Sprint("urn:", len(list)), Order: len(list), Method: "GET", URL: "https://v.test/" + url, Status: status, Protocol: "http/1.1",
+			Request:  lab.Message{Header: fields("Range: " + asked)},
+			Response: lab.Message{Header: fields("Content-Range: " + contentRange + "\nContent-Type: video/mp4"), Body: []byte(body)},
+			Chunks:   []lab.Chunk{{Bytes: len(body)}},
+		})
+	}
+	add("live", "bytes=200-299", 206, "bytes 200-299/*", whole[200:300])
+	add("live", "bytes=0-199", 206, "bytes 0-199/*", whole[:200])
+	add("live", "bytes=500-", 206, "bytes 500-699/*", whole[500:700])
+	add("told", "bytes=0-99", 206, "bytes 0-99/*", whole[:100]) // the length is known from the second answer on
+	add("told", "bytes=100-", 206, "bytes 100-999/1000", whole[100:])
+	add("some", "bytes=100-199", 206, "bytes 100-199/1000", whole[100:200])
+	add("some", "bytes=200-299", 206, "bytes 200-299/1000", whole[200:300])
+	add("refused", "bytes=1000-", 416, "bytes */1000", "none")
+	add("refused", "bytes=0-99", 206, "bytes 0-99/1000", whole[:100])
+	add("secret", "bytes=1000-", 416, "bytes */*", "none")
+	add("refused alone", "bytes=5-", 416, "", "none")
+	add("ignored", "bytes=100-", 200, "", whole)
+	add("from the start", "bytes=0-", 200, "", whole)
+	add("odd", "bytes=0-9", 206, "bytes=0-9/1000", whole[:10])
+	add("lie", "bytes=0-9", 206, "bytes 0-9/5", whole[:10])
+	add("torn", "bytes=0-9", 206, "bytes 0-9/1000", whole[:10])
+	add("torn", "bytes=10-19", 206, "bytes 10-19/2000", whole[10:20])
+	s, err := NewSession(archive.New(list, nil, nil, archive.CreateOptions{}), Options{Clock: func() lab.Time { return 0 }, Timing: Timing{Mode: TimingNone}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		url, ask     string
+		status       int
+		contentRange string
+		want         string
+	}{
+		{"live", "bytes=150-250", 206, "bytes 150-250/*", whole[150:251]},
+		{"live", "bytes=550-", 206, "bytes 550-699/*", whole[550:700]},
+		{"live", "bytes=600-699", 206, "bytes 600-699/*", whole[600:700]},
+		{"live", "bytes=250-", 404, "", ""}, // it was never asked for more
+		{"live", "bytes=-10", 404, "", ""},
+		{"live", "bytes=290-310", 404, "", ""},
+		{"told", "bytes=50-150", 206, "bytes 50-150/1000", whole[50:151]},
+		{"told", "", 200, "", whole},
+		{"told", "bytes=-5", 206, "bytes 995-999/1000", whole[995:]},
+		{"told", "bytes=2000-", 416, "bytes */1000", ""},
+		{"some", "bytes=150-250", 206, "bytes 150-250/1000", whole[150:251]},
+		{"some", "bytes=250-350", 404, "", ""},
+		{"some", "bytes=1000-", 416, "bytes */1000", ""},
+		{"refused", "bytes=1000-", 416, "bytes */1000", "none"},
+		{"refused", "bytes=5000-6000", 416, "bytes */1000", ""},
+		{"refused", "bytes=10-19", 206, "bytes 10-19/1000", whole[10:20]},
+		{"refused", "bytes=100-199", 404, "", ""},
+		{"secret", "bytes=0-9", 404, "", ""},
+		{"refused alone", "bytes=5-", 416, "", "none"},
+		{"refused alone", "bytes=6-", 404, "", ""},
+		{"ignored", "bytes=500-", 200, "", whole},
+		{"from the start", "bytes=500-509", 206, "bytes 500-509/1000", whole[500:510]},
+		{"odd", "bytes=0-9", 206, "bytes=0-9/1000", whole[:10]},
+		{"lie", "bytes=0-9", 206, "bytes 0-9/5", whole[:10]},
+		{"lie", "bytes=2-3", 404, "", ""},
+		{"torn", "bytes=5-15", 404, "", ""},
+	} {
+		r, _ := http.NewRequest("GET", "https://v.test/"+strings.ReplaceAll(c.url, " ", "%20"), nil)
+		if c.ask != "" {
+			r.Header.Set("Range", c.ask)
+		}
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, r)
+		got := w.Body.String()
+		if w.Code != c.status || c.status != 404 && (w.Header().Get("Content-Range") != c.contentRange || got != c.want) {
+			t.Errorf("%s %q: %d %q with %d bytes, want %d %q with %d", c.url, c.ask, w.Code, w.Header().Get("Content-Range"), len(got), c.status, c.contentRange, len(c.want))
+		}
+	}
+}

@@ -2,10 +2,14 @@ package replay
 
 import (
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"eidetic/internal/lab"
+	"eidetic/netlab/archive"
+	"eidetic/netlab/hop"
 )
 
 // TestTrueLength: a length that is the body's stays as it is written, another one is replaced, and what states none is none.
@@ -76,5 +80,43 @@ func TestLengthBesideChunks(t *testing.T) {
 	f.response(&http.Response{StatusCode: 200, Status: "200 OK", ProtoMajor: 1, ProtoMinor: 1, ContentLength: -1})
 	if got := f.e.Response.Header; len(got) != 1 || got[0].Name != "X" {
 		t.Errorf("recorded %v, want X alone", got)
+	}
+}
+
+// openEnded is a device's connection of HTTP/2.
+type openEnded struct {
+	*httptest.ResponseRecorder
+	isOpen bool
+}
+
+func (o *openEnded) LeaveOpen() { o.isOpen = true }
+
+// TestStatedLength: what an origin stated over HTTP/2 is stated again over HTTP/2, with the whole body. Other tools' false
+// lengths are mistakes.
+func TestStatedLength(t *testing.T) {
+	e := &lab.Exchange{
+		ID: "urn:1", Method: "GET", URL: "https://a.test/", Status: 200, Protocol: "h2",
+		Response: lab.Message{Header: fields("content-length: 3\ncontent-type: text/plain"), Body: []byte("ten bytes!")}, Chunks: []lab.Chunk{{Bytes: 10}},
+	}
+	for _, c := range []struct {
+		name     string
+		own      bool
+		protocol string
+		want     string
+	}{{"ours", true, "h2", "3"}, {"ours over HTTP/1.1", true, "http/1.1", "10"}, {"another tool's", false, "h2", "10"}} {
+		o := archive.CreateOptions{}
+		if c.own {
+			o.PageDate = time.Date(2026, 5, 6, 7, 8, 9, 0, time.UTC)
+		}
+		s, err := NewSession(archive.New([]*lab.Exchange{e}, nil, nil, o), Options{Clock: func() lab.Time { return 0 }, Timing: Timing{Mode: TimingNone}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, _ := http.NewRequestWithContext(hop.WithConn(t.Context(), hop.Conn{Protocol: c.protocol}), "GET", e.URL, nil)
+		w := &openEnded{ResponseRecorder: httptest.NewRecorder()}
+		s.ServeHTTP(w, r)
+		if got := w.Header().Get("Content-Length"); got != c.want || w.Body.String() != "ten bytes!" || w.isOpen != (c.want == "3") {
+			t.Errorf("%s: stated %s, sent %q, left open %v; want %s and all ten bytes", c.name, got, w.Body, w.isOpen, c.want)
+		}
 	}
 }

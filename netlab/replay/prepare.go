@@ -50,6 +50,7 @@ type body struct {
 	chunks []lab.Chunk
 	header []lab.HeaderField
 	sum    string // hex SHA-256
+	stated string // the length that the origin stated over HTTP/2, if it is not the body's
 
 	fields []preparedField // header, made ready
 	altSvc bool            // header has an Alt-Svc
@@ -119,6 +120,10 @@ func newEntry(a *archive.Archive, script *inject.Script, e *lab.Exchange, limit 
 	compared := match.NewEntry(e, sum)
 	en := &entry{Entry: compared}
 	en.body = &body{bytes: e.Response.Body, chunks: e.Chunks, header: trueLength(e), sum: sum}
+	isTrue := len(en.body.header) == 0 || &en.body.header[0] == &e.Response.Header[0]
+	if e.Protocol == "h2" && a.IsSeeded() && !isTrue { // other tools' are mistakes
+		en.body.stated = e.Response.Get("Content-Length")
+	}
 	en.body.prepare(en)
 	if script.Concerns(e.Method, e.Status, e.Response.Header) {
 		en.variants = new([inject.Kinds]variant)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"eidetic/internal/lab"
+	"eidetic/netlab/hop"
 	"eidetic/netlab/inject"
 )
 
@@ -20,6 +21,9 @@ import (
 func (f *fetch) relay(resp *http.Response) {
 	for name := range resp.Trailer { // announced, so that the body's last byte does not end the answer
 		f.out.w.Header()[http.TrailerPrefix+name] = nil
+	}
+	if w, ok := f.out.w.(hop.OpenEnded); ok && resp.ProtoMajor > 1 {
+		w.LeaveOpen()
 	}
 	d := f.newDelivery()
 	next, stop := f.pieces(resp.Body)
@@ -31,6 +35,10 @@ func (f *fetch) relay(resp *http.Response) {
 		var p piece
 		if p, readErr = next(); len(p.data) > 0 {
 			at := max(f.e.FirstByte, p.at.Sub(f.sentAt))
+			if last != nil { // it was not the last: the stated length is wrong
+				d.piece(last)
+				last = nil
+			}
 			if got += int64(len(p.data)); f.c.added != nil && got == resp.ContentLength {
 				last = slices.Clone(p.data)
 			} else {

@@ -2,6 +2,7 @@ package series
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"encoding/csv"
 	"errors"
@@ -13,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	letters "unicode"
+	"unicode/utf8"
 
 	"golang.org/x/text/encoding/unicode"
 
@@ -51,11 +54,9 @@ func Read(file string, in io.Reader, column, times string, last int) (*Table, er
 	separator, isSaid := separatorOf(buffered)
 	number := numbersOf(separator)
 	r := csv.NewReader(buffered)
-	r.Comma, r.TrimLeadingSpace, r.ReuseRecord = separator, true, true
+	r.Comma, r.TrimLeadingSpace, r.ReuseRecord, r.FieldsPerRecord = separator, true, true, -1
 	if isSaid {
-		r.FieldsPerRecord = -1
 		_, _ = r.Read() // it was looked at
-		r.FieldsPerRecord = 0
 	}
 	header, err := r.Read()
 	if errors.Is(err, io.EOF) {
@@ -68,7 +69,7 @@ func Read(file string, in io.Reader, column, times string, last int) (*Table, er
 		return nil, fmt.Errorf("%s:1: %d columns; at most %d are possible", file, len(header), maxColumns)
 	}
 	if !slices.ContainsFunc(header, func(cell string) bool { _, err := number(cell); return err != nil }) {
-		return nil, fmt.Errorf("%s:1: the first row is numbers: a header with the columns' names is needed", file)
+		return nil, fmt.Errorf("%s:1: %w", file, errNoHeader)
 	}
 	timeAt := -1
 	if times != "" {
@@ -93,6 +94,12 @@ func Read(file string, in io.Reader, column, times string, last int) (*Table, er
 			return nil, located(file, err)
 		}
 		line, _ := r.FieldPos(0)
+		for len(record) > len(header) && strings.TrimSpace(record[len(record)-1]) == "" {
+			record = record[:len(record)-1] // a separator at the end
+		}
+		if len(record) != len(header) {
+			return nil, fmt.Errorf("%s:%d: %w: %d, and the header has %d", file, line, csv.ErrFieldCount, len(record), len(header))
+		}
 		if limited.N <= 0 {
 			return nil, fmt.Errorf("%s:%d: more than %d MiB", file, line, MaxBytes>>20)
 		}
@@ -108,8 +115,12 @@ func Read(file string, in io.Reader, column, times string, last int) (*Table, er
 		if at, err = onlyNumbers(file, header, rows, timeAt, number); err != nil {
 			return nil, err
 		}
+		if _, err := number(header[at]); err == nil {
+			return nil, fmt.Errorf("%s:1: %w", file, errNoHeader)
+		}
 	}
 	t := &Table{File: file, Column: header[at]}
+	unit := ""
 	for i, record := range rows {
 		row := Row{Line: lines[i], at: float64(i)}
 		if row.Value, err = number(record[at]); errors.Is(err, errMissing) {
@@ -117,6 +128,12 @@ func Read(file string, in io.Reader, column, times string, last int) (*Table, er
 			continue
 		} else if err != nil {
 			return nil, fmt.Errorf("%s:%d: column %q: %w", file, row.Line, header[at], err)
+		}
+		if _, own := cutUnit(record[at]); len(t.Rows) == 0 {
+			unit = own
+		} else if own != unit {
+			return nil, fmt.Errorf("%s:%d: column %q: %q is in another unit than the values before, %q", file, row.Line, header[at],
+				lab.Clip(record[at], 60), unit)
 		}
 		if timeAt >= 0 {
 			row.Time = lab.Clip(record[timeAt], 60)
@@ -137,16 +154,75 @@ func Read(file string, in io.Reader, column, times string, last int) (*Table, er
 	return t, nil
 }
 
-// withoutMark leaves out the mark that spreadsheets put before UTF-8.
+// errNoHeader says that the first row has values.
+var errNoHeader = errors.New("the first row is numbers: a header with the columns' names is needed") // constant
+
+// withoutMark decodes UTF-16, also without a mark, leaves out the mark that spreadsheets put before UTF-8 and comments before
+// the header, and makes lines of an old Macintosh's.
 func withoutMark(r io.Reader) *bufio.Reader {
-	b := bufio.NewReaderSize(r, 64<<10)
-	if mark, err := b.Peek(2); err == nil && (string(mark) == "\xff\xfe" || string(mark) == "\xfe\xff") { // Excel's Unicode text
-		b = bufio.NewReaderSize(unicode.UTF16(unicode.BigEndian, unicode.ExpectBOM).NewDecoder().Reader(b), 64<<10)
+	const size = 64 << 10
+	b := bufio.NewReaderSize(r, size)
+	order, mark := unicode.BigEndian, unicode.UseBOM
+	switch head, _ := b.Peek(4); {
+	case bytes.HasPrefix(head, []byte("\xff\xfe")), bytes.HasPrefix(head, []byte("\xfe\xff")): // Excel's Unicode text
+		b = bufio.NewReaderSize(unicode.UTF16(order, mark).NewDecoder().Reader(b), size)
+	case len(head) == 4 && head[0]|head[2] == 0:
+		b = bufio.NewReaderSize(unicode.UTF16(order, unicode.IgnoreBOM).NewDecoder().Reader(b), size)
+	case len(head) == 4 && head[1]|head[3] == 0:
+		b = bufio.NewReaderSize(unicode.UTF16(unicode.LittleEndian, unicode.IgnoreBOM).NewDecoder().Reader(b), size)
 	}
 	if mark, err := b.Peek(3); err == nil && string(mark) == "\xef\xbb\xbf" {
 		_, _ = b.Discard(3) // they were there
 	}
+	if head, _ := b.Peek(size); bytes.IndexByte(head, '\r') >= 0 && bytes.IndexByte(head, '\n') < 0 {
+		b = bufio.NewReaderSize(oldLines{b}, size)
+	}
+	head, _ := b.Peek(size)
+	_, _ = b.Discard(comments(head)) // it was there
 	return b
+}
+
+// oldLines makes line feeds of carriage returns.
+type oldLines struct{ r io.Reader }
+
+// Read implements io.Reader.
+func (o oldLines) Read(p []byte) (int, error) {
+	n, err := o.r.Read(p)
+	for i, c := range p[:n] {
+		if c == '\r' {
+			p[i] = '\n'
+		}
+	}
+	return n, err
+}
+
+// comments is the length of the lines that begin with "#" at the front of a file. The last one is its header if the line
+// behind it has as many cells, and a number.
+func comments(head []byte) (n int) {
+	last := 0
+	for bytes.HasPrefix(head[n:], []byte("#")) {
+		end := bytes.IndexByte(head[n:], '\n')
+		if end < 0 {
+			return last
+		}
+		last, n = n, n+end+1
+	}
+	if n == 0 {
+		return 0
+	}
+	line := head[n:]
+	if end := bytes.IndexByte(line, '\n'); end >= 0 {
+		line = line[:end]
+	}
+	cells := func(line []byte) []string {
+		return strings.FieldsFunc(string(line), func(r rune) bool { return strings.ContainsRune(",;\t|", r) })
+	}
+	behind := cells(line)
+	hasNumber := slices.ContainsFunc(behind, func(cell string) bool { _, err := number(cell); return err == nil })
+	if end := bytes.IndexByte(head[last:], '\n'); hasNumber && len(cells(head[last:last+end])) == len(behind) {
+		return last
+	}
+	return n
 }
 
 // located adds the file to an error of the CSV reader, which names the line.
@@ -206,9 +282,47 @@ func onlyNumbers(file string, header []string, rows [][]string, not int, number 
 // errMissing says that a cell has no number, and does not claim to.
 var errMissing = errors.New("no value") // constant
 
+// united is a number with a unit.
+var united = regexp.MustCompile("^(.*[0-9.,])[ \u00a0\u202f]?([%‰µa-zA-Z][µa-zA-Z/]{0,6})$") // constant
+
+// cutUnit takes the unit off a cell, and quotes that no CSV has: "12 ms" is 12 in ms.
+func cutUnit(cell string) (text, unit string) {
+	text = strings.TrimSpace(cell)
+	if n := len(text); n > 1 && text[0] == '\'' && text[n-1] == '\'' {
+		text = text[1 : n-1]
+	}
+	if m := united.FindStringSubmatch(text); m != nil {
+		return m[1], m[2]
+	}
+	return text, ""
+}
+
+// plainDigits writes the digits of any script, and their signs, as ASCII.
+func plainDigits(text string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\u2212':
+			return '-'
+		case r == '\u066b':
+			return '.'
+		case r == '\u066c':
+			return '\u00a0' // between thousands
+		case r < utf8.RuneSelf || !letters.Is(letters.Nd, r):
+			return r
+		}
+		for _, list := range letters.Nd.R16 {
+			if rune(list.Lo) <= r && r <= rune(list.Hi) {
+				return '0' + (r-rune(list.Lo))%10 // the ten of a script stand together
+			}
+		}
+		return r
+	}, text)
+}
+
 // number reads a cell.
 func number(cell string) (float64, error) {
-	text := withoutGroups(strings.TrimSpace(cell))
+	text, _ := cutUnit(plainDigits(cell))
+	text = withoutGroups(text)
 	switch strings.ToLower(text) {
 	case "", "na", "n/a", "nan", "null", "none", "-":
 		return 0, errMissing
@@ -224,8 +338,14 @@ func number(cell string) (float64, error) {
 // not break a line, or an apostrophe.
 var grouped = regexp.MustCompile("^[-+]?[0-9]{1,3}(?:[ \u00a0\u202f\u2009'’][0-9]{3})+(?:[.,][0-9]+)?$") // constant
 
+// pointed is a number with commas between its thousands, or lakhs, and a decimal point.
+var pointed = regexp.MustCompile(`^[-+]?[0-9]{1,3}(?:,[0-9]{2,3})*,[0-9]{3}\.[0-9]+$`) // constant
+
 // withoutGroups removes what stands between thousands: "1 234,5" is 1234,5, and "1 2" stays what it is.
 func withoutGroups(text string) string {
+	if pointed.MatchString(text) {
+		return strings.ReplaceAll(text, ",", "")
+	}
 	if !grouped.MatchString(text) {
 		return text
 	}
@@ -246,21 +366,25 @@ func separatorOf(r *bufio.Reader) (separator rune, isSaid bool) {
 			best = other
 		}
 	}
+	if _, rest, _ := strings.Cut(string(head), "\n"); !strings.ContainsRune(line, best) { // blanks, if they part the next line, too
+		next, _, _ := strings.Cut(rest, "\n")
+		if n := len(strings.Fields(line)); n > 1 && n == len(strings.Fields(next)) {
+			return ' ', false
+		}
+	}
 	return best, false
 }
 
-// numbersOf reads the cells of a file. Where the comma separates no cells, it is the decimal sign.
+// numbersOf reads the cells of a file. Where the comma separates no cells, or stands in quotes, it is the decimal sign.
 func numbersOf(separator rune) func(cell string) (float64, error) {
-	if separator == ',' {
-		return number
-	}
 	return func(cell string) (float64, error) {
-		text := withoutGroups(strings.TrimSpace(cell))
+		text, _ := cutUnit(plainDigits(cell))
+		text = withoutGroups(text)
 		whole, part, ok := strings.Cut(text, ",")
 		switch {
 		case !ok:
 			return number(text)
-		case strings.ContainsAny(part, ",.") || separator == '\t' && len(part) == 3 && !strings.Contains(whole, "."):
+		case strings.ContainsAny(part, ",.") || separator != ';' && len(part) == 3 && !strings.Contains(whole, "."):
 			return 0, fmt.Errorf("%q may mean two numbers: write it like 1234.5, without a sign between thousands", lab.Clip(text, 60))
 		}
 		return number(strings.ReplaceAll(whole, ".", "") + "." + part)

@@ -34,7 +34,7 @@ const MaxBytes = 1_000_000
 // Set lists all attacks.
 func Set() []Hostile {
 	var all []Hostile
-	for _, list := range [][]Hostile{warcs(), sidecars(), zips(), hars(), bodies(), documents()} {
+	for _, list := range [][]Hostile{warcs(), sidecars(), zips(), hars(), bodies(), documents(), containers(), messages()} {
 		all = append(all, list...)
 	}
 	return all

@@ -458,7 +458,7 @@ func (c *conn2) headers(f *http2.MetaHeadersFrame) error {
 	s.arrived.L, s.taken.L = &c.mu, &c.mu
 	s.priority = c.schedule.priority(id, r.Header)
 	s.ctx.Context = c.base
-	s.w = response{p: s, head: r.Method == http.MethodHead}
+	s.w = response{p: s, head: r.Method == http.MethodHead, framed: true}
 	if s.ended {
 		r.Body = http.NoBody
 		if r.ContentLength > 0 {

@@ -16,9 +16,12 @@ import (
 
 // response is the http.ResponseWriter of a request.
 type response struct {
-	p       protocol
-	header  http.Header
-	head    bool // the request's method is HEAD
+	p      protocol
+	header http.Header
+	head   bool // the request's method is HEAD
+	// framed says that the protocol tells the end of a body by itself. The stated length may be another, as browsers take it.
+	framed  bool
+	open    bool // the stated length may be wrong
 	status  int
 	fields  []lab.HeaderField // what WriteHeader was called with, until it is sent
 	sent    bool
@@ -29,7 +32,10 @@ type response struct {
 	failed  error
 }
 
-var _ hop.FieldWriter = (*response)(nil) // handlers find it by a type assertion alone
+var ( // handlers find these by a type assertion alone
+	_ hop.FieldWriter = (*response)(nil)
+	_ hop.OpenEnded   = (*response)(nil)
+)
 
 // Header implements http.ResponseWriter.
 func (w *response) Header() http.Header {
@@ -84,6 +90,9 @@ func (w *response) WriteFields(status int, reason string, fields []lab.HeaderFie
 	w.send(reason, fields)
 }
 
+// LeaveOpen implements hop.OpenEnded.
+func (w *response) LeaveOpen() { w.open = w.framed }
+
 func informational(status int) bool { return status >= 100 && status < 200 && status != 101 }
 
 // send starts the answer.
@@ -127,13 +136,13 @@ func (w *response) Write(b []byte) (int, error) {
 		return len(b), nil
 	case w.plain:
 		return 0, http.ErrBodyNotAllowed
-	case w.length >= 0 && w.written+int64(len(b)) > w.length:
+	case !w.framed && w.length >= 0 && w.written+int64(len(b)) > w.length:
 		return 0, http.ErrContentLength
 	case len(b) == 0:
 		return 0, nil
 	}
 	w.written += int64(len(b))
-	if w.failed = w.p.data(b, w.written == w.length && !w.trails()); w.failed != nil {
+	if w.failed = w.p.data(b, w.written == w.length && !w.open && !w.trails()); w.failed != nil {
 		return 0, w.failed
 	}
 	return len(b), nil
@@ -179,7 +188,7 @@ func (w *response) end() bool {
 		}
 		w.send("", w.fields)
 	}
-	if w.failed != nil || !w.plain && w.length >= 0 && w.written < w.length {
+	if w.failed != nil || !w.framed && !w.plain && w.length >= 0 && w.written < w.length {
 		return false
 	}
 	var trailer []lab.HeaderField

@@ -37,15 +37,15 @@ var (
 // TestPairs loads odd pages directly, through the box while it records, and from the recording. The browser must see
 // the same each time: picture, text, what scripts were told, what was loaded and how large it was; and the origin must
 // be asked the same. What make test leaves out is the rest of the pages.
-func TestPairs(t *testing.T) { tryPairs(t, newChromiumViewer, testlab.Repeat(8, 1000)) }
+func TestPairs(t *testing.T) { tryPairs(t, newChromiumViewer, testlab.Repeat(8, 1000), everyChoice) }
 
 func TestPairsInFirefox(t *testing.T) {
 	testlab.Long(t, "second browser")
-	tryPairs(t, newFirefoxViewer, 1000)
+	tryPairs(t, newFirefoxViewer, 1000, readAlike)
 }
 
-func tryPairs(t *testing.T, browser func(*testing.T, *stand, *junction, *junction) viewer, most int) {
-	pages := slices.Concat(shapes(), combinations(*pairSeed, *pairCount))
+func tryPairs(t *testing.T, browser func(*testing.T, *stand, *junction, *junction) viewer, most int, takes func(choice) bool) {
+	pages := slices.Concat(shapes(takes), combinations(*pairSeed, *pairCount, takes))
 	switch {
 	case *pairMade != "":
 		var p parts
@@ -61,6 +61,16 @@ func tryPairs(t *testing.T, browser func(*testing.T, *stand, *junction, *junctio
 	l := &pairLab{stand: s, plain: newJunction(t), secure: newJunction(t)}
 	l.viewer = browser(t, s, l.plain, l.secure)
 	differ := l.try(t, pages)
+	again := slices.DeleteFunc(slices.Clone(pages), func(p *oddPage) bool { return differ[p.host] == "" })
+	if len(again) > 0 { // what a busy machine or a race of the page makes differ is not the same twice
+		once := differ
+		differ = l.try(t, again)
+		for _, p := range again {
+			if differ[p.host] == "" {
+				t.Logf("%s (%s) differed once:\n%s", p.name, p.url(), once[p.host])
+			}
+		}
+	}
 	for _, p := range pages {
 		t.Run(p.host, func(t *testing.T) {
 			if d := differ[p.host]; d != "" {
@@ -201,6 +211,9 @@ func compare(one, other string, a, b *sight, first bool) (text string) {
 		x.Entries, y.Entries = withoutScript(x.Entries, y.Entries)
 	} else { // The origin of a replay is the recording.
 		x.Asked, y.Asked = nil, nil
+		if strings.HasPrefix(x.URL, "http:") { // Without Sec-Fetch-Dest, nothing tells that a file is a worker's.
+			x.Seeds, y.Seeds = withoutWorker(x.Seeds), withoutWorker(y.Seeds)
+		}
 	}
 	for _, f := range []struct{ name, a, b string }{
 		{"failure", x.Failed, y.Failed}, {"address", x.URL, y.URL}, {"referrer", x.Referrer, y.Referrer}, {"charset", x.Charset, y.Charset},
@@ -252,6 +265,17 @@ func seedsOf(text json.RawMessage) (list []string) {
 	return list
 }
 
+// withoutWorker leaves out what a worker drew that has a file.
+func withoutWorker(text json.RawMessage) json.RawMessage {
+	var drawn map[string]any
+	if json.Unmarshal(text, &drawn) != nil {
+		return text
+	}
+	delete(drawn, "worker")
+	left, _ := json.Marshal(drawn) // it was JSON
+	return left
+}
+
 // lists says what one list has that the other lacks.
 func lists(a, b []string) (text string) {
 	for _, one := range a {
@@ -291,11 +315,17 @@ func equalPictures(a, b []byte) bool {
 func withoutScript(direct, recorded []string) (x, y []string) {
 	x, y = slices.Clone(direct), slices.Clone(recorded)
 	added := int64(len(inject.NewScript(inject.Options{}).Text()))
+	cached := map[string]bool{} // through the box
+	for _, entry := range recorded {
+		if e := strings.Split(entry, "\t"); e[deliveryAt] == "cache" {
+			cached[e[1]] = true
+		}
+	}
 	for i := range y {
 		b := strings.Split(y[i], "\t")
 		for j := range x {
 			a := strings.Split(x[j], "\t")
-			if a[1] == b[1] && (a[protocolAt] == "http/0.9" || a[deliveryAt] == "cache" && b[deliveryAt] == "") {
+			if a[1] == b[1] && (a[protocolAt] == "http/0.9" || a[deliveryAt] == "cache" && !cached[b[1]]) {
 				// The box speaks HTTP/1.1 where an origin sends a body alone, which Chromium takes for one from its cache. What is asked
 				// of the origin tells a real one.
 				a[protocolAt], a[sizesAt], a[deliveryAt] = b[protocolAt], b[sizesAt], b[deliveryAt]

@@ -32,7 +32,7 @@ func NewEntry(e *lab.Exchange, answerSum string) *Entry {
 	r := NewRequest(e.Method, e.URL, &e.Request, e.Request.Body)
 	en := &Entry{Exchange: e, AskedRange: e.Request.Get("Range"), request: r, answerSum: answerSum, vary: varyNames(e.Response.Header)}
 	if e.Status == partialContent {
-		en.Part = parseContentRange(e.Response.Get("Content-Range"), len(e.Response.Body))
+		en.Part = parseContentRange(e.Response.Get("Content-Range"), en.AskedRange, len(e.Response.Body))
 	}
 	return en
 }
@@ -58,7 +58,13 @@ func usable(list []*Entry, h Header) []*Entry {
 			return same
 		}
 		list = filter(list, func(en *Entry) bool {
-			return en.Part == nil && en.Status != partialContent || en.Part.covers(asked)
+			switch en.Status {
+			case partialContent:
+				return en.Part.answers(asked)
+			case rangeNotSatisfiable:
+				return en.refuses(asked)
+			}
+			return true
 		})
 	} else {
 		complete := filter(list, func(en *Entry) bool {
