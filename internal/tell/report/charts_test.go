@@ -33,7 +33,7 @@ const saved = `(async () => {` + reporttest.Charts + `
 
 // TestChartsHaveTablesAndFiles: for each chart of a report there is a table, and a file that the page makes by itself, from disk.
 func TestChartsHaveTablesAndFiles(t *testing.T) {
-	b := reporttest.NewBrowser(t)
+	b := browsers.New(t)
 	two := reporttest.Compared(4, 6, 100)
 	two.Trials[1].Measurements = slices.DeleteFunc(two.Trials[1].Measurements, func(m lab.Measurement) bool { return m.Name == metric.SpeedIndex.String() })
 	two.Trials[0].Spans = []*lab.Span{{Name: "=pay", Level: "objective", Start: two.Trials[0].StartTime, End: two.Trials[0].StartTime + 400e6}}

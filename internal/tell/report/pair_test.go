@@ -20,7 +20,7 @@ import (
 func TestComparisonInBrowser(t *testing.T) {
 	run := reporttest.Compared(7, 10, 800)
 	dir, _ := write(t, run, reporttest.Options{})
-	b := reporttest.NewBrowser(t)
+	b := browsers.New(t)
 	for _, width := range []int64{360, 1280} {
 		if err := b.View(width, 900, "light"); err != nil {
 			t.Fatal(err)

@@ -18,7 +18,10 @@ import (
 	"eidetic/internal/tell/report/reporttest"
 )
 
-func TestMain(m *testing.M) { testlab.NoLeaks(m, reporttest.ShareChromium()) }
+// browsers is the Chromium of this package's tests.
+var browsers reporttest.Browsers
+
+func TestMain(m *testing.M) { testlab.NoLeaks(m, browsers.End) }
 
 // write makes a run's folder with its report and returns the report's text.
 func write(t *testing.T, run *lab.Run, o reporttest.Options) (dir, text string) {
@@ -40,7 +43,7 @@ func write(t *testing.T, run *lab.Run, o reporttest.Options) (dir, text string) 
 func TestReportInBrowser(t *testing.T) {
 	program := testlab.NeedProgram(t, "vpxenc")
 	dir, _ := write(t, reporttest.Run(7, 10), reporttest.Options{VPXEnc: program})
-	b := reporttest.NewBrowser(t)
+	b := browsers.New(t)
 	page := "file://" + filepath.Join(dir, FileName)
 	for _, scheme := range []string{"light", "dark"} {
 		for _, width := range []int64{360, 1280} {
@@ -157,7 +160,7 @@ func TestReportHostileStrings(t *testing.T) {
 	if err := Write(dir, run); err != nil {
 		t.Fatal(err)
 	}
-	b := reporttest.NewBrowser(t)
+	b := browsers.New(t)
 	if err := b.Open("file://" + filepath.Join(dir, FileName)); err != nil {
 		t.Fatal(err)
 	}
@@ -278,7 +281,7 @@ func TestReportBig(t *testing.T) {
 	if info.Size() > 4<<20 {
 		t.Errorf("the report has %d bytes, more than 4 MiB", info.Size())
 	}
-	b := reporttest.NewBrowser(t)
+	b := browsers.New(t)
 	start := time.Now()
 	if err := b.Open("file://" + filepath.Join(dir, FileName)); err != nil {
 		t.Fatal(err)

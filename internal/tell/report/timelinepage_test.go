@@ -47,7 +47,7 @@ func annotated(t *testing.T, text string, each int) string {
 
 // TestTimelinePage: both arms are shown on one axis; keys zoom, move and step through pictures, and every track has a table.
 func TestTimelinePage(t *testing.T) {
-	b := reporttest.NewBrowser(t)
+	b := browsers.New(t)
 	if err := b.Open(annotated(t, "note", 20)); err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +99,7 @@ func TestTimelinePage(t *testing.T) {
 
 // TestTimelinePageHostile: what hostile text there is stays text.
 func TestTimelinePageHostile(t *testing.T) {
-	b := reporttest.NewBrowser(t)
+	b := browsers.New(t)
 	if err := b.Open(annotated(t, `</script><img src=x onerror="document.title='owned'">{{.}}<!--<script>`+"\u2028'`${1}", 30)); err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +121,7 @@ func TestTimelinePageHostile(t *testing.T) {
 
 // TestManyAnnotations: a page with 10,000 annotations a trial is drawn, and the rows of a table come a few at a time.
 func TestManyAnnotations(t *testing.T) {
-	b := reporttest.NewBrowser(t)
+	b := browsers.New(t)
 	if err := b.Open(annotated(t, strings.Repeat("long ", 60), lab.MostAnnotations)); err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +151,7 @@ func TestManyAnnotations(t *testing.T) {
 
 // TestRunGraph: what both arms spend their time in is drawn and tabulated, and hostile names stay text.
 func TestRunGraph(t *testing.T) {
-	b := reporttest.NewBrowser(t)
+	b := browsers.New(t)
 	run := reporttest.Compared(5, 12, 120)
 	for _, trial := range run.Trials {
 		end := trial.StartTime + 900e6

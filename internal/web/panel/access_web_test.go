@@ -17,7 +17,7 @@ func TestAccessInBrowser(t *testing.T) {
 	s := newServer(t, Config{Store: newStore(t), Token: token, Version: "v1", Fingerprint: strings.Repeat("3b1c", 16)})
 	evil := newToken(t, s, `<img src=x onerror=document.title='owned'>`, "read")
 	ask(t, s, http.MethodGet, "/api/v1/runs", sending(evil.Secret, ""))
-	b := reporttest.NewBrowser(t)
+	b := browsers.New(t)
 	if err := b.Open(s.URL + "/access"); err != nil {
 		t.Fatal(err)
 	}

@@ -259,7 +259,7 @@ func TestAlertRoutes(t *testing.T) {
 
 // An open alert stands on the history page of its series, once, and leads to where it is answered.
 func TestAlertsInBrowser(t *testing.T) {
-	b := reporttest.NewBrowser(t)
+	b := browsers.New(t)
 	q, err := store.OpenQueue(t.Context(), filepath.Join(t.TempDir(), "queue.db"))
 	if err != nil {
 		t.Fatal(err)

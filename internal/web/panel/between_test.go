@@ -77,7 +77,7 @@ func TestCompareInBrowser(t *testing.T) {
 		addRun(t, st, run)
 	}
 	s := newServer(t, Config{Store: st, Version: "v1"})
-	b := reporttest.NewBrowser(t)
+	b := browsers.New(t)
 	if err := b.Open(s.URL + "/history?name=shop"); err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"eidetic/internal/rigs/testlab"
-	"eidetic/internal/tell/report/reporttest"
 )
 
 // headPages are the pages that a fleet's head has, or shows otherwise.
@@ -20,7 +19,7 @@ func TestPagesOfAHeadInChromium(t *testing.T) {
 	shown, calm := headOf(t, config) // as it was before, and with names as people give them
 	phone := &calm.boxes[1].Devices[1]
 	phone.Name, phone.Problem, calm.boxes[2].Reason = "pixel", "no lease yet: is it plugged in?", ""
-	pictures(t, reporttest.NewBrowser(t), newServer(t, shown).URL, pageTest{path: "/boxes", query: "?box=lab-1", show: `
+	pictures(t, browsers.New(t), newServer(t, shown).URL, pageTest{path: "/boxes", query: "?box=lab-1", show: `
 		await until(() => $("levels").querySelector("svg"));
 		press($("join"), "Make a link");
 		await until(() => seen("made"));`})

@@ -102,7 +102,7 @@ func TestDeviceInBrowser(t *testing.T) {
 	s := newServer(t, Config{Store: emptyStore(t), Version: "v1", Seats: fake, Devices: func(context.Context) []Device {
 		return []Device{{Name: "a desk/2", Kind: "port", Port: "enp2s0", Ready: true, Screen: "v4l2:/dev/video0"}}
 	}})
-	b := reporttest.NewBrowser(t)
+	b := browsers.New(t)
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for _, width := range []int64{390, 1100} {

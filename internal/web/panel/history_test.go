@@ -117,7 +117,7 @@ func TestHistory(t *testing.T) {
 // The history page in a real browser: without runs, with one and with 200, in both themes, by
 // keyboard and as a table.
 func TestHistoryInBrowser(t *testing.T) {
-	b := reporttest.NewBrowser(t)
+	b := browsers.New(t)
 	// Without emulated focus, a page of a headless browser gets no focus events.
 	if _, err := chromedp.Call(b.Context, emulation.SetFocusEmulationEnabled,
 		emulation.SetFocusEmulationEnabledParams{Enabled: true}); err != nil {
@@ -253,7 +253,7 @@ func TestHistoryOfComparisons(t *testing.T) {
 	if got := ask(t, s, http.MethodGet, "/api/v1/history?name=links&line=both", nil); got.StatusCode != http.StatusUnprocessableEntity {
 		t.Errorf("a line that there is not: %d; want 422", got.StatusCode)
 	}
-	b := reporttest.NewBrowser(t)
+	b := browsers.New(t)
 	if err := b.Open(s.URL + "/history?name=links"); err != nil {
 		t.Fatal(err)
 	}
@@ -277,7 +277,7 @@ func TestHistoryOfComparisons(t *testing.T) {
 
 // Series that differ in the browser alone are not mixed, and can be seen on one chart.
 func TestBrowsersOnOneChart(t *testing.T) {
-	b := reporttest.NewBrowser(t)
+	b := browsers.New(t)
 	st := emptyStore(t)
 	daily(t, st, 14, 7)
 	dailyIn(t, st, &lab.Browser{Name: lab.FirefoxESR}, 12, 99)

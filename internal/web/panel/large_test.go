@@ -257,7 +257,7 @@ func BenchmarkRunPage(b *testing.B) {
 	one.ID = "20260401-090000-hundred"
 	putRun(b, st.Root(), one)
 	s := newServer(b, Config{Store: st, Version: "v1"})
-	browser := reporttest.NewBrowser(b)
+	browser := browsers.New(b)
 	var took, sent, least float64
 	n := 0.0
 	for b.Loop() {
@@ -290,7 +290,7 @@ func TestRunPageIsSmall(t *testing.T) {
 	one := reporttest.Compared(7, 50, 40)
 	putRun(t, st.Root(), one)
 	s := newServer(t, Config{Store: st, Version: "v1"})
-	b := reporttest.NewBrowser(t)
+	b := browsers.New(t)
 	if err := b.Open(s.URL + "/run?run=" + one.ID); err != nil {
 		t.Fatal(err)
 	}

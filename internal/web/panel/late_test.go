@@ -60,7 +60,7 @@ func TestLateListInBrowser(t *testing.T) {
 		_, _ = io.Copy(w, early.Body)
 	}))
 	t.Cleanup(s.Close)
-	b := reporttest.NewBrowser(t)
+	b := browsers.New(t)
 	if err := b.Open(s.URL + "/"); err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +108,7 @@ func TestReadAgainInBrowser(t *testing.T) {
 	}
 	s := httptest.NewServer(p)
 	t.Cleanup(s.Close)
-	b := reporttest.NewBrowser(t)
+	b := browsers.New(t)
 	if err := b.Open(s.URL + "/"); err != nil {
 		t.Fatal(err)
 	}

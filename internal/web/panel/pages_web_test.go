@@ -122,7 +122,7 @@ func TestPagesInChromium(t *testing.T) {
 func pagesInChromium(t *testing.T, config Config, tests []pageTest, others ...string) {
 	t.Helper()
 	s := newServer(t, config)
-	b := reporttest.NewBrowser(t)
+	b := browsers.New(t)
 	for _, p := range tests {
 		others = append(others, p.path)
 		t.Run(strings.TrimPrefix(p.route(), "/"), func(t *testing.T) {

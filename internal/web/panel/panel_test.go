@@ -19,7 +19,10 @@ import (
 	"eidetic/internal/tell/report/reporttest"
 )
 
-func TestMain(m *testing.M) { testlab.NoLeaks(m, reporttest.ShareChromium()) }
+// browsers is the Chromium of this package's tests.
+var browsers reporttest.Browsers
+
+func TestMain(m *testing.M) { testlab.NoLeaks(m, browsers.End) }
 
 const token = "correct-horse-battery"
 

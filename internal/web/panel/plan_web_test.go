@@ -81,7 +81,7 @@ func planPage() pageTest {
 // survives a reload; a run's plan opens to be edited; a newer version of a workflow is shown with its difference.
 func TestFormsInBrowser(t *testing.T) {
 	s := newServer(t, pagesConfig(t))
-	b := reporttest.NewBrowser(t)
+	b := browsers.New(t)
 	for _, c := range []struct{ path, script, want string }{
 		{"/", `
 			const form = $("new").elements, wrong = name => form[name].parentNode.querySelector(".wrong")?.textContent || "";

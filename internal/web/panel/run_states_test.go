@@ -87,7 +87,7 @@ func TestRunStatesInChromium(t *testing.T) {
 		}
 	}
 	s := newServer(t, Config{Store: st, Version: "v1", Queue: queueOf(st, q, &fakeRunner{})})
-	b := reporttest.NewBrowser(t)
+	b := browsers.New(t)
 	const next = `says.push($("found").textContent.replace(/[+−]?\d[\d.\u202f]*/g, "N"), $("next").textContent, ...[...$("next").querySelectorAll("a")].map(a => a.getAttribute("href").slice(0, 13)));`
 	for _, c := range []struct {
 		run, script string
@@ -149,7 +149,7 @@ func TestRunLinkInChromium(t *testing.T) {
 	st := emptyStore(t)
 	run := filmedPairs(t, st)
 	s := newServer(t, Config{Store: st, Version: "v1"})
-	b := reporttest.NewBrowser(t)
+	b := browsers.New(t)
 	for _, look := range []struct {
 		width  int64
 		scheme string
@@ -209,7 +209,7 @@ func TestRunLiveInChromium(t *testing.T) {
 	box := newBox(t, st, filepath.Join(t.TempDir(), "queue.db"))
 	box.do(t, http.MethodPost, "/api/v1/runs", request)
 	id := <-box.runner.started
-	b := reporttest.NewBrowser(t)
+	b := browsers.New(t)
 	if err := b.Open(box.url + "/run?run=" + id); err != nil {
 		t.Fatal(err)
 	}

@@ -76,7 +76,7 @@ func TestStorageWithoutAPolicy(t *testing.T) {
 	}
 	defer q.Close()
 	s := newServer(t, Config{Store: st, Version: "v1", Queue: queueOf(st, q, &fakeRunner{}), Archives: fakeArchives{}, Retainer: noPolicy{}})
-	b := reporttest.NewBrowser(t)
+	b := browsers.New(t)
 	if err := b.Open(s.URL + "/storage"); err != nil {
 		t.Fatal(err)
 	}

@@ -193,7 +193,7 @@ func TestTrialInChromium(t *testing.T) {
 	st := emptyStore(t)
 	run := filmed(t, st, start(), image.Rect(0, 40, startW, startH))
 	s := newServer(t, Config{Store: st, Version: "v1"})
-	b := reporttest.NewBrowser(t)
+	b := browsers.New(t)
 	address := s.URL + "/trial?run=" + run.ID + "&trial=1"
 	if err := b.Open(address); err != nil {
 		t.Fatal(err)
@@ -431,7 +431,7 @@ func stepThrough(b *testing.B, st *store.Store, path, pressed, shown, attribute 
 	}
 	s := httptest.NewServer(p)
 	defer s.Close()
-	browser := reporttest.NewBrowser(b)
+	browser := browsers.New(b)
 	const n = 100
 	script := fmt.Sprintf(`(async () => {`+until+`
 		const pressed = document.getElementById(%q), view = document.getElementById(%q), at = () => view.dataset[%q];

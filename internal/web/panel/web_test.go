@@ -62,7 +62,7 @@ func TestPageInBrowser(t *testing.T) {
 			return []Device{{Name: "<b>laptop</b>", Kind: "port", Ready: true, Port: "enp2s0", Address: "192.168.77.100",
 				WiFi: &WiFi{SSID: "<i>air</i>", Passphrase: "abcd-<b>"}}, {Name: "virtual", Kind: "virtual", Problem: "no browser"}}
 		}})
-	b := reporttest.NewBrowser(t)
+	b := browsers.New(t)
 	if err := b.Open(s.URL + "/"); err != nil {
 		t.Fatal(err)
 	}
@@ -164,7 +164,7 @@ func TestOlderRunsInBrowser(t *testing.T) {
 	defer q.Close()
 	s := newServer(t, Config{Store: st, Version: "v1", Queue: queueOf(st, q, &fakeRunner{}), Archives: fakeArchives{},
 		Devices: func(context.Context) []Device { return nil }})
-	b := reporttest.NewBrowser(t)
+	b := browsers.New(t)
 	if err := b.Open(s.URL + "/"); err != nil {
 		t.Fatal(err)
 	}
@@ -202,7 +202,7 @@ func TestStillInBrowser(t *testing.T) {
 			}
 			return []Device{laptop, {Name: "virtual", Kind: "virtual", Ready: true}}
 		}})
-	b := reporttest.NewBrowser(t)
+	b := browsers.New(t)
 	if err := b.Open(s.URL + "/"); err != nil {
 		t.Fatal(err)
 	}
@@ -276,7 +276,7 @@ func TestDeleteInBrowser(t *testing.T) {
 	}
 	s := newServer(t, Config{Store: st, Version: "v1", Queue: queueOf(st, q, &fakeRunner{}), Archives: fakeArchives{},
 		Devices: func(context.Context) []Device { return nil }})
-	b := reporttest.NewBrowser(t)
+	b := browsers.New(t)
 	if err := b.Open(s.URL + "/"); err != nil {
 		t.Fatal(err)
 	}
@@ -327,7 +327,7 @@ func TestCancelInBrowser(t *testing.T) {
 	}
 	s := newServer(t, Config{Store: st, Version: "v1", Queue: queueOf(st, q, &fakeRunner{}), Archives: fakeArchives{},
 		Devices: func(context.Context) []Device { return nil }})
-	b := reporttest.NewBrowser(t)
+	b := browsers.New(t)
 	if err := b.Open(s.URL + "/"); err != nil {
 		t.Fatal(err)
 	}
@@ -375,7 +375,7 @@ func TestPageAfterRestart(t *testing.T) {
 	box := newBox(t, st, queue)
 	box.do(t, http.MethodPost, "/api/v1/runs", request)
 	<-box.runner.started
-	b := reporttest.NewBrowser(t)
+	b := browsers.New(t)
 	if err := b.Open(box.url + "/"); err != nil {
 		t.Fatal(err)
 	}

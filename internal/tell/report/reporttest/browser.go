@@ -29,22 +29,38 @@ type Browser struct {
 	requests []string
 }
 
-// shared is the Chromium that the tests of a program use one after another.
-var shared struct {
-	sync.Mutex
-	allowed bool // somebody ends it
-	page    context.Context
-	stop    []context.CancelFunc // in the order of their making
+// Browsers is a Chromium that the tests of a package use one after another: starting it takes longer than most of them.
+type Browsers struct {
+	mu   sync.Mutex
+	page context.Context      // the first, which no test has
+	stop []context.CancelFunc // in the order of their making
 }
 
-// ShareChromium lets a package's tests share one Chromium: starting it takes longer than most tests. TestMain calls it, and
-// end when they have run.
-func ShareChromium() (end func()) {
-	shared.allowed = true
-	return func() {
-		for _, stop := range slices.Backward(shared.stop) {
-			stop()
+// New returns a page that no other test has, with cookies and storage of its own, until the test ends or five minutes are
+// over.
+func (b *Browsers) New(t testing.TB) *Browser {
+	t.Helper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.page == nil {
+		page, stop := start(context.Background(), t)
+		if _, err := chromedp.Run(page, chromedp.Evaluate[int]("1")); err != nil {
+			t.Fatalf("start Chromium: %v", err)
 		}
+		b.page, b.stop = page, stop
+	}
+	page, end := chromedp.NewContext(b.page, chromedp.WithNewBrowserContext())
+	t.Cleanup(end)
+	limited, stop := context.WithTimeout(t.Context(), 5*time.Minute)
+	t.Cleanup(stop)
+	context.AfterFunc(limited, end)
+	return hearing(page, t)
+}
+
+// End ends the browser. TestMain calls it when the tests have run.
+func (b *Browsers) End() {
+	for _, stop := range slices.Backward(b.stop) {
+		stop()
 	}
 }
 
@@ -59,37 +75,21 @@ func start(ctx context.Context, t testing.TB) (page context.Context, stop []cont
 	return page, []context.CancelFunc{end, close}
 }
 
-// page returns a page that no other test has, with cookies and storage of its own, until the test ends or five minutes are
-// over.
-func page(t testing.TB) context.Context {
+// NewBrowser starts a Chromium that ends with the test, or after five minutes.
+func NewBrowser(t testing.TB) *Browser {
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), 5*time.Minute)
 	t.Cleanup(stop)
-	if !shared.allowed {
-		page, stop := start(ctx, t)
-		for _, stop := range stop {
-			t.Cleanup(stop)
-		}
-		return page
+	page, stops := start(ctx, t)
+	for _, stop := range stops {
+		t.Cleanup(stop)
 	}
-	shared.Lock()
-	defer shared.Unlock()
-	if shared.page == nil {
-		shared.page, shared.stop = start(context.Background(), t)
-		if _, err := chromedp.Run(shared.page, chromedp.Evaluate[int]("1")); err != nil {
-			t.Fatalf("start Chromium: %v", err)
-		}
-	}
-	page, close := chromedp.NewContext(shared.page, chromedp.WithNewBrowserContext())
-	t.Cleanup(close)
-	context.AfterFunc(ctx, close)
-	return page
+	return hearing(page, t)
 }
 
-// NewBrowser returns a page in Chromium that ends with the test, or after five minutes.
-func NewBrowser(t testing.TB) *Browser {
+// hearing returns a page whose errors and requests are kept.
+func hearing(ctx context.Context, t testing.TB) *Browser {
 	t.Helper()
-	ctx := page(t)
 	b := &Browser{Context: ctx}
 	if err := chromedp.Listen(ctx, b.hear); err != nil {
 		t.Fatalf("start Chromium: %v", err)
