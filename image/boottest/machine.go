@@ -176,10 +176,8 @@ func (m *Machine) Boot(ctx context.Context) error {
 
 // arguments returns QEMU's command line, and the files that QEMU inherits.
 func (m *Machine) arguments() (args []string, files []*os.File) {
-	// A processor without fast string instructions and five-level page tables: the emulator makes each byte of the former an
-	// instruction, and a box boots in three quarters of the processor time.
 	args = []string{
-		"-machine", "q35", "-accel", "tcg,thread=multi", "-cpu", "EPYC", "-smp", "2",
+		"-machine", "q35", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2",
 		"-m", strconv.Itoa(cmp.Or(m.options.Memory, 2048)), "-display", "none", "-nodefaults", "-device", "VGA",
 		"-drive", "if=pflash,format=raw,readonly=on,file=" + firmwareCode,
 		"-drive", "if=pflash,format=raw,file=" + m.path(varsFile),
