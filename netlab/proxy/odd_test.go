@@ -8,9 +8,11 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -195,5 +197,40 @@ func TestRefusedRequestsReachTheCore(t *testing.T) {
 		if n := strings.Count(string(answer), "HTTP/1.1 "); n != 1 {
 			t.Errorf("%q got %d answers, want one: %q", fields, n, answer)
 		}
+	}
+}
+
+// TestServersOfOneAddress: behind one address one server speaks HTTP/2 and the next does not; each is asked as it speaks.
+func TestServersOfOneAddress(t *testing.T) {
+	origin := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.Proto) }))
+	var connections atomic.Int64
+	origin.EnableHTTP2 = true
+	origin.TLS = &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		own := origin.TLS.Clone()
+		if own.GetConfigForClient = nil; connections.Add(1) > 1 {
+			own.NextProtos = []string{"http/1.1"}
+		}
+		return own, nil
+	}}
+	origin.StartTLS()
+	defer origin.Close()
+	u := NewUpstream(UpstreamConfig{AnyCertificate: true})
+	defer u.Close()
+	_, port, _ := net.SplitHostPort(origin.Listener.Addr().String())
+	for i, want := range []string{"HTTP/2.0", "HTTP/1.1", "HTTP/1.1"} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://127.0.0.1:"+port+"/", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := u.RoundTrip(r)
+		if err != nil {
+			t.Fatalf("request %d: %v; want an answer over %s", i+1, err, want)
+		}
+		got, err := io.ReadAll(resp.Body)
+		if string(got) != want || err != nil {
+			t.Errorf("request %d: %s, %v; want %s", i+1, got, err, want)
+		}
+		_ = resp.Body.Close()
+		u.two.CloseIdleConnections()
 	}
 }

@@ -141,15 +141,18 @@ func (u *Upstream) dial2(ctx context.Context, _, addr string) (net.Conn, error) 
 	if err != nil {
 		return nil, err
 	}
-	if c.ConnectionState().NegotiatedProtocol != "h2" {
-		_ = c.Close() // nothing was sent on it
+	if c.ConnectionState().NegotiatedProtocol != "h2" { // another server behind the same address
 		u.mu.Lock()
 		defer u.mu.Unlock()
 		delete(u.alpn, addr)
-		return nil, fmt.Errorf("%s chose HTTP/2 before, and does not choose it now", addr)
+		u.keep(addr, c)
+		return nil, fmt.Errorf("%s chose HTTP/2 before, and does not choose it now: %w", addr, errNotHTTP2)
 	}
 	return wire.NewConn2(c), nil
 }
+
+// errNotHTTP2 says that an origin speaks HTTP/1.1 on a connection that was to be one of HTTP/2.
+var errNotHTTP2 = errors.New("it speaks HTTP/1.1") // constant
 
 // RoundTrip implements http.RoundTripper.
 func (u *Upstream) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -168,7 +171,8 @@ func (u *Upstream) RoundTrip(r *http.Request) (*http.Response, error) {
 	var err error
 	if chosen, known := u.chosen(originOf(r)); known && chosen == "h2" {
 		resp, err = u.roundTrip2(r)
-	} else {
+	}
+	if resp == nil && (err == nil || errors.Is(err, errNotHTTP2) && (r.Body == nil || r.Body == http.NoBody)) {
 		resp, err = u.roundTrip1(r) // if the origin did not answer, it reports the error
 	}
 	if err == nil && u.quic != nil {
@@ -310,10 +314,15 @@ func (u *Upstream) ask(addr string, c *choice) {
 		return
 	}
 	c.protocol, c.ok = probe.ConnectionState().NegotiatedProtocol, true
+	u.keep(addr, probe)
+}
+
+// keep keeps a connection on which nothing was sent for who takes it next. The lock is held.
+func (u *Upstream) keep(addr string, c *tls.Conn) {
 	if _, have := u.spare[addr]; !have && len(u.spare) < 256 {
-		u.spare[addr] = spare{probe, time.Now()}
+		u.spare[addr] = spare{c, time.Now()}
 	} else {
-		_ = probe.Close() // nothing was sent on it
+		_ = c.Close() // nothing was sent on it
 	}
 }
 
