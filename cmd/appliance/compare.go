@@ -170,23 +170,9 @@ func tellBetween(to *console, found *compare.Between) {
 // printBetween prints a line for each page and user of two runs: the guard that tells most.
 func printBetween(to *console, all []compare.Cell, judged string) {
 	t := &table{head: []string{"", "reference", judged, "change", "95 % interval", ""}}
-	rows, left := shortened(all, func(one compare.Cell) int {
-		if one.Comparison != nil && colourOf(one.Comparison.Verdict) != "" {
-			return 1
-		}
-		return highestRank
-	})
+	rows, left := shortened(all, func(one compare.Cell) int { return rankOf(one.Comparison) })
 	for _, one := range rows {
-		name := client.Plain(one.Name)
-		var e *lab.Effect
-		if one.Comparison != nil {
-			e = one.Comparison.Telling()
-		}
-		if e == nil {
-			t.add("", name, "–", "–", "–", "–", "not compared")
-			continue
-		}
-		t.addEffect(name+": "+labelOf(e.Metric), e, one.Comparison.Words(e))
+		t.addCompared(client.Plain(one.Name), one.Comparison)
 	}
 	t.print(to)
 	if left > 0 {
@@ -198,8 +184,7 @@ func printBetween(to *console, all []compare.Cell, judged string) {
 func tellingOf(found *compare.Between) *lab.Comparison {
 	for _, one := range found.Cells {
 		if one.Comparison != nil && one.Comparison.Verdict == found.Comparison.Verdict {
-			worst := *one.Comparison
-			return &worst
+			return one.Comparison
 		}
 	}
 	return found.Comparison

@@ -315,28 +315,35 @@ func (t *table) addEffect(name string, e *lab.Effect, said string) {
 		strings.TrimSpace(lab.Change(e.Shift.Value)+" "+e.Unit), interval, said)
 }
 
+// addCompared adds a row of a page and user: the guard that tells most; found is nil where there is nothing to compare.
+func (t *table) addCompared(name string, found *lab.Comparison) {
+	if found != nil {
+		if e := found.Telling(); e != nil {
+			t.addEffect(name+": "+labelOf(e.Metric), e, found.Words(e))
+			return
+		}
+	}
+	t.add("", name, "–", "–", "–", "–", "not compared")
+}
+
+// rankOf is that of the row of a page and user.
+func rankOf(found *lab.Comparison) int {
+	if found != nil && colourOf(found.Verdict) != "" {
+		return 1
+	}
+	return highestRank
+}
+
 // printCells prints a line for each page and user of a run of many: the guard that tells most, or the first median.
 func printCells(c *console, run *lab.Run) {
-	cells, left := shortened(run.Cells, func(one lab.CellResult) int {
-		if one.Comparison != nil && colourOf(one.Comparison.Verdict) != "" {
-			return 1
-		}
-		return highestRank
-	})
+	cells, left := shortened(run.Cells, func(one lab.CellResult) int { return rankOf(one.Comparison) })
 	t := &table{}
 	var firsts []lab.Summary
 	for _, one := range cells {
 		name := client.Plain(one.Name)
 		switch {
-		case one.Comparison != nil:
-			e := one.Comparison.Telling()
-			if e == nil {
-				t.add("", name, "–", "–", "–", "–", "not compared")
-				continue
-			}
-			t.addEffect(name+": "+labelOf(e.Metric), e, one.Comparison.Words(e))
 		case run.Comparison != nil:
-			t.add("", name, "–", "–", "–", "–", "not compared")
+			t.addCompared(name, one.Comparison)
 		case len(medianRows(one.Summary)) > 0:
 			s := medianRows(one.Summary)[0]
 			firsts = append(firsts, s)

@@ -26,7 +26,7 @@ type gateFlags struct {
 	Revision     string   `placeholder:"REV" help:"With --keep-as: what was measured, such as a commit."`
 }
 
-// checkGate checks what kong cannot; local says that the run is made on this machine.
+// checkGate checks what kong cannot.
 func (f *gateFlags) checkGate(c *RunCmd) error {
 	switch {
 	case f.KeepAs != "" && c.local:
