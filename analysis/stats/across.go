@@ -132,13 +132,28 @@ func (s Scale) quantile(level float64) float64 {
 	if s.Error == 0 {
 		return 0
 	}
-	if s.Degrees > 1000 {
+	return StudentQuantile(s.Degrees, level)
+}
+
+// manyDegrees of freedom make Student's t a normal distribution.
+const manyDegrees = 1000
+
+// StudentQuantile is the two-sided quantile of Student's t at a level.
+func StudentQuantile(degrees, level float64) float64 {
+	if degrees > manyDegrees {
 		return normalQuantile(1 - level/2)
 	}
-	t := moremath.TDist{V: s.Degrees}
 	high := 1.0
-	for t.CDF(-high) > level/2 && high < 1e9 {
+	for StudentP(high, degrees) > level && high < 1e9 {
 		high *= 2
 	}
-	return bisect(0, high, func(x float64) bool { return t.CDF(-x) > level/2 })
+	return bisect(0, high, func(x float64) bool { return StudentP(x, degrees) > level })
+}
+
+// StudentP is the two-sided p of a t.
+func StudentP(t, degrees float64) float64 {
+	if degrees > manyDegrees {
+		return math.Erfc(math.Abs(t) / math.Sqrt2)
+	}
+	return 2 * moremath.TDist{V: degrees}.CDF(-math.Abs(t))
 }

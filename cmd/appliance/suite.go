@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -87,13 +86,17 @@ func (c *SuiteRunCmd) Run(ctx context.Context, std *streams) error {
 	if r, err = c.measure(ctx, std, s, r, c.Out, c.Only); err != nil {
 		return err
 	}
-	if err := showResult(std, r, c.JSON); err != nil {
+	found, err := foundIn(r)
+	if err != nil {
+		return err
+	}
+	if err := found.print(std, c.JSON); err != nil {
 		return err
 	}
 	if !c.JSON {
 		fmt.Fprintf(std.out, "result: %s\n", filepath.Join(c.Out, suite.ResultFile))
 	}
-	return gateOfSuite(r)
+	return found.gate()
 }
 
 // measure carries out what a result still lacks.
@@ -132,40 +135,33 @@ func (f *suiteRunFlags) measure(
 	return r, m.all(ctx)
 }
 
-// showResult prints the tables of a result.
-func showResult(std *streams, r *suite.Result, asJSON bool) error {
-	t, err := r.Table()
-	if err != nil {
-		return cannot(err)
+// suiteFound are the tables of a result.
+type suiteFound struct {
+	*suite.Table
+	Known []suite.Known `json:"known,omitempty"`
+}
+
+func foundIn(r *suite.Result) (found suiteFound, err error) {
+	if found.Table, err = r.Table(); err == nil {
+		found.Known, err = r.Knowns()
 	}
-	known, err := r.Knowns()
-	if err != nil {
-		return cannot(err)
-	}
+	return found, cannotIf(err)
+}
+
+func (f suiteFound) print(std *streams, asJSON bool) error {
 	if asJSON {
-		return printJSON(std.out, struct {
-			*suite.Table
-			Known []suite.Known `json:"known,omitempty"`
-		}{t, known})
+		return printJSON(std.out, f)
 	}
 	to := newConsole(std.out)
-	printMarks(&to, t)
-	printKnown(&to, known)
+	printMarks(&to, f.Table)
+	printKnown(&to, f.Known)
 	return nil
 }
 
-// gateOfSuite is the status of a result.
-func gateOfSuite(r *suite.Result) error {
-	t, err := r.Table()
-	if err != nil {
-		return cannot(err)
-	}
-	known, err := r.Knowns()
-	if err != nil {
-		return cannot(err)
-	}
-	wrong, missing := 0, len(t.Missing)
-	for _, k := range known {
+// gate is the status of a result.
+func (f suiteFound) gate() error {
+	wrong, missing := 0, len(f.Missing)
+	for _, k := range f.Known {
 		switch {
 		case k.Measured == nil:
 			missing++
@@ -232,7 +228,7 @@ func (c *SuiteLsCmd) Run(std *streams) error {
 		for _, name := range e.Names() {
 			what += ", " + name
 		}
-		list.add("", e.Name, fmt.Sprint(cmp.Or(e.Weight, 1)), client.Plain(e.Type)+"  "+client.Plain(what[min(2, len(what)):]))
+		list.add("", e.Name, fmt.Sprint(e.Counts()), client.Plain(e.Type)+"  "+client.Plain(what[min(2, len(what)):]))
 	}
 	list.print(&to)
 	return nil
@@ -250,5 +246,9 @@ func (c *SuiteShowCmd) Run(std *streams) error {
 	if err != nil {
 		return usage(err)
 	}
-	return showResult(std, r, c.JSON)
+	found, err := foundIn(r)
+	if err != nil {
+		return err
+	}
+	return found.print(std, c.JSON)
 }

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"eidetic/internal/keep/store"
 	"eidetic/internal/rigs/testlab"
@@ -67,6 +69,19 @@ func TestSuiteFilmed(t *testing.T) {
 			t.Errorf("%d runs after the same call, %v; want %d: nothing was left to do", len(after), err, len(before))
 		}
 	}
+	again := filepath.Join(dir, "again") // has been measured whole, and is the same
+	if err := errors.Join(os.Mkdir(again, 0o700), r.Write(again)); err != nil {
+		t.Fatal(err)
+	}
+	if r.Entries[0].State == store.StateDone {
+		repeated := finishCmd(t, appliance(t, "suite", "repeat", out, "--out", again))
+		compared := finishCmd(t, appliance(t, "suite", "compare", out, again))
+		for name, got := range map[string]result{"repeat": repeated, "compare": compared} {
+			if got.status != exitUnsure && got.status != exitCannot || !strings.Contains(got.out+got.err, "trial") {
+				t.Errorf("suite %s of one trial: status %d: %s%s; want that so few trials do not tell", name, got.status, got.out, got.err)
+			}
+		}
+	}
 	trial := r.Entries[0].Trials[0]
 	reel := filepath.Join(out, "runs", r.Entries[0].Run, "trials", store.TrialName(trial.Number), "screen.reel")
 	if err := os.WriteFile(reel, []byte("another"), 0o600); err != nil {
@@ -74,6 +89,26 @@ func TestSuiteFilmed(t *testing.T) {
 	}
 	if verified = finishCmd(t, appliance(t, "suite", "verify", out)); verified.status != exitFailed || !strings.Contains(verified.out, "another file") {
 		t.Errorf("verify: status %d: %s; want that the reel is another file", verified.status, verified.out)
+	}
+}
+
+// TestSuiteRepeatStartsNoProgram: a result of somebody else names a command; it is started only if a person names it, too.
+func TestSuiteRepeatStartsNoProgram(t *testing.T) {
+	s, err := suite.Parse("torn", []byte(tornSuite))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	command := "/bin/sh -c touch${IFS}" + filepath.Join(dir, "started")
+	if err := suite.New(s, "1", []string{command}, 1, 1, time.Now()).Write(dir); err != nil {
+		t.Fatal(err)
+	}
+	got := finishCmd(t, appliance(t, "suite", "repeat", dir, "--out", filepath.Join(dir, "again")))
+	if got.status != exitUsage || !strings.Contains(got.err, "--program") {
+		t.Errorf("status %d: %s; want a refusal that names --program", got.status, got.err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "started")); err == nil {
+		t.Error("the command was started")
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -49,13 +50,7 @@ func (c *SuiteVerifyCmd) Run(ctx context.Context, std *streams) error {
 	if err != nil {
 		return usage(err)
 	}
-	dir := c.File
-	if filepath.Base(dir) != suite.ResultFile && strings.HasSuffix(dir, ".json") {
-		return usage(fmt.Errorf("%s: a result is called %s, and its runs lie beside it", c.File, suite.ResultFile))
-	}
-	if strings.HasSuffix(dir, ".json") {
-		dir = filepath.Dir(dir)
-	}
+	dir := filepath.Dir(suite.FileOf(c.File))
 	var all []verified
 	bad := 0
 	for i := range r.Entries {
@@ -266,8 +261,9 @@ func (c *SuiteCompareCmd) Run(std *streams) error {
 
 // SuiteRepeatCmd measures a suite again.
 type SuiteRepeatCmd struct {
-	File string `arg:"" type:"path" help:"A result, or the folder that it is in."`
-	Out  string `default:"out/suite-again" type:"path" placeholder:"DIR" help:"Folder for the new result (${default})."`
+	File     string   `arg:"" type:"path" help:"A result, or the folder that it is in."`
+	Out      string   `default:"out/suite-again" type:"path" placeholder:"DIR" help:"Folder for the new result (${default})."`
+	Programs []string `name:"program" placeholder:"PATH" help:"A program that the result names by its path, and that may be started. Repeatable."`
 	withinFlag
 	suiteRunFlags
 }
@@ -291,12 +287,22 @@ func (c *SuiteRepeatCmd) Run(ctx context.Context, std *streams) error {
 	if err != nil {
 		return usage(err)
 	}
+	for _, b := range earlier.Browsers {
+		if strings.ContainsRune(b, '/') && !slices.Contains(c.Programs, b) {
+			return usage(fmt.Errorf("%s compares the program %s: a file from somebody else starts no program here by itself; add --program %s if it may",
+				c.File, client.Plain(b), client.Plain(b)))
+		}
+	}
 	later := suite.New(s, versionLine(), earlier.Browsers, earlier.Trials, earlier.Seed, time.Now().UTC())
 	if later, err = c.measure(ctx, std, s, later, c.Out, nil); err != nil {
 		return err
 	}
 	if !c.JSON {
-		if err := showResult(std, later, false); err != nil {
+		found, err := foundIn(later)
+		if err != nil {
+			return err
+		}
+		if err := found.print(std, false); err != nil {
 			return err
 		}
 	}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/lexer"
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
 
@@ -66,10 +65,9 @@ func textError(line int, what string) error { return &TextError{line, what, what
 
 // ParseForeign reads a text that somebody else has sent, without aliases: a few aliases of aliases are a text of gigabytes.
 func ParseForeign(text []byte) (Request, error) {
-	for _, t := range lexer.Tokenize(string(text)) {
-		if t.Type == token.AliasType {
-			return Request{}, textError(t.Position.Line, "an alias (*) is not read here: write out what it stands for")
-		}
+	var alias *bounded.Error
+	if errors.As(bounded.NoAliases(text), &alias) {
+		return Request{}, textError(alias.Line, alias.What)
 	}
 	return Parse(text)
 }

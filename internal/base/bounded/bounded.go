@@ -152,6 +152,17 @@ func ofNode(t ast.NodeType) string {
 	return strings.ToLower(t.YAMLName())
 }
 
+// NoAliases returns an *Error for a text of YAML that has aliases: a few of aliases of aliases are a text of gigabytes, and what
+// strangers send needs none.
+func NoAliases(text []byte) error {
+	for _, t := range lexer.Tokenize(string(text)) {
+		if t.Type == token.AliasType {
+			return &Error{t.Position.Line, "an alias (*) is not read here: write out what it stands for"}
+		}
+	}
+	return nil
+}
+
 func checkYAML(text string) error {
 	tokens := lexer.Tokenize(text)
 	if len(tokens) > maxTokens {

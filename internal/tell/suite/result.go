@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"eidetic/internal/base/atomicfile"
@@ -134,11 +135,17 @@ func (r *Result) Write(dir string) error {
 	return atomicfile.WriteFile(filepath.Join(dir, ResultFile), append(text, '\n'), 0o644)
 }
 
+// FileOf is the file of a result that is named by it, or by the folder that it is in.
+func FileOf(name string) string {
+	if info, err := os.Stat(name); err == nil && info.IsDir() {
+		return filepath.Join(name, ResultFile)
+	}
+	return name
+}
+
 // ReadResult reads a result from its file, or from the folder that it is in. Its errors name the file and the field.
 func ReadResult(file string) (*Result, error) {
-	if info, err := os.Stat(file); err == nil && info.IsDir() {
-		file = filepath.Join(file, ResultFile)
-	}
+	file = FileOf(file)
 	f, err := os.Open(file)
 	if err != nil {
 		return nil, err
@@ -274,7 +281,7 @@ func Take(dir string, e Entry, browsers []string, id string) (Outcome, error) {
 		if err != nil {
 			return o, err
 		}
-		t.Did = said(full)
+		t.Did = e.said(full)
 		if reel := full.Files["reel"]; filepath.IsLocal(reel) {
 			t.Reel, err = HashOf(filepath.Join(folder, "trials", store.TrialName(short.Number), reel))
 			if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -289,17 +296,15 @@ func Take(dir string, e Entry, browsers []string, id string) (Outcome, error) {
 // didMark begins the names of the measures by which a page of the suite says what it did.
 const didMark = "did "
 
-// said reads what the page said.
-func said(t *lab.Trial) map[string]float64 {
-	var all map[string]float64
+// said reads what the page said that the known answers ask for: the last measure of a name holds.
+func (e Entry) said(t *lab.Trial) map[string]float64 {
+	all := map[string]float64{}
 	for _, m := range t.PageMarks {
-		if m.Kind != "measure" || len(m.Name) <= len(didMark) || m.Name[:len(didMark)] != didMark || !finite(m.DurationMS) {
-			continue
+		name, ok := strings.CutPrefix(m.Name, didMark)
+		asked := slices.ContainsFunc(e.Truths, func(t Truth) bool { return t.Did != "" && t.Did == name })
+		if ok && asked && m.Kind == "measure" && finite(m.DurationMS) {
+			all[name] = m.DurationMS
 		}
-		if all == nil {
-			all = map[string]float64{}
-		}
-		all[m.Name[len(didMark):]] = m.DurationMS
 	}
 	return all
 }

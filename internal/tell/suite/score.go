@@ -32,7 +32,7 @@ type Row struct {
 	Entry  string  `json:"entry"`
 	Type   string  `json:"type"`
 	Weight float64 `json:"weight"`
-	// Marks are the medians, a browser each; a missing mark is NaN and left out of JSON.
+	// Visual and Interactive are the medians, a browser each; nil without a value.
 	Visual      []*float64 `json:"visual,omitempty"`
 	Interactive []*float64 `json:"interactive,omitempty"`
 	Ratios      []*Ratio   `json:"ratios"` // of each browser to the first
@@ -98,18 +98,9 @@ type moment struct{ mean, variance, freedom float64 }
 
 func momentOf(values []float64) moment {
 	n := float64(len(values))
-	if n == 0 {
-		return moment{}
-	}
-	m := moment{freedom: n - 1}
-	for _, v := range values {
-		m.mean += v / n
-	}
-	for _, v := range values {
-		m.variance += (v - m.mean) * (v - m.mean)
-	}
+	m := moment{mean: moremath.Mean(values), freedom: n - 1}
 	if n > 1 {
-		m.variance /= n * (n - 1)
+		m.variance = moremath.Variance(values) / n
 	}
 	return m
 }
@@ -142,7 +133,7 @@ func (m moment) half() float64 {
 	if m.freedom <= 0 {
 		return math.Inf(1)
 	}
-	return quantile(m.freedom) * math.Sqrt(m.variance)
+	return stats.StudentQuantile(m.freedom, 1-confidence) * math.Sqrt(m.variance)
 }
 
 // p is that of the test that the mean is 0.
@@ -156,30 +147,7 @@ func (m moment) p() float64 {
 		}
 		return 0
 	}
-	return 2 * tail(math.Abs(m.mean)/math.Sqrt(m.variance), m.freedom)
-}
-
-// largeFreedom is from where Student's t is taken as normal.
-const largeFreedom = 1e6
-
-func tail(t, freedom float64) float64 {
-	if freedom > largeFreedom {
-		return 0.5 * math.Erfc(t/math.Sqrt2)
-	}
-	return 1 - moremath.TDist{V: freedom}.CDF(t)
-}
-
-// quantile is Student's t that both sides of the confidence leave out.
-func quantile(freedom float64) float64 {
-	low, high := 0.0, 1e4
-	for range 200 {
-		if mid := (low + high) / 2; tail(mid, freedom) > (1-confidence)/2 {
-			low = mid
-		} else {
-			high = mid
-		}
-	}
-	return (low + high) / 2
+	return stats.StudentP(m.mean/math.Sqrt(m.variance), m.freedom)
 }
 
 // rangeOf is the exponential of a moment with its interval; nil without one.
@@ -222,7 +190,7 @@ func (e Entry) pairsOf(o *Outcome) (logs []float64) {
 	return logs
 }
 
-// valid lists the values of a mark, or the logs of all marks without a name, of a browser's valid trials in all outcomes.
+// valid lists a browser's valid trials of an entry, in all outcomes.
 func (r *Result) valid(entry, browser string) (all []Trial) {
 	for _, o := range r.Entries {
 		if o.Entry != entry {
@@ -263,7 +231,7 @@ func (r *Result) Table() (*Table, error) {
 		if e.Visual == "" && e.Interactive == "" {
 			continue
 		}
-		row := Row{Entry: e.Name, Type: e.Type, Weight: e.weight()}
+		row := Row{Entry: e.Name, Type: e.Type, Weight: e.Counts()}
 		for _, b := range r.Browsers {
 			trials := r.valid(e.Name, b)
 			row.Valid = append(row.Valid, len(trials))
@@ -360,7 +328,7 @@ func (r *Result) score(s *Suite, browser string) (moment, bool) {
 		if len(logs) == 0 {
 			return moment{}, false
 		}
-		all, weights = append(all, momentOf(logs)), append(weights, e.weight())
+		all, weights = append(all, momentOf(logs)), append(weights, e.Counts())
 	}
 	if len(all) == 0 {
 		return moment{}, false

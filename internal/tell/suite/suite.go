@@ -1,6 +1,7 @@
 package suite
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
@@ -17,9 +18,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/lexer"
 	"github.com/goccy/go-yaml/parser"
-	"github.com/goccy/go-yaml/token"
 
 	"eidetic/internal/base/bounded"
 	"eidetic/internal/lab"
@@ -131,13 +130,11 @@ func Parse(file string, text []byte) (*Suite, error) {
 	if len(text) > maxText {
 		return nil, fmt.Errorf("%s: more than %d KiB", file, maxText>>10)
 	}
-	for _, t := range lexer.Tokenize(string(text)) {
-		if t.Type == token.AliasType {
-			return nil, fmt.Errorf("%s:%d: an alias (*) is not read here: write out what it stands for", file, t.Position.Line)
-		}
-	}
 	s := &Suite{file: file, text: text}
 	err := bounded.YAML(text, func() (err error) {
+		if err = bounded.NoAliases(text); err != nil {
+			return err
+		}
 		if s.tree, err = parser.ParseBytes(text, 0); err != nil {
 			return err
 		}
@@ -149,11 +146,15 @@ func Parse(file string, text []byte) (*Suite, error) {
 	if errors.Is(err, io.EOF) {
 		err = errors.New("it is empty")
 	}
-	if err != nil {
-		var at yaml.Error
-		if errors.As(err, &at) && at.GetToken() != nil {
-			return nil, fmt.Errorf("%s:%d: %s", file, at.GetToken().Position.Line, at.GetMessage())
-		}
+	var much *bounded.Error
+	var at yaml.Error
+	switch {
+	case err == nil:
+	case errors.As(err, &much):
+		return nil, fmt.Errorf("%s:%d: %s", file, much.Line, much.What)
+	case errors.As(err, &at) && at.GetToken() != nil:
+		return nil, fmt.Errorf("%s:%d: %s", file, at.GetToken().Position.Line, at.GetMessage())
+	default:
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	if err := s.check(); err != nil {
@@ -244,7 +245,7 @@ func (e Entry) check(at string) error {
 	case !namePattern.MatchString(e.Type):
 		return wrong(at+".type", "%q: a word such as load, interaction or animation", lab.Clip(e.Type, 60))
 	case !finite(e.Weight) || e.Weight < 0 || e.Weight > 100:
-		return wrong(at+".weight", "%v: from 0 to 100", e.Weight)
+		return wrong(at+".weight", "%v: above 0, at most 100", e.Weight)
 	case e.SHA256 != "" && !hashPattern.MatchString(e.SHA256):
 		return wrong(at+".archive_sha256", "64 digits of base 16, as sha256sum prints them")
 	case e.Visual == "" && e.Interactive == "" && len(e.Truths) == 0:
@@ -283,13 +284,8 @@ func (e Entry) check(at string) error {
 
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
-// weight is that of the entry's marks.
-func (e Entry) weight() float64 {
-	if e.Weight == 0 {
-		return 1
-	}
-	return e.Weight
-}
+// Counts is how much the entry's marks count.
+func (e Entry) Counts() float64 { return cmp.Or(e.Weight, 1) }
 
 // PlanOf is the plan of the i-th entry for one browser, or for two that take turns. Its error names file, line and field.
 func (s *Suite) PlanOf(i int, browsers []*lab.Browser, trials int, seed uint64) (plan.Request, error) {
