@@ -38,15 +38,12 @@ func (c *Checked) checkTags() error {
 		}
 	}
 	check("tags", c.Tags)
-	known := slices.Clone(c.Tags)
+	check("steps", tagsOf(c.Steps))
 	for i, e := range c.Pages {
 		check(fmt.Sprintf("pages[%d].tags", i), e.Tags)
-		known = append(append(known, e.Tags...), tagsOf(e.Steps)...)
+		check(fmt.Sprintf("pages[%d].steps", i), tagsOf(e.Steps))
 	}
-	if err := CheckTags(tagsOf(c.Steps)); err != nil {
-		all = append(all, fieldError("steps", "tags: %w", err))
-	}
-	known = append(known, tagsOf(c.Steps)...)
+	known := tagsIn(c.Plan)
 	for _, pattern := range slices.Sorted(maps.Keys(c.Paths)) {
 		field := "paths." + pattern
 		if _, err := path.Match(pattern, ""); err != nil || pattern == "" || len(pattern) > maxPattern || strings.HasPrefix(pattern, "/") {
@@ -60,6 +57,15 @@ func (c *Checked) checkTags() error {
 		}
 	}
 	return errors.Join(all...)
+}
+
+// tagsIn are all tags of a plan, of its pages and of their steps.
+func tagsIn(p lab.Plan) []string {
+	all := append(slices.Clone(p.Tags), tagsOf(p.Steps)...)
+	for _, e := range p.Pages {
+		all = append(append(all, e.Tags...), tagsOf(e.Steps)...)
+	}
+	return all
 }
 
 // tagsOf are the tags of steps, and of those in them.
@@ -109,58 +115,29 @@ func matches(pattern, file []string) bool {
 	return reach[len(file)]
 }
 
-// Select leaves out what no tag of a list needs: pages and steps that have tags, and none of these. What has no tags stays.
-// needed is false if nothing is left: the plan has tags and none of these, no page is left, or the list is empty.
+// Select leaves out what no tag of a list needs: pages and steps that have tags, and none of these. What has no tags stays, but
+// a page or a repetition that no step is left of. needed is false if nothing is left: the plan has tags and none of these, no
+// page or step is left, or the list is empty.
 func (r Request) Select(tags []string) (selected Request, needed bool, err error) {
-	isOf := func(own []string) bool {
-		return len(own) == 0 || slices.ContainsFunc(own, func(t string) bool { return slices.Contains(tags, t) })
-	}
-	if len(tags) == 0 || !isOf(r.Tags) {
+	s := selection{tags: tags}
+	if len(tags) == 0 || !s.has(r.Tags) {
 		return r, false, nil
 	}
 	fields, err := r.fields()
 	if err != nil {
 		return r, false, err
 	}
-	removed := false
-	var steps func(node any, from []lab.Step) any
-	steps = func(node any, from []lab.Step) any {
-		list, _ := node.([]any)
-		kept := []any{}
-		for i, s := range from[:min(len(from), len(list))] {
-			one, _ := list[i].(map[string]any)
-			if !isOf(s.Tags) {
-				removed = true
-				continue
-			}
-			if len(s.Steps) > 0 && one != nil {
-				one["steps"] = steps(one["steps"], s.Steps)
-			}
-			kept = append(kept, list[i])
-		}
-		return kept
-	}
-	if len(r.Steps) > 0 {
-		fields["steps"] = steps(fields["steps"], r.Steps)
+	if !s.inner(fields, r.Steps) {
+		return r, false, nil
 	}
 	if list, _ := fields["pages"].([]any); len(r.Pages) > 0 && len(list) == len(r.Pages) {
-		kept := []any{}
-		for i, e := range r.Pages {
-			if !isOf(e.Tags) {
-				removed = true
-				continue
-			}
-			if one, _ := list[i].(map[string]any); one != nil && len(e.Steps) > 0 {
-				one["steps"] = steps(one["steps"], e.Steps)
-			}
-			kept = append(kept, list[i])
-		}
+		kept := keptOf(&s, list, r.Pages, func(e lab.PlanPage) ([]string, []lab.Step) { return e.Tags, e.Steps })
 		if len(kept) == 0 {
 			return r, false, nil
 		}
 		fields["pages"] = kept
 	}
-	if !removed {
+	if !s.removed {
 		return r, true, nil
 	}
 	selected, err = requestOf(fields)
@@ -168,12 +145,44 @@ func (r Request) Select(tags []string) (selected Request, needed bool, err error
 	return selected, true, err
 }
 
+// selection leaves out of a plan's fields what none of its tags needs.
+type selection struct {
+	tags    []string
+	removed bool
+}
+
+func (s *selection) has(own []string) bool {
+	return len(own) == 0 || slices.ContainsFunc(own, func(t string) bool { return slices.Contains(s.tags, t) })
+}
+
+// inner selects among the steps of a plan, a page or a repetition; false says that none of them is left.
+func (s *selection) inner(fields map[string]any, from []lab.Step) bool {
+	list, _ := fields["steps"].([]any)
+	if len(from) == 0 || len(list) != len(from) {
+		return true
+	}
+	kept := keptOf(s, list, from, func(step lab.Step) ([]string, []lab.Step) { return step.Tags, step.Steps })
+	fields["steps"] = kept
+	return len(kept) > 0
+}
+
+// keptOf are the fields of those of a list that are left; of tells the tags and the steps of one.
+func keptOf[T any](s *selection, list []any, from []T, of func(T) ([]string, []lab.Step)) (kept []any) {
+	for i, one := range from {
+		tags, steps := of(one)
+		fields, _ := list[i].(map[string]any)
+		if !s.has(tags) || !s.inner(fields, steps) {
+			s.removed = true
+			continue
+		}
+		kept = append(kept, list[i])
+	}
+	return kept
+}
+
 // Unknown names the tags of a list that nothing of the plan has, each with what it has.
 func (r Request) Unknown(tags []string) error {
-	known := append(slices.Clone(r.Tags), tagsOf(r.Steps)...)
-	for _, e := range r.Pages {
-		known = append(append(known, e.Tags...), tagsOf(e.Steps)...)
-	}
+	known := tagsIn(r.Plan)
 	for _, t := range tags {
 		if !slices.Contains(known, t) {
 			return fmt.Errorf("neither the plan nor a page or step has the tag %s%s", strconv.Quote(lab.Clip(t, 40)), nearestOf(t, known))

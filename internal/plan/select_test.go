@@ -71,6 +71,32 @@ func TestSelect(t *testing.T) {
 	}
 }
 
+// A page, a repetition and a plan that no step is left of are not needed: without steps they would be something else.
+func TestSelectLeavesNothingEmpty(t *testing.T) {
+	const journey = `
+page: https://a.test/
+steps:
+  - {name: find, type: lamp, tags: [search]}
+  - {repeat: 2, tags: [cart], steps: [{name: pay, click: "css #pay", tags: [pay]}]}
+`
+	r, err := Parse([]byte(journey))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for tag, want := range map[string]int{"search": 1, "cart": 0, "pay": 0} {
+		if got, needed, err := r.Select([]string{tag}); err != nil || needed != (want > 0) || needed && len(got.Steps) != want {
+			t.Errorf("Select(%s) = %d steps, %v, %v; want %d", tag, len(got.Steps), needed, err, want)
+		}
+	}
+	r, err = Parse([]byte("pages:\n  - {page: https://a.test/}\n  - page: https://b.test/\n    steps: [{open: https://b.test/, tags: [b]}]\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, needed, err := r.Select([]string{"a"}); err != nil || !needed || len(got.Pages) != 1 {
+		t.Errorf("Select(a) = %d pages, %v, %v; want the first alone", len(got.Pages), needed, err)
+	}
+}
+
 // Changed files need the tags of their patterns; one that no pattern has needs all.
 func TestTagsOfPaths(t *testing.T) {
 	r, err := Parse([]byte(tagged))
@@ -107,8 +133,11 @@ func TestTagsOfPaths(t *testing.T) {
 // Tags, paths, weights and margins that mean nothing are refused, by their field.
 func TestCheckSelection(t *testing.T) {
 	for want, change := range map[string]func(p *lab.Plan){
-		`tags: "a b": a tag has`:                      func(p *lab.Plan) { p.Tags = []string{"a b"} },
-		`pages[0].tags: "": a tag has`:                func(p *lab.Plan) { p.Pages[0].Tags = []string{""} },
+		`tags: "a b": a tag has`:       func(p *lab.Plan) { p.Tags = []string{"a b"} },
+		`pages[0].tags: "": a tag has`: func(p *lab.Plan) { p.Pages[0].Tags = []string{""} },
+		`pages[0].steps: "a b": a tag has`: func(p *lab.Plan) {
+			p.Pages[0].Steps = []lab.Step{{Open: "https://a.test/", Tags: []string{"a b"}}}
+		},
 		`paths.x: neither the plan nor a page`:        func(p *lab.Plan) { p.Paths = map[string][]string{"x": {"crt"}} },
 		`paths: "[": a pattern is a path`:             func(p *lab.Plan) { p.Paths = map[string][]string{"[": {"cart"}} },
 		`paths: "/etc": a pattern is a path`:          func(p *lab.Plan) { p.Paths = map[string][]string{"/etc": {"cart"}} },
