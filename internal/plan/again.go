@@ -12,14 +12,13 @@ import (
 // without what it filled in and would fill in again.
 func Again(p lab.Plan) lab.Plan {
 	p.From, p.Scope, p.Opened, p.Live = nil, "", nil, false
-	timing := p.Timing
 	forgetDefaults(reflect.ValueOf(&p).Elem())
-	if c := (&Checked{Plan: p}); p.CheckCells() == nil {
-		if c.fill(); c.recordsTwo() {
-			p.Timing = timing // what is left out means something else there
+	if c := (&Checked{Plan: p}); p.CheckCells() == nil && p.Timing == lab.TimingRecorded {
+		if c.fill(); !c.recordsTwo() {
+			p.Timing = "" // elsewhere that means something else
 		}
 	}
-	if p.Recordings == usualRecordings && p.Timing == "recorded" {
+	if p.Recordings == usualRecordings && p.Timing == lab.TimingRecorded {
 		p.Recordings = 0
 	}
 	usual := p

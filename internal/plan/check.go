@@ -93,8 +93,11 @@ func read(r Request, o Options) (Checked, error) {
 		return c, err
 	}
 	c.fill()
-	if r.Timing == "" && c.recordsTwo() {
-		c.Plan.Timing = lab.TimingShared
+	if c.Plan.Timing == "" { // which is no default of the field, since it is not always the same
+		c.Plan.Timing = lab.TimingRecorded
+		if c.recordsTwo() {
+			c.Plan.Timing = lab.TimingShared
+		}
 	}
 	var all []error
 	for _, check := range []func() error{
@@ -198,7 +201,7 @@ const (
 
 // checkRecordings fills in how often each arm is recorded.
 func (c *Checked) checkRecordings() error {
-	recorded := c.Plan.Timing == "recorded"
+	recorded := c.Plan.Timing == lab.TimingRecorded
 	switch {
 	case c.Recordings == 0 && recorded && c.recordsTwo() && c.Miss != lab.MissFill && !c.Live:
 		c.Recordings = usualRecordings

@@ -83,8 +83,9 @@ func TestResolvePlan(t *testing.T) {
 			t.Errorf("%s: resolve() = %v", name, err)
 		}
 		want := base.WithDefaults()
+		want.Timing = lab.TimingRecorded // which the plan's check fills in, as it does covariates
 		want.Arm, want.Treatment = control, c.want
-		want.Covariates = got.Covariates // those that the plan's check fills in
+		want.Covariates = got.Covariates
 		if d := cmp.Diff(want, got.WithArms(got.Arms())); d != "" {
 			t.Errorf("%s: resolve() (-want +got):\n%s", name, d)
 		}

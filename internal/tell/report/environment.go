@@ -134,8 +134,8 @@ func planRows(p lab.Plan) (r rows) {
 	if !p.Live {
 		r.add(
 			"Answers come",
-			map[string]string{"recorded": "when they came in the recording", "none": "at once",
-				lab.TimingShared: "when they came in the recordings, and of what both arms ask for at the mean of both"}[cmp.Or(p.Timing, "recorded")],
+			map[string]string{lab.TimingRecorded: "when they came in the recording", "none": "at once",
+				lab.TimingShared: "when they came in the recordings, and of what both arms ask for at the mean of both"}[cmp.Or(p.Timing, lab.TimingRecorded)],
 		)
 		if fixed, ok := strings.CutPrefix(p.Timing, "fixed:"); ok {
 			r.add("Answers come", "after "+fixed)

@@ -30,8 +30,6 @@ type (
 	startInput struct {
 		Key  string `header:"Idempotency-Key" minLength:"1" maxLength:"128" pattern:"^[!-~]+$" doc:"Chosen by you, different for each run: a request that is repeated with its key, because the response was lost, gets the first response and starts no second run. Keys are kept for a day"`
 		Body lab.Plan
-		// RawBody tells which fields were said: huma fills in the defaults of the others, and a timing that is left out is not always the same.
-		RawBody []byte
 	}
 	cancelInput struct {
 		ID    string `path:"id" maxLength:"128" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]*$" doc:"Identifier of the run" example:"20261121-091400-demo"`
@@ -74,10 +72,6 @@ func (p *Panel) starts(api huma.API) {
 func (p *Panel) start(ctx context.Context, in *startInput) (*startBody, error) {
 	if !(plan.Request{Plan: in.Body}).Opens() {
 		return nil, opensNothing("body")
-	}
-	var said struct{ Timing *string }
-	if json.Unmarshal(in.RawBody, &said) == nil && said.Timing == nil {
-		in.Body.Timing = ""
 	}
 	once, err := onceOf(in)
 	if err != nil {

@@ -2,7 +2,6 @@ package panel
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"strconv"
@@ -52,8 +51,6 @@ type (
 		ByName
 		Matching
 		Body KeptPlan
-		// RawBody tells whether the timing was said, as of startInput.
-		RawBody []byte
 	}
 	removeInput struct {
 		ByName
@@ -123,10 +120,6 @@ func (p *Panel) putWorkflow(ctx context.Context, in *putWorkflowInput) (*workflo
 	if !(plan.Request{Plan: in.Body.Plan}).Opens() {
 		return nil, opensNothing("body.plan")
 	}
-	var said struct{ Plan struct{ Timing *string } }
-	if json.Unmarshal(in.RawBody, &said) == nil && said.Plan.Timing == nil {
-		in.Body.Plan.Timing = ""
-	}
 	expect, err := in.expect(false)
 	if err != nil {
 		return nil, err
@@ -172,9 +165,7 @@ func (p *Panel) runWorkflow(ctx context.Context, in *runWorkflowInput) (*startBo
 			if err := asked.Change.request.Allowed(scopeOf(ctx)); err != nil {
 				return kept, forbidden("body.change", err)
 			}
-			filled := changed.WithDefaults()
-			filled.Timing = changed.Timing // what is left out is not always the same
-			return p.changedBy(ctx, kept, filled), nil
+			return p.changedBy(ctx, kept, changed.WithDefaults()), nil
 		}
 	}
 	id, err := p.Automation.Start(ctx, w, change, once)
