@@ -6,7 +6,8 @@ import (
 	"eidetic/analysis/visual"
 )
 
-// TestKnownPictureThatStays: a torn picture that is shown for several frames is completed by the one after it, and counted once.
+// TestKnownPictureThatStays: a torn picture that is shown for several frames is completed by the one after it, and
+// counted once.
 func TestKnownPictureThatStays(t *testing.T) {
 	c := &visual.Curves{Regions: []visual.Curve{{Pixels: 100, Changed: []int{0, 100, 0, 30, 0, 0, 70, 0, 100, 40, 60}}}}
 	r := Known(c, 0)

@@ -30,8 +30,8 @@ import (
 // drawnIn makes the half in namespaces of this process draw its trials: the folder has what the pages' servers serve.
 const drawnIn = "EIDETIC_TEST_DRAWN_IN"
 
-// drawInside carries out the task that the outer half has handed over, without a browser: each load takes as long as its page says, with
-// the noise of a real one.
+// drawInside carries out the task that the outer half has handed over, without a browser: each load takes as long as
+// its page says, with the noise of a real one.
 func drawInside(dir string) error {
 	var task sandbox.Task
 	if err := json.NewDecoder(os.NewFile(3, "task")).Decode(&task); err != nil {
@@ -100,9 +100,9 @@ func worksFor(dir string, a lab.Arm) (float64, error) {
 	return strconv.ParseFloat(string(found[1]), 64)
 }
 
-// TestPathOfAutomate types the path of docs/automate.md, from nothing to a guarded repository, as a reader does: its blocks in their order,
-// in one shell. Everything is real, the service, its queue, git, the deployments, the alerts and the bisect, but for the trials, which are
-// drawn.
+// TestPathOfAutomate types the path of docs/automate.md, from nothing to a guarded repository, as a reader does: its
+// blocks in their order, in one shell. Everything is real, the service, its queue, git, the deployments, the alerts and
+// the bisect, but for the trials, which are drawn.
 func TestPathOfAutomate(t *testing.T) {
 	testlab.NeedNamespaces(t)
 	testlab.NeedProgram(t, "git")

@@ -80,8 +80,8 @@ func (f *gateFlags) paths(in io.Reader) (all []string, err error) {
 	return all, lines.Err()
 }
 
-// selects leaves of a plan what the push needs. whole is the plan with what the box keeps of it; the request changes it. why says in words
-// what was chosen, and needed is false if there is nothing to do.
+// selects leaves of a plan what the push needs. whole is the plan with what the box keeps of it; the request changes
+// it. why says in words what was chosen, and needed is false if there is nothing to do.
 func (f *gateFlags) selects(std *streams, q, whole plan.Request) (selected plan.Request, why string, needed bool, err error) {
 	if len(f.Tag) == 0 && f.ChangedPaths == "" {
 		return q, "", true, nil
@@ -184,7 +184,8 @@ func named(found *compare.Between) string {
 	return found.Named + ", run " + found.Reference
 }
 
-// worse is the error with the status that decides: a regression before what is not known, and that before what is unsure.
+// worse is the error with the status that decides: a regression before what is not known, and that before what is
+// unsure.
 func worse(a, b error) error {
 	rank := func(err error) int {
 		var exit *exitError

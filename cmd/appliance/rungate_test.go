@@ -53,8 +53,8 @@ func drawnGate(rng *rand.Rand, asked lab.Plan, cell string, slower float64) *lab
 	return run
 }
 
-// TestGateOfManyPages: a run of six pages for two users is compared with a branch's reference. Whatever page and user become slower by 60 to
-// 150 ms, and if none do, the status says so, of every run.
+// TestGateOfManyPages: a run of six pages for two users is compared with a branch's reference. Whatever page and user
+// become slower by 60 to 150 ms, and if none do, the status says so, of every run.
 func TestGateOfManyPages(t *testing.T) {
 	tries := 2
 	if !testing.Short() {

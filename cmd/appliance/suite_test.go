@@ -27,8 +27,8 @@ entries:
     truth: [{metric: play/torn_frames, is: 3, did: torn, within: 0}]
 `
 
-// TestSuiteFilmed: a suite of one entry is measured in Chromium, its answer is the page's, and its reels say what its result says, until
-// one of them is another. The same call then has nothing left to do.
+// TestSuiteFilmed: a suite of one entry is measured in Chromium, its answer is the page's, and its reels say what its
+// result says, until one of them is another. The same call then has nothing left to do.
 func TestSuiteFilmed(t *testing.T) {
 	needLab(t)
 	dir := t.TempDir()
@@ -92,7 +92,8 @@ func TestSuiteFilmed(t *testing.T) {
 	}
 }
 
-// TestSuiteRepeatStartsNoProgram: a result of somebody else names a command; it is started only if a person names it, too.
+// TestSuiteRepeatStartsNoProgram: a result of somebody else names a command; it is started only if a person names it,
+// too.
 func TestSuiteRepeatStartsNoProgram(t *testing.T) {
 	s, err := suite.Parse("torn", []byte(tornSuite))
 	if err != nil {

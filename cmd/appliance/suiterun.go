@@ -18,8 +18,8 @@ import (
 	"eidetic/netlab/link"
 )
 
-// suiteMachine carries out the runs of a suite on this machine. What it has done is in the result's file before it goes on, so that it
-// can be killed at any moment.
+// suiteMachine carries out the runs of a suite on this machine. What it has done is in the result's file before it goes
+// on, so that it can be killed at any moment.
 type suiteMachine struct {
 	suite  *suite.Suite
 	result *suite.Result

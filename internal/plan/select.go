@@ -76,8 +76,8 @@ func tagsOf(steps []lab.Step) (all []string) {
 	return all
 }
 
-// TagsOf are the tags that changed files need, by the patterns of the plan. all says that the whole plan is needed, since no
-// pattern has the file that because names.
+// TagsOf are the tags that changed files need, by the patterns of the plan. all says that the whole plan is needed,
+// since no pattern has the file that because names.
 func TagsOf(p lab.Plan, files []string) (tags []string, all bool, because string) {
 	for _, file := range files {
 		known := false
@@ -115,9 +115,9 @@ func matches(pattern, file []string) bool {
 	return reach[len(file)]
 }
 
-// Select leaves out what no tag of a list needs: pages and steps that have tags, and none of these. What has no tags stays, but
-// a page or a repetition that no step is left of. needed is false if nothing is left: the plan has tags and none of these, no
-// page or step is left, or the list is empty.
+// Select leaves out what no tag of a list needs: pages and steps that have tags, and none of these. What has no tags
+// stays, but a page or a repetition that no step is left of. needed is false if nothing is left: the plan has tags and
+// none of these, no page or step is left, or the list is empty.
 func (r Request) Select(tags []string) (selected Request, needed bool, err error) {
 	s := selection{tags: tags}
 	if len(tags) == 0 || !s.has(r.Tags) {

@@ -9,8 +9,8 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// Place is the token of a field of a text in YAML, such as steps[2].click, or nil where the text does not have it; the nearest is that
-// of the field that it would be in.
+// Place is the token of a field of a text in YAML, such as steps[2].click, or nil where the text does not have it; the
+// nearest is that of the field that it would be in.
 func Place(tree *ast.File, path string, nearest bool) (at *token.Token) {
 	if tree == nil || len(tree.Docs) == 0 {
 		return nil

@@ -25,7 +25,8 @@ const (
 	mostRevision    = 200
 )
 
-// RunReference is a run that later ones of the same name are compared with, as what a branch was like. Its files stay while it is one.
+// RunReference is a run that later ones of the same name are compared with, as what a branch was like. Its files stay
+// while it is one.
 type RunReference struct {
 	ID       int64     `json:"id" example:"4"`
 	Name     string    `json:"name" doc:"That of the run, which runs that are compared with it have too" example:"checkout"`
@@ -58,7 +59,8 @@ func MachineOf(run *lab.Run) string {
 	return text
 }
 
-// PutReference makes a run the newest reference of its name and a branch. Without a revision it has the one that the box deployed for it.
+// PutReference makes a run the newest reference of its name and a branch. Without a revision it has the one that the
+// box deployed for it.
 func (k *Keeper) PutReference(ctx context.Context, of string, run *lab.Run, revision, by string) (RunReference, error) {
 	r := RunReference{Name: run.Name, Branch: of, Run: run.ID, Revision: revision, Machine: MachineOf(run), Made: k.Now().UTC(), By: by}
 	if from := run.Plan.From; revision == "" && from != nil {
@@ -184,8 +186,8 @@ const Latest = "latest"
 // shortRevision is the shortest beginning of a revision that names it.
 const shortRevision = 7
 
-// ReferenceFor finds what a run is compared with: main@latest is the newest reference of the run's name and the branch main that
-// a machine of the same class measured, main@3 the third, and main@3f1c… that of a revision.
+// ReferenceFor finds what a run is compared with: main@latest is the newest reference of the run's name and the branch
+// main that a machine of the same class measured, main@3 the third, and main@3f1c… that of a revision.
 func (k *Keeper) ReferenceFor(ctx context.Context, run *lab.Run, name string) (RunReference, error) {
 	at := strings.LastIndexByte(name, '@')
 	of, version := name[:max(at, 0)], name[at+1:]

@@ -21,7 +21,8 @@ func measured(id, name string, n, cores int) *lab.Run {
 	return run
 }
 
-// TestReferences: a reference is found by name, branch and version or revision, and only by a run of the same class of machine.
+// TestReferences: a reference is found by name, branch and version or revision, and only by a run of the same class of
+// machine.
 func TestReferences(t *testing.T) {
 	b := newTestBox(t, nil)
 	ctx := t.Context()

@@ -8,8 +8,8 @@ import (
 	"strconv"
 )
 
-// Suite is the URL below which the pages of the suites are, whose knobs, in the query, are the right answers of what is measured on
-// them (docs/suite.md).
+// Suite is the URL below which the pages of the suites are, whose knobs, in the query, are the right answers of what is
+// measured on them (docs/suite.md).
 const Suite = "https://" + WWW + "/suite/"
 
 // suite serves them. What they load besides is made for each request, and the same for the same query.
@@ -48,7 +48,8 @@ func (s *Site) suite(mux *http.ServeMux) {
 	})
 	made("bundle.js", "text/javascript; charset=utf-8", func(b *bytes.Buffer, r *http.Request) {
 		b.WriteString("const parts = [];\n")
-		for i := 0; b.Len() < asked(r, "kb", 500, 8000)<<10; i++ {
+		size := asked(r, "kb", 500, 8000) << 10
+		for i := 0; b.Len() < size; i++ {
 			fmt.Fprintf(b, "parts.push(function part%d(n) { let sum = %d; for (let i = 0; i < n; i++) sum = (sum * 31 + i) %% %d; return sum; });\n", i, i, 1000+i)
 		}
 		b.WriteString("const bundle = (n) => parts.reduce((sum, f) => (sum + f(n + 20)) % 1000, 0);\n")

@@ -13,8 +13,8 @@ import (
 // mostAssets bounds the differences of recordings that a run tells.
 const mostAssets = 20
 
-// assetsOf says in what the recordings of the arms of each cell differ: what one of them has alone, and whose content is another.
-// Of several recordings of an arm it is the first.
+// assetsOf says in what the recordings of the arms of each cell differ: what one of them has alone, and whose content
+// is another. Of several recordings of an arm it is the first.
 func assetsOf(all []*cellArm) (rows []lab.AssetRow) {
 	for i := 0; i+1 < len(all); i++ {
 		control, treatment := all[i], all[i+1]
@@ -47,8 +47,8 @@ func assetsIn(a *archive.Archive, page string) (all []asset) {
 	return all
 }
 
-// assetsOfTwo pairs answers by their address, and what is left by the address without what looks like a digest: a build names its files
-// by their content, so that the same file has another name in each.
+// assetsOfTwo pairs answers by their address, and what is left by the address without what looks like a digest: a build
+// names its files by their content, so that the same file has another name in each.
 func assetsOfTwo(control *archive.Archive, page string, treatment *archive.Archive, other string) (rows []lab.AssetRow) {
 	a, b := assetsIn(control, page), assetsIn(treatment, other)
 	for _, key := range []func(string) string{func(name string) string { return name }, withoutDigest} {
@@ -87,7 +87,8 @@ func assetsOfTwo(control *archive.Archive, page string, treatment *archive.Archi
 	return rows
 }
 
-// digest is what stands for the content of a file in its name: eight or more letters and digits with a digit among them.
+// digest is what stands for the content of a file in its name: eight or more letters and digits with a digit among
+// them.
 var digest = regexp.MustCompile(`[A-Za-z0-9_-]*[0-9][A-Za-z0-9_-]*`) // constant
 
 func withoutDigest(name string) string {

@@ -23,8 +23,8 @@ func recordedWith(page string, answers ...[2]string) *cellArm {
 	return one
 }
 
-// The recordings of production and of trunk differ in what one of them has alone, and in what has another content, also under a name that
-// its build made of that content.
+// The recordings of production and of trunk differ in what one of them has alone, and in what has another content, also
+// under a name that its build made of that content.
 func TestAssets(t *testing.T) {
 	const left, right = "http://www.test", "http://trunk.test"
 	control := recordedWith(left+"/", [2]string{left + "/", "one"}, [2]string{left + "/main.3f1c9a2b.js", strings.Repeat("x", 100)},

@@ -13,8 +13,8 @@ type Agreement struct {
 	Browser string `json:"browser"`
 	// Ratio is the later geometric mean ÷ the earlier one.
 	Ratio lab.Range `json:"ratio"`
-	// Within is the bound, in percent, and Finding is equivalent (the interval is within it), slower or faster (it is beyond it as a
-	// whole), or unknown.
+	// Within is the bound, in percent, and Finding is equivalent (the interval is within it), slower or faster (it is
+	// beyond it as a whole), or unknown.
 	Within  float64 `json:"within_percent"`
 	Finding string  `json:"finding"`
 	// Bound is the least percentage within which they can be said to agree.

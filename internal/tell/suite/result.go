@@ -70,7 +70,8 @@ type Trial struct {
 	Valid   bool     `json:"valid"`
 	Invalid []string `json:"invalid,omitempty"`
 	Reel    string   `json:"reel_sha256"`
-	// Values are those of the marks and of the metrics with a known answer; Did is what the page said that it did, by its own clock.
+	// Values are those of the marks and of the metrics with a known answer; Did is what the page said that it did, by
+	// its own clock.
 	Values     map[string]float64 `json:"values"`
 	Did        map[string]float64 `json:"did,omitempty"`
 	Conditions *lab.Conditions    `json:"conditions,omitempty"`

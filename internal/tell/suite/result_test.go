@@ -57,7 +57,8 @@ func made(t *testing.T, n int, times, noise float64, seed uint64) *Result {
 	return r
 }
 
-// TestTable: the ratio of two browsers is that of times and of periods, whichever way a metric is better, and the geometric mean weighs.
+// TestTable: the ratio of two browsers is that of times and of periods, whichever way a metric is better, and the
+// geometric mean weighs.
 func TestTable(t *testing.T) {
 	table, err := made(t, 6, 1.25, 0, 1).Table()
 	if err != nil {
@@ -78,7 +79,8 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestIntervalCovers: of many results of equal browsers, about one in twenty has an interval beside 1, and calls them different.
+// TestIntervalCovers: of many results of equal browsers, about one in twenty has an interval beside 1, and calls them
+// different.
 func TestIntervalCovers(t *testing.T) {
 	const n = 120
 	missed, called := 0, 0

@@ -43,7 +43,8 @@ type Row struct {
 type Ratio struct {
 	lab.Range
 	Pairs int `json:"pairs"`
-	// P is that of the test that the ratio is 1, and Adjusted the same by Holm's method over all rows, or over all browsers.
+	// P is that of the test that the ratio is 1, and Adjusted the same by Holm's method over all rows, or over all
+	// browsers.
 	P        float64 `json:"p"`
 	Adjusted float64 `json:"p_adjusted"`
 
@@ -163,7 +164,8 @@ func ratioOf(m moment, pairs int) *Ratio {
 	return &Ratio{Range: *rangeOf(m), Pairs: pairs, P: m.p(), Adjusted: m.p(), log: m}
 }
 
-// pairsOf are the differences of the logarithms of the two browsers' valid trials: the first of each in a block, the second …
+// pairsOf are the differences of the logarithms of the two browsers' valid trials: the first of each in a block, the
+// second …
 func (e Entry) pairsOf(o *Outcome) (logs []float64) {
 	type place struct{ block, n int }
 	sides := [2]map[place]float64{{}, {}}
@@ -311,7 +313,8 @@ func adjust(all []*Ratio) {
 	}
 }
 
-// score is the logarithm of a browser's geometric mean over all entries that have marks; false where one has no valid trial.
+// score is the logarithm of a browser's geometric mean over all entries that have marks; false where one has no valid
+// trial.
 func (r *Result) score(s *Suite, browser string) (moment, bool) {
 	var all []moment
 	var weights []float64

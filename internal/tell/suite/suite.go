@@ -70,8 +70,8 @@ type Truth struct {
 	// Less is a metric of the same trial, and Over an entry whose median of the same metric is subtracted.
 	Less string `json:"less,omitempty"`
 	Over string `json:"over,omitempty"`
-	// Is is the answer. Did names the measure of User Timing, without its "did ", in which the page says by its own clock what it did:
-	// then that is the answer, and Is what it was asked for.
+	// Is is the answer. Did names the measure of User Timing, without its "did ", in which the page says by its own
+	// clock what it did: then that is the answer, and Is what it was asked for.
 	Is     float64 `json:"is"`
 	Did    string  `json:"did,omitempty"`
 	Within float64 `json:"within"` // how far the measured value may be from the answer
@@ -287,7 +287,8 @@ func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 // Counts is how much the entry's marks count.
 func (e Entry) Counts() float64 { return cmp.Or(e.Weight, 1) }
 
-// PlanOf is the plan of the i-th entry for one browser, or for two that take turns. Its error names file, line and field.
+// PlanOf is the plan of the i-th entry for one browser, or for two that take turns. Its error names file, line and
+// field.
 func (s *Suite) PlanOf(i int, browsers []*lab.Browser, trials int, seed uint64) (plan.Request, error) {
 	q, err := s.plan(i, browsers)
 	if err != nil {

@@ -9,20 +9,21 @@ import (
 	"eidetic/internal/metric"
 )
 
-// Known is a row of the table of known answers: what was asked for by the page's knob, what the page did by its own clock, and what was
-// measured on its film.
+// Known is a row of the table of known answers: what was asked for by the page's knob, what the page did by its own
+// clock, and what was measured on its film.
 type Known struct {
 	Entry   string  `json:"entry"`
 	Metric  string  `json:"metric"` // "pan/input_to_movement_ms − that of pan-0"
 	Browser string  `json:"browser"`
 	Within  float64 `json:"within"`
-	// Asked is the knob. Did and Measured are medians over the valid trials, and Off is the largest distance of a trial's measured value
-	// from its answer.
+	// Asked is the knob. Did and Measured are medians over the valid trials, and Off is the largest distance of a
+	// trial's measured value from its answer.
 	Asked    float64  `json:"asked"`
 	Did      *float64 `json:"did,omitempty"`
 	Measured *float64 `json:"measured,omitempty"`
 	Off      float64  `json:"off"`
-	// Blur is the median of how late the instruments may have been in a trial, for an answer in ms: it widens the bound.
+	// Blur is the median of how late the instruments may have been in a trial, for an answer in ms: it widens the
+	// bound.
 	Blur   float64 `json:"blur_ms,omitempty"`
 	Trials int     `json:"trials"`
 	// Holds: the median distance, without its trial's blur, is within the bound.
@@ -47,7 +48,8 @@ func (r *Result) Knowns() ([]Known, error) {
 	return all, nil
 }
 
-// sharp is the largest blur, in ms, of a trial in which frames are counted: with more, a picture may have come and gone unseen.
+// sharp is the largest blur, in ms, of a trial in which frames are counted: with more, a picture may have come and gone
+// unseen.
 const sharp = 17
 
 func (r *Result) known(e Entry, truth Truth, browser string) Known {

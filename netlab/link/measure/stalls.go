@@ -27,12 +27,12 @@ func (s stalls) sum() (d time.Duration) {
 	return d
 }
 
-// leastStall is how late a wake-up has to be: a third of what the round trips are held to, and more than a quiet machine
-// needs.
+// leastStall is how late a wake-up has to be: a third of what the round trips are held to, and more than a quiet
+// machine needs.
 const leastStall = 350 * time.Microsecond
 
-// watchStalls notes stalls until it is ended: on each processor a thread sleeps for a millisecond at a time, and finds out
-// by how much it wakes up late. The link's own lateness is not used: a link that is late by itself is at fault.
+// watchStalls notes stalls until it is ended: on each processor a thread sleeps for a millisecond at a time, and finds
+// out by how much it wakes up late. The link's own lateness is not used: a link that is late by itself is at fault.
 func watchStalls() (end func() stalls) {
 	var over atomic.Bool
 	var threads sync.WaitGroup
@@ -84,8 +84,8 @@ type fault struct {
 // never is for what a late machine cannot cause.
 func never(stalls) bool { return false }
 
-// lateEchoes excuses late echoes that stalls can have met: at its sending, where it enters and leaves the link, and at its
-// arrival. An echo under way else is not touched.
+// lateEchoes excuses late echoes that stalls can have met: at its sending, where it enters and leaves the link, and at
+// its arrival. An echo under way else is not touched.
 func lateEchoes(n int, interval time.Duration) func(stalls) bool {
 	const moments = 4
 	return func(s stalls) bool {
@@ -97,8 +97,8 @@ func lateEchoes(n int, interval time.Duration) func(stalls) bool {
 	}
 }
 
-// lostTime excuses a goodput that differs by a share of the span. TCP takes a long stall for a loss, and then sends less for
-// many round trips; of a short one it makes up for most.
+// lostTime excuses a goodput that differs by a share of the span. TCP takes a long stall for a loss, and then sends
+// less for many round trips; of a short one it makes up for most.
 func lostTime(share float64, span time.Duration) func(stalls) bool {
 	const long, amplified = 50 * time.Millisecond, 5
 	return func(s stalls) bool {

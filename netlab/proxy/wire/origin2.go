@@ -18,10 +18,10 @@ import (
 	"eidetic/netlab/message"
 )
 
-// Conn2 is the connection to an origin that speaks HTTP/2. It lies below an http.Transport, which does not tell the order
-// of fields, and fails on a body of another length than stated and on a control character, which browsers read. A Conn2
-// gives the transport the head without these, and with one more field that has all fields as they were received. What is
-// sent is the transport's.
+// Conn2 is the connection to an origin that speaks HTTP/2. It lies below an http.Transport, which does not tell the
+// order of fields, and fails on a body of another length than stated and on a control character, which browsers read. A
+// Conn2 gives the transport the head without these, and with one more field that has all fields as they were received.
+// What is sent is the transport's.
 type Conn2 struct {
 	*tls.Conn
 	r       *bufio.Reader // of one reading goroutine, as what follows
@@ -148,8 +148,8 @@ func (c *Conn2) payload(f http2.FrameHeader) ([]byte, error) {
 // receivedField has the fields of an answer as they were received.
 const receivedField = "eidetic-received"
 
-// recode returns a header block that the transport reads. That of a head beyond maxHead is empty, which fails its stream
-// alone.
+// recode returns a header block that the transport reads. That of a head beyond maxHead is empty, which fails its
+// stream alone.
 func (c *Conn2) recode(block []byte) ([]byte, error) {
 	var fields []hpack.HeaderField
 	size := uint32(0)
@@ -189,8 +189,8 @@ func appendText(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
-// Received gives an answer that came by a Conn2 its length back, and returns its fields as they were received; ok is false
-// for another answer.
+// Received gives an answer that came by a Conn2 its length back, and returns its fields as they were received; ok is
+// false for another answer.
 func Received(resp *http.Response) (fields []lab.HeaderField, ok bool) {
 	name := http.CanonicalHeaderKey(receivedField)
 	b, err := base64.StdEncoding.DecodeString(resp.Header.Get(name))
