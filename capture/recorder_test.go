@@ -372,8 +372,8 @@ func TestIrregularTimestamps(t *testing.T) {
 	}
 }
 
-// A source whose rate changes is at its end: times before and after do not compare. One whose driver is wrong of its rate
-// from the beginning is not.
+// A source whose rate changes is at its end: times before and after do not compare. One whose driver is wrong of its
+// rate from the beginning is not.
 func TestRateThatChanges(t *testing.T) {
 	for _, c := range []struct {
 		name         string

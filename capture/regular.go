@@ -78,8 +78,8 @@ func (c *regular) follow(before, f lab.FrameInfo) {
 	}
 }
 
-// changed returns the interval that the source has instead of the nominal one; 0 while it has that one, and if it never had it:
-// drivers that are wrong of their rate are common.
+// changed returns the interval that the source has instead of the nominal one; 0 while it has that one, and if it never
+// had it: drivers that are wrong of their rate are common.
 func (c *regular) changed() time.Duration {
 	if c.fits < otherRate || max(c.apart, -c.apart) < otherRate {
 		return 0

@@ -17,10 +17,10 @@ import (
 	"eidetic/internal/lab"
 )
 
-// TestFullHDInRealTime records 1920 × 1080 at 60 Hz with disk, compression and
-// checks, from a source that holds 16 frames as package v4l2's driver does, as long as EIDETIC_SOAK says ("5m": the product's promise, which also
-// asserts that nothing is lost); otherwise one second of a quarter of the width and
-// height, in which a loaded test machine may lose frames, but not silently.
+// TestFullHDInRealTime records 1920 × 1080 at 60 Hz with disk, compression and checks, from a source that holds 16
+// frames as package v4l2's driver does, as long as EIDETIC_SOAK says ("5m": the product's promise, which also asserts
+// that nothing is lost); otherwise one second of a quarter of the width and height, in which a loaded test machine may
+// lose frames, but not silently.
 func TestFullHDInRealTime(t *testing.T) {
 	length, promised := time.Second, false
 	f := lab.Format{Pixels: lab.BGRX, Width: 480, Height: 270, Rate: 60}

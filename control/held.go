@@ -10,8 +10,8 @@ import (
 // that we know, 500 ms on most. A finger that rests for so long is a long press to some.
 const RepeatDelay = 400 * time.Millisecond
 
-// HeldError says that the release of a key or a finger came so late that the device may have made more of it than a press:
-// what the input meant is not known. The release was sent nevertheless.
+// HeldError says that the release of a key or a finger came so late that the device may have made more of it than a
+// press: what the input meant is not known. The release was sent nevertheless.
 type HeldError struct {
 	What  string        // "the key"
 	Down  time.Duration // the longest that it can have been down

@@ -19,7 +19,7 @@ type Holder interface {
 // Toucher is a controller with a touch screen for several fingers.
 type Toucher interface {
 	Controller
-	// Touch puts one finger at each point. They stay until the next Touch, which moves them, in their order, and lifts those
-	// that it does not name: without a point, all.
+	// Touch puts one finger at each point. They stay until the next Touch, which moves them, in their order, and lifts
+	// those that it does not name: without a point, all.
 	Touch(ctx context.Context, fingers ...image.Point) (lab.Event, error)
 }

@@ -329,8 +329,8 @@ func TestPreparesOnce(t *testing.T) {
 	}
 }
 
-// While a recording is replayed there are certificates for its names, for those that it looked up and for the box; whoever
-// asks for another is a miss.
+// While a recording is replayed there are certificates for its names, for those that it looked up and for the box;
+// whoever asks for another is a miss.
 func TestCertificatesOfARecording(t *testing.T) {
 	n, authority := startNetwork(t, nil)
 	a := archive.New([]*lab.Exchange{{

@@ -111,8 +111,8 @@ func answerProbe(w http.ResponseWriter, r *http.Request) bool {
 	return false
 }
 
-// asksNoContent tells the paths of probes that are answered with 204. Google's web search reports to /gen_204, too, with a
-// query.
+// asksNoContent tells the paths of probes that are answered with 204. Google's web search reports to /gen_204, too,
+// with a query.
 func asksNoContent(path, query string) bool {
 	switch path {
 	case "/generate_204", "/generate204", "/captiveportal/generate_204", "/return_204", "/204":

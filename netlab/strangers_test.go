@@ -13,8 +13,8 @@ import (
 	"eidetic/internal/rigs/testlab/slowclients"
 )
 
-// Strangers hold connections to each listener of a device's port in every slow way, and come back when they are dropped;
-// the device is served beside them.
+// Strangers hold connections to each listener of a device's port in every slow way, and come back when they are
+// dropped; the device is served beside them.
 func TestStrangersAtEachListener(t *testing.T) { besideStrangers(t, 300) }
 
 func TestManyStrangersAtEachListener(t *testing.T) {

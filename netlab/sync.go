@@ -49,8 +49,9 @@ func ForeignSyncURL(page string) string {
 	return "http://" + BoxHost + "/sync?" + sealedQuery + seal(page)
 }
 
-// A browser is started with the address of the green page, and every user of the machine may read a program's arguments,
-// so the page that it leads to, whose query may be a secret, is sealed with a key of this process, which serves it too.
+// A browser is started with the address of the green page, and every user of the machine may read a program's
+// arguments, so the page that it leads to, whose query may be a secret, is sealed with a key of this process, which
+// serves it too.
 const sealedQuery = "to="
 
 var sealer = sync.OnceValue(func() cipher.AEAD {
@@ -87,7 +88,8 @@ func isSync(u *url.URL) bool {
 		(strings.HasPrefix(u.Hostname(), syncLabel+".") || u.Port() == strconv.Itoa(SyncPort))
 }
 
-// noteMeter keeps what the synchronisation page tells of how long a fixed layout took in it. It is false for another address.
+// noteMeter keeps what the synchronisation page tells of how long a fixed layout took in it. It is false for another
+// address.
 func (n *Network) noteMeter(u *url.URL) bool {
 	told, ok := strings.CutPrefix(u.RawQuery, meterQuery)
 	if !ok {
@@ -100,7 +102,8 @@ func (n *Network) noteMeter(u *url.URL) bool {
 	return true
 }
 
-// PageMeter is how long the synchronisation page took for a fixed layout since the network was armed, in ms; false if it has not told.
+// PageMeter is how long the synchronisation page took for a fixed layout since the network was armed, in ms; false if
+// it has not told.
 func (n *Network) PageMeter() (ms float64, ok bool) {
 	told := n.meter.Load()
 	if told == nil {

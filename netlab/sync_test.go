@@ -55,7 +55,8 @@ func TestSyncPageOfASite(t *testing.T) {
 	}
 }
 
-// The green page tells how long a layout took in it, which is of the network's present arming alone; what is no such number is left out.
+// The green page tells how long a layout took in it, which is of the network's present arming alone; what is no such
+// number is left out.
 func TestSyncPageTellsItsMeter(t *testing.T) {
 	n, authority := startNetwork(t, nil)
 	d := newDevice(t, n, authority, false)

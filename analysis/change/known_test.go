@@ -7,8 +7,8 @@ import (
 	"eidetic/analysis/change/known"
 )
 
-// TestKnownSteps: of 50 series with one to four steps of 2 standard deviations, precision and recall within ±5 values are at
-// least 0.95, and at most 3 % of flat series have a point.
+// TestKnownSteps: of 50 series with one to four steps of 2 standard deviations, precision and recall within ±5 values
+// are at least 0.95, and at most 3 % of flat series have a point.
 func TestKnownSteps(t *testing.T) {
 	// With few permutations the test is quick, and its level the same.
 	find := func(s known.Series, seed uint64) (out []int) {

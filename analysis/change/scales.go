@@ -8,8 +8,8 @@ import (
 
 // bump looks for two steps that undo each other, which the strongest split of a whole segment hides: it splits
 // intervals of all scales (seeded binary segmentation: Kovács, Bühlmann, Li and Munk 2023). The statistic of a split is
-// the likelihood ratio of two means against one, of the values' normal scores in their segment (van der Waerden), so that an
-// outlier counts little more than the largest of the others.
+// the likelihood ratio of two means against one, of the values' normal scores in their segment (van der Waerden), so
+// that an outlier counts little more than the largest of the others.
 type bump struct {
 	least    int
 	sum, sqs []float64 // of the scores before each

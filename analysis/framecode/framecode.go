@@ -26,10 +26,10 @@ import (
 //go:embed framecode.js
 var Script string
 
-// Reports is a script by which a page tells the box its marks and measures of User Timing, its paints, long
-// tasks, layout shifts, slow events, and the rectangles of its largest and of its named elements, with the page's clock that
-// the codes carry. BOX_PATH in it stands for the path at which the box listens, HEROES for whether the largest heading and
-// image are looked for at each report, which only measurements of them need.
+// Reports is a script by which a page tells the box its marks and measures of User Timing, its paints, long tasks,
+// layout shifts, slow events, and the rectangles of its largest and of its named elements, with the page's clock that
+// the codes carry. BOX_PATH in it stands for the path at which the box listens, HEROES for whether the largest heading
+// and image are looked for at each report, which only measurements of them need.
 //
 //go:embed reports.js
 var Reports string

@@ -159,7 +159,8 @@ func (m *run) motion() []part {
 	}}}
 }
 
-// leastMoving is how much of the content area, in percent, is looked at for movement and tears when what is ignored is cut off.
+// leastMoving is how much of the content area, in percent, is looked at for movement and tears when what is ignored is
+// cut off.
 const leastMoving = 95
 
 // moving is the content area without ignored areas at its edges that are narrow enough to be cut off over its whole

@@ -88,8 +88,8 @@ func TestRowsAreEqual(t *testing.T) {
 	}
 }
 
-// TestStripIsNoMovement: a strip at the edge that is ignored, as that of frame codes, is no movement, and hides none; a large
-// area is not cut off for it.
+// TestStripIsNoMovement: a strip at the edge that is ignored, as that of frame codes, is no movement, and hides none; a
+// large area is not cut off for it.
 func TestStripIsNoMovement(t *testing.T) {
 	const w, h = 240, 200
 	page := filmtest.NewPage(w, 2000, 5)

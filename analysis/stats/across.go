@@ -14,15 +14,15 @@ type Scale struct {
 	Degrees float64 // of freedom that the standard error rests on; may be infinite
 }
 
-// Across is [Independent] where two instruments measured the samples, whose ratio is in the plan's Scale: the treatment is divided
-// by it, and the ratio's uncertainty is in the interval, the p-value and the minimal effect.
+// Across is [Independent] where two instruments measured the samples, whose ratio is in the plan's Scale: the treatment
+// is divided by it, and the ratio's uncertainty is in the interval, the p-value and the minimal effect.
 //
-// The shift is that of the logarithms, by the Hodges–Lehmann estimate with the interval of Wilcoxon's rank sum test. The interval of the
-// ratio, by Student's t, is added to it as in Zou and Donner (2008, Statistics in Medicine 27, "Construction of confidence limits
-// about effect measures: a general approach"): each limit is as far from the estimate as the root of the sum of the squares
-// of both limits' distances. That needs no symmetry of the rank test's interval. P is the level at which the interval reaches the
-// margin, or that of Independent's rank test, whichever is larger. The result's unit is that of the control's instrument. margin is
-// a share of the control, such as 0.05.
+// The shift is that of the logarithms, by the Hodges–Lehmann estimate with the interval of Wilcoxon's rank sum test.
+// The interval of the ratio, by Student's t, is added to it as in Zou and Donner (2008, Statistics in Medicine 27,
+// "Construction of confidence limits about effect measures: a general approach"): each limit is as far from the
+// estimate as the root of the sum of the squares of both limits' distances. That needs no symmetry of the rank test's
+// interval. P is the level at which the interval reaches the margin, or that of Independent's rank test, whichever is
+// larger. The result's unit is that of the control's instrument. margin is a share of the control, such as 0.05.
 func Across(control, treatment []float64, margin float64, p Plan) (Comparison, error) {
 	s := p.Scale
 	switch {
@@ -106,8 +106,8 @@ func (w widened) limits() (low, high float64) {
 	return w.shift.Value - math.Hypot(w.shift.Value-w.shift.Low, more), w.shift.Value + math.Hypot(w.shift.High-w.shift.Value, more)
 }
 
-// p is the level at which the interval ends at a distance from the shift, towards it. The rank test's part of the interval
-// grows with the level as that of a normal distribution does.
+// p is the level at which the interval ends at a distance from the shift, towards it. The rank test's part of the
+// interval grows with the level as that of a normal distribution does.
 func (w widened) p(distance float64) float64 {
 	width := w.shift.Value - w.shift.Low
 	if distance < 0 {

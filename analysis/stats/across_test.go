@@ -14,7 +14,8 @@ func loads(r *rand.Rand, n int, level float64) []float64 {
 	return out
 }
 
-// What is known of the ratio of the instruments is taken out, and what is not known of it makes the interval wider and p larger.
+// What is known of the ratio of the instruments is taken out, and what is not known of it makes the interval wider and
+// p larger.
 func TestAcross(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	control, treatment := loads(r, 12, 800), loads(r, 12, 800*1.2*1.1)

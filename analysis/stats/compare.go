@@ -13,7 +13,8 @@ type Plan struct {
 	Confidence   float64 // of the interval; zero: 0.95
 	Family       int     // how many metrics share the level of significance; zero: 1
 	Step         float64 // of one frame, in the metric's unit, where values are quantised to frames; zero: they are not
-	// Covariates are declared before any value is seen, those that tell most first; as many are used as the pairs allow.
+	// Covariates are declared before any value is seen, those that tell most first; as many are used as the pairs
+	// allow.
 	Covariates []Covariate
 	Scale      *Scale // of the two instruments that measured the arms, for Across; nil where it was one
 }
@@ -45,13 +46,12 @@ type Comparison struct {
 	Warnings   []string `json:"warnings,omitempty"`
 }
 
-// Compare compares the arms of blocks of trials: with ShiftInBlocks, on values that are
-// spread within the step to which they were rounded, so that shift, interval and test
-// tell of the same numbers. With covariates both are of the values that regression on them leaves (Rosenbaum 2002,
-// "Covariance adjustment in randomized experiments"): the slopes are fitted within blocks and without the arms, so that they
-// are the same for every order of the arms that could have been drawn, and P stays exact. δ, medians and modes are of the
-// values as they are.
-// The same values and plan give the same result on every machine.
+// Compare compares the arms of blocks of trials: with ShiftInBlocks, on values that are spread within the step to which
+// they were rounded, so that shift, interval and test tell of the same numbers. With covariates both are of the values
+// that regression on them leaves (Rosenbaum 2002, "Covariance adjustment in randomized experiments"): the slopes are
+// fitted within blocks and without the arms, so that they are the same for every order of the arms that could have been
+// drawn, and P stays exact. δ, medians and modes are of the values as they are. The same values and plan give the same
+// result on every machine.
 func Compare(blocks []Block, p Plan) (Comparison, error) {
 	p = p.filled()
 	if err := checkBlocks(blocks, 2); err != nil {

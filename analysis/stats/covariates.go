@@ -118,7 +118,8 @@ func withinBlocks(blocks []Block) (x []float64, ok bool) {
 	return x, true
 }
 
-// robustSpread estimates the standard deviation of values around 0 by their median size, or by their mean one where most are 0.
+// robustSpread estimates the standard deviation of values around 0 by their median size, or by their mean one where
+// most are 0.
 func robustSpread(values []float64) float64 {
 	sizes, sum := make([]float64, len(values)), 0.0
 	for i, v := range values {
@@ -134,10 +135,10 @@ func robustSpread(values []float64) float64 {
 	return sum / float64(len(sizes)) * math.Sqrt(math.Pi/2)
 }
 
-// fit is what the covariates explain of the values, less shift in the treatment: Huber's regression, of which each covariate, as
-// far as those before it do not tell the same, keeps the part that chance would not explain (1 − 1/F, of James and Stein's
-// kind, and never less than nothing). So a useless covariate mostly explains nothing at all. The arms are not looked at: if the shift is
-// the true one, the fit is the same whatever arm each trial had.
+// fit is what the covariates explain of the values, less shift in the treatment: Huber's regression, of which each
+// covariate, as far as those before it do not tell the same, keeps the part that chance would not explain (1 − 1/F, of
+// James and Stein's kind, and never less than nothing). So a useless covariate mostly explains nothing at all. The arms
+// are not looked at: if the shift is the true one, the fit is the same whatever arm each trial had.
 func (r *regression) fit(shift float64) []float64 {
 	y := r.aligned(shift)
 	out := make([]float64, len(y))
@@ -185,7 +186,8 @@ type part struct {
 	size, slope float64 // size is the weighted sum of squares
 }
 
-// parts makes the covariates orthogonal, by Gram and Schmidt's method, and finds their slopes by weighted least squares.
+// parts makes the covariates orthogonal, by Gram and Schmidt's method, and finds their slopes by weighted least
+// squares.
 func (r *regression) parts(y, weights []float64) (all []part) {
 	for _, x := range r.x {
 		p := part{x: slices.Clone(x)}

@@ -60,9 +60,10 @@ func adjustedRuns(t *testing.T, m simulate.Machine, pairs, runs int, shift float
 	return all
 }
 
-// TestAdjustedIntervalsHold: with covariates that tell half of the noise's variance, and with useless ones, in drift, heavy tails,
-// outliers and with trials missing, 5 % of the equal arms differ and 95 % of the intervals hold the shift, within 3.3 standard
-// deviations. Where covariates tell much, intervals are narrower; where they tell nothing, hardly wider.
+// TestAdjustedIntervalsHold: with covariates that tell half of the noise's variance, and with useless ones, in drift,
+// heavy tails, outliers and with trials missing, 5 % of the equal arms differ and 95 % of the intervals hold the shift,
+// within 3.3 standard deviations. Where covariates tell much, intervals are narrower; where they tell nothing, hardly
+// wider.
 func TestAdjustedIntervalsHold(t *testing.T) {
 	testlab.Long(t, "thousands of simulated runs")
 	usual := simulate.Usual()
@@ -106,7 +107,8 @@ func TestAdjustedIntervalsHold(t *testing.T) {
 	}
 }
 
-// A covariate is worth most where nothing else varies: a difference that the raw test misses is found, and the numbers say why.
+// A covariate is worth most where nothing else varies: a difference that the raw test misses is found, and the numbers
+// say why.
 func TestCovariateExplains(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	blocks, covariate := make([]stats.Block, 4), stats.Covariate{Name: "speed", Blocks: make([]stats.Block, 4)}

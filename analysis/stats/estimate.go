@@ -70,8 +70,8 @@ func Dither(values []float64, step float64, seed uint64) []float64 {
 	return out
 }
 
-// ditherByValue is Dither with amounts that are drawn for each value, and for its place among those that equal it, instead of for its
-// place in the sample: equal samples stay equal, on whichever side of a comparison they stand.
+// ditherByValue is Dither with amounts that are drawn for each value, and for its place among those that equal it,
+// instead of for its place in the sample: equal samples stay equal, on whichever side of a comparison they stand.
 func ditherByValue(values []float64, step float64, seed uint64) []float64 {
 	equals := map[float64]*rand.Rand{}
 	out := make([]float64, len(values))

@@ -9,8 +9,8 @@ import (
 	"eidetic/internal/rigs/testlab"
 )
 
-// The p-value is exact: of all orders of the arms that could have been drawn, at most 5 % give p ≤ 5 % when the arms do nothing, whatever
-// the values and the covariates are, since what the covariates explain is the same in all of them.
+// The p-value is exact: of all orders of the arms that could have been drawn, at most 5 % give p ≤ 5 % when the arms do
+// nothing, whatever the values and the covariates are, since what the covariates explain is the same in all of them.
 func TestAdjustedPIsExact(t *testing.T) {
 	const size = 6
 	r := rand.New(rand.NewPCG(5, 6))

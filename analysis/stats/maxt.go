@@ -6,13 +6,13 @@ import (
 	"math/rand/v2"
 )
 
-// MaxT tests many rows, each a number of the same units of two arms (one row is the values of the control's units, then of
-// the treatment's),
-// and returns p-values that hold for all rows together (Westfall and Young 1993): the share of reassignments of the units' arms, one
-// for all rows at a time, in which any row has as large a statistic. So a clear difference in one of many rows is found
-// with few units, where a correction of each row's own p, which cannot be small, would lose it. The statistic is the difference of
-// the means over their standard error, to which floor is added, so that what hardly varies does not count for more than it matters
-// (Tusher, Tibshirani and Chu 2001). P is exact for up to twelve units; beyond it is of 9,999 reassignments that the seed draws.
+// MaxT tests many rows, each a number of the same units of two arms (one row is the values of the control's units, then
+// of the treatment's), and returns p-values that hold for all rows together (Westfall and Young 1993): the share of
+// reassignments of the units' arms, one for all rows at a time, in which any row has as large a statistic. So a clear
+// difference in one of many rows is found with few units, where a correction of each row's own p, which cannot be
+// small, would lose it. The statistic is the difference of the means over their standard error, to which floor is
+// added, so that what hardly varies does not count for more than it matters (Tusher, Tibshirani and Chu 2001). P is
+// exact for up to twelve units; beyond it is of 9,999 reassignments that the seed draws.
 func MaxT(rows [][]float64, control int, floor float64, seed uint64) []float64 {
 	p := make([]float64, len(rows))
 	if len(rows) == 0 {

@@ -8,7 +8,8 @@ import (
 	"eidetic/internal/rigs/testlab"
 )
 
-// One answer in forty that is slower is found with six units of each arm; equal arms have a false alarm in any of forty at most one time in twenty.
+// One answer in forty that is slower is found with six units of each arm; equal arms have a false alarm in any of forty
+// at most one time in twenty.
 func TestMaxT(t *testing.T) {
 	const rows = 40
 	r := rand.New(rand.NewPCG(1, 9))

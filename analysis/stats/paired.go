@@ -35,8 +35,8 @@ func AlignedRank(all []Block, permutations int, seed uint64) (Test, error) {
 	return alignedRank([][]Block{all}, nil, permutations, seed)
 }
 
-// alignedRank is AlignedRank of several groups of blocks, each of which is ranked by itself. Their ranks count by weights; nil are equal
-// ones.
+// alignedRank is AlignedRank of several groups of blocks, each of which is ranked by itself. Their ranks count by
+// weights; nil are equal ones.
 func alignedRank(groups [][]Block, weights []float64, permutations int, seed uint64) (Test, error) {
 	if err := checkBlocks(slices.Concat(groups...), 2); err != nil {
 		return Test{}, fmt.Errorf("aligned rank test: %w", err)
@@ -47,7 +47,8 @@ func alignedRank(groups [][]Block, weights []float64, permutations int, seed uin
 	return testRanks(rankedGroups(groups, weights, 0), permutations, seed), nil
 }
 
-// rankedGroups ranks the values of each group together, those of the treatment less shift, and multiplies the ranks by its weight.
+// rankedGroups ranks the values of each group together, those of the treatment less shift, and multiplies the ranks by
+// its weight.
 func rankedGroups(groups [][]Block, weights []float64, shift float64) (all []rankBlock) {
 	for n, g := range groups {
 		blocks := alignedRanks(g, shift)

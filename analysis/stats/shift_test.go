@@ -258,8 +258,8 @@ func TestEqualDifferences(t *testing.T) {
 	}
 }
 
-// TestWholeNumbers: among few whole numbers, where most differences are equal, interval and test agree, and the interval is no
-// wider than the values can tell.
+// TestWholeNumbers: among few whole numbers, where most differences are equal, interval and test agree, and the
+// interval is no wider than the values can tell.
 func TestWholeNumbers(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 1))

@@ -2,12 +2,14 @@ package stats
 
 import "math"
 
-// outer is where a value begins to count as one so far out, in robust standard deviations: ranks hardly see how far it is.
+// outer is where a value begins to count as one so far out, in robust standard deviations: ranks hardly see how far it
+// is.
 const outer = 2.5
 
-// SpreadOfBoth is the standard deviation within blocks of the values of both arms together, without what covariates explain and with
-// values that lie far out drawn in. It does not look at the arms: it is the same for every order of them that could have been
-// drawn, so a run may choose its size by it without harm to its p-value. A difference between the arms makes it larger.
+// SpreadOfBoth is the standard deviation within blocks of the values of both arms together, without what covariates
+// explain and with values that lie far out drawn in. It does not look at the arms: it is the same for every order of
+// them that could have been drawn, so a run may choose its size by it without harm to its p-value. A difference between
+// the arms makes it larger.
 func SpreadOfBoth(blocks []Block, covariates []Covariate) float64 {
 	used := 0
 	if r := newRegression(blocks, covariates); r != nil {
@@ -29,8 +31,9 @@ func SpreadOfBoth(blocks []Block, covariates []Covariate) float64 {
 	return math.Sqrt(sum / float64(free))
 }
 
-// PairsToFind is how many pairs find an effect with a power of 80 %, where loads vary by a spread and a family of metrics shares the level
-// of 5 %: 2 s² (z + z₀.₈)² ÷ d², and 5 % more, as ranks know a little less of normal values than means do.
+// PairsToFind is how many pairs find an effect with a power of 80 %, where loads vary by a spread and a family of
+// metrics shares the level of 5 %: 2 s² (z + z₀.₈)² ÷ d², and 5 % more, as ranks know a little less of normal values
+// than means do.
 func PairsToFind(spread, effect float64, family int) int {
 	const power, efficiency = 0.8, 0.955
 	z := normalQuantile(1-0.05/float64(2*max(family, 1))) + normalQuantile(power)

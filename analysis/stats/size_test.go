@@ -10,7 +10,8 @@ import (
 	"eidetic/internal/rigs/testlab"
 )
 
-// A size that is chosen after eight pairs finds what it was chosen for about four times of five, and does not depend on the arms.
+// A size that is chosen after eight pairs finds what it was chosen for about four times of five, and does not depend on
+// the arms.
 func TestPairsToFind(t *testing.T) {
 	m := simulate.Machine{Load: 900, Spread: 30}
 	found, pairs := 0, 0

@@ -92,9 +92,9 @@ func TestTogetherWeighsEvenly(t *testing.T) {
 	}
 }
 
-// TestTogetherHolds: of simulated experiments on four pages, 95 % of the intervals hold the common change, no more than 5 %
-// without one find one, and a change that one page alone would show in few experiments is found in most.
-// Shares are within 3.3 standard deviations.
+// TestTogetherHolds: of simulated experiments on four pages, 95 % of the intervals hold the common change, no more than
+// 5 % without one find one, and a change that one page alone would show in few experiments is found in most. Shares are
+// within 3.3 standard deviations.
 func TestTogetherHolds(t *testing.T) {
 	const experiments, pages, pairs, change = 120, 4, 6, 4.0
 	r := rand.New(rand.NewPCG(9, 9))
@@ -185,7 +185,8 @@ func TestWeightedHolm(t *testing.T) {
 	}
 }
 
-// Weights decide between groups that go opposite ways; equal ones, whatever they are, change nothing, and the test keeps its level with others.
+// Weights decide between groups that go opposite ways; equal ones, whatever they are, change nothing, and the test
+// keeps its level with others.
 func TestTogetherWeights(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 7))
 	g := groups(r, 2, 10, 1, 30)

@@ -10,10 +10,12 @@ import (
 	"eidetic/internal/lab"
 )
 
-// mostGroups bounds the rows of annotations. Further groups are drawn on the last row; they end only their own intervals.
+// mostGroups bounds the rows of annotations. Further groups are drawn on the last row; they end only their own
+// intervals.
 const mostGroups = 50
 
-// Bounds of the work with notes that never end: of a row's open intervals, and of the rows in which one without a group is looked for.
+// Bounds of the work with notes that never end: of a row's open intervals, and of the rows in which one without a group
+// is looked for.
 const (
 	mostOpen     = 1000
 	mostSearched = 1000

@@ -44,10 +44,11 @@ type Observed struct {
 	Fetches    []Fetch
 }
 
-// Causes compares the traced trials of two arms, row by row: self time of threads by group and URL; the server's wait, the
-// transfer, the start and the bytes of each request, and how often it is made. Each row is tested as stats.ShiftInBlocks does, as the
-// order of the arms was drawn by lot in each block. Which rows there are depends on values, never on arms, so that tests stay
-// exact. Holm's correction over all rows keeps the chance that anything is named without a difference at CausesLevel.
+// Causes compares the traced trials of two arms, row by row: self time of threads by group and URL; the server's wait,
+// the transfer, the start and the bytes of each request, and how often it is made. Each row is tested as
+// stats.ShiftInBlocks does, as the order of the arms was drawn by lot in each block. Which rows there are depends on
+// values, never on arms, so that tests stay exact. Holm's correction over all rows keeps the chance that anything is
+// named without a difference at CausesLevel.
 func Causes(trials []Observed, seed uint64) *lab.Causes {
 	c := &lab.Causes{Level: CausesLevel, Rows: []lab.Cause{}}
 	t := table{seed: seed, trials: trials, rows: map[rowKey]*row{}}
@@ -199,7 +200,8 @@ func (t *table) work(trial int, list []Work) {
 	}
 }
 
-// isOwn says whether a URL is of the browser's own scripts, of which there are many: their groups and threads have rows.
+// isOwn says whether a URL is of the browser's own scripts, of which there are many: their groups and threads have
+// rows.
 func isOwn(url string) bool {
 	scheme, _, _ := strings.Cut(url, ":")
 	return scheme == "chrome" || scheme == "resource" || scheme == "chrome-extension" || scheme == "moz-extension" || scheme == "file"
@@ -344,8 +346,8 @@ func follows(name string, all map[string][]*asked) (what string, at func(trial i
 	return what, at
 }
 
-// telling lists the rows that can matter, by the values of all trials and not by their arms: each needs two different values, and
-// times need some ms. The fewer rows, the smaller the differences that can be named.
+// telling lists the rows that can matter, by the values of all trials and not by their arms: each needs two different
+// values, and times need some ms. The fewer rows, the smaller the differences that can be named.
 func (t *table) telling() (rows []*row, left int) {
 	for _, r := range t.rows {
 		low, high, sum, n := math.Inf(1), math.Inf(-1), 0.0, 0.0
@@ -374,7 +376,8 @@ func (t *table) telling() (rows []*row, left int) {
 	slices.SortFunc(rows, func(a, b *row) int {
 		return cmp.Or(cmp.Compare(isWork(a), isWork(b)), cmp.Compare(spread(b), spread(a)), cmp.Compare(a.order, b.order))
 	})
-	// All of requests may come to more than there is room for: those of the first ones are kept, and half of the room is for work.
+	// All of requests may come to more than there is room for: those of the first ones are kept, and half of the room
+	// is for work.
 	if len(rows) > mostRows {
 		requests := slices.IndexFunc(rows, func(r *row) bool { return r.Kind == lab.CauseThread })
 		if requests < 0 {
@@ -460,9 +463,9 @@ func (t *table) leastP() float64 {
 	return test.P
 }
 
-// explain computes what each named row explains: a group's or a thread's row what the named rows in it leave; a later start of
-// a request what more work of pages and slower answers do not explain, as those come before it. A thread that has to wait for a
-// processor delays what follows by more than its processor time: by as long as it was at it.
+// explain computes what each named row explains: a group's or a thread's row what the named rows in it leave; a later
+// start of a request what more work of pages and slower answers do not explain, as those come before it. A thread that
+// has to wait for a processor delays what follows by more than its processor time: by as long as it was at it.
 func explain(rows []*row) {
 	same := func(a, b *row) bool { return math.Signbit(a.Shift) == math.Signbit(b.Shift) }
 	less, more := 0.0, 0.0 // by how much work and waits end earlier and later

@@ -21,8 +21,8 @@ type change struct {
 	contended                                        float64 // how much longer than its processor time a page's thread is at its work; 0 is 1
 }
 
-// simulated is a trial of a page: a document, a style sheet after it, a script and a picture after the style sheet, a font that is preloaded;
-// the machine is noisy, and drifts.
+// simulated is a trial of a page: a document, a style sheet after it, a script and a picture after the style sheet, a
+// font that is preloaded; the machine is noisy, and drifts.
 func simulated(r *rand.Rand, arm string, block int, c change) Observed {
 	noise := func(v float64) float64 { return v * math.Exp(0.05*r.NormFloat64()+0.1*math.Sin(float64(block))) }
 	const zero = 1000 * second
@@ -78,7 +78,8 @@ func shortOf(c lab.Cause) string {
 	return strings.Trim(fmt.Sprintf("%s %s %s", c.Kind, c.Group, c.What), " ")
 }
 
-// TestCauses: the first row names what the treatment has more of, and not what follows from it; equal arms name nothing.
+// TestCauses: the first row names what the treatment has more of, and not what follows from it; equal arms name
+// nothing.
 func TestCauses(t *testing.T) {
 	experiments := testlab.Repeat(2, 10)
 	for _, c := range []struct {

@@ -32,8 +32,8 @@ type chromeEvent struct {
 }
 
 // Chrome writes timelines in Chrome's Trace Event Format, which Perfetto and the browser's developer tools open: a
-// process for each trial, whose start is at one instant of the file for all, a thread for each row. An event's category is
-// its track's kind.
+// process for each trial, whose start is at one instant of the file for all, a thread for each row. An event's category
+// is its track's kind.
 func Chrome(w io.Writer, list []*Timeline) error {
 	var lead lab.Time
 	for _, tl := range list {

@@ -56,7 +56,8 @@ func (g *Graph) Add(tl *Timeline, block int) {
 	}
 }
 
-// withoutPage is a track in which the load of the trial's page has the same name in all trials: arms may load different pages.
+// withoutPage is a track in which the load of the trial's page has the same name in all trials: arms may load different
+// pages.
 func withoutPage(track Track, page string) Track {
 	if track.Kind == Step && page != "" {
 		track.Events = slices.Clone(track.Events)
@@ -165,8 +166,8 @@ type GraphRow struct {
 	Kind, Name         string
 	Depth              int
 	Control, Treatment *Node // nil where the arm does not have it
-	// Difference is that of the totals in blocks, treatment less control; nil where there are too few for one, and where one arm alone
-	// has the row: what is not there does not take 0 ms.
+	// Difference is that of the totals in blocks, treatment less control; nil where there are too few for one, and
+	// where one arm alone has the row: what is not there does not take 0 ms.
 	Difference *stats.Interval
 	Children   []*GraphRow
 }
@@ -184,8 +185,8 @@ func (r *GraphRow) Total() (ms float64) {
 // Confidence is that of the intervals of run graphs, of each row alone.
 const Confidence = 0.95
 
-// Beside lays the run graphs of two arms beside each other; treatment is nil for a run of one. The rows with the largest totals are
-// shown, and left says how many others there are.
+// Beside lays the run graphs of two arms beside each other; treatment is nil for a run of one. The rows with the
+// largest totals are shown, and left says how many others there are.
 func Beside(control, treatment *Graph, most int) (rows []*GraphRow, left int) {
 	var others []*Node
 	if treatment != nil {

@@ -14,8 +14,9 @@ const mostApart = 2 * time.Second
 // monotonicBound is by how much times of the same clock may differ: Chromium writes whole µs.
 const monotonicBound = time.Microsecond
 
-// Join finds what must be added to a profile's times to get the box's, and by how much that may be wrong. pings are instants that
-// the browser noted, between two of the box's; wall is the box's wall clock when its CLOCK_MONOTONIC was zero, for browsers that note none.
+// Join finds what must be added to a profile's times to get the box's, and by how much that may be wrong. pings are
+// instants that the browser noted, between two of the box's; wall is the box's wall clock when its CLOCK_MONOTONIC was
+// zero, for browsers that note none.
 //
 // Where the browser says that its clock is CLOCK_MONOTONIC, that is checked and not only believed.
 func Join(p *Profile, pings []lab.TracePing, wall time.Time) (offset, bound time.Duration, how string, err error) {

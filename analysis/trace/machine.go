@@ -136,7 +136,8 @@ func (w Taken) Measurements() []lab.Measurement {
 
 func round(v float64) float64 { return float64(int64(v*1e3+0.5)) / 1e3 }
 
-// machineTracks are rows of the processes that did most, with the waits of their main threads, and of the machine's pressure.
+// machineTracks are rows of the processes that did most, with the waits of their main threads, and of the machine's
+// pressure.
 func machineTracks(samples []lab.ProcessSample) (out []Track) {
 	list := processesOf(samples)
 	slices.SortStableFunc(list, func(a, b *process) int { return cmp.Compare(b.ran, a.ran) })

@@ -11,8 +11,8 @@ import (
 	"eidetic/internal/metric"
 )
 
-// samples are of a renderer that computes half the time in 0 to 40 ms and all the time in 40 to 60, of a link beside it,
-// and of the machine's pressure.
+// samples are of a renderer that computes half the time in 0 to 40 ms and all the time in 40 to 60, of a link beside
+// it, and of the machine's pressure.
 func samples(zero lab.Time) (list []lab.ProcessSample) {
 	ms := func(n int) lab.Time { return zero + lab.Time(n)*1e6 }
 	for i := 10; i <= 60; i += 10 {
@@ -32,7 +32,8 @@ func samples(zero lab.Time) (list []lab.ProcessSample) {
 		lab.ProcessSample{At: ms(50), Name: "pressure: cpu", Of: lab.OfMachine, For: 50e6, Waited: 25e6})
 }
 
-// TestTaken: what lies partly within a time counts by its share; memory is that of one instant, with what is shared once.
+// TestTaken: what lies partly within a time counts by its share; memory is that of one instant, with what is shared
+// once.
 func TestTaken(t *testing.T) {
 	const zero = 100 * second
 	ms := func(n int) lab.Time { return zero + lab.Time(n)*1e6 }
@@ -57,7 +58,8 @@ func TestTaken(t *testing.T) {
 	}
 }
 
-// TestMachineRows: a row for each process that did something, a stretch for each load, and on each interval what was computed in it.
+// TestMachineRows: a row for each process that did something, a stretch for each load, and on each interval what was
+// computed in it.
 func TestMachineRows(t *testing.T) {
 	s := load()
 	s.Trial.Sampled = &lab.Sampled{Hz: 100, Readings: 7, CostMS: 1, WallMS: 100, Slowed: 1, Left: 2}

@@ -21,8 +21,8 @@ const (
 	lastReading = lab.Time(100e6)
 )
 
-// memory lays out what memory each process had: a stretch is as long as it stays the same within 1 MiB. Processes with the most come
-// first.
+// memory lays out what memory each process had: a stretch is as long as it stays the same within 1 MiB. Processes with
+// the most come first.
 func memory(readings []lab.ProcessMemory) (out []Track, note string) {
 	byPID := map[int][]lab.ProcessMemory{}
 	var pids []int

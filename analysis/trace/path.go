@@ -14,7 +14,8 @@ const (
 	mostPathRequests = 2000
 	// restless is how long a thread may wait without that being taken for waiting.
 	restless = lab.Time(1e6)
-	// onTheWay is by how much an answer may come to the page later than the box has sent it, where the browser does not say when.
+	// onTheWay is by how much an answer may come to the page later than the box has sent it, where the browser does not
+	// say when.
 	onTheWay = lab.Time(50e6)
 	// toScreen is how long painting may be before the picture that shows it.
 	toScreen = lab.Time(200e6)
@@ -29,12 +30,12 @@ type PathSource struct {
 	Served    []lab.Served
 }
 
-// CriticalPath goes back from a picture to the input, always to what ended last of what had to be before: while the page's
-// thread works, that is its work; where it waits, the answer that it then works on, or the last that came. The steps follow
-// each other without gaps, so that their times add up to the picture's.
+// CriticalPath goes back from a picture to the input, always to what ended last of what had to be before: while the
+// page's thread works, that is its work; where it waits, the answer that it then works on, or the last that came. The
+// steps follow each other without gaps, so that their times add up to the picture's.
 //
-// What the thread did, and how the box answered, is measured. Which answer a thread waited for is inferred, unless it works
-// on that answer later; and so is what made a request, unless the browser says when it was asked for.
+// What the thread did, and how the box answered, is measured. Which answer a thread waited for is inferred, unless it
+// works on that answer later; and so is what made a request, unless the browser says when it was asked for.
 func CriticalPath(s PathSource) []lab.PathStep {
 	w := walker{PathSource: s, work: sane(s.Work), requests: pathRequests(s), needs: map[string]bool{}, at: s.End}
 	w.screen()

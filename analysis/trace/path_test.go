@@ -28,7 +28,8 @@ func answered(url string, asked, first, end float64) lab.Served {
 		FirstByte: msOf(first - asked), Duration: msOf(end - asked)}
 }
 
-// loaded is a page whose script comes late: the document, a style sheet and a script that its parser finds, a timer meanwhile.
+// loaded is a page whose script comes late: the document, a style sheet and a script that its parser finds, a timer
+// meanwhile.
 func loaded() PathSource {
 	return PathSource{
 		Zero: pathZero, End: inMS(225), Page: page,
@@ -270,8 +271,9 @@ func TestPaths(t *testing.T) {
 	}
 }
 
-// TestPathsOfARealRun: ten pairs of traced loads of the sample page in Chromium, on a busy machine; the treatment's document computes 500 ms
-// when it is parsed. testdata/basket.json.gz is what Observed holds of them, with stretches of less than half a millisecond joined.
+// TestPathsOfARealRun: ten pairs of traced loads of the sample page in Chromium, on a busy machine; the treatment's
+// document computes 500 ms when it is parsed. testdata/basket.json.gz is what Observed holds of them, with stretches of
+// less than half a millisecond joined.
 func TestPathsOfARealRun(t *testing.T) {
 	f, err := os.Open("testdata/basket.json.gz")
 	if err != nil {

@@ -25,8 +25,9 @@ type pathed struct {
 	steps   []lab.PathStep
 }
 
-// paths compares the critical paths of traced trials to the first share of the page that one arm shows later than the other: by
-// the test of all rows, with Holm's correction for the shares. It is nil where no trial has what paths are found in.
+// paths compares the critical paths of traced trials to the first share of the page that one arm shows later than the
+// other: by the test of all rows, with Holm's correction for the shares. It is nil where no trial has what paths are
+// found in.
 func paths(trials []Observed, seed uint64) *lab.CriticalPaths {
 	usable := func(o Observed) bool { return len(o.Stretches) > 0 && len(o.FrameMS) > 0 && len(o.Progress) > 0 }
 	trials = slices.DeleteFunc(slices.Clone(trials), func(o Observed) bool { return !usable(o) })
@@ -72,7 +73,8 @@ func paths(trials []Observed, seed uint64) *lab.CriticalPaths {
 	return c
 }
 
-// steps sums up the steps of each trial by what they are. What is on the paths of less than half of the trials shares a row.
+// steps sums up the steps of each trial by what they are. What is on the paths of less than half of the trials shares a
+// row.
 func (t *table) steps(all []pathed) {
 	key := func(s lab.PathStep) rowKey {
 		return rowKey{kind: lab.CausePath, thread: s.Kind, group: Group(s.Group), what: s.What}
@@ -112,7 +114,8 @@ func (o *Observed) reached(share float64) (ms float64, frame int) {
 	return math.NaN(), 0
 }
 
-// parting is the first share of the visual progress that the arms show at different times, beyond chance; nil if there is none.
+// parting is the first share of the visual progress that the arms show at different times, beyond chance; nil if there
+// is none.
 func (t *table) parting() (share float64, parting *row) {
 	var rows []*row
 	var shares, p, last []float64

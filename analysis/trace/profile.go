@@ -146,9 +146,9 @@ type Work struct {
 // mostWork bounds the rows of Work: the smallest are added to those of the same group without a URL.
 const mostWork = 400
 
-// Work sums up self time between two instants: the processor time of a stretch less that of others in it, so that a thread that waits for
-// a processor is not taken for one that works. Where the processor time of a stretch is not known, it has the share of its
-// length that what it lies in has, and all of it at the top.
+// Work sums up self time between two instants: the processor time of a stretch less that of others in it, so that a
+// thread that waits for a processor is not taken for one that works. Where the processor time of a stretch is not
+// known, it has the share of its length that what it lies in has, and all of it at the top.
 func (p *Profile) Work(from, to lab.Time) []Work {
 	type key struct {
 		process, thread string
@@ -227,8 +227,8 @@ func (p *Profile) Work(from, to lab.Time) []Work {
 	return out
 }
 
-// rationed is a reader of which each value may take so much, and all together so much: encoding/json keeps a whole value in
-// memory.
+// rationed is a reader of which each value may take so much, and all together so much: encoding/json keeps a whole
+// value in memory.
 type rationed struct {
 	r         io.Reader
 	all, item int64

@@ -16,8 +16,8 @@ import (
 	"eidetic/internal/lab"
 )
 
-// smallChrome is a page's thread that runs a script, in which styles are computed, and one that decodes a picture. Times are in µs from
-// one second on.
+// smallChrome is a page's thread that runs a script, in which styles are computed, and one that decodes a picture.
+// Times are in µs from one second on.
 const smallChrome = `{"traceEvents":[
 {"ph":"M","name":"process_name","pid":7,"tid":0,"ts":0,"args":{"name":"Renderer"}},
 {"ph":"M","name":"thread_name","pid":7,"tid":1,"ts":0,"args":{"name":"CrRendererMain"}},
@@ -137,7 +137,8 @@ func TestReadVoid(t *testing.T) {
 	}
 }
 
-// smallGecko is a content process with three samples of a script, one of them in layout, and one of idleness. Its clock began at 100 s.
+// smallGecko is a content process with three samples of a script, one of them in layout, and one of idleness. Its clock
+// began at 100 s.
 const smallGecko = `{"meta":{"version":31,"interval":1,"startTime":1700000000000,"startTimeAsClockMonotonicNanosecondsSinceBoot":90000000000,
  "categories":[{"name":"Idle"},{"name":"JavaScript"},{"name":"Layout"}],"sampleUnits":{"threadCPUDelta":"ns"}},"threads":[],"processes":[
 {"meta":{"version":31,"interval":1,"startTime":1700000010000,"startTimeAsClockMonotonicNanosecondsSinceBoot":100000000000,
@@ -210,7 +211,8 @@ func TestJoin(t *testing.T) {
 	}
 }
 
-// FuzzReadChrome: whatever is in the file, it is a profile or an error, and its sums are those of the time that there is.
+// FuzzReadChrome: whatever is in the file, it is a profile or an error, and its sums are those of the time that there
+// is.
 func FuzzReadChrome(f *testing.F) {
 	f.Add([]byte(smallChrome))
 	f.Add([]byte(`{"traceEvents":[{"ph":"X","name":"a","pid":1,"tid":1,"ts":-1,"dur":1e300},{"ph":"E","name":"a","pid":1,"tid":1,"ts":9}]}`))

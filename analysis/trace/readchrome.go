@@ -17,8 +17,8 @@ import (
 // thread is one of a browser's.
 type thread struct{ pid, tid int }
 
-// groupOf is the group of an event by its name, as in Lighthouse (core/lib/tracehouse/task-groups.js), with what browsertime
-// (browsertime #2110, chrome-trace) found missing in it. What is not listed is part of what it lies in.
+// groupOf is the group of an event by its name, as in Lighthouse (core/lib/tracehouse/task-groups.js), with what
+// browsertime (browsertime #2110, chrome-trace) found missing in it. What is not listed is part of what it lies in.
 func groupOf(name string) (Group, bool) {
 	switch name {
 	case "ParseHTML", "ParseAuthorStyleSheet":
@@ -41,7 +41,8 @@ func groupOf(name string) (Group, bool) {
 	return GarbageGroup, strings.HasPrefix(name, "V8.GC")
 }
 
-// pageThread is the thread of Chromium's renderers that runs pages; the browser's own pages have processes of another name.
+// pageThread is the thread of Chromium's renderers that runs pages; the browser's own pages have processes of another
+// name.
 const (
 	pageThread  = "CrRendererMain"
 	pageProcess = "Renderer"
@@ -72,8 +73,8 @@ type chromeArgs struct {
 	LazyPixelRef json.RawMessage `json:"LazyPixelRef"`
 }
 
-// ReadChrome reads a trace of the Trace Event Format that a Chromium wrote of itself. It is read as it comes, and never held
-// as a whole.
+// ReadChrome reads a trace of the Trace Event Format that a Chromium wrote of itself. It is read as it comes, and never
+// held as a whole.
 func ReadChrome(r io.Reader) (*Profile, error) {
 	in := &rationed{r: r, all: MaxTrace, item: maxTraceItem}
 	c := &chromeReader{p: &Profile{Browser: "Chromium", Synced: map[string]lab.Time{}}, threads: map[thread]int{}, processes: map[int]string{},
@@ -296,8 +297,8 @@ func (c *chromeReader) finish() {
 	c.p.nest()
 }
 
-// modules names the module whose evaluation each is, with those that it imports: the first that was compiled since the last
-// evaluation. Chromium does not say it.
+// modules names the module whose evaluation each is, with those that it imports: the first that was compiled since the
+// last evaluation. Chromium does not say it.
 func (c *chromeReader) modules() {
 	first, thread := "", -1
 	for i := range c.p.Slices {
@@ -314,8 +315,8 @@ func (c *chromeReader) modules() {
 	}
 }
 
-// pictures names the picture that each decoding is of: a page's thread notes the reference that it draws a picture by, the
-// thread that decodes it notes the reference before.
+// pictures names the picture that each decoding is of: a page's thread notes the reference that it draws a picture by,
+// the thread that decodes it notes the reference before.
 func (c *chromeReader) pictures() {
 	slices.SortStableFunc(c.pixels, func(a, b pixelNote) int { return cmp.Compare(a.at, b.at) })
 	type reference struct {

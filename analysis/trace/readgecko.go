@@ -19,8 +19,8 @@ const forgotten = 2000
 // mostNested bounds how deep a profile's processes lie in each other; Firefox has one level.
 const mostNested = 3
 
-// ReadGecko reads a raw profile of Firefox's profiler (version 3 to 31 and what has the same tables). Times become those of
-// CLOCK_MONOTONIC where the profile says its start by it.
+// ReadGecko reads a raw profile of Firefox's profiler (version 3 to 31 and what has the same tables). Times become
+// those of CLOCK_MONOTONIC where the profile says its start by it.
 func ReadGecko(r io.Reader) (*Profile, error) {
 	in := &rationed{r: r, all: MaxTrace, item: maxTraceItem}
 	g := &geckoReader{d: json.NewDecoder(in), in: in}

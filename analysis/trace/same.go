@@ -11,10 +11,11 @@ import (
 	"eidetic/internal/lab"
 )
 
-// joined puts requests together that stand in one arm only but ask for the same thing under another URL, as a new build's hashed file
-// names do. Those of the control are paired with those of the treatment in their order: first where method, owner and path are equal but
-// for hashes and numbers, then where as many of one owner and kind are left in both arms. What remains is in one arm only. It returns
-// the order without the names that were taken up in others, and what those others are called.
+// joined puts requests together that stand in one arm only but ask for the same thing under another URL, as a new
+// build's hashed file names do. Those of the control are paired with those of the treatment in their order: first where
+// method, owner and path are equal but for hashes and numbers, then where as many of one owner and kind are left in
+// both arms. What remains is in one arm only. It returns the order without the names that were taken up in others, and
+// what those others are called.
 func (t *table) joined(order []string, all map[string][]*asked) (rest []string, called map[string]string) {
 	called = map[string]string{}
 	taken := map[string]bool{}
@@ -68,7 +69,8 @@ func (t *table) aloneIn(list []*asked) (arm int, alone bool) {
 	return truth(has[1]), has[0] != has[1]
 }
 
-// pattern is a request without what changes from build to build: the hashes and numbers of its path, the values of its query.
+// pattern is a request without what changes from build to build: the hashes and numbers of its path, the values of its
+// query.
 func pattern(name string) string {
 	method, rest, _ := strings.Cut(name, " ")
 	u, err := url.Parse(rest)

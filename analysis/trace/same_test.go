@@ -11,7 +11,8 @@ import (
 	"eidetic/internal/lab"
 )
 
-// TestRequestsAreJoined: a build's new file names are the same requests, and what only one arm asks for has no times to compare.
+// TestRequestsAreJoined: a build's new file names are the same requests, and what only one arm asks for has no times to
+// compare.
 func TestRequestsAreJoined(t *testing.T) {
 	of := func(arm string, block int, urls ...string) Observed {
 		o := Observed{Arm: arm, Block: block, Page: "https://shop.test/"}

@@ -15,8 +15,8 @@ const (
 	leastStretch = lab.Time(100e3)
 )
 
-// Stretch is a time in which the page's thread does one thing: stretches of a thread follow each other, with gaps where it
-// waits. They are the thread's self time laid out on the axis.
+// Stretch is a time in which the page's thread does one thing: stretches of a thread follow each other, with gaps where
+// it waits. They are the thread's self time laid out on the axis.
 type Stretch struct {
 	Start lab.Time `json:"s"`
 	End   lab.Time `json:"e"`
@@ -24,14 +24,16 @@ type Stretch struct {
 	URL   string   `json:"u,omitempty"`
 }
 
-// Fetch is when a page's process asked for something and had all of it, by the browser's own word; 0 where it does not say.
+// Fetch is when a page's process asked for something and had all of it, by the browser's own word; 0 where it does not
+// say.
 type Fetch struct {
 	URL  string   `json:"u"`
 	Sent lab.Time `json:"sent_ns"`
 	Done lab.Time `json:"done_ns,omitempty"`
 }
 
-// Stretches lays out what the page's thread does between two instants: of the threads that run pages, the one with the most work.
+// Stretches lays out what the page's thread does between two instants: of the threads that run pages, the one with the
+// most work.
 func (p *Profile) Stretches(from, to lab.Time) []Stretch {
 	var best []Stretch
 	most := lab.Time(0)

@@ -16,8 +16,9 @@ func behind() []string {
 	return []string{"status", "bytes", "matched", "active", Paused, "browser's processor time", "ended", "time"}
 }
 
-// Text writes a timeline as a tree for people: each row with its events, the ms from the start and their length, what lies in
-// others under them, at most so many events of a row. A row is written if only is empty or has its name or kind.
+// Text writes a timeline as a tree for people: each row with its events, the ms from the start and their length, what
+// lies in others under them, at most so many events of a row. A row is written if only is empty or has its name or
+// kind.
 func Text(w io.Writer, tl *Timeline, only []string, most int) error {
 	out := bufio.NewWriter(w)
 	ms := func(at lab.Time) float64 { return float64(at-tl.Zero) / 1e6 }

@@ -182,8 +182,8 @@ func zeroOf(t *lab.Trial) lab.Time {
 	return t.FirstFrame
 }
 
-// Window is from when to when a trial's work counts: from the input that starts the load to its last visual change, or to the trial's
-// end where that is not known.
+// Window is from when to when a trial's work counts: from the input that starts the load to its last visual change, or
+// to the trial's end where that is not known.
 func Window(t *lab.Trial) (from, to lab.Time) {
 	from = zeroOf(t)
 	for _, end := range []metric.ID{metric.LastChange, metric.Journey} {

@@ -244,7 +244,8 @@ func TestLost(t *testing.T) {
 	}
 }
 
-// TestRemnantOfTheSyncPage: a strip that the browser takes away a frame later is no content, in whatever colour the page is.
+// TestRemnantOfTheSyncPage: a strip that the browser takes away a frame later is no content, in whatever colour the
+// page is.
 func TestRemnantOfTheSyncPage(t *testing.T) {
 	f := bgrx(40, 40)
 	for _, sync := range []color.RGBA{{}, SyncOrange(), {R: 20, G: 40, B: 200, A: 255}} {

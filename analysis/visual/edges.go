@@ -46,7 +46,8 @@ func newEdges(size image.Point) *edges {
 // gaussReach is how far the blur reaches: 3 pixels of 7 taps.
 const gaussReach = 3
 
-// count returns the edge pixels of a picture of which only the stretches dirty, one a row, differ from the picture before.
+// count returns the edge pixels of a picture of which only the stretches dirty, one a row, differ from the picture
+// before.
 func (e *edges) count(picture []uint32, dirty []span) int {
 	w := e.size.X
 	copy(e.changed, dirty)
@@ -271,8 +272,8 @@ func (e *edges) connect() int {
 	return count
 }
 
-// grow lets the bits of a row, and those that touch them from the row beside it, fill the runs of weak that they lie in.
-// It says whether the row has become more.
+// grow lets the bits of a row, and those that touch them from the row beside it, fill the runs of weak that they lie
+// in. It says whether the row has become more.
 func grow(row, weak, beside []uint64) bool {
 	weak = weak[:len(row)]
 	var carry uint64

@@ -202,7 +202,8 @@ func firstDifference(a, b []code) int {
 	return len(a)
 }
 
-// firstRaw returns an index before which pixels in BGRX equal codes: that of the first four that differ, or the slices' length.
+// firstRaw returns an index before which pixels in BGRX equal codes: that of the first four that differ, or the slices'
+// length.
 func firstRaw(codes []code, pix []byte) int {
 	n := len(codes)
 	for len(codes) >= 4 && len(pix) >= 16 {

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// TestKeptParts: what is computed for changed stretches only equals what is computed for the whole picture, to the last bit.
+// TestKeptParts: what is computed for changed stretches only equals what is computed for the whole picture, to the last
+// bit.
 func TestKeptParts(t *testing.T) {
 	for seed, size := range []image.Point{{1, 1}, {3, 50}, {200, 2}, {5, 7}, {7, 7}, {23, 31}, {64, 64}, {129, 40}, {333, 222}} {
 		r := rand.New(rand.NewPCG(uint64(seed), 1))

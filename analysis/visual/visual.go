@@ -105,8 +105,8 @@ type Options struct {
 	Drawn image.Rectangle
 	// Baseline of SpeedIndex and visual progress.
 	Baseline Baseline
-	// Sync is the colour of the synchronisation page; the zero value is Eideticker's green. Where the load starts from it,
-	// what remains of it on an otherwise flat screen is no content: browsers may take it away in steps.
+	// Sync is the colour of the synchronisation page; the zero value is Eideticker's green. Where the load starts from
+	// it, what remains of it on an otherwise flat screen is no content: browsers may take it away in steps.
 	Sync color.RGBA
 
 	// Also asks for indices that cost more than the rest.

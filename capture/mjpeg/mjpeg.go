@@ -1,6 +1,7 @@
-// Package mjpeg decodes the pictures of a grabber that compresses them, so that they can be compared: JPEG flows in, BGRX
-// flows out, in order and with the times and numbers that the grabber gave. Several pictures are decoded at the same time;
-// one comes out when as many have come in. A picture whose bytes are those of the one before is not decoded again.
+// Package mjpeg decodes the pictures of a grabber that compresses them, so that they can be compared: JPEG flows in,
+// BGRX flows out, in order and with the times and numbers that the grabber gave. Several pictures are decoded at the
+// same time; one comes out when as many have come in. A picture whose bytes are those of the one before is not decoded
+// again.
 package mjpeg
 
 import (
@@ -73,8 +74,9 @@ func (s *Source) NotLossless() string {
 	return text
 }
 
-// Next returns the oldest picture that is being decoded, when as many have come in as are decoded at once. An interruption
-// comes in its place among the pictures. A picture that cannot be decoded is the one before, marked as damaged.
+// Next returns the oldest picture that is being decoded, when as many have come in as are decoded at once. An
+// interruption comes in its place among the pictures. A picture that cannot be decoded is the one before, marked as
+// damaged.
 func (s *Source) Next(ctx context.Context) (lab.Frame, error) {
 	for s.err == nil && len(s.queue) < s.depth {
 		f, err := s.from.Next(ctx)
@@ -154,7 +156,8 @@ func (s *Source) Close() error {
 	return s.from.Close()
 }
 
-// Picture decodes a JPEG of the format's size, also one without Huffman tables. The error says what is wrong with the bytes.
+// Picture decodes a JPEG of the format's size, also one without Huffman tables. The error says what is wrong with the
+// bytes.
 func Picture(code []byte, f lab.Format) (image.Image, error) {
 	head, err := jpeg.DecodeConfig(bytes.NewReader(code))
 	if err != nil {
@@ -217,8 +220,8 @@ const (
 	markerScan   = 0xda // SOS
 )
 
-// standardTables are the Huffman tables of ITU-T T.81, annex K.3, as a segment. Grabbers leave them out, as in AVI files; the
-// encoder of the standard library writes them.
+// standardTables are the Huffman tables of ITU-T T.81, annex K.3, as a segment. Grabbers leave them out, as in AVI
+// files; the encoder of the standard library writes them.
 var standardTables = sync.OnceValue(func() []byte {
 	var b bytes.Buffer
 	if err := jpeg.Encode(&b, image.NewRGBA(image.Rect(0, 0, 8, 8)), nil); err != nil {

@@ -67,8 +67,8 @@ func withoutTables(t testing.TB, code []byte) []byte {
 	return slices.Concat(code[:bytes.Index(code, segment)], code[bytes.Index(code, segment)+len(segment):])
 }
 
-// TestSource: pictures come out in their order with their times, decoded; equal bytes are a repetition, bytes that are none mark
-// the picture before, and an interruption stands where it stood.
+// TestSource: pictures come out in their order with their times, decoded; equal bytes are a repetition, bytes that are
+// none mark the picture before, and an interruption stands where it stood.
 func TestSource(t *testing.T) {
 	green, red := picture(t, color.RGBA{0, 255, 0, 255}, 50, 34), picture(t, color.RGBA{200, 0, 0, 255}, 50, 34)
 	gone := &capture.Interruption{Event: lab.SourceEvent{Kind: "signal lost"}}

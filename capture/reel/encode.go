@@ -153,8 +153,8 @@ func (e *encoder) plan(plane int, p diff.Plane, pix []byte, r image.Rectangle) {
 	}
 }
 
-// costOfMoves is what a reader needs for the rows that a plane's operations move, in ns: little for one that is a row of the
-// frame before as a whole, which it need not copy. Of each few rows it looks at one.
+// costOfMoves is what a reader needs for the rows that a plane's operations move, in ns: little for one that is a row
+// of the frame before as a whole, which it need not copy. Of each few rows it looks at one.
 func (e *encoder) costOfMoves(p diff.Plane, pix []byte) (cost float64) {
 	const few = 8
 	if len(e.planes) > 1 {
@@ -198,7 +198,8 @@ const (
 	rowDrawn
 )
 
-// stands says whether a row is one of the frame before as a whole, where the mover found its region. It remembers the last.
+// stands says whether a row is one of the frame before as a whole, where the mover found its region. It remembers the
+// last.
 func (e *encoder) stands(p diff.Plane, pix []byte, y int) bool {
 	if y != e.stood.y {
 		from := y + e.moves.last

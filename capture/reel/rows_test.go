@@ -11,8 +11,8 @@ import (
 	"eidetic/internal/lab"
 )
 
-// TestRows: rows are those of the picture in one piece, forwards and at random places, are not written to again, and what
-// is said to have stood in the frame before did, in most of a page that scrolls.
+// TestRows: rows are those of the picture in one piece, forwards and at random places, are not written to again, and
+// what is said to have stood in the frame before did, in most of a page that scrolls.
 func TestRows(t *testing.T) {
 	const width, height = 320, 200 // of film
 	for _, content := range []synthetic.Content{synthetic.Scroll, synthetic.Load, synthetic.Noise} {
@@ -66,8 +66,8 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// TestFixedParts: on a page that scrolls under a header and beside a bar that stay, rows are shared all the same, and key frames
-// are as seldom as where nothing stays.
+// TestFixedParts: on a page that scrolls under a header and beside a bar that stay, rows are shared all the same, and
+// key frames are as seldom as where nothing stays.
 func TestFixedParts(t *testing.T) {
 	format := lab.Format{Pixels: lab.BGRX, Width: 1920, Height: 1080, Rate: 60}
 	page, err := scene.New(scene.Scroll, format.Width, format.Height)

@@ -71,8 +71,8 @@ func Open(ctx context.Context, o Options) (capture.Source, error) {
 	return &Late{src, o.Latency[0], o.Latency[1]}, nil
 }
 
-// Worn has a source pass through a rehearsed grabber, if there is one, and has its pictures decoded and held if noise is not
-// nil.
+// Worn has a source pass through a rehearsed grabber, if there is one, and has its pictures decoded and held if noise
+// is not nil.
 func Worn(src capture.Source, way string, noise *steady.Memory) (capture.Source, error) {
 	if way != "" {
 		w, err := through.Parse(way)

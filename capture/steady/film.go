@@ -17,8 +17,8 @@ type Recording interface {
 	Pixels(i int) ([]byte, error)
 }
 
-// Stirs says whether a recording has a window of frames in each of which half of the picture changes, as noise has it; a
-// film that fills the screen has it too. No pixels are read.
+// Stirs says whether a recording has a window of frames in each of which half of the picture changes, as noise has it;
+// a film that fills the screen has it too. No pixels are read.
 func Stirs(r Recording) bool {
 	f, run := r.Format(), 0
 	for i := range r.Len() {
@@ -85,8 +85,9 @@ func each(ctx context.Context, src capture.Source, do func(lab.Frame) error) err
 	}
 }
 
-// Still learns the noise of a source whose screen stands still, in about a second. JPEGs have to be decoded before it. moved is the
-// largest share of the screen on which more than the noise moved in a picture of the last window: then it did not stand still there.
+// Still learns the noise of a source whose screen stands still, in about a second. JPEGs have to be decoded before it.
+// moved is the largest share of the screen on which more than the noise moved in a picture of the last window: then it
+// did not stand still there.
 func Still(ctx context.Context, src capture.Source) (noise lab.ScreenNoise, moved float64, err error) {
 	m, whole := &Memory{}, src.Format().Bounds()
 	held := New(src, m)

@@ -202,8 +202,8 @@ func (h *holder) forget() {
 }
 
 // alertFor is for how many pictures the narrow limits hold after a change that is beyond the wide ones. What changes is
-// often faint at its edges and at its end (what fades in slows down): that is seen at once by the narrow limits, or never
-// by the wide ones, but not late, when noise adds to it.
+// often faint at its edges and at its end (what fades in slows down): that is seen at once by the narrow limits, or
+// never by the wide ones, but not late, when noise adds to it.
 const alertFor = 6
 
 // calm is how much wider the limits are while nothing has changed lately.
@@ -269,7 +269,8 @@ func (h *holder) exceeds(p *plane, pix []byte, row, i int, n lab.ScreenNoise) bo
 	return compare(h.held, pix, p, row, i, newLimits(n))
 }
 
-// meanShare is how much less than its pixels a tile's mean moves beside edges: what compression does to them, goes both ways.
+// meanShare is how much less than its pixels a tile's mean moves beside edges: what compression does to them, goes both
+// ways.
 const meanShare = 4
 
 // contrast is the largest range that a channel of a tile has in the held picture.

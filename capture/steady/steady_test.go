@@ -105,7 +105,8 @@ func changes(tb testing.TB, src capture.Source) (frames []int) {
 	}
 }
 
-// TestChangesInNoise: once the noise is known, of a noisy film change the frames that change in the exact one, and no others.
+// TestChangesInNoise: once the noise is known, of a noisy film change the frames that change in the exact one, and no
+// others.
 func TestChangesInNoise(t *testing.T) {
 	for i, way := range []string{
 		"noise=3", "noise=2,420", "noise=1,mjpeg=80", "noise=1", "dither=4", "420", "mjpeg=80", "scale=960x640,noise=1", "rotate=90,noise=1",
@@ -153,7 +154,8 @@ func TestFirstFilmComesToRest(t *testing.T) {
 	}
 }
 
-// TestExactStaysExact: a source without noise learns none, whatever moves on its screen, and one code of one pixel is seen.
+// TestExactStaysExact: a source without noise learns none, whatever moves on its screen, and one code of one pixel is
+// seen.
 func TestExactStaysExact(t *testing.T) {
 	page := load(t)
 	for name, move := range map[string]func(pix []byte, n int){
@@ -246,7 +248,8 @@ func (t *turns) Next(context.Context) (lab.Frame, error) {
 	return lab.Frame{FrameInfo: lab.FrameInfo{Changed: []image.Rectangle{t.format.Bounds()}}, Pix: t.pictures[t.n%len(t.pictures)]}, nil
 }
 
-// TestFewEdges: a page of one short line has few edges to learn from; through noise and JPEG it comes to rest all the same.
+// TestFewEdges: a page of one short line has few edges to learn from; through noise and JPEG it comes to rest all the
+// same.
 func TestFewEdges(t *testing.T) {
 	for i, letters := range []int{8, 2, 30} {
 		line := func(pix []byte, n int) {

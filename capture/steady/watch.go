@@ -20,10 +20,12 @@ const (
 	// A window teaches nothing if more than mostMoving of its tiles move; and tiles of one kind teach something if
 	// leastNoisy of them have noise: a caret or a small film is no property of the screen.
 	mostMoving, leastNoisy, fewestNoisy = 0.01, 0.03, 16
-	// Fewer tiles teach something, too, if all that moves in them is faint: by so many codes in flat parts, or by less than
-	// mostTexture of the contrast beside edges. A page of one line has no more, and a blink or a film is not that faint.
+	// Fewer tiles teach something, too, if all that moves in them is faint: by so many codes in flat parts, or by less
+	// than mostTexture of the contrast beside edges. A page of one line has no more, and a blink or a film is not that
+	// faint.
 	faint = 4
-	// The limits are too narrow if more than so many of the flat tiles, or of the others, exceed them, or a few go on doing so.
+	// The limits are too narrow if more than so many of the flat tiles, or of the others, exceed them, or a few go on
+	// doing so.
 	flatBeyond, otherBeyond, fewestBeyond = 0.02, 0.10, 3
 	// Later windows widen the limits to this much at most, or to twice what the first has found.
 	laterPixel  = 8
@@ -318,7 +320,8 @@ func (w *watch) texture(flat lab.ScreenNoise) float64 {
 }
 
 // reach is the value that less than a share of lab.FalseAlarm exceeds, by counts of values: the logarithm of the share
-// that exceeds a value is taken to fall on, with a power of the value, as it does between one in a hundred and one in ten thousand.
+// that exceeds a value is taken to fall on, with a power of the value, as it does between one in a hundred and one in
+// ten thousand.
 func reach(counts []int, power float64) int {
 	all, top := 0, 0
 	for v, c := range counts {

@@ -26,8 +26,8 @@ const (
 )
 
 // setColours makes the format known, with the colours that the driver says its samples stand for. What is made of
-// compressed pictures and of 4:4:4 samples is RGB of full range. Grey is taken as it comes: V4L2 does not define its range,
-// and vivid says "limited" of grey that is full.
+// compressed pictures and of 4:4:4 samples is RGB of full range. Grey is taken as it comes: V4L2 does not define its
+// range, and vivid says "limited" of grey that is full.
 func (s *Source) setColours(f lab.Format) {
 	told := f
 	if f.Pixels != lab.MJPEG && f.Pixels != lab.Grey {

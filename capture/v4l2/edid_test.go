@@ -12,7 +12,8 @@ import (
 	"eidetic/internal/rigs/testlab"
 )
 
-// TestEDID: every mode, with every wish, is an EDID that a reader of the field finds without fault, and that offers that mode.
+// TestEDID: every mode, with every wish, is an EDID that a reader of the field finds without fault, and that offers
+// that mode.
 func TestEDID(t *testing.T) {
 	decoder := testlab.NeedProgram(t, "edid-decode")
 	for i, m := range modes() {
@@ -55,7 +56,8 @@ func TestEDID(t *testing.T) {
 	}
 }
 
-// TestEDIDTheCardCanTake: a mode beyond the receiver is refused before it is given, one within it is given, and both blocks of it.
+// TestEDIDTheCardCanTake: a mode beyond the receiver is refused before it is given, one within it is given, and both
+// blocks of it.
 func TestEDIDTheCardCanTake(t *testing.T) {
 	for name, want := range map[string]string{"1080p60": "", "1080p120": "297.0 MHz", "2160p30": "at most 1920 × 1080 and 165.0 MHz"} {
 		e, err := NewEDID(name)

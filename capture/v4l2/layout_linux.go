@@ -161,8 +161,8 @@ func (l layout) check(f lab.Format, driver []planeFormat) error {
 	return nil
 }
 
-// strides returns the bytes from row to row of each plane: what the driver says of its pieces of memory, and what follows
-// from the first row's length for planes that share one.
+// strides returns the bytes from row to row of each plane: what the driver says of its pieces of memory, and what
+// follows from the first row's length for planes that share one.
 func (l layout) strides(driver []planeFormat) []int {
 	all := make([]int, len(l.planes))
 	for i, p := range l.planes {
@@ -190,8 +190,8 @@ func (p filledPlane) row(y int) ([]byte, bool) {
 	return p.pix[at : at+p.tight], true
 }
 
-// assemble fills dst, a frame of a format, from the pieces of memory that a driver has filled, and returns the bytes up to
-// the first row that the driver left out.
+// assemble fills dst, a frame of a format, from the pieces of memory that a driver has filled, and returns the bytes up
+// to the first row that the driver left out.
 func (l layout) assemble(dst []byte, f lab.Format, c *lab.YCbCrTables, mem [][]byte, strides []int) int {
 	var from [3]filledPlane
 	at := 0

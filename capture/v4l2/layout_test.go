@@ -33,8 +33,9 @@ var (
 	nv12  = [][]byte{luma[0], luma[1], uvs[0]}
 	bgr   = [][]byte{{3, 2, 1, 6, 5, 4, 9, 8, 7, 12, 11, 10}, {13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24}}
 	rgb   = [][]byte{{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, {15, 14, 13, 18, 17, 16, 21, 20, 19, 24, 23, 22}}
-	// Red, blue, white and the grey 128 of BT.601 in limited range, as (255, 0, 0) makes (81, 90, 240) by the standard's
-	// formula; the second row has them in the opposite order. Red comes back as 254: 1.164·65 + 1.596·112 = 254.4.
+	// Red, blue, white and the grey 128 of BT.601 in limited range, as (255, 0, 0) makes (81, 90, 240) by the
+	// standard's formula; the second row has them in the opposite order. Red comes back as 254: 1.164·65 + 1.596·112 =
+	// 254.4.
 	y444 = [][]byte{{81, 41, 235, 126}, {126, 235, 41, 81}}
 	u444 = [][]byte{{90, 240, 128, 128}, {128, 128, 240, 90}}
 	v444 = [][]byte{{240, 110, 128, 128}, {128, 128, 110, 240}}
@@ -90,8 +91,8 @@ func pictures() []laid {
 		{"YV12", [][][]byte{luma, vRows[:1], uRows[:1]}, nv12},
 		{"YM12", [][][]byte{luma, uRows[:1], vRows[:1]}, nv12},
 		{"YM21", [][][]byte{luma, vRows[:1], uRows[:1]}, nv12},
-		// Ten bits in the upper bits of sixteen, little-endian: 64 (black) is 0x1000, 940 (white) 0xeb00; 1023 is 255.75,
-		// which does not fit; 41 is 10.25, 42 is 10.5, 43 is 10.75.
+		// Ten bits in the upper bits of sixteen, little-endian: 64 (black) is 0x1000, 940 (white) 0xeb00; 1023 is
+		// 255.75, which does not fit; 41 is 10.25, 42 is 10.5, 43 is 10.75.
 		{"P010", [][][]byte{
 			{{0x00, 0x10, 0x00, 0xeb, 0xc0, 0xff, 0x00, 0x00}, {0x40, 0x0a, 0x80, 0x0a, 0xc0, 0x0a, 0x00, 0x0b}},
 			{{0x00, 0x80, 0x40, 0x80, 0x80, 0x80, 0x00, 0xf0}},
@@ -248,8 +249,8 @@ func TestColoursOfASource(t *testing.T) {
 	}
 }
 
-// FuzzLayouts: whatever a driver says of its rows and fills, nothing beyond its memory is read, and nothing beyond the frame
-// written.
+// FuzzLayouts: whatever a driver says of its rows and fills, nothing beyond its memory is read, and nothing beyond the
+// frame written.
 func FuzzLayouts(f *testing.F) {
 	for i, l := range layouts() {
 		f.Add(uint8(i), 4, 2, 64, uint16(100), []byte(l.code+" filled by a driver, more or less"))
@@ -279,8 +280,8 @@ func FuzzLayouts(f *testing.F) {
 	})
 }
 
-// BenchmarkLayouts takes a frame of 1920 × 1080 out of the driver's memory; at 60 frames a second there are 16.7 ms. The time
-// of the processor counts, of the quickest frame too: a machine that does other things delays the rest.
+// BenchmarkLayouts takes a frame of 1920 × 1080 out of the driver's memory; at 60 frames a second there are 16.7 ms.
+// The time of the processor counts, of the quickest frame too: a machine that does other things delays the rest.
 func BenchmarkLayouts(b *testing.B) {
 	for _, l := range layouts() {
 		if l.pixels == lab.MJPEG {

@@ -6,9 +6,9 @@ import (
 	"eidetic/internal/lab"
 )
 
-// The functions in this file make a row of ours of a driver's rows, eight bytes at a time where that is quicker. Their loops
-// cut the rows shorter instead of counting, because the compiler then leaves out the checks of bounds. Samples of 16 bits
-// and words of pixels are little-endian, as V4L2 has them.
+// The functions in this file make a row of ours of a driver's rows, eight bytes at a time where that is quicker. Their
+// loops cut the rows shorter instead of counting, because the compiler then leaves out the checks of bounds. Samples of
+// 16 bits and words of pixels are little-endian, as V4L2 has them.
 
 func get(b []byte) uint64    { return binary.LittleEndian.Uint64(b) }
 func put(b []byte, v uint64) { binary.LittleEndian.PutUint64(b, v) }

@@ -5,8 +5,8 @@
 // driver's own sequence number and timestamp, so what the hardware dropped shows;
 // buffers that the driver marks as damaged, or that are short, are marked.
 //
-// A driver's layout of the samples becomes one of our formats, most without a loss; their matrix and range are those that the
-// driver names.
+// A driver's layout of the samples becomes one of our formats, most without a loss; their matrix and range are those
+// that the driver names.
 //
 // What happens to the signal is reported in the place of a frame, as a
 // capture.Interruption. A signal that is lost can come back; a stream that fails is

@@ -470,7 +470,8 @@ func TestVividCountWraps(t *testing.T) {
 	t.Logf("vivid gave %d frames the number of the frame before", twice)
 }
 
-// TestVividEDID: the receiver takes an EDID and gives it back, with the address that it has in its tree of HDMI devices.
+// TestVividEDID: the receiver takes an EDID and gives it back, with the address that it has in its tree of HDMI
+// devices.
 func TestVividEDID(t *testing.T) {
 	e, err := NewEDID("720p60")
 	if err != nil {
@@ -483,7 +484,8 @@ func TestVividEDID(t *testing.T) {
 	}
 }
 
-// withoutAddress is an EDID of two blocks without the physical address of its HDMI block, and the sum that follows from it.
+// withoutAddress is an EDID of two blocks without the physical address of its HDMI block, and the sum that follows from
+// it.
 func withoutAddress(t *testing.T, e []byte) []byte {
 	t.Helper()
 	e = bytes.Clone(e)

@@ -18,7 +18,8 @@ var (
 	vividRanges   = map[lab.ColourRange]int{lab.FullRange: 1, lab.LimitedRange: 2} // "Quantization"
 )
 
-// TestVividColours: the colour bars come out in their colours in every layout that vivid has, each in one matrix and range.
+// TestVividColours: the colour bars come out in their colours in every layout that vivid has, each in one matrix and
+// range.
 func TestVividColours(t *testing.T) {
 	ways := allColours()
 	for _, planes := range []string{"1", "2"} {

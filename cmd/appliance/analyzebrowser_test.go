@@ -20,11 +20,11 @@ import (
 	"eidetic/internal/rigs/testlab/xtest"
 )
 
-// movingPages note in the frame codes where they are. /scroll, a long page, moves by itself, with busy loops of
-// known lengths. The others move by what the mouse does, after they have called ready: /wheel is the same long
-// page; /pan an image map that is dragged; /zoom that map, which the wheel zooms about the middle of the view. All
-// three answer the mouse themselves: what a browser scrolls by itself, beside the page's thread, its scrollY lags behind.
-// moved is called when a page has come to its end.
+// movingPages note in the frame codes where they are. /scroll, a long page, moves by itself, with busy loops of known
+// lengths. The others move by what the mouse does, after they have called ready: /wheel is the same long page; /pan an
+// image map that is dragged; /zoom that map, which the wheel zooms about the middle of the view. All three answer the
+// mouse themselves: what a browser scrolls by itself, beside the page's thread, its scrollY lags behind. moved is
+// called when a page has come to its end.
 func movingPages(ready, moved func()) http.Handler {
 	var text strings.Builder
 	r := rand.New(rand.NewPCG(1, 2))

@@ -14,8 +14,8 @@ import (
 	"eidetic/internal/tell/report/reporttest"
 )
 
-// TestAnnotateLog: a marker that a command writes into a log of another clock joins it to the box's; the log's lines of the trial are
-// on its timeline, within what the marker and the stamps let be known.
+// TestAnnotateLog: a marker that a command writes into a log of another clock joins it to the box's; the log's lines of
+// the trial are on its timeline, within what the marker and the stamps let be known.
 func TestAnnotateLog(t *testing.T) {
 	made := reporttest.Run(1, 1)
 	made.ID, made.State = "20261122-091400-logs", store.StateRunning

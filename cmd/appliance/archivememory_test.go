@@ -18,8 +18,8 @@ import (
 // mostKB is what a command may take for an archive of at most a megabyte.
 const mostKB = 300_000
 
-// TestArchiveMemory: no command takes more than 300 MB for a hostile archive of up to a megabyte. In make test, the commands that do most
-// with an archive meet the one that took most of them.
+// TestArchiveMemory: no command takes more than 300 MB for a hostile archive of up to a megabyte. In make test, the
+// commands that do most with an archive meet the one that took most of them.
 func TestArchiveMemory(t *testing.T) {
 	for _, h := range archivetest.Set() {
 		if testing.Short() && h.Name != "plain-page.warc.gz" {

@@ -82,8 +82,8 @@ func bisectFiles(t *testing.T, box string) (dir string, flags []string) {
 		"--out", filepath.Join(dir, "out")}
 }
 
-// TestBisectOnABox: over REST, killed with SIGKILL while the box makes trials, and gone on with: the culprit is found, what
-// was deployed is not deployed again, no experiment is asked for twice, and what cannot be built is left out.
+// TestBisectOnABox: over REST, killed with SIGKILL while the box makes trials, and gone on with: the culprit is found,
+// what was deployed is not deployed again, no experiment is asked for twice, and what cannot be built is left out.
 func TestBisectOnABox(t *testing.T) {
 	const killedAfter = 4
 	var names []string
@@ -193,7 +193,8 @@ func TestBisectUsage(t *testing.T) {
 	}
 }
 
-// TestBisectSpread: the runs of an experiment are asked for at the same time, and what is said of a trial has its run's name.
+// TestBisectSpread: the runs of an experiment are asked for at the same time, and what is said of a trial has its run's
+// name.
 func TestBisectSpread(t *testing.T) {
 	var b *testBox
 	var once sync.Once

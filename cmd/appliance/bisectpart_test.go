@@ -17,7 +17,8 @@ import (
 	"eidetic/internal/run/experiment"
 )
 
-// TestBisectNamesTheFrame: the recordings of the runs that confirmed a culprit say where it and the revision before it part.
+// TestBisectNamesTheFrame: the recordings of the runs that confirmed a culprit say where it and the revision before it
+// part.
 func TestBisectNamesTheFrame(t *testing.T) {
 	out := t.TempDir()
 	run := &lab.Run{
@@ -64,7 +65,8 @@ func TestBisectNamesTheFrame(t *testing.T) {
 	}
 }
 
-// filmedTrial is a trial whose page changes at a frame. No two trials show the same picture: visual progress tells where they part.
+// filmedTrial is a trial whose page changes at a frame. No two trials show the same picture: visual progress tells
+// where they part.
 func filmedTrial(t *testing.T, folder *store.Folder, number int, arm string, change int) *lab.Trial {
 	t.Helper()
 	const side, frames = 16, 12

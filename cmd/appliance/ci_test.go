@@ -75,9 +75,9 @@ func readable(t *testing.T, what, script string) {
 	}
 }
 
-// The examples of docs/ci do as they say: the build fails when the page is slower, passes when it is
-// not, says so when there is no verdict, and has its documents and its comment whatever the verdict
-// is. The run itself is one that was kept; all else is the program. What starts the servers and posts the comment is replaced.
+// The examples of docs/ci do as they say: the build fails when the page is slower, passes when it is not, says so when
+// there is no verdict, and has its documents and its comment whatever the verdict is. The run itself is one that was
+// kept; all else is the program. What starts the servers and posts the comment is replaced.
 func TestCIExamples(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {

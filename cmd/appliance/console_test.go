@@ -75,8 +75,8 @@ func checkWidth(t *testing.T, text string, columns int) {
 	}
 }
 
-// TestCompareOnATerminal: within 80 columns, in colours unless nobody wants them, and without the line that is for scripts; which
-// is all that --quiet prints.
+// TestCompareOnATerminal: within 80 columns, in colours unless nobody wants them, and without the line that is for
+// scripts; which is all that --quiet prints.
 func TestCompareOnATerminal(t *testing.T) {
 	dir := t.TempDir()
 	old := writeResult(t, filepath.Join(dir, "old", "run.json"), reporttest.Run(1, 12))
@@ -137,7 +137,8 @@ func journeyOf(steps, slow int) (*lab.Comparison, []lab.Summary) {
 	return c, all
 }
 
-// TestTablesAreShort: a table has at most eight lines, the journey's last; what it lacks is counted, and a finding is not what it lacks.
+// TestTablesAreShort: a table has at most eight lines, the journey's last; what it lacks is counted, and a finding is
+// not what it lacks.
 func TestTablesAreShort(t *testing.T) {
 	c, all := journeyOf(20, 14)
 	for name, print := range map[string]func(*console){
@@ -204,7 +205,8 @@ func TestScriptLine(t *testing.T) {
 	}
 }
 
-// TestStatusLine: while trials run, one line says which trial of which arm, the time, how many are valid, and the result so far.
+// TestStatusLine: while trials run, one line says which trial of which arm, the time, how many are valid, and the
+// result so far.
 func TestStatusLine(t *testing.T) {
 	var out bytes.Buffer
 	clock := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)

@@ -31,8 +31,8 @@ const byLabel = `
 	const write = (text, value, i) => { const f = field(text, i); f.focus(); f.value = value; for (const type of ["input", "change"]) f.dispatchEvent(new Event(type, { bubbles: true })); };
 `
 
-// TestFirstVisit is somebody who has never seen the panel, and measures a journey on the virtual device by its pages alone: from the
-// token, over the plan, to the frames of a trial.
+// TestFirstVisit is somebody who has never seen the panel, and measures a journey on the virtual device by its pages
+// alone: from the token, over the plan, to the frames of a trial.
 func TestFirstVisit(t *testing.T) {
 	needLab(t)
 	if !nstest.Inside(t) {

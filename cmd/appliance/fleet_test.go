@@ -28,7 +28,8 @@ func headHere(t *testing.T, data, listen string, flags ...string) *serving {
 	return startHere(t, data, "head", append([]string{"--listen", listen}, flags...)...)
 }
 
-// joinFleet makes a box whose service runs a member of a head's fleet, with the command that a person would use, and returns the link.
+// joinFleet makes a box whose service runs a member of a head's fleet, with the command that a person would use, and
+// returns the link.
 func joinFleet(t *testing.T, head, box *serving, name string) (link string) {
 	t.Helper()
 	status, body, err := head.panel.Do(t.Context(), http.MethodPost, "/api/v1/boxes/codes", nil)
@@ -66,8 +67,8 @@ func fleetRun(t *testing.T, head string) map[string]any {
 	}
 }
 
-// checkFleetRun: the run of fleetRun has ended once, with one verdict, all trials, and each pair from one box; and two boxes
-// made it.
+// checkFleetRun: the run of fleetRun has ended once, with one verdict, all trials, and each pair from one box; and two
+// boxes made it.
 func checkFleetRun(t *testing.T, head *serving, id string) {
 	t.Helper()
 	run, err := store.ReadRun(filepath.Join(head.data, "runs", id))
@@ -101,8 +102,8 @@ func checkFleetRun(t *testing.T, head *serving, id string) {
 	}
 }
 
-// TestFleetKilled: two boxes with real browsers carry out a run of three pages for one head. The head is killed in the middle, and
-// so is a box in a trial.
+// TestFleetKilled: two boxes with real browsers carry out a run of three pages for one head. The head is killed in the
+// middle, and so is a box in a trial.
 func TestFleetKilled(t *testing.T) {
 	needLab(t)
 	dir := t.TempDir()
@@ -133,7 +134,8 @@ func TestFleetKilled(t *testing.T) {
 		t.Error("the film of the first trial is empty")
 	}
 
-	// Retention deletes the evidence of what is not the newest of its series, and nobody fetches it again; the numbers stay.
+	// Retention deletes the evidence of what is not the newest of its series, and nobody fetches it again; the numbers
+	// stay.
 	plan["trials"] = 1
 	next := head.panel.Start(t, plan)
 	head.panel.Follow(t, next, 5*testlab.Hang, nil)
@@ -148,8 +150,9 @@ func TestFleetKilled(t *testing.T) {
 	checkFleetRun(t, head, id)
 }
 
-// TestFleetTwoHeads: two heads with one PostgreSQL and one folder of files. While the boxes measure, their network is cut for a
-// minute, the database is killed, and so is the head that they called; the other one takes its address, and the run ends there.
+// TestFleetTwoHeads: two heads with one PostgreSQL and one folder of files. While the boxes measure, their network is
+// cut for a minute, the database is killed, and so is the head that they called; the other one takes its address, and
+// the run ends there.
 func TestFleetTwoHeads(t *testing.T) {
 	testlab.Long(t, "another database, and a long fault")
 	needLab(t)

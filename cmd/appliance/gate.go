@@ -43,7 +43,8 @@ func gate(run *lab.Run, compared bool) error {
 	return withBudgets(err, run)
 }
 
-// withBudgets adds to the error of a run what its budgets say: a regression or a budget that is not kept comes before what is not known.
+// withBudgets adds to the error of a run what its budgets say: a regression or a budget that is not kept comes before
+// what is not known.
 func withBudgets(err error, run *lab.Run) error {
 	var exit *exitError
 	if errors.As(err, &exit) && exit.status == exitFailed {

@@ -66,8 +66,8 @@ func TestGate(t *testing.T) {
 	}
 }
 
-// A budget that is not kept is status 1, and one of which nothing can be said has a status of its own. A regression comes first, and so
-// does what is not known of the comparison.
+// A budget that is not kept is status 1, and one of which nothing can be said has a status of its own. A regression
+// comes first, and so does what is not known of the comparison.
 func TestGateOfBudgets(t *testing.T) {
 	for name, c := range map[string]struct {
 		low, high float64 // of the treatment's median

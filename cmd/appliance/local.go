@@ -147,8 +147,8 @@ func (l localRun) has(id, name string) string {
 	return file
 }
 
-// conclude prints what was found, for whoever reads it; where is the report, told as for printFound, and next says where
-// to look.
+// conclude prints what was found, for whoever reads it; where is the report, told as for printFound, and next says
+// where to look.
 func (f outcomeFlags) conclude(std *streams, run *lab.Run, where string, told bool, next func(*console)) error {
 	c := newConsole(std.out)
 	if f.JSON {

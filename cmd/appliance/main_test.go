@@ -18,8 +18,8 @@ import (
 // restarts inside namespaces then work as well.
 const asAppliance = "EIDETIC_TEST_AS_APPLIANCE"
 
-// peakFile names, in the environment of an appliance, the file that it leaves the kernel's account of its memory in. What the kernel
-// tells the process that started it has that process's own memory in it.
+// peakFile names, in the environment of an appliance, the file that it leaves the kernel's account of its memory in.
+// What the kernel tells the process that started it has that process's own memory in it.
 const peakFile = "EIDETIC_TEST_PEAK"
 
 func TestMain(m *testing.M) {

@@ -122,8 +122,8 @@ func smallSite(t *testing.T, file string) (pages []string) {
 	return pages
 }
 
-// TestManyKilledTwice: three pages with two arms for two users, asked for over REST, whose service is killed twice in the
-// middle: the run goes on each time with its order and seed, until each has had its trial.
+// TestManyKilledTwice: three pages with two arms for two users, asked for over REST, whose service is killed twice in
+// the middle: the run goes on each time with its order and seed, until each has had its trial.
 func TestManyKilledTwice(t *testing.T) {
 	needLab(t)
 	data := t.TempDir()
@@ -192,7 +192,8 @@ func checkOrder(t *testing.T, run *lab.Run) {
 		if trial.Valid {
 			valid[trial.Cell+trial.Arm]++
 		}
-		// An arm of a cell has one place in the plan; the trial that was made first may be the one that counts at the end.
+		// An arm of a cell has one place in the plan; the trial that was made first may be the one that counts at the
+		// end.
 		if repeated := i > 0 && run.Trials[i-1].Cell == trial.Cell && run.Trials[i-1].Arm == trial.Arm; repeated {
 			continue
 		}

@@ -26,8 +26,8 @@ import (
 	"eidetic/internal/tell/timeline"
 )
 
-// The page of codes shows so many colours, one after the other: those that animation frames mark and annotate, those of long
-// tasks, and those of elements that are the largest so far.
+// The page of codes shows so many colours, one after the other: those that animation frames mark and annotate, those of
+// long tasks, and those of elements that are the largest so far.
 const (
 	markedCodes  = 8
 	taskCodes    = markedCodes + 4
@@ -66,8 +66,9 @@ const next = i => setTimeout(() => {
 addEventListener("load", () => next(0));
 </script>`
 
-// TestMarksLandOnFrames: what a page marks, annotates, computes and paints in one animation frame is on the timeline where the
-// captured frames show its colour, in Chromium and Firefox, and within its bounds where the browser's own trace has it.
+// TestMarksLandOnFrames: what a page marks, annotates, computes and paints in one animation frame is on the timeline
+// where the captured frames show its colour, in Chromium and Firefox, and within its bounds where the browser's own
+// trace has it.
 func TestMarksLandOnFrames(t *testing.T) {
 	needLab(t)
 	testlab.NeedProgram(t, "firefox-esr")
@@ -144,8 +145,9 @@ func (l landing) String() string {
 	return fmt.Sprintf("code %d at %.1f to %.1f ms, not yet shown at %.1f, shown at %.1f", l.code, l.early, l.late, l.before, l.showed)
 }
 
-// isNear says whether the event is within two frames before the picture's change and one after it, as far as both are known: a
-// browser may paint in one frame what it composes in the next. One that had to wait for a processor shows later what it has done.
+// isNear says whether the event is within two frames before the picture's change and one after it, as far as both are
+// known: a browser may paint in one frame what it composes in the next. One that had to wait for a processor shows
+// later what it has done.
 func (l landing) isNear() bool { return l.late >= l.before-2*refresh && l.early <= l.showed+refresh }
 
 const refresh = 1000.0 / 60
@@ -212,8 +214,9 @@ func checkMarks(t *testing.T, dir string, trial *lab.Trial, coded bool) *trace.T
 				t.Errorf("%s: %v: before it was made", name, l)
 			}
 		}
-		// The clocks are apart by the same all the time: one that is near, and none that is late, say that they are joined well. Where
-		// there is but one, the browser may have waited for a processor then: it is between its making and its picture all the same.
+		// The clocks are apart by the same all the time: one that is near, and none that is late, say that they are
+		// joined well. Where there is but one, the browser may have waited for a processor then: it is between its
+		// making and its picture all the same.
 		if near == 0 && n > 1 || told[name] < min(n, 1) {
 			t.Errorf("%s: %d of %d are near the picture that shows them, and %d are on the timeline", name, near, n, told[name])
 		}
@@ -302,7 +305,8 @@ func (o *ownTrace) marks() map[string]lab.Time {
 	return found
 }
 
-// codeOf is the code of a mark, an annotation or an element by its name, and of a long task by the mark that was made in it.
+// codeOf is the code of a mark, an annotation or an element by its name, and of a long task by the mark that was made
+// in it.
 func codeOf(track trace.Track, e trace.Event, made map[int]lab.Time) (code int, ok bool) {
 	from, to, text := 0, markedCodes, ""
 	switch track.Name {

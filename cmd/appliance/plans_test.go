@@ -32,7 +32,8 @@ func TestPlansOfTheGuide(t *testing.T) {
 	}
 }
 
-// TestPlansInDocuments: each block of a document that is fenced as "yaml plan" can be carried out, with the files of docs/plans.
+// TestPlansInDocuments: each block of a document that is fenced as "yaml plan" can be carried out, with the files of
+// docs/plans.
 func TestPlansInDocuments(t *testing.T) {
 	files, err := filepath.Glob("../../docs/*.md")
 	if formats, more := filepath.Glob("../../docs/formats/*.md"); more == nil {

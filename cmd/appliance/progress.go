@@ -86,8 +86,8 @@ func (p *progress) title(s experiment.Step) string {
 	return text
 }
 
-// status is the line that is overwritten: which trial of which arm, the time, what is known so far, and what goes on, as
-// far as there is room.
+// status is the line that is overwritten: which trial of which arm, the time, what is known so far, and what goes on,
+// as far as there is room.
 func (p *progress) status(s experiment.Step) string {
 	if s.Trial == 0 {
 		return clip(fmt.Sprintf("Recording, %s: %s", clockOf(p.now().Sub(p.begun)), oneLine(s.Doing)), p.width-1)

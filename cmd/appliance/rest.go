@@ -17,8 +17,8 @@ import (
 	"eidetic/cmd/appliance/client"
 )
 
-// call is a command that is one request of a box's REST interface. All that is not written here follows from the request and its
-// answer. A test holds requests, parameters and properties against the OpenAPI document.
+// call is a command that is one request of a box's REST interface. All that is not written here follows from the
+// request and its answer. A test holds requests, parameters and properties against the OpenAPI document.
 type call struct {
 	// request is an operation of the document below /api/v1, with its query. What stands in braces are the command's
 	// arguments and flags, or properties of what find found; a parameter of the query that is empty is left out.
@@ -28,8 +28,8 @@ type call struct {
 	body any // unless the command has one of its own
 	// said is printed when it is done, with {properties} of the answer, of what was found, or arguments.
 	said string
-	// list is the property of the answer that has things to print, one a line. A column is its title = the properties that it
-	// shows, with | what it shows without them.
+	// list is the property of the answer that has things to print, one a line. A column is its title = the properties
+	// that it shows, with | what it shows without them.
 	list    string
 	columns []string
 	empty   string // is printed if there are none
@@ -138,7 +138,8 @@ func (c *deviceCmd) Run(ctx context.Context, std *streams, k *kong.Context) erro
 // things are properties by their names, as JSON has them.
 type things = map[string]any
 
-// carryOut makes the request of the selected command, with its arguments and, if it is not nil, a body, and prints the answer.
+// carryOut makes the request of the selected command, with its arguments and, if it is not nil, a body, and prints the
+// answer.
 func (f *boxFlags) carryOut(ctx context.Context, std *streams, k *kong.Context, known things, body any, asJSON bool) error {
 	group := k.Selected().Parent.Name
 	c := calls()[group+" "+k.Selected().Name]

@@ -53,8 +53,8 @@ func (d openAPI) answers(o operation) schema {
 	return schema{}
 }
 
-// Each command that is one request asks for an operation of the OpenAPI document with its parameters, and shows properties of its
-// answer.
+// Each command that is one request asks for an operation of the OpenAPI document with its parameters, and shows
+// properties of its answer.
 func TestCallsAreOfTheDocument(t *testing.T) {
 	b := newTestBoxOf(t, alone, newHeadBoxes())
 	answer, err := http.Get(b.url() + "/openapi.json")

@@ -14,9 +14,9 @@ import (
 // planted begins every secret of the plan below.
 const planted = "hush"
 
-// TestSecretsOfARun runs a journey whose page, user and typed texts are secrets, and looks for them where docs/security.md
-// ("Secrets of a plan") says that they are not: in arguments and variables of all processes while it runs, in what it
-// prints, and in the files of the run but those which are for whoever may start it again.
+// TestSecretsOfARun runs a journey whose page, user and typed texts are secrets, and looks for them where
+// docs/security.md ("Secrets of a plan") says that they are not: in arguments and variables of all processes while it
+// runs, in what it prints, and in the files of the run but those which are for whoever may start it again.
 func TestSecretsOfARun(t *testing.T) {
 	needLab(t)
 	dir := t.TempDir()

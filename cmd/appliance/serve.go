@@ -168,8 +168,8 @@ func (c ServeCmd) config(root string) (cfg service.Config, instead string, probl
 	return cfg, "", err
 }
 
-// tellToken says where the panel is, and shows its token to a person. What else standard output is, a journal or a container's log, more
-// people read than may have the token.
+// tellToken says where the panel is, and shows its token to a person. What else standard output is, a journal or a
+// container's log, more people read than may have the token.
 func tellToken(out io.Writer, address, token, file string) {
 	if f, ok := out.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		fmt.Fprintf(out, "The panel is at %s/ and asks for the token %s (kept in %s).\n", address, token, file)

@@ -15,7 +15,8 @@ type CompletionCmd struct {
 	Shell string `arg:"" help:"bash, zsh or fish."`
 }
 
-// completions are what each shell reads: the program itself answers what goes on from a line, which the shell puts into COMP_LINE.
+// completions are what each shell reads: the program itself answers what goes on from a line, which the shell puts into
+// COMP_LINE.
 var completions = map[string]string{ // constant
 	"bash": "complete -C appliance appliance\n",
 	"zsh":  "autoload -U +X bashcompinit && bashcompinit\ncomplete -o nospace -C appliance appliance\n",

@@ -17,8 +17,8 @@ import (
 	"eidetic/netlab/nstest"
 )
 
-// A run is filmed while strangers hold connections of every slow kind, and come back whenever they are dropped: they are
-// kept out, and no trial is disturbed without a word.
+// A run is filmed while strangers hold connections of every slow kind, and come back whenever they are dropped: they
+// are kept out, and no trial is disturbed without a word.
 func TestFilmBesideStrangers(t *testing.T) {
 	testlab.Long(t, "a flood of connections beside a film")
 	needLab(t)
@@ -70,8 +70,8 @@ func TestFilmBesideStrangers(t *testing.T) {
 			t.Errorf("trial %d ended by %s with %d misses", trial.Number, trial.Ended, trial.Misses)
 		}
 	}
-	// So many may come at once, and some more in the time that the attack took; and each time that they may come again, the
-	// kernel queues some before the service looks at them.
+	// So many may come at once, and some more in the time that the attack took; and each time that they may come again,
+	// the kernel queues some before the service looks at them.
 	const queue, times = 4096, 3
 	limits := slots.DefaultLimits()
 	most := float64(2*limits.Strangers) + time.Since(began).Seconds()*float64(limits.PerSecond) + queue*times

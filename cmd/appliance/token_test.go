@@ -68,7 +68,8 @@ func TestBoxFlagsRefuse(t *testing.T) {
 	}
 }
 
-// TestTokenIsNotLogged: what is no terminal, a journal or a container's log, gets the file of the token and not the token.
+// TestTokenIsNotLogged: what is no terminal, a journal or a container's log, gets the file of the token and not the
+// token.
 func TestTokenIsNotLogged(t *testing.T) {
 	var out bytes.Buffer
 	tellToken(&out, "https://192.0.2.1:8080", "abcdefghijklmnop", "/data/token")

@@ -19,8 +19,8 @@ import (
 	"eidetic/internal/tell/timeline"
 )
 
-// TestTraces: a real Chromium and a real Firefox trace a load of the sample page; their clocks are joined to the box's, the work
-// of the page's scripts is named, and report, timeline, export and files have it.
+// TestTraces: a real Chromium and a real Firefox trace a load of the sample page; their clocks are joined to the box's,
+// the work of the page's scripts is named, and report, timeline, export and files have it.
 func TestTraces(t *testing.T) {
 	needLab(t)
 	testlab.NeedProgram(t, "firefox-esr")

@@ -25,8 +25,8 @@ func (p Phone) Conditions(ctx context.Context) (lab.Conditions, error) {
 	return ParseConditions(parts[0], parts[1], parts[2], parts[3]), nil
 }
 
-// ParseConditions reads what a phone prints of its battery, its heat, its brightness (of 255, and whether the phone sets
-// it by itself) and its display.
+// ParseConditions reads what a phone prints of its battery, its heat, its brightness (of 255, and whether the phone
+// sets it by itself) and its display.
 func ParseConditions(battery, thermal, brightness, display string) lab.Conditions {
 	c := parseBattery(battery)
 	c.Thermal = parseThermal(thermal)

@@ -227,8 +227,8 @@ func (h heard) kernelEnd(node string) bool {
 	return h.isEvent && h.device == node && h.kind == 0 && h.code == 0
 }
 
-// Send hands reports to a device in one message, and waits for the end of each one's events. A report that changes nothing
-// is left out: the kernel tells nothing of it.
+// Send hands reports to a device in one message, and waits for the end of each one's events. A report that changes
+// nothing is left out: the kernel tells nothing of it.
 func (in *Input) Send(ctx context.Context, reports ...hid.Report) ([]hid.Interval, error) {
 	ctx, cancel := context.WithTimeout(ctx, confirmLimit)
 	defer cancel()
@@ -302,8 +302,8 @@ type state struct {
 	fingers []hid.Contact
 }
 
-// change notes a report, and returns the device that it is for, as the phone expects it, and whether it changes anything.
-// The points of a touch are those of the screen as it is turned; the phone expects them as if it were not.
+// change notes a report, and returns the device that it is for, as the phone expects it, and whether it changes
+// anything. The points of a touch are those of the screen as it is turned; the phone expects them as if it were not.
 func (in *Input) change(report hid.Report) (which int, r hid.Report, changed bool, err error) {
 	switch r := report.(type) {
 	case hid.Keyboard:

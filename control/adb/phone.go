@@ -163,8 +163,8 @@ func (p Phone) boot(ctx context.Context) (b boot, err error) {
 	return b, nil
 }
 
-// Open opens a URL; in a package, or in whatever the phone uses for it if name is "". Extras are words of the intent, such as
-// --ez performancetest true.
+// Open opens a URL; in a package, or in whatever the phone uses for it if name is "". Extras are words of the intent,
+// such as --ez performancetest true.
 func (p Phone) Open(ctx context.Context, to, name string, extras ...string) error {
 	if u, err := url.Parse(to); err != nil || u.Scheme == "" || len(to) > 8<<10 {
 		return fmt.Errorf("adb: %.60q is no absolute URL", to)

@@ -202,8 +202,8 @@ func (g *Gadget) Capabilities() control.Capabilities {
 	return can
 }
 
-// Send sends reports and waits until the device has taken them. The kernel holds one report of a function at a time, so a
-// thread that nothing of this machine holds up writes each as soon as the device has fetched the one before.
+// Send sends reports and waits until the device has taken them. The kernel holds one report of a function at a time, so
+// a thread that nothing of this machine holds up writes each as soon as the device has fetched the one before.
 func (g *Gadget) Send(ctx context.Context, reports ...hid.Report) (all []hid.Interval, err error) {
 	err = priority.Urgently(priority.Input, func() error {
 		for _, r := range reports {
@@ -228,8 +228,8 @@ func (g *Gadget) Send(ctx context.Context, reports ...hid.Report) (all []hid.Int
 	return all, nil
 }
 
-// send writes a report and waits until the device has taken it. The port that dummy_hcd emulates claims that at once for a
-// first report, and is asked by a second one: the same state again, in which nothing has moved.
+// send writes a report and waits until the device has taken it. The port that dummy_hcd emulates claims that at once
+// for a first report, and is asked by a second one: the same state again, in which nothing has moved.
 func (g *Gadget) send(ctx context.Context, report hid.Report) (hid.Interval, error) {
 	name, same := "keyboard", report
 	switch r := report.(type) {

@@ -34,8 +34,8 @@ type Log struct {
 	Area image.Rectangle
 }
 
-// Spoiled returns why input that was given counts for nothing: an event was late, or a key was down for too long. It is ""
-// for an error that says that the input was not given.
+// Spoiled returns why input that was given counts for nothing: an event was late, or a key was down for too long. It is
+// "" for an error that says that the input was not given.
 func Spoiled(err error) string {
 	var late *LateError
 	var held *control.HeldError
@@ -100,9 +100,9 @@ type Doer struct {
 // errRefused says that the device cannot do a step.
 var errRefused = errors.New("this device cannot do that") // constant
 
-// Do does the input of one step; the steps in it, its end and its repetitions are the caller's.
-// Where an event was too late, the gesture is completed, and the error is a *LateError; where a key was down for too long,
-// it is a *control.HeldError.
+// Do does the input of one step; the steps in it, its end and its repetitions are the caller's. Where an event was too
+// late, the gesture is completed, and the error is a *LateError; where a key was down for too long, it is a
+// *control.HeldError.
 func (d *Doer) Do(ctx context.Context, s lab.Step) (Log, error) {
 	verb, value := s.Verb()
 	switch verb {

@@ -11,8 +11,9 @@ import (
 	"eidetic/internal/lab"
 )
 
-// Gestures of several fingers. Two fingers that turn or move apart keep within a circle around the target whose radius is a
-// quarter of the shorter side of the screen; fingers side by side are an eighth of that side apart, as those of a hand are.
+// Gestures of several fingers. Two fingers that turn or move apart keep within a circle around the target whose radius
+// is a quarter of the shorter side of the screen; fingers side by side are an eighth of that side apart, as those of a
+// hand are.
 const (
 	circle = 4
 	apart  = 8
@@ -88,8 +89,8 @@ func (d *Doer) side() int { return min(d.Screen.Dx(), d.Screen.Dy()) }
 // errNoTouch refuses a gesture of fingers.
 var errNoTouch = fmt.Errorf("%w: it has no touch screen for several fingers (adb has one, and a USB gadget with touch)", errRefused) // constant
 
-// fingers touches the screen with n fingers, moves them and lifts them, at the places after each share of the time. All of
-// the way is looked at before the first finger comes down, and they are lifted where it could not be completed.
+// fingers touches the screen with n fingers, moves them and lifts them, at the places after each share of the time. All
+// of the way is looked at before the first finger comes down, and they are lifted where it could not be completed.
 func (d *Doer) fingers(ctx context.Context, s lab.Step, n int, at func(t float64) []image.Point) (Log, error) {
 	hand, ok := d.Controller.(control.Toucher)
 	if !ok {

@@ -195,7 +195,8 @@ func TestLate(t *testing.T) {
 	}
 }
 
-// TestFingersAreRefused: a device without a touch screen, and a way that leaves the screen, are refused before a finger is down.
+// TestFingersAreRefused: a device without a touch screen, and a way that leaves the screen, are refused before a finger
+// is down.
 func TestFingersAreRefused(t *testing.T) {
 	f := &fake{now: 1e9}
 	plain := doer(f)

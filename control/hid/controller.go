@@ -17,9 +17,9 @@ type Interval struct{ Earliest, Latest lab.Time }
 // Sink brings reports to a device.
 type Sink interface {
 	// Send brings reports of one kind to the device, and returns when it has them all, with an interval for each, or an
-	// error. A report is on its way before that of the one before is known to have arrived or, where the transport takes
-	// one at a time, is sent by a thread that nothing holds up: a device repeats a key whose release waits. A kind of report
-	// that Capabilities lack is never given to it.
+	// error. A report is on its way before that of the one before is known to have arrived or, where the transport
+	// takes one at a time, is sent by a thread that nothing holds up: a device repeats a key whose release waits. A
+	// kind of report that Capabilities lack is never given to it.
 	Send(ctx context.Context, reports ...Report) ([]Interval, error)
 	// CapsLock says whether the device has Caps Lock on, as far as it told.
 	CapsLock(ctx context.Context) (on, known bool)
@@ -65,11 +65,12 @@ const (
 	touchScreen
 )
 
-// apart is how long after a report of one part that of another is sent: a host asks each part for itself, every few milliseconds, and
-// what is typed right after a click would come before it now and then.
+// apart is how long after a report of one part that of another is sent: a host asks each part for itself, every few
+// milliseconds, and what is typed right after a click would come before it now and then.
 const apart = 15 * time.Millisecond
 
-// turn waits until a report of a part comes after those of the others. A wait that is cancelled is over: what is held is still released.
+// turn waits until a report of a part comes after those of the others. A wait that is cancelled is over: what is held
+// is still released.
 func (c *Controller) turn(ctx context.Context, p part) {
 	if gap := apart - c.clock().Sub(c.lastAt); c.last != none && c.last != p && gap > 0 {
 		select {

@@ -29,8 +29,8 @@ func buttonBit(b control.Button) byte {
 	}
 }
 
-// pointer sends the state of the absolute mouse, once for each of the buttons, besides one that is held. The interval is
-// that of the first.
+// pointer sends the state of the absolute mouse, once for each of the buttons, besides one that is held. The interval
+// is that of the first.
 func (c *Controller) pointer(ctx context.Context, wheel, pan int, buttons ...byte) (Interval, error) {
 	reports := make([]Report, 0, len(buttons))
 	for _, b := range buttons {

@@ -11,8 +11,8 @@ import (
 	"eidetic/internal/lab"
 )
 
-// A host reads keyboard and pointer each for itself: what is typed right after a click must not overtake it, nor a click
-// what is typed.
+// A host reads keyboard and pointer each for itself: what is typed right after a click must not overtake it, nor a
+// click what is typed.
 func TestPartsTakeTurns(t *testing.T) {
 	sink := &hidtest.Sink{Can: control.Capabilities{Keyboard: true, Pointer: true, Touch: 1}}
 	c, err := hid.New(sink, hid.Options{Layout: "us", Screen: image.Pt(100, 100)})

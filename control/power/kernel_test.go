@@ -11,7 +11,8 @@ import (
 	"eidetic/internal/lab"
 )
 
-// TestHubs switches ports of hubs of each kind off and on, both halves of one of USB 3, and refuses what cannot be switched alone.
+// TestHubs switches ports of hubs of each kind off and on, both halves of one of USB 3, and refuses what cannot be
+// switched alone.
 func TestHubs(t *testing.T) {
 	k := powertest.NewKernel(t)
 	var switched []int

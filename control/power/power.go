@@ -1,11 +1,11 @@
 // Package power switches a device off and on, so that one that hangs can be brought back without a person: by a plug
-// that is switched over HTTP (Shelly's or Tasmota's), a USB hub that switches its ports, a relay at a GPIO line, or, for a
-// device that has switched itself off, by waking it over the network.
+// that is switched over HTTP (Shelly's or Tasmota's), a USB hub that switches its ports, a relay at a GPIO line, or,
+// for a device that has switched itself off, by waking it over the network.
 //
 // In goes the part of the device's configuration; out comes a switch.
 //
-// Standards: USB 2.0, 11.24 (class requests to hubs), by Linux's usbfs; Linux's GPIO character device, version 2; Shelly's
-// RPC and first-generation HTTP interfaces, Tasmota's web requests, and AMD's Magic Packet.
+// Standards: USB 2.0, 11.24 (class requests to hubs), by Linux's usbfs; Linux's GPIO character device, version 2;
+// Shelly's RPC and first-generation HTTP interfaces, Tasmota's web requests, and AMD's Magic Packet.
 package power
 
 import (
@@ -111,8 +111,8 @@ func New(p lab.PowerPart, broadcast netip.Addr, k Kernel) *Switch {
 	}
 }
 
-// Restart takes the power away and brings it back, or wakes the device, and gives it time to start. However it ends, a device
-// that was switched off is switched on again.
+// Restart takes the power away and brings it back, or wakes the device, and gives it time to start. However it ends, a
+// device that was switched off is switched on again.
 func (s *Switch) Restart(ctx context.Context) error {
 	var cut error
 	if s.Restarts() {

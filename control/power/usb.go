@@ -179,8 +179,8 @@ func (k Kernel) powered(ctx context.Context, file string, p port) (bool, error) 
 	return binary.LittleEndian.Uint16(status[:])&bit != 0, nil
 }
 
-// Hubs lists the hubs whose ports can be switched one by one, with the places of their ports: "1-1.[1-4]". The error is of
-// hubs that could not be asked.
+// Hubs lists the hubs whose ports can be switched one by one, with the places of their ports: "1-1.[1-4]". The error is
+// of hubs that could not be asked.
 func (k Kernel) Hubs(ctx context.Context) (places []string, err error) {
 	names, err := filepath.Glob(k.hub("*", "maxchild"))
 	for _, name := range names {

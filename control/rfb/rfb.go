@@ -202,8 +202,8 @@ func (c *Controller) fail(err error) error {
 	return c.broken
 }
 
-// act sends messages between two readings of the clock, which are the event's interval; the releases that follow are not
-// part of it.
+// act sends messages between two readings of the clock, which are the event's interval; the releases that follow are
+// not part of it.
 func (c *Controller) act(ctx context.Context, name, detail string, messages []byte) (lab.Event, error) {
 	err := c.broken
 	if err == nil {

@@ -131,8 +131,8 @@ func (c *Controller) act(ctx context.Context, name, detail string, f func(sent f
 	err := c.await(ctx, func() error {
 		e.Earliest = c.clock()
 		err := f(func() error {
-			// The confirmation ends the interval. The release is queued behind the question, before its answer: the server
-			// repeats a key whose release waits for this process, which may stand still for a while.
+			// The confirmation ends the interval. The release is queued behind the question, before its answer: the
+			// server repeats a key whose release waits for this process, which may stand still for a while.
 			question := xproto.GetInputFocus(c.conn)
 			released := c.releasing()
 			err := answered(question)

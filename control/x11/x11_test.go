@@ -139,7 +139,8 @@ func TestStoppedServer(t *testing.T) {
 	if _, err := c.Key(t.Context(), "x"); err == nil || !strings.Contains(err.Error(), "open it again") {
 		t.Errorf("a broken controller went on: %v", err)
 	}
-	// The release was on its way before the press was confirmed: a server or a controller that stands still repeats no key.
+	// The release was on its way before the press was confirmed: a server or a controller that stands still repeats no
+	// key.
 	if err := process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}

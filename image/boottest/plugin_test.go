@@ -94,7 +94,8 @@ func replayJourney(t *testing.T, panel *storytest.Panel, recorded *lab.Run) {
 // journeySteps are the names of the steps that have an end.
 func journeySteps() []string { return []string{"open", "search", "scroll", "product", "basket", "pay"} }
 
-// shopJourney is docs/plans/shop-journey.yaml for a screen of 640 × 480, and for a box of which another machine emulates the processor.
+// shopJourney is docs/plans/shop-journey.yaml for a screen of 640 × 480, and for a box of which another machine
+// emulates the processor.
 func shopJourney(name string, more map[string]any) map[string]any {
 	caret := []string{"190,10,340,52"}
 	plan := map[string]any{

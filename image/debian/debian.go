@@ -62,7 +62,8 @@ func (r Root) Fetch(ctx context.Context, say func(string, ...any)) (string, erro
 	say("packages: fetching %d and what they need", len(r.Packages))
 	partial := archive + ".part"
 	cmd := exec.CommandContext(ctx, "mmdebstrap", append(append(args, partial), sources...)...)
-	// The kernel's package would have a rescue system made, which takes longer than all the rest and which no image has.
+	// The kernel's package would have a rescue system made, which takes longer than all the rest and which no image
+	// has.
 	cmd.Env = append(os.Environ(), "INITRD=No", fmt.Sprintf("SOURCE_DATE_EPOCH=%d", r.Epoch))
 	if r.Env != nil {
 		more, err := r.Env(archive)

@@ -74,14 +74,14 @@ type podman struct{ dir, runtime string }
 // guest is a user that no Debian package has.
 const guest = 61187
 
-// guestDir is where the user finds its folder, in the namespace of mounts alone: temporary folders may lie below one that
-// only root may enter, as testrun's do, and podman says "storage.conf: permission denied" then.
+// guestDir is where the user finds its folder, in the namespace of mounts alone: temporary folders may lie below one
+// that only root may enter, as testrun's do, and podman says "storage.conf: permission denied" then.
 const guestDir = "/mnt"
 
-// asGuest prepares the namespaces, as their root, and calls podman as the user. A process that
-// an earlier call left in its namespace of processes is gone, so its notes are removed, and its locks, which are in /dev/shm. The
-// shell stays, as the first process of the namespace: unshare's child is killed with unshare
-// only for as long as its user does not change (PR_SET_PDEATHSIG).
+// asGuest prepares the namespaces, as their root, and calls podman as the user. A process that an earlier call left in
+// its namespace of processes is gone, so its notes are removed, and its locks, which are in /dev/shm. The shell stays,
+// as the first process of the namespace: unshare's child is killed with unshare only for as long as its user does not
+// change (PR_SET_PDEATHSIG).
 const asGuest = `
 mount --bind "$DIR" ` + guestDir + `
 mount -t tmpfs -o mode=1777 shm /dev/shm

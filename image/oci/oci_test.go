@@ -56,7 +56,8 @@ func TestContainer(t *testing.T) {
 		t.Run("rights", func(t *testing.T) { checkRights(t, e, options) })
 	}
 	t.Run("demo", func(t *testing.T) {
-		// The demo makes trials again that a busy machine spoils: half as many as were asked for, at most. Of two it would be one.
+		// The demo makes trials again that a busy machine spoils: half as many as were asked for, at most. Of two it
+		// would be one.
 		at := freePort(t)
 		lines := start(t, e, options, []string{"demo", "--trials", "4", "--listen", at, "--out", "/tmp/demo"})
 		said := await(t, lines, "The panel is at http://"+at)

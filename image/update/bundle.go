@@ -98,8 +98,8 @@ func Open(r io.Reader, keys Keys) (Manifest, io.Reader, error) {
 	return m, &checked{r: io.LimitReader(r, m.Size), left: m.Size, want: m.SHA256, sum: sha256.New()}, nil
 }
 
-// ReadManifest reads the manifest of a bundle up to its program, and does not look at the signature: it is for those who only pass
-// a bundle on.
+// ReadManifest reads the manifest of a bundle up to its program, and does not look at the signature: it is for those
+// who only pass a bundle on.
 func ReadManifest(r io.Reader) (Manifest, error) {
 	_, text, _, err := readHead(r)
 	if err != nil {

@@ -1,13 +1,13 @@
 // Package fleet has the words that the head of a fleet shares with its boxes: what a box offers, what a part of a
 // run needs, the lease that a box holds while it carries one out, and the files that it hands in.
 //
-// The head has one queue and one history. A run is divided into parts ([Split]); a part is what one box carries out, with
-// both arms, so that a pair of trials never comes from two boxes. A box pulls: it says what it offers and claims a part
-// that fits. Each later call of it carries the lease's token, and a call with an old token is refused (a fencing token, as in
-// Kleppmann, "How to do distributed locking", 2016), so that no part is ended twice.
+// The head has one queue and one history. A run is divided into parts ([Split]); a part is what one box carries out,
+// with both arms, so that a pair of trials never comes from two boxes. A box pulls: it says what it offers and claims a
+// part that fits. Each later call of it carries the lease's token, and a call with an old token is refused (a fencing
+// token, as in Kleppmann, "How to do distributed locking", 2016), so that no part is ended twice.
 //
-// The sub-packages: ledger keeps jobs, leases, boxes and runs in a database; blob keeps files by their digest; metrology
-// judges boxes by what they measure of a reference; head and member are the two sides of the protocol.
+// The sub-packages: ledger keeps jobs, leases, boxes and runs in a database; blob keeps files by their digest;
+// metrology judges boxes by what they measure of a reference; head and member are the two sides of the protocol.
 package fleet
 
 import (
@@ -79,8 +79,8 @@ type Assignment struct {
 	// Plan is the part's; its recordings are named by the digests of Archives, as DIGEST.wacz.
 	Plan     lab.Plan      `json:"plan"`
 	Archives []ArchiveFile `json:"archives,omitempty"`
-	// Stay are patterns of path.Match for the last elements of files whose content stays on the box until somebody wants it,
-	// such as "reel".
+	// Stay are patterns of path.Match for the last elements of files whose content stays on the box until somebody
+	// wants it, such as "reel".
 	Stay []string `json:"stay,omitempty"`
 	// News says that there is no part, but that the box learns something if it describes itself.
 	News bool `json:"news,omitempty"`

@@ -116,8 +116,8 @@ func (n Need) Lacks(box string, o Offer, d OfferedDevice) (all []string) {
 	return all
 }
 
-// missing goes through what a device lacks: the kind of thing, and the names of which one would do. Claims stop at the first, so no
-// text is made before somebody reads it.
+// missing goes through what a device lacks: the kind of thing, and the names of which one would do. Claims stop at the
+// first, so no text is made before somebody reads it.
 func (n Need) missing(box string, o Offer, d OfferedDevice) iter.Seq2[string, []string] {
 	return func(yield func(what string, names []string) bool) {
 		if len(n.Boxes) > 0 && !slices.Contains(n.Boxes, box) && !yield("box", n.Boxes) {

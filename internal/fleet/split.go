@@ -4,8 +4,8 @@ import (
 	"eidetic/internal/lab"
 )
 
-// Split divides a plan into what one box carries out: each of its pages, with all users and both arms. A plan of one page
-// is one part, and the plan itself. The cells of the parts, one after another, are those of the plan.
+// Split divides a plan into what one box carries out: each of its pages, with all users and both arms. A plan of one
+// page is one part, and the plan itself. The cells of the parts, one after another, are those of the plan.
 func Split(p lab.Plan) []lab.Plan {
 	p.On, p.Device = nil, ""
 	if len(p.Pages) < 2 {

@@ -124,8 +124,8 @@ type Company struct {
 	Cores   int     `json:"cores"`          // of the machine
 }
 
-// Noisy says whether the machine was never quiet: others had a quarter of it in the quiet trials, too, or so many trials were
-// beside other work that some of them count.
+// Noisy says whether the machine was never quiet: others had a quarter of it in the quiet trials, too, or so many
+// trials were beside other work that some of them count.
 func (c *Company) Noisy() bool {
 	return c != nil && (c.Kept > 0 || c.Limit > c.Planned || c.Usual > float64(c.Cores)/4)
 }

@@ -28,7 +28,8 @@ type BudgetFound struct {
 	Summary Summary `json:"summary"` // N is 0 if no valid trial has the metric
 }
 
-// Budgets judges the budgets of the plan by the 95 % interval of the median: over if all of it is above, within if none of it is.
+// Budgets judges the budgets of the plan by the 95 % interval of the median: over if all of it is above, within if none
+// of it is.
 func (r *Run) Budgets() []BudgetFound {
 	all := []BudgetFound{}
 	if len(r.Plan.Budgets) == 0 {

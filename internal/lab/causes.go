@@ -41,14 +41,16 @@ type Causes struct {
 
 // CriticalPaths compares how the arms come to the first share of the page that one shows later than the other.
 type CriticalPaths struct {
-	// Share is that share of the visual progress, in percent; 0 is the first change. −1 if the arms part nowhere beyond chance.
+	// Share is that share of the visual progress, in percent; 0 is the first change. −1 if the arms part nowhere beyond
+	// chance.
 	Share float64 `json:"share_percent"`
 	// Parting is when the arms show it, in ms, with the difference.
 	Parting Cause `json:"parting"`
 	// Control and Treatment are the paths of a typical trial each: the one nearest to its arm's median.
 	Control   Path `json:"control"`
 	Treatment Path `json:"treatment"`
-	// Rows sum up the steps of all traced trials by what they are; those that are named hold although Tested rows were looked at.
+	// Rows sum up the steps of all traced trials by what they are; those that are named hold although Tested rows were
+	// looked at.
 	Rows   []Cause  `json:"rows"`
 	Tested int      `json:"tested"`
 	Notes  []string `json:"notes,omitempty"`
@@ -108,7 +110,8 @@ const (
 // Cause is one row: what it is, how much of it each arm has, and the difference.
 type Cause struct {
 	Kind string `json:"kind"`
-	// Process, Thread, Main and Group are of threads; without a group it is the whole thread, without a URL the whole group.
+	// Process, Thread, Main and Group are of threads; without a group it is the whole thread, without a URL the whole
+	// group.
 	Process string `json:"process,omitempty"`
 	Thread  string `json:"thread,omitempty"`
 	Main    bool   `json:"main,omitempty"`

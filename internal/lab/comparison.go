@@ -13,8 +13,8 @@ const (
 	Unknown    = "unknown" // too few pairs of valid trials
 )
 
-// LeastForInterval is the fewest trials, or pairs of them, whose smallest and largest value bound the median at 95 %: it is outside
-// them with a probability of 2 × 0.5⁶ = 3.1 %.
+// LeastForInterval is the fewest trials, or pairs of them, whose smallest and largest value bound the median at 95 %:
+// it is outside them with a probability of 2 × 0.5⁶ = 3.1 %.
 const LeastForInterval = 6
 
 // Bounded says whether the median has such an interval.
@@ -142,7 +142,8 @@ type Size struct {
 	Pairs  int     `json:"pairs"`
 	Metric string  `json:"metric"`
 	Effect float64 `json:"effect"` // to be found four times of five, in the metric's unit
-	// Spread is the standard deviation of the loads of both arms together within blocks, without what covariates explain.
+	// Spread is the standard deviation of the loads of both arms together within blocks, without what covariates
+	// explain.
 	Spread float64 `json:"spread"`
 	Needed int     `json:"needed_pairs"` // which may be more than the plan has
 }

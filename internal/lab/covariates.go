@@ -5,13 +5,13 @@ package lab
 const (
 	// CovariateSettle is the processor time that the browser took from its birth until the key.
 	CovariateSettle = "browser_settle_ms"
-	// CovariateRequest is the time from the key until the box was asked for the page. An arm can change it by the page's
-	// address, the link and the browser's profile, by nothing else: no byte of the page has come.
+	// CovariateRequest is the time from the key until the box was asked for the page. An arm can change it by the
+	// page's address, the link and the browser's profile, by nothing else: no byte of the page has come.
 	CovariateRequest = "key_to_request_ms"
 	// CovariatePage is how long the browser took for a fixed layout on the synchronisation page.
 	CovariatePage = "page_meter_ms"
-	// CovariateMeter and CovariateMeterProcessor are the time and the processor time of a fixed load in a process of its
-	// own, before the browser was born.
+	// CovariateMeter and CovariateMeterProcessor are the time and the processor time of a fixed load in a process of
+	// its own, before the browser was born.
 	CovariateMeter          = "meter_ms"
 	CovariateMeterProcessor = "meter_processor_ms"
 	// CovariateNone in a plan is none of them.

@@ -38,8 +38,8 @@ type ControlsPart struct {
 	Relative bool   `json:"relative,omitempty" doc:"A relative mouse, for gadget and ch9329: iPads and Android devices take no other"`
 }
 
-// PowerPart says how the power of a plugged-in device is switched: by the one of Shelly, Tasmota, USB, GPIO and WakeOnLAN
-// that is set.
+// PowerPart says how the power of a plugged-in device is switched: by the one of Shelly, Tasmota, USB, GPIO and
+// WakeOnLAN that is set.
 type PowerPart struct {
 	Shelly    string  `json:"shelly,omitempty" maxLength:"255" doc:"Address of a Shelly plug or relay" example:"http://192.168.1.20"`
 	Tasmota   string  `json:"tasmota,omitempty" maxLength:"255" doc:"Address of a plug or relay with Tasmota" example:"http://192.168.1.21"`

@@ -122,8 +122,8 @@ func (e *Exchange) IsPending() bool { return e.Status == 0 && !e.IsFailed() }
 // Disconnected is Truncated of what ended with its connection.
 const Disconnected = "disconnect"
 
-// IsFailed says whether the origin refused the connection, or broke it before its response began. A failed exchange has no
-// Status; FirstByte is when that was known.
+// IsFailed says whether the origin refused the connection, or broke it before its response began. A failed exchange has
+// no Status; FirstByte is when that was known.
 func (e *Exchange) IsFailed() bool { return e.Status == 0 && e.Truncated == Disconnected }
 
 // IsOpen says whether the exchange was still going on when the recording ended: it is

@@ -20,8 +20,8 @@ type BoxState struct {
 	Calibration *Calibration `json:"calibration,omitempty" doc:"What the box measured of the fleet's reference before the run"`
 }
 
-// Calibration is what a box and device measured of a reference, which every box of the fleet measures: the same plan and the
-// same recording. Two of the same reference say by how much the boxes differ.
+// Calibration is what a box and device measured of a reference, which every box of the fleet measures: the same plan
+// and the same recording. Two of the same reference say by how much the boxes differ.
 type Calibration struct {
 	Reference string             `json:"reference" doc:"Identifies plan and recording of the reference"`
 	Until     time.Time          `json:"until" doc:"When the newest of its runs was made"`

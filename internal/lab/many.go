@@ -103,8 +103,8 @@ func (p Plan) Cells() []Cell {
 	return cells
 }
 
-// CheckCells returns an error, a *FieldError, for more cells than a run can have, and for cells that their names do not tell apart.
-// It bounds what goes through them.
+// CheckCells returns an error, a *FieldError, for more cells than a run can have, and for cells that their names do not
+// tell apart. It bounds what goes through them.
 func (p Plan) CheckCells() error {
 	if p.CellCount() > MaxCells {
 		return &FieldError{"pages", fmt.Errorf("%d pages for %d users are %d; at most %d in a run: divide the plan", len(p.Pages), len(p.Users),
@@ -130,7 +130,8 @@ func (p Plan) CheckCells() error {
 	return nil
 }
 
-// checkName checks what stands in tables, file names of exports, and command lines; names are those of the list before it.
+// checkName checks what stands in tables, file names of exports, and command lines; names are those of the list before
+// it.
 func checkName(list string, i int, name string, names map[string]int) error {
 	first, twice := names[name]
 	names[name] = i

@@ -146,8 +146,8 @@ type NamedArm struct {
 	Arm
 }
 
-// Arms lists the arms with every field filled in but Match, which depends on the recording: the control, and the treatment if
-// there is one.
+// Arms lists the arms with every field filled in but Match, which depends on the recording: the control, and the
+// treatment if there is one.
 func (p Plan) Arms() []NamedArm {
 	control := p.Arm
 	if control.Page == "" && len(p.Steps) > 0 {
@@ -185,8 +185,8 @@ func (p Plan) Compares() bool {
 	return p.Treatment != nil || len(p.Pages) > 0 && p.Pages[0].Treatment != nil
 }
 
-// Total is the number of trials that the plan asks for, of all arms, pages and users together, with warm-ups and without
-// the trials that are made for traces.
+// Total is the number of trials that the plan asks for, of all arms, pages and users together, with warm-ups and
+// without the trials that are made for traces.
 func (p Plan) Total() int {
 	each := (p.Trials + p.Warmups) * p.CellCount()
 	if p.Compares() {
@@ -206,7 +206,8 @@ func (p Plan) LooksAfter() []int {
 	return after
 }
 
-// mostToFind is the most trials of each arm of a plan that chooses how many it makes, and does not say at most how many.
+// mostToFind is the most trials of each arm of a plan that chooses how many it makes, and does not say at most how
+// many.
 const mostToFind = 60
 
 // WithDefaults returns the plan with the values that a field has that is left out: those of the tags "default".

@@ -4,7 +4,8 @@ package lab
 type Sampled struct {
 	Hz       float64 `json:"hz"` // as asked for
 	Readings int     `json:"readings"`
-	// Slowed is how often the time between readings was doubled, because they took more than MostSampling of a processor.
+	// Slowed is how often the time between readings was doubled, because they took more than MostSampling of a
+	// processor.
 	Slowed int `json:"slowed,omitempty"`
 	// CostMS is the processor time that the readings took in the WallMS that they went on.
 	CostMS float64 `json:"cost_ms"`
@@ -26,12 +27,12 @@ type ProcessSample struct {
 	Name string `json:"name,omitempty"`
 	Of   string `json:"of,omitempty"` // one of the Of… constants
 	For  int64  `json:"for_ns"`
-	// Ran is the processor time of all its threads. Waited is for how long its main thread, of pressure any thread of the
-	// machine, could have run and did not.
+	// Ran is the processor time of all its threads. Waited is for how long its main thread, of pressure any thread of
+	// the machine, could have run and did not.
 	Ran    int64 `json:"ran_ns,omitempty"`
 	Waited int64 `json:"waited_ns,omitempty"`
-	// RSS and Own are what is in memory of it, and what of that it shares with no file and no other process's buffer; 0 where
-	// they were not read.
+	// RSS and Own are what is in memory of it, and what of that it shares with no file and no other process's buffer; 0
+	// where they were not read.
 	RSS   int64 `json:"rss_bytes,omitempty"`
 	Own   int64 `json:"own_bytes,omitempty"`
 	Ended bool  `json:"ended,omitempty"` // it is gone

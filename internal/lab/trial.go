@@ -98,8 +98,8 @@ type Trial struct {
 	// Warmup says that the trial was made before those that are counted, to warm the machine up.
 	Warmup bool `json:"warmup,omitempty"`
 
-	// Traced says that the trial was made for its browser's trace, besides those that are counted; Trace is what became of the
-	// trace, nil where there is to be none.
+	// Traced says that the trial was made for its browser's trace, besides those that are counted; Trace is what became
+	// of the trace, nil where there is to be none.
 	Traced bool          `json:"traced,omitempty"`
 	Trace  *BrowserTrace `json:"trace,omitempty"`
 
@@ -139,8 +139,8 @@ type Trial struct {
 	Blur    *Blur    `json:"blur,omitempty"`
 	Machine *Machine `json:"machine,omitempty"`
 
-	// Before is what was known before the arm could act, by the names of the covariates; After is the meter again, when the
-	// device's browser is gone.
+	// Before is what was known before the arm could act, by the names of the covariates; After is the meter again, when
+	// the device's browser is gone.
 	Before map[string]float64 `json:"before,omitempty"`
 	After  map[string]float64 `json:"after,omitempty"`
 

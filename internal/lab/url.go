@@ -151,7 +151,8 @@ func NetURL(raw string) *url.URL {
 }
 
 // AppendURLKey appends what is equal for addresses that are the same request to a browser: it escapes what browsers
-// escape (WHATWG, URL, path and query percent-encode sets), and leaves out a fragment. Most addresses are their own key.
+// escape (WHATWG, URL, path and query percent-encode sets), and leaves out a fragment. Most addresses are their own
+// key.
 func AppendURLKey(b []byte, raw string) []byte {
 	for i := range len(raw) {
 		if c := raw[i]; c <= ' ' || c >= 0x7f || c == '#' || c == '"' || c == '<' || c == '>' || c == '`' || c == '{' || c == '}' || c == '\'' {

@@ -19,7 +19,8 @@ var schemas = sync.OnceValues(func() (*huma.Schema, huma.Registry) {
 	return known.Schema(reflect.TypeFor[lab.Plan](), true, ""), known
 })
 
-// Problems tells which fields are out of their bounds, of another type, or none of a plan's: the bounds are the tags of [lab.Plan].
+// Problems tells which fields are out of their bounds, of another type, or none of a plan's: the bounds are the tags of
+// [lab.Plan].
 func (r Request) Problems() []*lab.FieldError {
 	fields, err := r.fields()
 	if err != nil {
@@ -105,8 +106,8 @@ func shown(value any) string {
 	return ""
 }
 
-// plain is a value with the numbers that the validator knows, and with the name of a browser as the object that it is short for: of two
-// schemas that a value may have, the validator would only say that it has neither.
+// plain is a value with the numbers that the validator knows, and with the name of a browser as the object that it is
+// short for: of two schemas that a value may have, the validator would only say that it has neither.
 func plain(value any) any {
 	switch v := value.(type) {
 	case json.Number:

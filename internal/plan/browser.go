@@ -12,7 +12,8 @@ import (
 	"eidetic/internal/lab"
 )
 
-// Browsers are browsers that a box's admin has configured, by the names that plans call them: each is what a plan would say of it.
+// Browsers are browsers that a box's admin has configured, by the names that plans call them: each is what a plan would
+// say of it.
 type Browsers map[string]lab.Browser
 
 // Names lists the names in order.
@@ -55,8 +56,8 @@ func (all Browsers) Check() (field string, err error) {
 	return "", nil
 }
 
-// resolve is the browser that a plan's one stands for: one of the list, with what the plan says besides. With elsewhere, a name that is in
-// no list is one of another box's.
+// resolve is the browser that a plan's one stands for: one of the list, with what the plan says besides. With
+// elsewhere, a name that is in no list is one of another box's.
 func (all Browsers) resolve(b *lab.Browser, elsewhere bool) *lab.Browser {
 	if b == nil || b.Command != "" || slices.Contains(known(), b.Name) {
 		return b

@@ -7,7 +7,8 @@ import (
 	"eidetic/internal/lab"
 )
 
-// A budget of a metric or of a step that there is not is refused, with the nearest name that there is: it would never be said to be kept.
+// A budget of a metric or of a step that there is not is refused, with the nearest name that there is: it would never
+// be said to be kept.
 func TestCheckBudgets(t *testing.T) {
 	for name, c := range map[string]struct {
 		max  float64

@@ -121,7 +121,8 @@ func (c *Checked) fill() {
 	}
 }
 
-// WithArchives is the plan with the name of each recording replaced. The function gets the field that names it, for its errors.
+// WithArchives is the plan with the name of each recording replaced. The function gets the field that names it, for its
+// errors.
 func (c Checked) WithArchives(to func(field, name string) (string, error)) (Checked, error) {
 	read := c.Cells
 	var err error
@@ -193,7 +194,8 @@ func (c *Checked) checkReplay() (err error) {
 }
 
 const (
-	// usualRecordings is how often each server is recorded if its times are what is compared: six of each give a 95 % interval.
+	// usualRecordings is how often each server is recorded if its times are what is compared: six of each give a 95 %
+	// interval.
 	usualRecordings = 6
 	// leastRecordings can differ by more than chance does one time in twenty.
 	leastRecordings = 4
@@ -294,7 +296,8 @@ func (a Arm) Field(name string) string {
 	return name
 }
 
-// checkArms returns what reads the arms. No page has a link, a browser or a state of its own, and no user more than a viewport.
+// checkArms returns what reads the arms. No page has a link, a browser or a state of its own, and no user more than a
+// viewport.
 func (c *Checked) checkArms(o Options) func() error {
 	return func() error {
 		var wrong []error

@@ -7,8 +7,8 @@ import (
 	"eidetic/internal/lab"
 )
 
-// checkCovariates fills in by what a comparison is adjusted, where the plan does not say, and returns an error for what it cannot
-// be adjusted by.
+// checkCovariates fills in by what a comparison is adjusted, where the plan does not say, and returns an error for what
+// it cannot be adjusted by.
 func (c *Checked) checkCovariates() error {
 	if len(c.Covariates) > 0 && !c.Compares() {
 		return fieldError("covariates", "there is nothing to compare: the plan has no treatment")
@@ -28,9 +28,9 @@ func (c *Checked) checkCovariates() error {
 	return nil
 }
 
-// usualCovariates are those that no arm of the plan can change: none if the arms have different browsers or states. What the browser
-// does before the key depends on nothing else if its profile is empty, and how long it takes to ask for the page only
-// on the page's address and the link.
+// usualCovariates are those that no arm of the plan can change: none if the arms have different browsers or states.
+// What the browser does before the key depends on nothing else if its profile is empty, and how long it takes to ask
+// for the page only on the page's address and the link.
 func (c *Checked) usualCovariates() (names []string) {
 	empty, same := true, true
 	for _, cell := range c.Cells {

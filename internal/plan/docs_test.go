@@ -42,7 +42,8 @@ func TestFieldsAreDocumented(t *testing.T) {
 	}
 }
 
-// partsOfDevices are the fields that docs/capture-cards.md explains, as they stand in the configuration of a device, too.
+// partsOfDevices are the fields that docs/capture-cards.md explains, as they stand in the configuration of a device,
+// too.
 func partsOfDevices() []string { return []string{"screen", "controls", "recipe"} }
 
 // The tags of defaults can be read as what their fields are, so that WithDefaults fills all of them in.

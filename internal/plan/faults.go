@@ -12,8 +12,8 @@ import (
 // mostFaults bounds what a form is told at once.
 const mostFaults = 50
 
-// Faults lists what is wrong with a plan, each fault at its field, so that a form can show all of them at once. Files that the plan names
-// are not looked at. Where it lists nothing, Check has no error for what the plan itself says.
+// Faults lists what is wrong with a plan, each fault at its field, so that a form can show all of them at once. Files
+// that the plan names are not looked at. Where it lists nothing, Check has no error for what the plan itself says.
 func Faults(r Request, o Options) []*lab.FieldError {
 	all := r.Problems()
 	rest, canRead := r.without(all)
@@ -43,7 +43,8 @@ func isKnown(all []*lab.FieldError, one *lab.FieldError) bool {
 }
 
 // without is the request without the fields that are out of their bounds, so that the others can be judged. It is false
-// where these cannot be left out: a list bounds what is gone through, and without one of its elements the plan is another.
+// where these cannot be left out: a list bounds what is gone through, and without one of its elements the plan is
+// another.
 func (r Request) without(faults []*lab.FieldError) (Request, bool) {
 	if len(faults) == 0 {
 		return r, true

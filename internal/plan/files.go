@@ -96,7 +96,8 @@ func (f Files) read(from Folder, name string) ([]byte, error) {
 	return content, err
 }
 
-// Attach puts the files that the plan names into it, as they are sent to a box, which judges what the plan says besides.
+// Attach puts the files that the plan names into it, as they are sent to a box, which judges what the plan says
+// besides.
 func (r *Request) Attach(from Folder) error {
 	c := Checked{Plan: r.Plan}
 	if c.CellCount() > lab.MaxCells {

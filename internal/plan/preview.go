@@ -11,8 +11,8 @@ import (
 	"eidetic/internal/lab"
 )
 
-// CheckPreview returns an error unless a pattern is where each revision has an address of its own: https:// or http://, a host, and
-// {revision} in one of its names or in the path before the page's.
+// CheckPreview returns an error unless a pattern is where each revision has an address of its own: https:// or http://,
+// a host, and {revision} in one of its names or in the path before the page's.
 func CheckPreview(pattern string) error {
 	if !strings.Contains(pattern, RevisionMark) {
 		return fmt.Errorf("%.200q: write %s for the revision", pattern, RevisionMark)
@@ -32,8 +32,8 @@ func CheckPreview(pattern string) error {
 // inAddress is a revision that can stand in an address without changing what is around it.
 var inAddress = regexp.MustCompile(`^[A-Za-z0-9._-]{1,200}$`) // constant
 
-// Preview is the plan with its treatment's pages where a revision has its address: scheme, host and what stands before the path are
-// the pattern's, the rest is the page's. RevisionMark as the revision stays.
+// Preview is the plan with its treatment's pages where a revision has its address: scheme, host and what stands before
+// the path are the pattern's, the rest is the page's. RevisionMark as the revision stays.
 func Preview(p lab.Plan, pattern, revision string) (lab.Plan, error) {
 	if revision != RevisionMark && !inAddress.MatchString(revision) {
 		return p, fmt.Errorf("the revision %.60q cannot stand in an address", revision)
@@ -84,7 +84,8 @@ func Preview(p lab.Plan, pattern, revision string) (lab.Plan, error) {
 	return p, nil
 }
 
-// Marked is the page of a run of one revision with RevisionMark in place of it: in a plan of a bisect, the pages of all revisions.
+// Marked is the page of a run of one revision with RevisionMark in place of it: in a plan of a bisect, the pages of all
+// revisions.
 func Marked(page, pattern, revision string) (string, error) {
 	base := strings.TrimSuffix(pattern, "/")
 	if rest, ok := strings.CutPrefix(page, strings.ReplaceAll(base, RevisionMark, revision)); ok && revision != "" {

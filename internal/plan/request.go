@@ -1,7 +1,7 @@
-// Package plan is what a run is asked by, from the first word to the last check: [Request] is a plan as far as somebody has said it, in
-// a file, over REST, in a form or on a command line, and [Check] makes of it a [Checked], with everything read that it says, which is
-// what a run is carried out by. The record of a plan, which stands in run.json, is [lab.Plan]; its tags are the bounds of the fields, of
-// which the schema is made too.
+// Package plan is what a run is asked by, from the first word to the last check: [Request] is a plan as far as somebody
+// has said it, in a file, over REST, in a form or on a command line, and [Check] makes of it a [Checked], with
+// everything read that it says, which is what a run is carried out by. The record of a plan, which stands in run.json,
+// is [lab.Plan]; its tags are the bounds of the fields, of which the schema is made too.
 package plan
 
 import (
@@ -18,12 +18,13 @@ import (
 	"eidetic/internal/lab"
 )
 
-// Request is a plan as far as somebody has said it: a field that is left out is the choice of who carries it out. It is written as it
-// was said, so that a bound is judged where it is known, and a patch of another plan removes what it says is null.
+// Request is a plan as far as somebody has said it: a field that is left out is the choice of who carries it out. It is
+// written as it was said, so that a bound is judged where it is known, and a patch of another plan removes what it says
+// is null.
 type Request struct {
 	lab.Plan
-	// rest is what was said and Plan cannot hold: a zero, which it cannot tell from a field that was left out, and what no plan has,
-	// which [Request.Problems] tells.
+	// rest is what was said and Plan cannot hold: a zero, which it cannot tell from a field that was left out, and what
+	// no plan has, which [Request.Problems] tells.
 	rest []said
 	written
 }
@@ -90,8 +91,8 @@ func (r *Request) Set(path string, value any) error {
 	return err
 }
 
-// With is the request with the changes of another, as by a JSON Merge Patch (RFC 7396): a field that is said replaces that of r, and null
-// removes it.
+// With is the request with the changes of another, as by a JSON Merge Patch (RFC 7396): a field that is said replaces
+// that of r, and null removes it.
 func (r Request) With(change Request) (Request, error) {
 	fields, err := r.fields()
 	if err != nil {
@@ -193,7 +194,8 @@ func (r Request) fields() (map[string]any, error) {
 	return fields, nil
 }
 
-// assign puts a value where a path leads, and makes the objects on the way. What a plan that was changed since has no more stays away.
+// assign puts a value where a path leads, and makes the objects on the way. What a plan that was changed since has no
+// more stays away.
 func assign(node any, path []string, value any) {
 	switch at := node.(type) {
 	case map[string]any:

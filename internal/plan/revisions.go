@@ -13,7 +13,8 @@ import (
 // RevisionMark stands in the plan of a bisect, in the fields in which arms can differ, for the revision that is loaded.
 const RevisionMark = "{revision}"
 
-// CheckRevisions returns an error, a *lab.FieldError, unless the plan can be carried out with any two revisions as its arms.
+// CheckRevisions returns an error, a *lab.FieldError, unless the plan can be carried out with any two revisions as its
+// arms.
 func (r Request) CheckRevisions() error {
 	fields, err := r.fields()
 	if err != nil {

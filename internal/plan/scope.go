@@ -13,15 +13,17 @@ import (
 // Scope says whose plan it is, and so what it may name.
 type Scope int
 
-// The scopes, from the least. A token of the scope run and the head of a fleet name what the box's admin has named; a token of the scope
-// admin names programs and files of the box as well; the person at the command line also names files of links.
+// The scopes, from the least. A token of the scope run and the head of a fleet name what the box's admin has named; a
+// token of the scope admin names programs and files of the box as well; the person at the command line also names files
+// of links.
 const (
 	ScopeRun Scope = iota
 	ScopeAdmin
 	ScopePerson
 )
 
-// scopeAdmin is lab.Plan.Scope of a plan that a token of the scope admin has asked for, and that a smaller one may not ask for.
+// scopeAdmin is lab.Plan.Scope of a plan that a token of the scope admin has asked for, and that a smaller one may not
+// ask for.
 const scopeAdmin = "admin"
 
 // ScopeOf is the scope that a box has noted in a plan.
@@ -32,8 +34,8 @@ func ScopeOf(p lab.Plan) Scope {
 	return ScopeRun
 }
 
-// AskedBy is the plan with the note of who asks for it, whatever it said of that itself: every plan from outside goes through here before
-// it is kept.
+// AskedBy is the plan with the note of who asks for it, whatever it said of that itself: every plan from outside goes
+// through here before it is kept.
 func AskedBy(p lab.Plan, s Scope) lab.Plan {
 	p.Scope, p.Opened = "", nil
 	if s >= ScopeAdmin && (Request{Plan: p}).Allowed(ScopeRun) != nil {
@@ -53,7 +55,8 @@ func Opening(p lab.Plan) lab.Plan {
 	return p
 }
 
-// AskedBy is the request of a bisect with that note: revisions, which take the place of marks, may name what the plan does not.
+// AskedBy is the request of a bisect with that note: revisions, which take the place of marks, may name what the plan
+// does not.
 func (r Request) AskedBy(s Scope) Request {
 	r.Plan = AskedBy(r.Plan, s)
 	if s >= ScopeAdmin {
@@ -73,8 +76,8 @@ func (e *ScopeError) Unwrap() error { return e.field }
 // ScopeRule says of fields of the plan who may say them.
 type ScopeRule struct {
 	Fields []string // as they are said; [] is any element of a list; those of arms are also those of the treatment
-	// Reaches is what a value leads to, and Run and Admin what plans of these scopes may say, all for people. The command line may say
-	// everything.
+	// Reaches is what a value leads to, and Run and Admin what plans of these scopes may say, all for people. The
+	// command line may say everything.
 	Reaches, Run, Admin string
 	// refuse says why a plan of the scope run may not have a value; nil lets all pass.
 	refuse func(value any) error
@@ -161,7 +164,8 @@ func refuseFlag(value any) error {
 		strings.Join(harmlessFlags(), ", "), name, howToName)
 }
 
-// powerfulPrefs begin the names of Firefox's preferences that switch its sandbox off, have it read files, or let others steer it.
+// powerfulPrefs begin the names of Firefox's preferences that switch its sandbox off, have it read files, or let others
+// steer it.
 func powerfulPrefs() []string {
 	return []string{
 		"security.sandbox.", "security.fileuri.", "autoadmin.", "general.config.", "browser.tabs.remote.", "fission.", "dom.ipc.",
@@ -192,8 +196,8 @@ func refuseServer(value any) error {
 	return errPart
 }
 
-// Allowed returns an error, a *ScopeError, for what a plan says that its scope may not say. A field without a rule may be said by nobody
-// but the person at the command line.
+// Allowed returns an error, a *ScopeError, for what a plan says that its scope may not say. A field without a rule may
+// be said by nobody but the person at the command line.
 func (r Request) Allowed(s Scope) error {
 	if s >= ScopeAdmin {
 		return nil
@@ -265,8 +269,8 @@ var (
 	outerFields = regexp.MustCompile(`^(pages\[\]\.)?(steps\[\]\.)+`) // constant
 )
 
-// ruleFor is the name in the table of a field at a path: steps have the same rules wherever they are, and the arms; JSON's names of fields
-// are read whatever their case.
+// ruleFor is the name in the table of a field at a path: steps have the same rules wherever they are, and the arms;
+// JSON's names of fields are read whatever their case.
 func ruleFor(path string) string {
 	path = strings.ToLower(path)
 	path = anyIndex.ReplaceAllString(path, "[]")

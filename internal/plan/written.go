@@ -29,8 +29,8 @@ func (w written) File() string { return w.file }
 // maxText bounds the text of a plan.
 const maxText = 64 << 10
 
-// ReadFile reads a plan's file, in YAML or JSON. A field that there is not, or of another type, is an error that names file, line and
-// field.
+// ReadFile reads a plan's file, in YAML or JSON. A field that there is not, or of another type, is an error that names
+// file, line and field.
 func ReadFile(file string) (Request, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -63,7 +63,8 @@ func (e *TextError) Error() string { return e.text }
 
 func textError(line int, what string) error { return &TextError{line, what, what} }
 
-// ParseForeign reads a text that somebody else has sent, without aliases: a few aliases of aliases are a text of gigabytes.
+// ParseForeign reads a text that somebody else has sent, without aliases: a few aliases of aliases are a text of
+// gigabytes.
 func ParseForeign(text []byte) (Request, error) {
 	var alias *bounded.Error
 	if errors.As(bounded.NoAliases(text), &alias) {
@@ -143,7 +144,8 @@ func placed(err error) error {
 	return e
 }
 
-// Line is the line in which a field was said, such as steps[2].click, or the nearest field that it is in; 0 if none was.
+// Line is the line in which a field was said, such as steps[2].click, or the nearest field that it is in; 0 if none
+// was.
 func (w written) Line(path string) int {
 	at := w.place(path, true)
 	if at == nil {

@@ -98,11 +98,12 @@ func (a *Archive) keeps(c Change) (func(*lab.Exchange) bool, error) {
 	}, nil
 }
 
-// documentSlack is how far the time of a page may be from that of its document: programs note it before or after the request.
+// documentSlack is how far the time of a page may be from that of its document: programs note it before or after the
+// request.
 const documentSlack = 10 * time.Second
 
-// OfPages tells the requests of pages, which are named by their URLs. Those of a page begin with its document and end before the next
-// page's; what came before the first page belongs to it.
+// OfPages tells the requests of pages, which are named by their URLs. Those of a page begin with its document and end
+// before the next page's; what came before the first page belongs to it.
 func (a *Archive) OfPages(urls []string) (func(*lab.Exchange) bool, error) {
 	pages := slices.Clone(a.pages)
 	slices.SortStableFunc(pages, func(x, y Page) int { return x.Wall.Compare(y.Wall) })
@@ -135,7 +136,8 @@ func (a *Archive) OfPages(urls []string) (func(*lab.Exchange) bool, error) {
 	return func(e *lab.Exchange) bool { return kept[e] }, nil
 }
 
-// beginOf is the index of a page's first exchange: its document, or what was asked for when it was opened, whichever is first.
+// beginOf is the index of a page's first exchange: its document, or what was asked for when it was opened, whichever is
+// first.
 func (a *Archive) beginOf(p Page) int {
 	document, _, _ := strings.Cut(p.URL, "#")
 	begin, near := len(a.exchanges), documentSlack

@@ -11,8 +11,8 @@ import (
 	"eidetic/internal/lab"
 )
 
-// threePages is a recording of three pages, the first of which was opened twice. The documents were asked for just before or after
-// the page was noted.
+// threePages is a recording of three pages, the first of which was opened twice. The documents were asked for just
+// before or after the page was noted.
 func threePages() *Archive {
 	wall := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	var list []*lab.Exchange

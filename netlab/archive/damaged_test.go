@@ -153,7 +153,8 @@ func TestDamagedMemberOfOurs(t *testing.T) {
 	}
 }
 
-// TestZstdDictionary: the dictionary at the front of a .warc.zst is used, also a compressed one; without it nothing is read.
+// TestZstdDictionary: the dictionary at the front of a .warc.zst is used, also a compressed one; without it nothing is
+// read.
 func TestZstdDictionary(t *testing.T) {
 	r, dictionary := damagedRecords(), makeDictionary(t)
 	body := zstdText(t, r[0], dictionary) + zstdText(t, r[1], dictionary)

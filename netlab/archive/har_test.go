@@ -547,7 +547,8 @@ func TestHARBroken(t *testing.T) {
 	}
 }
 
-// TestHARCodedSize: Firefox states how many bytes of a small body came, which is more than the text has if the coding made it longer.
+// TestHARCodedSize: Firefox states how many bytes of a small body came, which is more than the text has if the coding
+// made it longer.
 func TestHARCodedSize(t *testing.T) {
 	entry := func(fields, size string) string {
 		return `{"startedDateTime":"2026-01-02T03:04:05Z","request":{"method":"POST","url":"https://a.test/quote","headers":[],"bodySize":94},` +

@@ -23,7 +23,8 @@ func harProtocol(names ...string) string {
 	return "http/1.1"
 }
 
-// methodOf is a method as it was sent: some exporters write it in lower case. Browsers write these in capitals (WHATWG Fetch).
+// methodOf is a method as it was sent: some exporters write it in lower case. Browsers write these in capitals (WHATWG
+// Fetch).
 func methodOf(text string) string {
 	text = strings.TrimSpace(text)
 	switch upper := strings.ToUpper(text); upper {

@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// lateTexts are the long texts of an entry: marshalled, they would take many times their size. The entry has a mark in the place of each,
-// and when the entry is written the text is written there piece by piece.
+// lateTexts are the long texts of an entry: marshalled, they would take many times their size. The entry has a mark in
+// the place of each, and when the entry is written the text is written there piece by piece.
 type lateTexts struct {
 	from int64 // the bytes from which on a text is long
 	list []lateText

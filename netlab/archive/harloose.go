@@ -163,8 +163,8 @@ func harTime(text string) time.Time {
 // errDamaged marks an element whose JSON is damaged, though its end can be found.
 var errDamaged = errors.New("its JSON is damaged") // constant
 
-// mendJSON returns a text with what exporters write that is no JSON: NaN, a comma too many, and bytes in texts that have to be
-// escaped.
+// mendJSON returns a text with what exporters write that is no JSON: NaN, a comma too many, and bytes in texts that
+// have to be escaped.
 func mendJSON(raw []byte) []byte {
 	var out bytes.Buffer
 	out.Grow(len(raw) + len(raw)/8)

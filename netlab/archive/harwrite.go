@@ -189,7 +189,8 @@ func harPairs(fields []lab.HeaderField) []harPair {
 }
 
 // harText returns a body, which is written twice, as text if it is UTF-8 and declared as nothing else: in charsets such
-// as ISO-2022-JP all bytes are ASCII. No text has a zero byte, which JSON would write as six. Of a long body it returns the mark.
+// as ISO-2022-JP all bytes are ASCII. No text has a zero byte, which JSON would write as six. Of a long body it returns
+// the mark.
 func (l *lateTexts) harText(body func(io.Writer) (int64, error), contentType string) (text, encoding string, size int64, err error) {
 	var judge textJudge
 	if size, err = body(&judge); err != nil {

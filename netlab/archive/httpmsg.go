@@ -141,8 +141,8 @@ func parseResponse(e *lab.Exchange, block []byte, l Limits) error {
 	return err
 }
 
-// dechunk removes a transfer coding that other tools keep. A body that is not chunked, although its header says so, stays
-// as it is. Of one that ends before its last chunk, what there is of it is kept; isCut tells that.
+// dechunk removes a transfer coding that other tools keep. A body that is not chunked, although its header says so,
+// stays as it is. Of one that ends before its last chunk, what there is of it is kept; isCut tells that.
 func dechunk(m *lab.Message, l Limits) (isCut bool, err error) {
 	if head := (&message.Head{Fields: m.Header}); !head.IsChunked() {
 		return false, nil

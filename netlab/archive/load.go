@@ -94,8 +94,8 @@ func (ld *loader) read(r io.Reader) error {
 	}
 }
 
-// isDamaged tells that a reading ended with a damaged gzip member that began with the record which begins behind a byte: at most
-// so many line ends lie between them.
+// isDamaged tells that a reading ended with a damaged gzip member that began with the record which begins behind a
+// byte: at most so many line ends lie between them.
 func isDamaged(err error, at int64) bool {
 	const lineEnds = 8
 	var m *memberError
@@ -125,8 +125,8 @@ func parse(rec *record, l Limits) *item {
 	return it
 }
 
-// target is the address that a record names, as a browser sends it: wget puts brackets around it, and some tools keep the
-// user and the password.
+// target is the address that a record names, as a browser sends it: wget puts brackets around it, and some tools keep
+// the user and the password.
 func target(uri string) string {
 	uri = strings.TrimSpace(strings.Trim(uri, "<>"))
 	if u := lab.ParseURL(uri); u.IsWeb() && (u.User != "" || !strings.HasPrefix(uri, u.Scheme)) {

@@ -105,7 +105,8 @@ func Assess(a *Archive) Quality {
 	return x.Quality
 }
 
-// What bounds the resources that the documents of a recording name together: a long base makes every short name a long URL.
+// What bounds the resources that the documents of a recording name together: a long base makes every short name a long
+// URL.
 const (
 	mostReferences     = 200_000
 	mostReferenceBytes = 16 << 20
@@ -194,8 +195,8 @@ func (x *assessment) score() {
 	}
 }
 
-// Navigates tells the request of a navigation: not all that is asked for at a page's address is the page. Browsers
-// say so to origins that they trust (Sec-Fetch-Dest); else a request that asks for HTML is one, and a GET of a tool that
+// Navigates tells the request of a navigation: not all that is asked for at a page's address is the page. Browsers say
+// so to origins that they trust (Sec-Fetch-Dest); else a request that asks for HTML is one, and a GET of a tool that
 // keeps no header.
 func Navigates(e *lab.Exchange) bool {
 	get := e.Request.Get

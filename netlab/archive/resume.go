@@ -12,8 +12,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// A WARC is made of gzip members or zstd frames, one for each record, so that one that is damaged costs no other. This file
-// finds the next one.
+// A WARC is made of gzip members or zstd frames, one for each record, so that one that is damaged costs no other. This
+// file finds the next one.
 
 // memberError says which gzip member is damaged: the one at this byte of what was read.
 type memberError struct {
@@ -91,8 +91,8 @@ func (m *memberReader) skipZeros() {
 	}
 }
 
-// readFrom reads a WARC from a byte on. Of a gzip member or a zstd frame that is damaged the next is read; without one it
-// returns the error.
+// readFrom reads a WARC from a byte on. Of a gzip member or a zstd frame that is damaged the next is read; without one
+// it returns the error.
 func (ld *loader) readFrom(file *io.SectionReader, from int64) error {
 	magic := make([]byte, 4)
 	_, _ = file.ReadAt(magic, 0)
@@ -234,8 +234,9 @@ func zstdFrameEnd(file io.ReaderAt, at int64) (end int64, ok bool) {
 	return at, true
 }
 
-// The first bytes of a zstd stream, of the skippable frame in which a .warc.zst has the dictionary that its records need
-// (iipc.github.io/warc-specifications, "Zstandard Compression for WARC"), and of a dictionary (RFC 8878, section 5).
+// The first bytes of a zstd stream, of the skippable frame in which a .warc.zst has the dictionary that its records
+// need (iipc.github.io/warc-specifications, "Zstandard Compression for WARC"), and of a dictionary (RFC 8878, section
+// 5).
 const (
 	zstdMagic      = "\x28\xb5\x2f\xfd"
 	zstdDictionary = "\x5d\x2a\x4d\x18"

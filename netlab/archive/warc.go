@@ -39,8 +39,8 @@ func (r *record) id() string { return unbracket(r.get("WARC-Record-ID")) }
 
 func unbracket(s string) string { return strings.TrimSuffix(strings.TrimPrefix(s, "<"), ">") }
 
-// members are records that are written together, each as a gzip member: into memory, or large ones to the file behind its complete
-// records.
+// members are records that are written together, each as a gzip member: into memory, or large ones to the file behind
+// its complete records.
 type members struct {
 	buffer bytes.Buffer
 	file   *os.File // nil for memory

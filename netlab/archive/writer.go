@@ -245,8 +245,8 @@ func (w *Writer) Add(e *lab.Exchange) error {
 	return nil
 }
 
-// large is the size of bodies from which on an exchange is written to the file at once, which keeps others waiting: small ones are made
-// in memory, many at a time.
+// large is the size of bodies from which on an exchange is written to the file at once, which keeps others waiting:
+// small ones are made in memory, many at a time.
 const large = 1 << 20
 
 // write appends the records that add makes.

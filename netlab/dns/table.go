@@ -103,8 +103,8 @@ func (t *Table) Hosts() map[string][]netip.Addr { return t.hosts }
 // Unknown is the Source of a Table's answer about a name that is not in it.
 const Unknown = "none"
 
-// Parent is the Source of a Table's answer about a name of which it knows only that others lie under it. It has no data, and
-// does exist: a resolver that hears that it does not takes the others for absent as well (RFC 8020).
+// Parent is the Source of a Table's answer about a name of which it knows only that others lie under it. It has no
+// data, and does exist: a resolver that hears that it does not takes the others for absent as well (RFC 8020).
 const Parent = "parent"
 
 // Lookup implements Source.

@@ -29,8 +29,8 @@ func MaxDecoded(coded int64) int64 { return min(256<<20, 16<<20+64*coded) }
 // maxCodings bounds how many content codings one body may have been given.
 const maxCodings = 4
 
-// isMixed tells a response with several codings, one of which browsers read in different ways: Chromium leaves such a body
-// as it is, Firefox undoes the codings that it knows (tried in 2026).
+// isMixed tells a response with several codings, one of which browsers read in different ways: Chromium leaves such a
+// body as it is, Firefox undoes the codings that it knows (tried in 2026).
 func isMixed(header []lab.HeaderField) bool {
 	several, odd := 0, false
 	for _, f := range header {
@@ -119,7 +119,8 @@ func (d *decoder) Close() error {
 }
 
 // newDecoder undoes one coding as browsers do (tried in Chromium and Firefox, 2026): a body that ends too early is what
-// there is of it, of gzip the first member counts, without its checksum, and what follows an end is no part of the body.
+// there is of it, of gzip the first member counts, without its checksum, and what follows an end is no part of the
+// body.
 func newDecoder(coding string, r io.Reader) (io.ReadCloser, error) {
 	d, err := newStrictDecoder(coding, r, false)
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
@@ -146,8 +147,8 @@ func (d lenientDecoder) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// newStrictDecoder undoes deflate with the standard library: of a body that is cut off it gives what zlib gives, but for a
-// symbol, of which klauspost's decoder keeps back up to 258 bytes.
+// newStrictDecoder undoes deflate with the standard library: of a body that is cut off it gives what zlib gives, but
+// for a symbol, of which klauspost's decoder keeps back up to 258 bytes.
 func newStrictDecoder(coding string, r io.Reader, members bool) (io.ReadCloser, error) {
 	switch coding {
 	case "gzip":

@@ -28,8 +28,8 @@ type Options struct {
 	// Date is the first instant that a page's Date shows.
 	Date time.Time
 	Mode DateMode // default DateCount
-	// Dialog is what is answered to a page that asks a person something in a window of the browser's own: "accept", "dismiss", or
-	// "" to let it be shown. Each is told to the box in either case.
+	// Dialog is what is answered to a page that asks a person something in a window of the browser's own: "accept",
+	// "dismiss", or "" to let it be shown. Each is told to the box in either case.
 	Dialog string
 	// More is a script of somebody's own that documents get after this one, and before the page's;
 	// CheckScript says which text it may have.

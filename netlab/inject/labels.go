@@ -2,8 +2,8 @@ package inject
 
 import "strings"
 
-// isLabel tells the names that browsers know an encoding by (Encoding Standard, 4.2), in lower case. A declaration with any
-// other name counts as none.
+// isLabel tells the names that browsers know an encoding by (Encoding Standard, 4.2), in lower case. A declaration with
+// any other name counts as none.
 func isLabel(name string) bool {
 	return name != "" && !strings.Contains(name, " ") && strings.Contains(encodingLabels, " "+name+" ")
 }

@@ -133,8 +133,8 @@ func mayBeHTML(text []byte) bool {
 	return false
 }
 
-// metaCharset finds the encoding that a document declares in its first 1024 bytes (HTML, prescan a byte stream to determine
-// its encoding).
+// metaCharset finds the encoding that a document declares in its first 1024 bytes (HTML, prescan a byte stream to
+// determine its encoding).
 func metaCharset(text []byte) string {
 	text = text[:min(len(text), 1024)]
 	for i := 0; ; {

@@ -98,8 +98,8 @@ func mimeOf(contentType string) string {
 	return strings.ToLower(mime)
 }
 
-// contentType returns the media type and the charset of a response, both in lower case. Of several types the last counts
-// that is one, and the charset of an equal type before it stays (Fetch, extract a MIME type).
+// contentType returns the media type and the charset of a response, both in lower case. Of several types the last
+// counts that is one, and the charset of an equal type before it stays (Fetch, extract a MIME type).
 func contentType(header []lab.HeaderField) (mime, charset string) {
 	for _, f := range header {
 		if !strings.EqualFold(f.Name, "Content-Type") {

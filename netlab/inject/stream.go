@@ -198,8 +198,8 @@ func (s *Stream) insert(eof, last bool) []byte {
 		return s.done(held)
 	}
 	if rest := text[skip+at:]; last && (hasFold(rest, "<!") || hasFold(rest, "<?")) {
-		// All that is left is a comment or a doctype that does not end: there is nothing that could run, and the script's place
-		// would be before it.
+		// All that is left is a comment or a doctype that does not end: there is nothing that could run, and the
+		// script's place would be before it.
 		s.skipped = true
 		return s.done(held)
 	}

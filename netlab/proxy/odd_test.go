@@ -200,7 +200,8 @@ func TestRefusedRequestsReachTheCore(t *testing.T) {
 	}
 }
 
-// TestServersOfOneAddress: behind one address one server speaks HTTP/2 and the next does not; each is asked as it speaks.
+// TestServersOfOneAddress: behind one address one server speaks HTTP/2 and the next does not; each is asked as it
+// speaks.
 func TestServersOfOneAddress(t *testing.T) {
 	origin := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.Proto) }))
 	var connections atomic.Int64

@@ -82,8 +82,8 @@ func errText(err error) string {
 	return err.Error()
 }
 
-// The address counts, in whatever way the URL writes it, and after the name is resolved; what is connected to is what was
-// checked.
+// The address counts, in whatever way the URL writes it, and after the name is resolved; what is connected to is what
+// was checked.
 func TestDialerChecksWhatItConnectsTo(t *testing.T) {
 	var dialled []string
 	answers := [][]netip.Addr{{netip.MustParseAddr("198.51.100.7")}, {netip.MustParseAddr("127.0.0.1")}}

@@ -9,8 +9,8 @@ import (
 	"eidetic/internal/lab"
 )
 
-// TestBrokenOrigin: a page sees that an origin breaks its connection, while it is recorded and in each replay, and a second
-// request gets what the second one got. A person who opens the address is told by the box.
+// TestBrokenOrigin: a page sees that an origin breaks its connection, while it is recorded and in each replay, and a
+// second request gets what the second one got. A person who opens the address is told by the box.
 func TestBrokenOrigin(t *testing.T) {
 	for _, h2 := range []bool{false, true} {
 		t.Run(map[bool]string{false: "h1", true: "h2"}[h2], func(t *testing.T) {

@@ -8,7 +8,8 @@ import (
 	"eidetic/netlab/archive"
 )
 
-// What of an exchange takes in memory until it is in the archive, measured with margins: it is kept, made into records and compressed.
+// What of an exchange takes in memory until it is in the archive, measured with margins: it is kept, made into records
+// and compressed.
 const (
 	byteCost  = 2   // of a byte of a body, which grows as it comes
 	chunkCost = 200 // of a chunk: its time and length, also as JSON
@@ -34,8 +35,8 @@ func (b *bound) take(n int64) bool {
 	return false
 }
 
-// newBudget is the budget of a recording that may take so much memory: half of it for exchanges that are not in the archive yet, all of
-// it for the archive's reader.
+// newBudget is the budget of a recording that may take so much memory: half of it for exchanges that are not in the
+// archive yet, all of it for the archive's reader.
 func newBudget(memory int64) *budget {
 	const enough = 2 << 30
 	b := &budget{}

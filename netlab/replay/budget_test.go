@@ -17,7 +17,8 @@ import (
 	"eidetic/netlab/archive"
 )
 
-// endless sends a megabyte, in messages or in pieces of a body, again and again until the other side leaves or it has sent 64.
+// endless sends a megabyte, in messages or in pieces of a body, again and again until the other side leaves or it has
+// sent 64.
 func endless() http.Handler {
 	const times = 64
 	part := bytes.Repeat([]byte("x"), 1<<20)
@@ -44,8 +45,8 @@ func endless() http.Handler {
 	})
 }
 
-// TestRecordingHasOneBudget: sockets and bodies that are recorded at once take no more than the recording may, the device gets all of
-// them, and the recording says what is lost.
+// TestRecordingHasOneBudget: sockets and bodies that are recorded at once take no more than the recording may, the
+// device gets all of them, and the recording says what is lost.
 func TestRecordingHasOneBudget(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), testlab.Hang)
 	defer cancel()

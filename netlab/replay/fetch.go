@@ -85,7 +85,8 @@ func (f *fetch) outcome() outcome {
 			// The device left before the answer began: a long poll, for instance.
 			f.e.Truncated, f.complete = "time", true
 		} else if isBroken(err) && !archive.Navigates(f.e) {
-			// A person who opens a page is told by the box; a page sees that an origin broke its connection, not an answer of the box.
+			// A person who opens a page is told by the box; a page sees that an origin broke its connection, not an
+			// answer of the box.
 			f.e.Truncated, f.complete, f.e.FirstByte = lab.Disconnected, true, f.c.o.Clock().Sub(f.out.line.Time)
 			return outcome{Result: fromOrigin(), problem: err.Error(), breaks: true}
 		}

@@ -12,8 +12,9 @@ import (
 // pieceKey is equal for 206 answers that are pieces of one representation (RFC 9110, 15.3.7.3).
 type pieceKey struct{ url, etag, modified string }
 
-// joinPieces makes exchanges of pieces that were recorded apart and follow on each other: a player or a PDF viewer asks for
-// other ranges in a replay. No more is joined than the archive's bodies have bytes, however often one of them is used.
+// joinPieces makes exchanges of pieces that were recorded apart and follow on each other: a player or a PDF viewer asks
+// for other ranges in a replay. No more is joined than the archive's bodies have bytes, however often one of them is
+// used.
 func joinPieces(a *archive.Archive, entries []*entry) (out []*lab.Exchange) {
 	groups := map[pieceKey][]*entry{}
 	var order []pieceKey

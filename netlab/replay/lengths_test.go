@@ -12,7 +12,8 @@ import (
 	"eidetic/netlab/hop"
 )
 
-// TestTrueLength: a length that is the body's stays as it is written, another one is replaced, and what states none is none.
+// TestTrueLength: a length that is the body's stays as it is written, another one is replaced, and what states none is
+// none.
 func TestTrueLength(t *testing.T) {
 	for values, want := range map[string]string{"4": "4", "4, 4": "4, 4", "4|4": "4|4", "0004": "0004", "abc": "abc", "-5": "-5", "99": "4", "4, 5": "4", "": ""} {
 		e := &lab.Exchange{Method: "GET", Status: 200}
@@ -44,7 +45,8 @@ func TestReasonOfNone(t *testing.T) {
 	}
 }
 
-// TestAnswersThatNobodyAskedFor: an origin that answers 206 or 304 to a request without a range or a condition does so again.
+// TestAnswersThatNobodyAskedFor: an origin that answers 206 or 304 to a request without a range or a condition does so
+// again.
 func TestAnswersThatNobodyAskedFor(t *testing.T) {
 	k := newAsker(t, build(
 		exchange{ask: "GET https://a.test/part", status: 206, answer: "all", header: "Content-Type: text/plain"},
@@ -91,8 +93,8 @@ type openEnded struct {
 
 func (o *openEnded) LeaveOpen() { o.isOpen = true }
 
-// TestStatedLength: what an origin stated over HTTP/2 is stated again over HTTP/2, with the whole body. Other tools' false
-// lengths are mistakes.
+// TestStatedLength: what an origin stated over HTTP/2 is stated again over HTTP/2, with the whole body. Other tools'
+// false lengths are mistakes.
 func TestStatedLength(t *testing.T) {
 	e := &lab.Exchange{
 		ID: "urn:1", Method: "GET", URL: "https://a.test/", Status: 200, Protocol: "h2",

@@ -59,8 +59,8 @@ func (o *output) header(status int, reason string, fields []lab.HeaderField) {
 	o.w.WriteHeader(status)
 }
 
-// opensDialogue tells whether a browser asks a person for a password when it gets a 401 with these fields: for the schemes
-// that it can answer (RFC 7617, 7616, 4559), unless another site's page asked for a part of itself.
+// opensDialogue tells whether a browser asks a person for a password when it gets a 401 with these fields: for the
+// schemes that it can answer (RFC 7617, 7616, 4559), unless another site's page asked for a part of itself.
 func opensDialogue(request http.Header, fields []lab.HeaderField) bool {
 	if site, mode := request.Get("Sec-Fetch-Site"), request.Get("Sec-Fetch-Mode"); site == "cross-site" && mode != "navigate" {
 		return false

@@ -26,8 +26,9 @@ type RecordOptions struct {
 	// MaxBody bounds a recorded body in bytes; a longer one still reaches the
 	// device and is recorded as truncated. Default 1 GiB.
 	MaxBody int64
-	// Memory is the budget of the recording, in bytes: what all its exchanges together may take. What is beyond it reaches the device and
-	// is recorded as truncated. Default is what a reader of the archive may take, half of this machine's memory.
+	// Memory is the budget of the recording, in bytes: what all its exchanges together may take. What is beyond it
+	// reaches the device and is recorded as truncated. Default is what a reader of the archive may take, half of this
+	// machine's memory.
 	Memory int64
 	// Finish bounds how long a request goes on that the device has given up, so
 	// that the archive has the complete body. Default 10 s; negative for not at all.

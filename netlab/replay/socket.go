@@ -111,8 +111,8 @@ type socketRecord struct {
 	full   bool // what came later was left out
 }
 
-// add appends what one side sent. What it sent within [together] is one piece: a side that sends a byte at a time takes no more than one
-// that sends them at once.
+// add appends what one side sent. What it sent within [together] is one piece: a side that sends a byte at a time takes
+// no more than one that sends them at once.
 func (r *socketRecord) add(at time.Duration, fromDevice bool, b []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -148,8 +148,8 @@ func TestFolderIsPrivate(t *testing.T) {
 	}
 }
 
-// FuzzNetwork: what names and passphrases a network has, hostapd reads the lines that were meant and no others; a file with any bytes is
-// read, or replaced.
+// FuzzNetwork: what names and passphrases a network has, hostapd reads the lines that were meant and no others; a file
+// with any bytes is read, or replaced.
 func FuzzNetwork(f *testing.F) {
 	f.Add("lab", "secret-words", `{"ssid":"lab","passphrase":"secret-words"}`)
 	f.Add("a\nssid=b", "x y z ~ 12345", `{"ssid":[[[[`)

@@ -25,8 +25,8 @@ type Series struct {
 // The shortest and the longest series.
 const shortest, longest = 60, 200
 
-// New makes the n-th series of a seed, of 60 to 200 values: its length and its one to four steps are drawn by lot, each up
-// or down by size, and each level has at least so many values, of at most 30. Of size 0 it is flat.
+// New makes the n-th series of a seed, of 60 to 200 values: its length and its one to four steps are drawn by lot, each
+// up or down by size, and each level has at least so many values, of at most 30. Of size 0 it is flat.
 func New(seed, n uint64, noise Noise, size float64, least int) Series {
 	r := rand.New(rand.NewPCG(seed, n))
 	length := shortest + r.IntN(longest-shortest+1)

@@ -79,8 +79,8 @@ func near(t *testing.T, what string, got, want, within float64) {
 	}
 }
 
-// rankSums: in one block the aligned rank test is Wilcoxon's rank sum test. Beyond a few hundred thousand steps P comes from the
-// characteristic function, to 1e-8.
+// rankSums: in one block the aligned rank test is Wilcoxon's rank sum test. Beyond a few hundred thousand steps P comes
+// from the characteristic function, to 1e-8.
 func rankSums(t *testing.T) (out []question) {
 	r := rand.New(rand.NewPCG(1, 1))
 	for _, n := range [][2]int{{2, 3}, {5, 5}, {10, 10}, {7, 15}, {20, 20}, {30, 25}, {55, 50}} {
@@ -220,7 +220,8 @@ func others(t *testing.T) (out []question) {
 	return out
 }
 
-// together: groups of blocks that are ranked by themselves, in units of their own, against all reassignments one by one.
+// together: groups of blocks that are ranked by themselves, in units of their own, against all reassignments one by
+// one.
 func together(t *testing.T) (out []question) {
 	r := rand.New(rand.NewPCG(6, 6))
 	for n := range 12 {

@@ -48,8 +48,8 @@ func (m Machine) Experiment(r *rand.Rand, pairs int, shift float64) []stats.Bloc
 	return blocks
 }
 
-// Adjusted is Experiment with its covariates: first the one that tells something, if Known says so, then the useless ones. Theirs
-// drift with the machine, as its speed does, and one in twenty of their numbers is odd.
+// Adjusted is Experiment with its covariates: first the one that tells something, if Known says so, then the useless
+// ones. Theirs drift with the machine, as its speed does, and one in twenty of their numbers is odd.
 func (m Machine) Adjusted(r *rand.Rand, pairs int, shift float64) (blocks []stats.Block, covariates []stats.Covariate) {
 	count := max((pairs+2)/5, 1)
 	blocks = make([]stats.Block, count)

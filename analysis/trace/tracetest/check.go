@@ -13,9 +13,9 @@ import (
 // maxChecked bounds what CheckChrome reads.
 const maxChecked = 512 << 20
 
-// CheckChrome reads a document of the Trace Event Format and returns the first thing in it that a reader of that
-// format could not use: phases without their fields, slices of a thread that overlap without nesting, beginnings without
-// ends, arrows without a slice, threads without a name.
+// CheckChrome reads a document of the Trace Event Format and returns the first thing in it that a reader of that format
+// could not use: phases without their fields, slices of a thread that overlap without nesting, beginnings without ends,
+// arrows without a slice, threads without a name.
 func CheckChrome(r io.Reader) (events int, err error) {
 	var doc struct {
 		Events []checked `json:"traceEvents"`

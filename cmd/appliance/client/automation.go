@@ -17,8 +17,8 @@ import (
 // maxWorkflow bounds a workflow with the files of its plan.
 const maxWorkflow = 8 << 20
 
-// Exchange makes a request that has no method of its own here, with in as JSON if it is not nil, and returns the answer. The path is
-// escaped, with its query.
+// Exchange makes a request that has no method of its own here, with in as JSON if it is not nil, and returns the
+// answer. The path is escaped, with its query.
 func (c *Client) Exchange(ctx context.Context, method, path string, in any) ([]byte, error) {
 	return c.exchanged(ctx, method, path, "", in)
 }
@@ -220,8 +220,8 @@ func (c *Client) Deliveries(ctx context.Context, id string, limit int) ([]automa
 	return list.Deliveries, c.exchange(ctx, http.MethodGet, "/api/v1/deliveries?"+query.Encode(), "", nil, &list)
 }
 
-// Alerts lists the newest alerts that are bad for a gate: with all also those that were resolved or are accepted for now, and with a
-// tag those that have it.
+// Alerts lists the newest alerts that are bad for a gate: with all also those that were resolved or are accepted for
+// now, and with a tag those that have it.
 func (c *Client) Alerts(ctx context.Context, all bool, tag string, limit int) ([]automation.Alert, error) {
 	var list struct{ Alerts []automation.Alert }
 	query := url.Values{"limit": {strconv.Itoa(limit)}, "state": {"bad"}}

@@ -46,8 +46,8 @@ func (c *Client) Fleet(ctx context.Context) ([]Box, *Rollout, error) {
 	return list.Boxes, list.Rollout, err
 }
 
-// UpdateBoxes has the boxes of a fleet install the signed update in a file, one after another: those with the names, in this order, or
-// all, and of these those with the labels, KEY=PATTERN. starts is called before the upload.
+// UpdateBoxes has the boxes of a fleet install the signed update in a file, one after another: those with the names, in
+// this order, or all, and of these those with the labels, KEY=PATTERN. starts is called before the upload.
 func (c *Client) UpdateBoxes(ctx context.Context, file string, boxes, labels []string, starts func(size int64)) (r Rollout, err error) {
 	f, err := os.Open(file)
 	if err != nil {

@@ -69,8 +69,8 @@ func (c *Client) DeleteRun(ctx context.Context, id string) error {
 	return c.exchange(ctx, http.MethodDelete, "/api/v1/runs/"+url.PathEscape(id)+"?files=true", "", nil, nil)
 }
 
-// History returns the numbers of the series that a query selects, with the parameters of GET /api/v1/history; without a selection
-// it lists the series.
+// History returns the numbers of the series that a query selects, with the parameters of GET /api/v1/history; without a
+// selection it lists the series.
 func (c *Client) History(ctx context.Context, query url.Values) (h History, err error) {
 	return h, c.exchange(ctx, http.MethodGet, "/api/v1/history?"+query.Encode(), "", nil, &h)
 }

@@ -49,8 +49,8 @@ func TestAwaitPauses(t *testing.T) {
 	}
 }
 
-// A person is told what a run waits for, once and when it changes, by the stream or, where there is none, by the run; never in
-// another terminal's control characters.
+// A person is told what a run waits for, once and when it changes, by the stream or, where there is none, by the run;
+// never in another terminal's control characters.
 func TestFollowARunThatWaits(t *testing.T) {
 	for name, answer := range map[string]func(w http.ResponseWriter, asked int){
 		"stream": func(w http.ResponseWriter, asked int) {

@@ -22,7 +22,8 @@ func (e *RefusedError) Error() string {
 	return fmt.Sprintf("the box at %s: %s", e.Base, e.Detail)
 }
 
-// Rejected says that the box refuses the request, as it would again: a value is wrong, a name is taken, what is to be removed is needed.
+// Rejected says that the box refuses the request, as it would again: a value is wrong, a name is taken, what is to be
+// removed is needed.
 func (e *RefusedError) Rejected() bool {
 	return e.Status/100 == 4 && e.Status != http.StatusTooManyRequests
 }

@@ -11,7 +11,8 @@ import (
 	"eidetic/internal/plan"
 )
 
-// Request is a plan as far as somebody has said it: what is left out is the box's choice, and the values are the box's to judge.
+// Request is a plan as far as somebody has said it: what is left out is the box's choice, and the values are the box's
+// to judge.
 type Request = plan.Request
 
 // Locate adds to a refusal of a field the lines of the plan's file around that field.

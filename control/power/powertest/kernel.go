@@ -54,8 +54,8 @@ const (
 	Ganged = "that switches all ports together"
 )
 
-// AddHub plugs a hub with four ports in, as sysfs would name it: "1-1", or "usb1" for the bus's own. onSwitch, if it is not
-// nil, is called when a port is switched.
+// AddHub plugs a hub with four ports in, as sysfs would name it: "1-1", or "usb1" for the bus's own. onSwitch, if it is
+// not nil, is called when a port is switched.
 func (k *Kernel) AddHub(name, kind string, onSwitch func(port int, on bool)) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -153,8 +153,8 @@ func (k *Kernel) control(_ context.Context, file string, r power.Request, data [
 	return err
 }
 
-// AddLine makes a line of a GPIO chip, with a relay whose input is low-active if low says so. onSwitch, if it is not nil, is
-// told whether the power is on when the relay moves.
+// AddLine makes a line of a GPIO chip, with a relay whose input is low-active if low says so. onSwitch, if it is not
+// nil, is told whether the power is on when the relay moves.
 func (k *Kernel) AddLine(place string, low bool, onSwitch func(on bool)) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package bounded reads YAML and JSON from outside. The libraries make a tree of a text, which takes a thousand times its size if the text
-// is nested deeply enough, and nothing ends them; so the text is counted before, in one pass.
+// Package bounded reads YAML and JSON from outside. The libraries make a tree of a text, which takes a thousand times
+// its size if the text is nested deeply enough, and nothing ends them; so the text is counted before, in one pass.
 //
 // A text and the library's call that reads it flow in; an error flows out, which says what is too much and where.
 package bounded
@@ -152,8 +152,8 @@ func ofNode(t ast.NodeType) string {
 	return strings.ToLower(t.YAMLName())
 }
 
-// NoAliases returns an *Error for a text of YAML that has aliases: a few of aliases of aliases are a text of gigabytes, and what
-// strangers send needs none.
+// NoAliases returns an *Error for a text of YAML that has aliases: a few of aliases of aliases are a text of gigabytes,
+// and what strangers send needs none.
 func NoAliases(text []byte) error {
 	for _, t := range lexer.Tokenize(string(text)) {
 		if t.Type == token.AliasType {

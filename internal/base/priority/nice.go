@@ -10,16 +10,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// behind is by how much (nice(2)) a process that is behind others lets them go first: each gets three times as much of a
-// processor that both want.
+// behind is by how much (nice(2)) a process that is behind others lets them go first: each gets three times as much of
+// a processor that both want.
 const behind = 5
 
 // ErrNoReturn is in the error of a process that could go behind others but not start one that does not.
 var ErrNoReturn = errors.New("the user's limit of nice values (RLIMIT_NICE, nice in limits.conf, LimitNICE=+0 in a unit) lets " + // constant
 	"nothing go ahead again")
 
-// Behind lets other processes go before this one. The returned function, called on a locked thread, lets what is started
-// there (fork(2)) be as this process was, until back is called. Real-time threads are not affected.
+// Behind lets other processes go before this one. The returned function, called on a locked thread, lets what is
+// started there (fork(2)) be as this process was, until back is called. Real-time threads are not affected.
 func Behind() (ahead func() (back func()), err error) {
 	usual, err := niceOf(0)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// outFor is how long an address that comes too often is kept out at first; each time again it is twice as long, up to
-	// eight times.
+	// outFor is how long an address that comes too often is kept out at first; each time again it is twice as long, up
+	// to eight times.
 	outFor       = 10 * time.Second
 	mostDoubling = 3
 	// knownFor is how long an address has the higher rate after somebody was admitted there, and knownTimes is how much

@@ -34,8 +34,8 @@ const (
 	KindVerdict = "verdict" // a scheduled comparison says by itself that the treatment is slower
 )
 
-// Alert says that a metric's level changed from run to run, or that a scheduled comparison finds its treatment slower; and what else
-// changed at the same time.
+// Alert says that a metric's level changed from run to run, or that a scheduled comparison finds its treatment slower;
+// and what else changed at the same time.
 type Alert struct {
 	Row
 	Rows     []Row            `json:"rows,omitempty" doc:"What else changed between the same two runs or revisions, in the same direction: other metrics, lines and pages. What is said of the alert is said of them all"`
@@ -217,7 +217,8 @@ func (k *Keeper) raise(ctx context.Context, tx *sql.Tx, all []found) error {
 	return err
 }
 
-// raisedAs says whether an alert was raised for what is found. One that nobody has said anything of takes over what is now known.
+// raisedAs says whether an alert was raised for what is found. One that nobody has said anything of takes over what is
+// now known.
 func (k *Keeper) raisedAs(ctx context.Context, tx *sql.Tx, f found, before map[string][]*known) (bool, error) {
 	if f.Kind == KindVerdict {
 		return k.knownVerdict(ctx, tx, f.Alert)
@@ -267,8 +268,9 @@ func (k *Keeper) insert(ctx context.Context, tx *sql.Tx, a Alert) (id int64, err
 	return a.ID, saveAlert(ctx, tx, a)
 }
 
-// knownVerdict says whether a verdict is news to nobody: an alert says already that the difference of one of its metrics is for the
-// worse. One that is open takes over the numbers of the newest verdict; one that became a step has better ones.
+// knownVerdict says whether a verdict is news to nobody: an alert says already that the difference of one of its
+// metrics is for the worse. One that is open takes over the numbers of the newest verdict; one that became a step has
+// better ones.
 func (k *Keeper) knownVerdict(ctx context.Context, tx *sql.Tx, a Alert) (known bool, err error) {
 	rows, err := tx.QueryContext(ctx, `SELECT alert FROM alerts WHERE series = ? AND `+lineOf+` = ? AND trend = ? ORDER BY id DESC`,
 		a.SeriesKey, a.Line, a.Trend)

@@ -153,7 +153,8 @@ func TestAlertsOfManyPages(t *testing.T) {
 	}
 }
 
-// What changed together is one alert with rows, of which one event is posted; what is said of it is said of all its rows.
+// What changed together is one alert with rows, of which one event is posted; what is said of it is said of all its
+// rows.
 func TestJoinedAlerts(t *testing.T) {
 	server := newReceiver(t, http.StatusOK)
 	b := newTestBox(t, nil)
@@ -288,8 +289,8 @@ func TestVerdictRaisesAnAlert(t *testing.T) {
 	}
 }
 
-// Production stays as it was and trunk becomes slower: the steps of the treatment and of the difference raise alerts, that of the
-// control does not.
+// Production stays as it was and trunk becomes slower: the steps of the treatment and of the difference raise alerts,
+// that of the control does not.
 func TestAlertOfTheDifference(t *testing.T) {
 	b := newTestBox(t, nil)
 	r := rand.New(rand.NewPCG(5, 6))

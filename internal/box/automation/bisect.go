@@ -86,7 +86,8 @@ type Bisection struct {
 	Text        string  `json:"text,omitempty" doc:"What was found, as a sentence"`
 }
 
-// bisectionOf is the bisection that an alert begins, or nil: its newest run is one of a schedule that bisects, and it says slower.
+// bisectionOf is the bisection that an alert begins, or nil: its newest run is one of a schedule that bisects, and it
+// says slower.
 func (k *Keeper) bisectionOf(ctx context.Context, a Alert, run *lab.Run, past []store.Past) (*Bisection, error) {
 	from := run.Plan.From
 	if k.Bisector == nil || from == nil || from.Schedule == "" || a.Trend != lab.Slower {
@@ -138,7 +139,8 @@ func revisionFrom(past []store.Past, i int) string {
 	return revisionBefore(past, i)
 }
 
-// bisectAll begins the bisections that are due, and takes what those have found that went on. Every change is kept before it is told of.
+// bisectAll begins the bisections that are due, and takes what those have found that went on. Every change is kept
+// before it is told of.
 func (k *Keeper) bisectAll(ctx context.Context) error {
 	if k.Bisector == nil {
 		return nil
@@ -197,8 +199,8 @@ func (k *Keeper) bisect(ctx context.Context, a Alert) error {
 	return k.bisected(ctx, a.ID, b)
 }
 
-// orderOf is the order for the bisection of an alert; nil if what it needs is gone. free says that the schedule has no run under way,
-// which measures what is deployed.
+// orderOf is the order for the bisection of an alert; nil if what it needs is gone. free says that the schedule has no
+// run under way, which measures what is deployed.
 func (k *Keeper) orderOf(ctx context.Context, a Alert) (o *Order, free bool, err error) {
 	run, err := k.Store.Run(a.Bisection.Run)
 	if errors.Is(err, store.ErrNotFound) || err == nil && run.Plan.From == nil {
@@ -268,7 +270,8 @@ type deployment struct {
 	revision, reason string
 }
 
-// deployed says which revision is deployed for the run of a due time. It begins the deployment, and returns nil until that is done.
+// deployed says which revision is deployed for the run of a due time. It begins the deployment, and returns nil until
+// that is done.
 func (k *Keeper) deployed(ctx context.Context, seq int64, repository string) *deployment {
 	k.deploying.Lock()
 	defer k.deploying.Unlock()

@@ -51,7 +51,8 @@ func TestNothingDeployed(t *testing.T) {
 	}
 }
 
-// An alert is bisected between the revisions of the last good and the first bad run, once; where these are one, there is no bisect.
+// An alert is bisected between the revisions of the last good and the first bad run, once; where these are one, there
+// is no bisect.
 func TestAlertIsBisected(t *testing.T) {
 	for name, c := range map[string]struct {
 		revisions [3]string
@@ -98,7 +99,8 @@ func TestAlertIsBisected(t *testing.T) {
 	}
 }
 
-// An alert is bad for a gate until it is resolved, except while it is accepted; from when the acceptance ends it is bad again.
+// An alert is bad for a gate until it is resolved, except while it is accepted; from when the acceptance ends it is bad
+// again.
 func TestBadUntilItIsOver(t *testing.T) {
 	b := newTestBox(t, nil)
 	b.put("checkout", planOf("https://a.test/"))

@@ -79,8 +79,8 @@ func (k *Keeper) skip(ctx context.Context, s scheduleRow, f *Firing) error {
 	return nil
 }
 
-// FireNow starts what a schedule starts, also one that is paused, besides its times. The error is store.ErrNotFound, or a *WrongError if
-// something of it is under way.
+// FireNow starts what a schedule starts, also one that is paused, besides its times. The error is store.ErrNotFound, or
+// a *WrongError if something of it is under way.
 func (k *Keeper) FireNow(ctx context.Context, name string) (Firing, error) {
 	s, err := scanSchedule(k.db.QueryRowContext(ctx, `SELECT `+scheduleColumns+` FROM schedules WHERE name = ?`, name))
 	if errors.Is(err, sql.ErrNoRows) {

@@ -185,7 +185,8 @@ type Event struct {
 	Data any       `json:"data"`
 }
 
-// publish puts an event into the queue of every webhook that is for it. Who is told of an alert is told of what becomes of it.
+// publish puts an event into the queue of every webhook that is for it. Who is told of an alert is told of what becomes
+// of it.
 func (k *Keeper) publish(ctx context.Context, tx *sql.Tx, e Event) error {
 	subscribed := e.Type
 	switch e.Type {

@@ -11,7 +11,8 @@ import (
 	"eidetic/internal/tell/history"
 )
 
-// Row is one number of a page that changed. What changed together is one alert: its own row, and others that are joined with it.
+// Row is one number of a page that changed. What changed together is one alert: its own row, and others that are joined
+// with it.
 type Row struct {
 	ID        int64  `json:"id"`
 	SeriesKey string `json:"series" doc:"Key of the series, for /api/v1/history"`
@@ -28,8 +29,8 @@ type Row struct {
 	Bisection  *Bisection `json:"bisection,omitempty" doc:"The search for the revision that it comes from, of a run of a schedule that bisects"`
 }
 
-// tellingFirst sorts what a run brings so that the alert which others are joined with is the one that says most: one that is to be
-// bisected, a verdict, and the difference before the levels.
+// tellingFirst sorts what a run brings so that the alert which others are joined with is the one that says most: one
+// that is to be bisected, a verdict, and the difference before the levels.
 func tellingFirst(all []found) {
 	slices.SortStableFunc(all, func(a, b found) int { return cmp.Compare(a.rank(), b.rank()) })
 }
@@ -44,8 +45,9 @@ func (f found) rank() (n int) {
 	return n - slices.Index(history.Lines(), f.Line)
 }
 
-// leadOf returns the alert that a new one is joined with, or nil: one of which nobody has said that it is over or may stay, that goes the
-// same way, and that began with the same run, one beside it, since places are known to about one run, or between the same two revisions.
+// leadOf returns the alert that a new one is joined with, or nil: one of which nobody has said that it is over or may
+// stay, that goes the same way, and that began with the same run, one beside it, since places are known to about one
+// run, or between the same two revisions.
 func leadOf(ctx context.Context, tx *sql.Tx, f found) (*Alert, error) {
 	rows, err := tx.QueryContext(ctx, `SELECT alert FROM alerts WHERE trend = ?1 AND json_extract(alert, '$.of') IS NULL
 		AND json_extract(alert, '$.resolved') IS NULL AND json_extract(alert, '$.accepted') IS NULL
@@ -79,7 +81,8 @@ func (b *Bisection) sameAs(c *Bisection) bool {
 	return b != nil && c != nil && b.Bad != "" && b.Repository == c.Repository && b.Good == c.Good && b.Bad == c.Bad
 }
 
-// joinedTo is the alert as one that is joined with another: what was said of that is said of it too, and it is bisected if that is not.
+// joinedTo is the alert as one that is joined with another: what was said of that is said of it too, and it is bisected
+// if that is not.
 func (a Alert) joinedTo(lead *Alert) Alert {
 	a.Of, a.Done, a.Owner, a.Bug = lead.ID, lead.Done, lead.Owner, lead.Bug
 	if b := lead.Bisection; b != nil && b.State != bisectionNone {
@@ -116,7 +119,8 @@ func joined(ctx context.Context, db querier, all []Alert) error {
 	return err
 }
 
-// whole returns the alert that an ID stands for, which is that of a row too, with all its rows. The error of none is sql.ErrNoRows.
+// whole returns the alert that an ID stands for, which is that of a row too, with all its rows. The error of none is
+// sql.ErrNoRows.
 func whole(ctx context.Context, tx *sql.Tx, id int64) (a Alert, err error) {
 	a, err = scanAlert(tx.QueryRowContext(ctx, `SELECT alert FROM alerts WHERE id = ?`, id))
 	if err == nil && a.Of != 0 {

@@ -114,8 +114,8 @@ func (k *Keeper) PutSchedule(ctx context.Context, name string, t Timing, by stri
 	return k.Schedule(ctx, name)
 }
 
-// checkBisecting returns an error for a repository that there is not, or that another schedule deploys: it cannot have two revisions
-// at the same time.
+// checkBisecting returns an error for a repository that there is not, or that another schedule deploys: it cannot have
+// two revisions at the same time.
 func (k *Keeper) checkBisecting(ctx context.Context, name string, b *Bisecting, plan *lab.Plan) error {
 	if b == nil {
 		return nil

@@ -28,7 +28,8 @@ const (
 // Ways lists the ways in which a webhook can be told besides events.
 func Ways() []string { return []string{AsMail, AsGitHub, AsGitLab, AsGerrit} }
 
-// checkWay returns an error for a way of being told that does not go with the address and the secret, and the secret that is kept.
+// checkWay returns an error for a way of being told that does not go with the address and the secret, and the secret
+// that is kept.
 func (k *Keeper) checkWay(as, address, secret string) (string, error) {
 	switch as {
 	case AsEvents:

@@ -30,8 +30,8 @@ func foundAlert() Alert {
 
 // What code hosts are posted has the fields that their interfaces document, with values that they know, and no others.
 func TestPayloadsOfCodeHosts(t *testing.T) {
-	// GitHub: docs.github.com/rest/commits/statuses; GitLab: docs.gitlab.com/api/commits, Set commit pipeline status; Gerrit: ReviewInput
-	// of rest-api-changes.
+	// GitHub: docs.github.com/rest/commits/statuses; GitLab: docs.gitlab.com/api/commits, Set commit pipeline status;
+	// Gerrit: ReviewInput of rest-api-changes.
 	known := map[string]map[string][]string{
 		AsGitHub: {"state": {"error", "failure", "pending", "success"}, "target_url": nil, "description": nil, "context": nil},
 		AsGitLab: {"state": {"pending", "running", "success", "failed", "canceled", "skipped"}, "ref": nil, "name": nil, "context": nil, "target_url": nil,

@@ -38,8 +38,8 @@ type Lab interface {
 // Comparison is what Compare is asked for.
 type Comparison = plan.Comparison
 
-// LabError says that the lab cannot work at present, whatever the revision: it ends the bisect, which may be gone on with, and
-// leaves no revision out.
+// LabError says that the lab cannot work at present, whatever the revision: it ends the bisect, which may be gone on
+// with, and leaves no revision out.
 type LabError struct{ Err error }
 
 func (e *LabError) Error() string { return e.Err.Error() }
@@ -56,19 +56,21 @@ type Config struct {
 	Revisions []Revision
 	Deploy    string // run by /bin/sh -c, with the revision as $1 and in REVISION
 	Limit     time.Duration
-	// Deployer deploys in place of the command; Deploy then is what a journal of the same bisect is known again by. It returns why
-	// the revision cannot be tried, or "". An error ends the bisect, which may be gone on with.
+	// Deployer deploys in place of the command; Deploy then is what a journal of the same bisect is known again by. It
+	// returns why the revision cannot be tried, or "". An error ends the bisect, which may be gone on with.
 	Deployer func(ctx context.Context, r Revision) (reason string, err error)
 	Metric   string
 	Records  bool   // the page of each revision is recorded after it was deployed
 	Plan     string // a digest: a journal of another plan is refused
 	Seed     uint64
 	Problem  bisect.Problem // its Revisions are filled in
-	// Spread is over how many runs, which go on at the same time, the pairs of an experiment are divided; 0 and 1 make one run.
+	// Spread is over how many runs, which go on at the same time, the pairs of an experiment are divided; 0 and 1 make
+	// one run.
 	Spread int
 	Lab    Lab // which is used by so many goroutines
 	Say    func(format string, args ...any)
-	// Learned is told what is known whenever something was learned, as a Result without a kind and text; nil is told nothing.
+	// Learned is told what is known whenever something was learned, as a Result without a kind and text; nil is told
+	// nothing.
 	Learned func(*Result)
 	// Over says, before each experiment, why there is no time for another one, or ""; nil says nothing.
 	Over func() string
@@ -196,8 +198,8 @@ type made struct {
 	missing int // valid trials without the metric
 }
 
-// compare has one of the runs of an experiment made, and keeps its trials. Its number, which no other run of the bisect has, makes its
-// seed another one.
+// compare has one of the runs of an experiment made, and keeps its trials. Its number, which no other run of the bisect
+// has, makes its seed another one.
 func (h *hunt) compare(ctx context.Context, v begun, runs int) (made, error) {
 	c := Comparison{Control: h.Revisions[v.Control].Name, Treatment: h.Revisions[v.Treatment].Name, Pairs: v.Pairs, Metric: h.Metric,
 		Seed: h.Seed + uint64(v.Number), ControlArchive: h.journal.archives[v.Control], TreatmentArchive: h.journal.archives[v.Treatment]}
@@ -222,8 +224,8 @@ func (h *hunt) keep(v begun, run *lab.Run, took time.Duration) (made, error) {
 	return m, h.journal.add(line{Ended: &m.ended})
 }
 
-// judge makes the revision untestable, which is neither good nor bad, if no run of an experiment has a valid pair. One that was cut
-// off may have none.
+// judge makes the revision untestable, which is neither good nor bad, if no run of an experiment has a valid pair. One
+// that was cut off may have none.
 func (h *hunt) judge(n bisect.Next, got []made) error {
 	var reasons []string
 	for _, m := range got {

@@ -208,8 +208,8 @@ func TestGoesOnAfterBeingKilled(t *testing.T) {
 	}
 }
 
-// The pairs of an experiment are divided over runs that go on at the same time. If the program is killed in one of them, what the
-// others found counts, and nothing is measured again.
+// The pairs of an experiment are divided over runs that go on at the same time. If the program is killed in one of
+// them, what the others found counts, and nothing is measured again.
 func TestSpread(t *testing.T) {
 	for cut := range 7 {
 		c, f := setting(t, 17, 5, 30)

@@ -81,8 +81,8 @@ func (h *hunt) command(ctx context.Context, at int) (reason string, err error) {
 	return Deploy(ctx, h.Deploy, h.Revisions[at].Name, filepath.Join(folder, fmt.Sprintf("%04d.log", at)), h.Limit)
 }
 
-// Deploy has a command deploy a revision, within the limit; what it prints goes to a file. It returns why the revision cannot be
-// tried, or "". An error is about the command.
+// Deploy has a command deploy a revision, within the limit; what it prints goes to a file. It returns why the revision
+// cannot be tried, or "". An error is about the command.
 func Deploy(ctx context.Context, command, revision, file string, limit time.Duration) (reason string, err error) {
 	log, err := os.Create(file)
 	if err != nil {

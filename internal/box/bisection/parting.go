@@ -129,7 +129,8 @@ func byProgress(control, treatment []Film, size float64) *Parting {
 	return nil
 }
 
-// reached is the first frame in which a film is more than 0 %, or at least another share of its visual progress, complete.
+// reached is the first frame in which a film is more than 0 %, or at least another share of its visual progress,
+// complete.
 func reached(f Film, share float64) (Seen, bool) {
 	t := f.Trial
 	for i, progress := range t.VisualProgress {

@@ -31,10 +31,11 @@ const (
 	maxLine = 4 << 10
 )
 
-// ReadRevisions reads a list of revisions, the oldest first, one a line: a name, and behind a space any words, as
-// "git log --reverse --format='%H %s'" and "git rev-list --reverse" print them. Lines that are empty or begin
-// with # do not count. It returns those from good to bad, which is the last of all if it is empty. Either may be the unique
-// beginning of a name. Good may be missing in the list, as it is in what git prints for good..bad: it is then put before the first.
+// ReadRevisions reads a list of revisions, the oldest first, one a line: a name, and behind a space any words, as "git
+// log --reverse --format='%H %s'" and "git rev-list --reverse" print them. Lines that are empty or begin with # do not
+// count. It returns those from good to bad, which is the last of all if it is empty. Either may be the unique beginning
+// of a name. Good may be missing in the list, as it is in what git prints for good..bad: it is then put before the
+// first.
 func ReadRevisions(file string, r io.Reader, good, bad string) ([]Revision, error) {
 	all, err := ParseRevisions(file, r)
 	if err != nil {

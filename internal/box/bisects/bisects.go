@@ -1,11 +1,11 @@
-// Package bisects carries out bisects that a box makes by itself: a hook of the person's deploys a revision when the box
-// asks it to, and the box makes the trials. The search is that of package bisection; its runs go through the queue
+// Package bisects carries out bisects that a box makes by itself: a hook of the person's deploys a revision when the
+// box asks it to, and the box makes the trials. The search is that of package bisection; its runs go through the queue
 // like any other, and take their turns.
 //
-// Requests and the answers of hooks flow in; signed posts ([Standard Webhooks]), runs in the queue and what was found flow out.
-// Each bisect has a folder with its request, its journal and its result. What was learned is on the disk before the next step
-// begins, and a request for a run has a key: a box that is killed anywhere goes on after its next start, asks for no run twice,
-// and may ask a hook once more for the revision that it was deploying.
+// Requests and the answers of hooks flow in; signed posts ([Standard Webhooks]), runs in the queue and what was found
+// flow out. Each bisect has a folder with its request, its journal and its result. What was learned is on the disk
+// before the next step begins, and a request for a run has a key: a box that is killed anywhere goes on after its next
+// start, asks for no run twice, and may ask a hook once more for the revision that it was deploying.
 //
 // [Standard Webhooks]: https://www.standardwebhooks.com
 package bisects
@@ -215,7 +215,8 @@ func Open(c Config) (*Keeper, error) {
 	return k, nil
 }
 
-// Make keeps a bisect, which begins when the others have ended. It returns the hook's secret, which cannot be read again.
+// Make keeps a bisect, which begins when the others have ended. It returns the hook's secret, which cannot be read
+// again.
 func (k *Keeper) Make(ctx context.Context, q Request) (Bisect, string, error) {
 	k.mu.Lock()
 	for _, b := range k.all {
@@ -377,7 +378,8 @@ func (k *Keeper) Cancel(id string) error {
 	return k.end(b, StateCancelled, "")
 }
 
-// Resume lets a bisect go on that has failed, from what it knows. The error is store.ErrNotFound, [ErrMany], or [ErrNotFailed].
+// Resume lets a bisect go on that has failed, from what it knows. The error is store.ErrNotFound, [ErrMany], or
+// [ErrNotFailed].
 func (k *Keeper) Resume(id string) (Bisect, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -395,7 +397,8 @@ func (k *Keeper) Resume(id string) (Bisect, error) {
 	return b.Bisect, b.save()
 }
 
-// Again makes another bisect of one that has ended, as that was asked for. The error is store.ErrNotFound, or [ErrGoing].
+// Again makes another bisect of one that has ended, as that was asked for. The error is store.ErrNotFound, or
+// [ErrGoing].
 func (k *Keeper) Again(ctx context.Context, id, by string) (Bisect, error) {
 	k.mu.Lock()
 	b := k.all[id]
@@ -426,8 +429,8 @@ func (k *Keeper) Needs() (since time.Time) {
 	return since
 }
 
-// Holds names a bisect that has not ended and needs a recording: by the name of an upload, which its plan replays, or by a run that
-// it made. It is "" if there is none.
+// Holds names a bisect that has not ended and needs a recording: by the name of an upload, which its plan replays, or
+// by a run that it made. It is "" if there is none.
 func (k *Keeper) Holds(name string) (id string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -477,7 +480,8 @@ func (k *Keeper) going() (n int) {
 	return n
 }
 
-// Remove removes a bisect that has ended, with its journal. Its runs stay. The error is store.ErrNotFound, or [ErrGoing].
+// Remove removes a bisect that has ended, with its journal. Its runs stay. The error is store.ErrNotFound, or
+// [ErrGoing].
 func (k *Keeper) Remove(id string) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -495,8 +499,8 @@ func (k *Keeper) Remove(id string) error {
 	return nil
 }
 
-// Deployed takes the answer of a hook that had accepted a deployment: reason says why the revision cannot be tried, "" that it is
-// deployed. The error is store.ErrNotFound, or [ErrNotAwaited].
+// Deployed takes the answer of a hook that had accepted a deployment: reason says why the revision cannot be tried, ""
+// that it is deployed. The error is store.ErrNotFound, or [ErrNotAwaited].
 func (k *Keeper) Deployed(id, revision, reason string) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -85,7 +85,8 @@ func (b *box) has(t *testing.T, id string) bool {
 
 func ended(b Bisect) bool { return !b.Going() }
 
-// A hook may answer at once, or 202 and later; it may say that a revision cannot be tried, either way, and be away for a moment.
+// A hook may answer at once, or 202 and later; it may say that a revision cannot be tried, either way, and be away for
+// a moment.
 func TestAnswersOfHooks(t *testing.T) {
 	h := newHook(t)
 	b := newBox(t, &world{})
@@ -241,7 +242,8 @@ func TestCancelAndTurns(t *testing.T) {
 	}
 }
 
-// The pairs of an experiment are divided over runs that wait in the queue together. If the bisect is cancelled, so are all of them.
+// The pairs of an experiment are divided over runs that wait in the queue together. If the bisect is cancelled, so are
+// all of them.
 func TestSpread(t *testing.T) {
 	h := newHook(t)
 	held := make(chan struct{})

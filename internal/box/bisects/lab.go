@@ -115,8 +115,8 @@ func (l *queueLab) cannot(format string, args ...any) error {
 	return &bisection.LabError{Err: fmt.Errorf(format, args...)}
 }
 
-// add puts a run into the queue, or returns that which was asked for with the same key, before the box was killed. The queue refuses
-// runs while a device or the fleet's database is away: it is asked again for a while.
+// add puts a run into the queue, or returns that which was asked for with the same key, before the box was killed. The
+// queue refuses runs while a device or the fleet's database is away: it is asked again for a while.
 func (l *queueLab) add(ctx context.Context, asked plan.Request, key string) (id string, err error) {
 	p := asked.WithDefaults()
 	text, err := json.Marshal(p)
@@ -125,7 +125,8 @@ func (l *queueLab) add(ctx context.Context, asked plan.Request, key string) (id 
 	}
 	sum := sha256.Sum256(text)
 	digest := hex.EncodeToString(sum[:])
-	// The digest is part of the key: a run that was asked for and not yet noted when the box was killed may be of no use any more.
+	// The digest is part of the key: a run that was asked for and not yet noted when the box was killed may be of no
+	// use any more.
 	once := store.Once{Key: "bisect " + l.bisect.ID + " " + key + " " + digest[:16], Request: digest}
 	limited, done := context.WithTimeout(ctx, l.Patience)
 	defer done()
@@ -159,7 +160,8 @@ func (l *queueLab) add(ctx context.Context, asked plan.Request, key string) (id 
 	}
 }
 
-// follow waits for the end of a run; it returns nil for one that there is not. If the bisect is cancelled, so is the run.
+// follow waits for the end of a run; it returns nil for one that there is not. If the bisect is cancelled, so is the
+// run.
 func (l *queueLab) follow(ctx context.Context, id string) (*lab.Run, error) {
 	l.change(l.bisect, func() { l.bisect.underWay, l.bisect.Run = append(l.bisect.underWay, id), id })
 	defer l.change(l.bisect, func() {

@@ -17,8 +17,8 @@ import (
 // mostFilms bounds the recordings of each arm that are looked at.
 const mostFilms = 20
 
-// PartOf finds the frame where a culprit and the revision before it part, in the recordings of the runs that confirmed it, which are
-// in a store's folder. It is nil if they do nowhere.
+// PartOf finds the frame where a culprit and the revision before it part, in the recordings of the runs that confirmed
+// it, which are in a store's folder. It is nil if they do nowhere.
 func PartOf(root string, step bisection.Step) (*bisection.Parting, error) {
 	var films [2][]bisection.Film
 	var open []io.Closer

@@ -271,8 +271,9 @@ func boxProcess(dir string) error {
 	return errors.Join(<-done, b.close())
 }
 
-// TestKilled: a box is killed while its hook deploys, and again in the middle of a run. Each time it goes on after its next start: the
-// culprit is found, only the revision that was being deployed is deployed once more, and no run is asked for twice.
+// TestKilled: a box is killed while its hook deploys, and again in the middle of a run. Each time it goes on after its
+// next start: the culprit is found, only the revision that was being deployed is deployed once more, and no run is
+// asked for twice.
 func TestKilled(t *testing.T) {
 	for _, spread := range []string{"1", "3"} {
 		t.Run("spread "+spread, func(t *testing.T) { killed(t, spread) })

@@ -17,8 +17,8 @@ import (
 	"eidetic/internal/plan"
 )
 
-// Repository is where revisions come from and how one comes to the page under test: a command, a hook, or an address of its own for
-// each. The box's admin names it in the configuration: its command is run as the box's service.
+// Repository is where revisions come from and how one comes to the page under test: a command, a hook, or an address of
+// its own for each. The box's admin names it in the configuration: its command is run as the box's service.
 type Repository struct {
 	Git    string        `yaml:"git"`    // a clone, bare or not, that the box may read
 	Branch string        `yaml:"branch"` // whose newest revision is measured; "" is HEAD
@@ -235,7 +235,8 @@ func (k *Keeper) DeployHead(ctx context.Context, name string) (revision, reason 
 	return revision, reason, err
 }
 
-// PlanAt is a plan with its treatment where a revision of a repository is: as it is if each revision is deployed to the same place.
+// PlanAt is a plan with its treatment where a revision of a repository is: as it is if each revision is deployed to the
+// same place.
 func (k *Keeper) PlanAt(name, revision string, p lab.Plan) (lab.Plan, error) {
 	r, err := k.Repository(name)
 	if err != nil || r.URL == "" {
@@ -256,8 +257,8 @@ func (k *Keeper) Busy(name string) (id string) {
 	return ""
 }
 
-// PlanOf is what a bisect measures of a run of one page: its treatment if it has one, or else its control, as one arm, recorded after
-// each deployment.
+// PlanOf is what a bisect measures of a run of one page: its treatment if it has one, or else its control, as one arm,
+// recorded after each deployment.
 func PlanOf(p lab.Plan) plan.Request {
 	scope, opened, arms := p.Scope, p.Opened, p.Arms()
 	p = plan.Again(p.WithArms(arms[len(arms)-1:]))
@@ -270,8 +271,8 @@ func PlanOf(p lab.Plan) plan.Request {
 	return plan.Request{Plan: p}
 }
 
-// MakeOf keeps a bisect of a run's plan, of one page, between two revisions of a repository; without a good one, from the revision that
-// the repository names.
+// MakeOf keeps a bisect of a run's plan, of one page, between two revisions of a repository; without a good one, from
+// the revision that the repository names.
 func (k *Keeper) MakeOf(ctx context.Context, name, good, bad string, p lab.Plan, q Request) (Bisect, error) {
 	r, err := k.Repository(name)
 	if err != nil {

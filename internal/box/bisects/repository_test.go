@@ -51,7 +51,8 @@ func TestRepositoryOfAFile(t *testing.T) {
 	}
 }
 
-// What a bisect measures of a scheduled comparison is its treatment, recorded anew, by a plan that every bisect can have.
+// What a bisect measures of a scheduled comparison is its treatment, recorded anew, by a plan that every bisect can
+// have.
 func TestPlanOf(t *testing.T) {
 	p := lab.Plan{Name: "checkout", Trials: 20, Looks: 4, Margin: 3, Recordings: 6, Timing: lab.TimingShared, Device: "virtual", Scope: "admin", Opened: []string{"a"},
 		Arm: lab.Arm{Page: "https://a.test/", Link: "lte", Archive: "/data/a.wacz"}, Treatment: &lab.Arm{Page: "https://b.test/"},
@@ -238,7 +239,8 @@ func TestCheckRepository(t *testing.T) {
 	}
 }
 
-// The plan of a bisect of a run is one that a box takes: a run's own plan has filled in what only a comparison can have.
+// The plan of a bisect of a run is one that a box takes: a run's own plan has filled in what only a comparison can
+// have.
 func TestPlanOfIsAccepted(t *testing.T) {
 	asked := lab.Plan{Trials: 20, Primary: "speed_index_ms", Margin: 3, Arm: lab.Arm{Page: "https://www.a.test/"}, Treatment: &lab.Arm{Page: "https://trunk.a.test/"}}
 	checked, err := plan.Check(plan.Request{Plan: asked}, plan.Options{Scope: plan.ScopePerson})

@@ -188,7 +188,8 @@ type asking struct {
 	again       func(pause time.Duration, why error)
 }
 
-// deploy asks the hook for a revision, and waits until it is deployed. It returns why the revision cannot be tried, or "".
+// deploy asks the hook for a revision, and waits until it is deployed. It returns why the revision cannot be tried, or
+// "".
 func (k *Keeper) deploy(ctx context.Context, b *kept, r bisection.Revision, a asking) (reason string, err error) {
 	answer := make(chan string, 1)
 	k.change(b, func() { b.Deploying, b.answer = &Deploying{Revision: r.Name, Since: k.Now().UTC()}, answer })

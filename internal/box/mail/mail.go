@@ -1,7 +1,8 @@
 // Package mail sends what a box tells by electronic mail, to a server that its admin names (SMTP, RFC 5321).
 //
-// A subject and a text flow in; one message flows out, over TLS unless the server is this machine. A message is bounded, and so is the
-// time that an attempt may take. What the text says may come from strangers: it cannot add headers or recipients.
+// A subject and a text flow in; one message flows out, over TLS unless the server is this machine. A message is
+// bounded, and so is the time that an attempt may take. What the text says may come from strangers: it cannot add
+// headers or recipients.
 package mail
 
 import (

@@ -112,7 +112,8 @@ func TestSend(t *testing.T) {
 	}
 }
 
-// Nothing is told to a server without TLS, or one that nobody vouches for; a server that says nothing ends with the context.
+// Nothing is told to a server without TLS, or one that nobody vouches for; a server that says nothing ends with the
+// context.
 func TestSendIsRefused(t *testing.T) {
 	m := Message{To: "perf@shop.example", ID: "x", At: time.Now()}
 	address, roots, said := server(t, false)

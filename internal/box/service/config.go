@@ -39,8 +39,8 @@ type Config struct {
 	Retention retention.Policy `yaml:"retention"`
 	// Virtual is for the browsers of this machine, which a box does not have.
 	Virtual virtualConfig `yaml:"virtual"`
-	// Browsers are what plans may name besides chromium and firefox: each is what a plan could say of a browser, with programs,
-	// profiles and other files of this machine, which only its admin names.
+	// Browsers are what plans may name besides chromium and firefox: each is what a plan could say of a browser, with
+	// programs, profiles and other files of this machine, which only its admin names.
 	Browsers plan.Browsers `yaml:"browsers"`
 	// Devices are what is plugged into network ports; a box knows its ports by
 	// itself, and takes from here only what is not as usual.

@@ -41,7 +41,8 @@ type deviceConfig struct {
 	// Fresh are the keys that make it fresh before each trial: "key Ctrl+W"
 	// presses, "text WORDS" types. Its browser must open http://box.test/start after them.
 	Fresh []string `yaml:"fresh"`
-	// Clear lets what its browser has stored, bookmarks and log-ins too, be removed before each trial: see docs/devices/android.md.
+	// Clear lets what its browser has stored, bookmarks and log-ins too, be removed before each trial: see
+	// docs/devices/android.md.
 	Clear bool `yaml:"clear"`
 	// Display is the X display of this machine, such as ":0", on a screen that the grabber sees while it is qualified.
 	Display string `yaml:"display"`

@@ -11,8 +11,8 @@ import (
 )
 
 // FilesStore opens the store of a fleet's files that a URL names: file:///FOLDER, which several heads may share, or
-// s3://BUCKET/PREFIX?endpoint=https://HOST, with region, credentials, profile and ca as further parameters. Without a URL it is
-// nil: a folder of the head's own.
+// s3://BUCKET/PREFIX?endpoint=https://HOST, with region, credentials, profile and ca as further parameters. Without a
+// URL it is nil: a folder of the head's own.
 func FilesStore(ctx context.Context, text string) (blob.Store, error) {
 	if text == "" {
 		return nil, nil

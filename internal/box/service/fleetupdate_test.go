@@ -14,8 +14,8 @@ import (
 	"eidetic/internal/fleet/member"
 )
 
-// TestFleetUpdateIsTheBoxes: what comes from a head goes the way of what comes from the panel: the signature is checked, and the unit that
-// installs is asked once.
+// TestFleetUpdateIsTheBoxes: what comes from a head goes the way of what comes from the panel: the signature is
+// checked, and the unit that installs is asked once.
 func TestFleetUpdateIsTheBoxes(t *testing.T) {
 	root := t.TempDir()
 	public, key, err := ed25519.GenerateKey(rand.Reader)

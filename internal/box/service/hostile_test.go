@@ -148,7 +148,8 @@ func TestStrangersWhoComeBack(t *testing.T) {
 	page := v.page(t)
 	var count slowclients.Count
 	limits := slots.DefaultLimits()
-	// Twice PerAddress may come at once; the kernel completes more while a busy machine keeps the program from accepting.
+	// Twice PerAddress may come at once; the kernel completes more while a busy machine keeps the program from
+	// accepting.
 	most := int64(addresses * 16 * limits.PerAddress)
 	var attack sync.WaitGroup
 	for i := range addresses {

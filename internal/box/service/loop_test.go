@@ -30,9 +30,9 @@ import (
 	"eidetic/internal/tell/verdict"
 )
 
-// trunk carries out runs whose treatment is as slow as what was deployed last: the file that the deploy command writes, with a delay
-// and, if it is another than usual, the spread of its loads. A recording keeps it in a file of its run's name, which stands for it in a
-// comparison of two recordings.
+// trunk carries out runs whose treatment is as slow as what was deployed last: the file that the deploy command writes,
+// with a delay and, if it is another than usual, the spread of its loads. A recording keeps it in a file of its run's
+// name, which stands for it in a comparison of two recordings.
 type trunk struct {
 	store  *store.Store
 	file   string
@@ -115,7 +115,8 @@ func newLoopBox(root string, clock func() time.Time, hold func(name string)) *lo
 	return &loopBox{dir: filepath.Join(root, "box"), clock: clock, world: &trunk{file: filepath.Join(root, "delay"), spread: 15, now: clock, hold: hold}}
 }
 
-// repositories have a person's command: it writes what the revision is like into the site, or says that it does not build.
+// repositories have a person's command: it writes what the revision is like into the site, or says that it does not
+// build.
 func (b *loopBox) repositories() map[string]bisects.Repository {
 	git := filepath.Join(filepath.Dir(b.dir), "git")
 	deploy := fmt.Sprintf(`d=$(git -C '%s' show "$1:delay") && [ "$d" != broken ] || exit 125; echo "$d" > '%s'`, git, b.world.file)
@@ -249,9 +250,9 @@ func repository(t *testing.T, dir string, all []commit) (commits []string) {
 	return commits
 }
 
-// TestAlertFindsItsAuthor is the whole way: a schedule deploys each new revision and compares it with production; one is slower; the
-// alert begins a bisect between the last good and the first bad revision by itself; the box is killed in the middle of it and goes on; it
-// ends with revision, author and subject, which the webhook is posted.
+// TestAlertFindsItsAuthor is the whole way: a schedule deploys each new revision and compares it with production; one
+// is slower; the alert begins a bisect between the last good and the first bad revision by itself; the box is killed in
+// the middle of it and goes on; it ends with revision, author and subject, which the webhook is posted.
 func TestAlertFindsItsAuthor(t *testing.T) {
 	testlab.NeedProgram(t, "git")
 	root, ctx := t.TempDir(), t.Context()

@@ -45,8 +45,8 @@ func resumeJobs(ctx context.Context, jobs *store.Queue, runs *store.Store, softw
 // restLimit is how long the process of a run that lost the one that had begun it may take to end.
 const restLimit = 10 * time.Second
 
-// atRest reads a run once no process carries it out any more: one that was in the middle of a trial when the service was killed
-// ends a little after it.
+// atRest reads a run once no process carries it out any more: one that was in the middle of a trial when the service
+// was killed ends a little after it.
 func atRest(ctx context.Context, runs *store.Store, id string) (*lab.Run, error) {
 	for began := time.Now(); ; {
 		run, err := runs.Run(id)

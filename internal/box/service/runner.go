@@ -149,8 +149,8 @@ func progressOf(s experiment.Step, p lab.Plan) runqueue.Progress {
 	return runqueue.Progress{Trial: s.Trial, Of: s.Of, Doing: cmp.Or(s.Note, s.Doing)}
 }
 
-// resolve checks a plan with the files that were sent with it, and names the files of its recordings. The plan may name what its scope
-// may name now, whenever it was asked for.
+// resolve checks a plan with the files that were sent with it, and names the files of its recordings. The plan may name
+// what its scope may name now, whenever it was asked for.
 func (r *runner) resolve(p lab.Plan) (plan.Checked, error) {
 	o := plan.Options{From: &plan.Folder{Sent: p.Files}, Scope: plan.ScopeOf(p), Browsers: r.browsers, Elsewhere: r.head}
 	if r.head { // no box obeys the admin of another machine

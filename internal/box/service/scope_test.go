@@ -111,8 +111,8 @@ type refusal struct {
 	Errors []struct{ Location, Message string }
 }
 
-// spy is a browser of a plan that copies the data folder into its home, as an attacker's that has a token of the scope run: its
-// program notes what it can read.
+// spy is a browser of a plan that copies the data folder into its home, as an attacker's that has a token of the scope
+// run: its program notes what it can read.
 func (a *attacked) spy(t *testing.T) (browser, mark string) {
 	t.Helper()
 	dir := testlab.TempDir(t)
@@ -127,7 +127,8 @@ func (a *attacked) spy(t *testing.T) (browser, mark string) {
 	return string(text), mark
 }
 
-// The holder of a token of the scope run can name no program and no file of the box, by no request that starts or keeps a plan.
+// The holder of a token of the scope run can name no program and no file of the box, by no request that starts or keeps
+// a plan.
 func TestRunTokenNamesNothingOfTheBox(t *testing.T) {
 	a := attack(t, t.TempDir())
 	spy, mark := a.spy(t)
@@ -177,7 +178,8 @@ func TestRunTokenNamesNothingOfTheBox(t *testing.T) {
 	if status := a.do(t, a.own, "POST", "/api/v1/bisects", bisect, nil); status != http.StatusAccepted {
 		t.Errorf("an admin's bisect with a hook of their choice: status %d; want 202", status)
 	}
-	// What an admin has named, and what an admin sends, is not refused for what it names: only for a machine that has no such device.
+	// What an admin has named, and what an admin sends, is not refused for what it names: only for a machine that has
+	// no such device.
 	for _, c := range []struct{ who, token, body string }{
 		{"run", a.run, `{` + page + `,"browser":"nightly"}`},
 		{"run", a.run, `{` + page + `,"browser":{"name":"nightly","viewport":"412x915"}}`},
@@ -194,8 +196,8 @@ func TestRunTokenNamesNothingOfTheBox(t *testing.T) {
 	}
 }
 
-// The head of a fleet passes on to boxes no plan that names a program or file of theirs, whoever sends it: not even its own admin, who is
-// another one than theirs.
+// The head of a fleet passes on to boxes no plan that names a program or file of theirs, whoever sends it: not even its
+// own admin, who is another one than theirs.
 func TestHeadNamesNothingOfItsBoxes(t *testing.T) {
 	data := t.TempDir()
 	a := attackOn(t, data, func(token string, n *systemd.Notifier) func(context.Context, net.Listener) error {
@@ -291,8 +293,8 @@ func awaitState(t *testing.T, a *attacked, id, state string) string {
 	}
 }
 
-// A head can have a box start no program and copy no file of its own, whatever it says of the plan's scope. The box gives such a part
-// back with the reason, and carries out what its own admin has named.
+// A head can have a box start no program and copy no file of its own, whatever it says of the plan's scope. The box
+// gives such a part back with the reason, and carries out what its own admin has named.
 func TestHostileHeadNamesNothingOfTheBox(t *testing.T) {
 	_, err := programs.Chromium().Find()
 	testlab.Need(t, err == nil, "chromium")

@@ -11,14 +11,14 @@ import (
 // part before it works, and stopped in reverse order.
 type part struct {
 	name string
-	// start makes what later parts use, and returns what stops it again, or nil. Its context ends when the service is to
-	// stop. A part without start only works.
+	// start makes what later parts use, and returns what stops it again, or nil. Its context ends when the service is
+	// to stop. A part without start only works.
 	start func(context.Context) (stop func() error, err error)
-	// work goes on in the background from then on, until its context is done; an error stops the service. It has returned
-	// when the part is stopped. A part without work only answers.
+	// work goes on in the background from then on, until its context is done; an error stops the service. It has
+	// returned when the part is stopped. A part without work only answers.
 	work func(context.Context) error
-	// untilStop lets work go on until all later parts have stopped, because these use it. Every other part's work is told
-	// at once when the service is to stop.
+	// untilStop lets work go on until all later parts have stopped, because these use it. Every other part's work is
+	// told at once when the service is to stop.
 	untilStop bool
 }
 

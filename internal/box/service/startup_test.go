@@ -73,8 +73,8 @@ func TestPartsStopInReverseOrder(t *testing.T) {
 	d.want(t, "start store", "start network", "start queue", "end queue", "stop queue", "end network", "stop network", "stop store")
 }
 
-// All work is told at once that the service stops, though it is waited for in order: a queue must not take the end of its
-// children, to which systemd sends the same signal, for the failure of a run.
+// All work is told at once that the service stops, though it is waited for in order: a queue must not take the end of
+// its children, to which systemd sends the same signal, for the failure of a run.
 func TestWorkIsToldAtOnce(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
@@ -111,8 +111,8 @@ func TestPartThatFailsAtWork(t *testing.T) {
 	}
 }
 
-// The signal to stop may come while a part starts: later parts do not start. It is no failure, even if the start that it
-// cuts short ends with an error.
+// The signal to stop may come while a part starts: later parts do not start. It is no failure, even if the start that
+// it cuts short ends with an error.
 func TestStopDuringTheStart(t *testing.T) {
 	for name, end := range map[string]error{"that goes on": nil, "that is cut short": context.Canceled} {
 		ctx, stop := context.WithCancel(t.Context())

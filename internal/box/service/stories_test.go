@@ -15,8 +15,8 @@ import (
 	"eidetic/internal/rigs/testlab"
 )
 
-// A story is twenty commits, of which one does not build, and one has loads that vary four times as much. The loads of the others
-// vary by 5 % of their 500 ms, as those of the sample site do.
+// A story is twenty commits, of which one does not build, and one has loads that vary four times as much. The loads of
+// the others vary by 5 % of their 500 ms, as those of the sample site do.
 const (
 	storyCommits = 20
 	storySpread  = 25
@@ -109,8 +109,8 @@ func tell(t *testing.T, story []commit, runs int) (alerts []automation.Alert, co
 	return alerts, commits
 }
 
-// TestStories: of ten stories with a culprit at a random place, 60 to 150 ms slower, nine at least end with its author, and none with
-// another's name; of twenty without one at most one raises an alert.
+// TestStories: of ten stories with a culprit at a random place, 60 to 150 ms slower, nine at least end with its author,
+// and none with another's name; of twenty without one at most one raises an alert.
 func TestStories(t *testing.T) {
 	testlab.Long(t, "thirty stories of twenty commits")
 	testlab.NeedProgram(t, "git")

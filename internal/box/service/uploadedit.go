@@ -44,7 +44,8 @@ func (a Uploads) Rename(name, to string) (panel.Archive, error) {
 	return archiveOf(info), nil
 }
 
-// Edit implements panel.Archives. The recording is read, changed and written in a process of its own, and then judged like an upload.
+// Edit implements panel.Archives. The recording is read, changed and written in a process of its own, and then judged
+// like an upload.
 func (a Uploads) Edit(ctx context.Context, file, into, match string, e panel.ArchiveEdit, logs []string) (
 	made panel.EditedArchive, err error,
 ) {

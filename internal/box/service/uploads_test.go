@@ -124,7 +124,8 @@ func TestContents(t *testing.T) {
 	}
 }
 
-// What another program wrote becomes a WACZ file, and the answer says so; what cannot be replayed is refused, and nothing is left of it.
+// What another program wrote becomes a WACZ file, and the answer says so; what cannot be replayed is refused, and
+// nothing is left of it.
 func TestUploadIsImported(t *testing.T) {
 	a := Uploads{Dir: filepath.Join(t.TempDir(), "archives")}
 	har := `{"log":{"version":"1.2","creator":{"name":"x","version":"1"},"entries":[{"startedDateTime":"2026-11-21T09:14:00Z","time":5,

@@ -1,7 +1,7 @@
-// Command bench lets 200 simulated boxes carry out 20,000 runs for one head: the head's real handler, called by the real client of
-// a box over TLS on loopback. The network drops, doubles and delays calls, and the head stops and starts again every minute.
-// It prints how long claims took, what the database and the process weigh, and whether a run was done twice or lost, and
-// writes out/bench/fleet.json.
+// Command bench lets 200 simulated boxes carry out 20,000 runs for one head: the head's real handler, called by the
+// real client of a box over TLS on loopback. The network drops, doubles and delays calls, and the head stops and starts
+// again every minute. It prints how long claims took, what the database and the process weigh, and whether a run was
+// done twice or lost, and writes out/bench/fleet.json.
 //
 //	go run ./internal/fleet/bench [-boxes 200] [-runs 20000] [-needs 300] [-faults 0.01] [-work 2s] [-every 0] [-restart 1m]
 //	    [-on sqlite,postgres] [-profile FILE] [-out out/bench/fleet.json]

@@ -18,8 +18,8 @@ import (
 	"eidetic/internal/fleet/blob/blobtest"
 )
 
-// BenchmarkUpload sends files of 8 MiB over TLS on this machine into a folder, each with its digest checked and synced, from 1
-// and from 8 boxes; BenchmarkPlain copies the same bytes over the same TLS into a file without any of that.
+// BenchmarkUpload sends files of 8 MiB over TLS on this machine into a folder, each with its digest checked and synced,
+// from 1 and from 8 boxes; BenchmarkPlain copies the same bytes over the same TLS into a file without any of that.
 func BenchmarkUpload(b *testing.B) {
 	for _, clients := range []int{1, 8} {
 		b.Run(fmt.Sprintf("clients=%d", clients), func(b *testing.B) {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// MinGrace is the shortest grace time of Collect. It covers the time between the moment when somebody is told that a blob is
-// there (Has, which makes it at most Renewal old) and the moment when the reference to it is noted.
+// MinGrace is the shortest grace time of Collect. It covers the time between the moment when somebody is told that a
+// blob is there (Has, which makes it at most Renewal old) and the moment when the reference to it is noted.
 const MinGrace = 2 * Renewal
 
 // Collection is what Collect removed, or would remove.
@@ -20,10 +20,10 @@ type Collection struct {
 	KeptBytes int64
 }
 
-// Collect removes the blobs that nothing refers to and whose time is more than a grace time before now, and what is left of
-// puts that never ended. It lists the blobs before it reads the references, and looks at each one's time again when it
-// removes it: a blob that is being put, or that somebody has just been told of, stays. An error of the references removes
-// nothing. say, unless nil, is told of each blob that goes; a dry run removes none.
+// Collect removes the blobs that nothing refers to and whose time is more than a grace time before now, and what is
+// left of puts that never ended. It lists the blobs before it reads the references, and looks at each one's time again
+// when it removes it: a blob that is being put, or that somebody has just been told of, stays. An error of the
+// references removes nothing. say, unless nil, is told of each blob that goes; a dry run removes none.
 func Collect(
 	ctx context.Context, s Store, referenced iter.Seq2[string, error], now time.Time, grace time.Duration, dry bool, say func(Info),
 ) (c Collection, err error) {

@@ -16,8 +16,8 @@ import (
 	"eidetic/internal/base/atomicfile"
 )
 
-// Folder is a store in a folder of one file system: DIR/ab/cd/abcd…, mode 0600. Files that are being put or removed are in
-// DIR/tmp; what a crash leaves there is removed by Collect.
+// Folder is a store in a folder of one file system: DIR/ab/cd/abcd…, mode 0600. Files that are being put or removed are
+// in DIR/tmp; what a crash leaves there is removed by Collect.
 type Folder struct{ dir string }
 
 // OpenFolder makes the folder unless it exists.
@@ -46,7 +46,8 @@ func (f *Folder) Has(_ context.Context, digest string) (int64, bool, error) {
 	if err == nil && time.Since(info.ModTime()) > Renewal {
 		now := time.Now()
 		if err = os.Chtimes(f.path(digest), now, now); err == nil {
-			// The kernel looks the file up before it sets the time: Remove may have taken it away, and seen the old time, in between.
+			// The kernel looks the file up before it sets the time: Remove may have taken it away, and seen the old
+			// time, in between.
 			info, err = os.Stat(f.path(digest))
 		}
 	}
@@ -135,8 +136,8 @@ func (f *Folder) Open(_ context.Context, digest string) (Blob, error) {
 	return newVerified(file, digest, info.Size()), nil
 }
 
-// Remove takes the file away before it looks at its time for the last time, so that a Has of another process either finds
-// nothing or has made the blob young.
+// Remove takes the file away before it looks at its time for the last time, so that a Has of another process either
+// finds nothing or has made the blob young.
 func (f *Folder) Remove(_ context.Context, digest string, before time.Time) (bool, error) {
 	if err := CheckDigest(digest); err != nil {
 		return false, err
@@ -207,8 +208,8 @@ func infoOf(digest string, info fs.FileInfo, err error) (Info, error) {
 	return Info{digest, info.Size(), info.ModTime()}, nil
 }
 
-// sweep removes what a crash has left of blobs that were being put before a time. One that was being removed is put back: the
-// next Collect decides again.
+// sweep removes what a crash has left of blobs that were being put before a time. One that was being removed is put
+// back: the next Collect decides again.
 func (f *Folder) sweep(_ context.Context, before time.Time) error {
 	dir := filepath.Join(f.dir, temporary)
 	entries, err := os.ReadDir(dir)

@@ -22,7 +22,8 @@ import (
 	"eidetic/internal/rigs/testlab"
 )
 
-// A disk that others fill in the middle of an upload: the head says so, keeps what it has, and goes on when there is room.
+// A disk that others fill in the middle of an upload: the head says so, keeps what it has, and goes on when there is
+// room.
 func TestFullDisk(t *testing.T) {
 	testlab.NeedRoot(t)
 	dir := t.TempDir()

@@ -32,8 +32,8 @@ const (
 	problemInternal = "/problems/upload-internal" // 500, 503
 )
 
-// Handler serves HEAD and PATCH of …/{sha256}. The caller has checked who asks and what they may upload, and names them: owner
-// returns the same text for all requests of one client, and another one for each client.
+// Handler serves HEAD and PATCH of …/{sha256}. The caller has checked who asks and what they may upload, and names
+// them: owner returns the same text for all requests of one client, and another one for each client.
 func (u *Uploads) Handler(owner func(*http.Request) string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		digest := path.Base(r.URL.Path)
@@ -167,8 +167,8 @@ func (x *exchange) patch() {
 		return
 	}
 	control := http.NewResponseController(x.w)
-	// A writer that knows no deadlines is a test's; its reads end by themselves. The server's own limits are for short requests:
-	// each read has a limit of its own here.
+	// A writer that knows no deadlines is a test's; its reads end by themselves. The server's own limits are for short
+	// requests: each read has a limit of its own here.
 	_ = control.SetWriteDeadline(time.Time{})
 	h, release, err := x.u.hold(x.r.Context(), x.key, func(at time.Time) { _ = control.SetReadDeadline(at) })
 	if err != nil {

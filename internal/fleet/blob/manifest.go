@@ -19,7 +19,8 @@ import (
 	"eidetic/internal/fleet"
 )
 
-// Lister makes lists of run folders' files. It remembers digests, so that a growing run is not read anew for each of its trials.
+// Lister makes lists of run folders' files. It remembers digests, so that a growing run is not read anew for each of
+// its trials.
 type Lister struct {
 	// Stays says which files stay on the box, by their path in the folder and their size; nil: none.
 	Stays func(name string, bytes int64) bool
@@ -28,7 +29,8 @@ type Lister struct {
 	known map[identity]string
 }
 
-// identity is what tells a file whose content is known from another one, and from itself after a change (as git's index does).
+// identity is what tells a file whose content is known from another one, and from itself after a change (as git's index
+// does).
 type identity struct {
 	path    string
 	bytes   int64
@@ -41,16 +43,16 @@ type identity struct {
 // mostKnown bounds the memory of a Lister: a run of the most files, several times over.
 const mostKnown = 5 * fleet.MaxFiles
 
-// young is the age below which a file's digest is not remembered: a file that changes twice within one tick of the file system's
-// clock has the same times.
+// young is the age below which a file's digest is not remembered: a file that changes twice within one tick of the file
+// system's clock has the same times.
 const young = 2 * time.Second
 
 // ErrChanging is of a file that is being written.
 var ErrChanging = errors.New("the file changes while it is read")
 
-// Manifest lists the files of a run folder with their digests, ordered by path. Hidden files, links, sockets and devices are
-// left out; names that fleet.CheckFiles refuses, and too many files, are an error. A file that changes while it is read is
-// an error (ErrChanging): list a run that is written when a trial has ended.
+// Manifest lists the files of a run folder with their digests, ordered by path. Hidden files, links, sockets and
+// devices are left out; names that fleet.CheckFiles refuses, and too many files, are an error. A file that changes
+// while it is read is an error (ErrChanging): list a run that is written when a trial has ended.
 func (l *Lister) Manifest(ctx context.Context, dir string) ([]fleet.File, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {

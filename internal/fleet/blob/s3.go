@@ -35,9 +35,9 @@ type S3Config struct {
 	CAFile          string // PEM of authorities that are trusted besides the system's
 }
 
-// S3 is a store in a bucket: PREFIX/DIGEST. What is sent is compared with the digest before its last byte leaves, and the
-// store checks each request by its MD5, which all S3-compatible stores know (SHA-256 checksums of S3 need trailing headers,
-// which many have not, and are of the parts, not of the whole, for blobs in several parts).
+// S3 is a store in a bucket: PREFIX/DIGEST. What is sent is compared with the digest before its last byte leaves, and
+// the store checks each request by its MD5, which all S3-compatible stores know (SHA-256 checksums of S3 need trailing
+// headers, which many have not, and are of the parts, not of the whole, for blobs in several parts).
 type S3 struct {
 	client    *minio.Client
 	transport *http.Transport
@@ -45,7 +45,8 @@ type S3 struct {
 	prefix    string
 }
 
-// partBytes is the size of the parts of a large blob, and up to which one is sent at once. One is in memory for each Put.
+// partBytes is the size of the parts of a large blob, and up to which one is sent at once. One is in memory for each
+// Put.
 const partBytes = 16 << 20
 
 // OpenS3 connects to a bucket and tries whether it can be listed.

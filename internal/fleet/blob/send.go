@@ -49,10 +49,10 @@ func (e *LocalError) Unwrap() error { return e.Err }
 // inOne is the size up to which a file is sent without asking first how much of it is there.
 const inOne = 1 << 20
 
-// Send uploads content of a size to an address of Handler (…/{sha256}), from where an earlier attempt ended. It returns nil when
-// the head has the blob. It tries again after what may pass, and returns a *LocalError when the content cannot be read, a
-// *StatusError for an answer that stays as it is, ErrDigest when the head says again and again that the content is not what
-// the address says, and else the last error.
+// Send uploads content of a size to an address of Handler (…/{sha256}), from where an earlier attempt ended. It returns
+// nil when the head has the blob. It tries again after what may pass, and returns a *LocalError when the content cannot
+// be read, a *StatusError for an answer that stays as it is, ErrDigest when the head says again and again that the
+// content is not what the address says, and else the last error.
 func Send(ctx context.Context, client *http.Client, url string, header http.Header, content io.ReaderAt, size int64, p Policy) error {
 	p.Pause = cmp.Or(p.Pause, 500*time.Millisecond)
 	p.MostPause = cmp.Or(p.MostPause, time.Minute)

@@ -20,8 +20,8 @@ import (
 
 // Store keeps blobs. It is safe for concurrent use, also by several processes.
 //
-// A blob has a time: when it was put, or when Has last found it (within [Renewal]). So a blob that somebody has just been
-// told of is young, and [Collect] leaves it alone.
+// A blob has a time: when it was put, or when Has last found it (within [Renewal]). So a blob that somebody has just
+// been told of is young, and [Collect] leaves it alone.
 type Store interface {
 	// Has returns the size of a blob and whether it is there.
 	Has(ctx context.Context, digest string) (size int64, has bool, err error)
@@ -30,7 +30,8 @@ type Store interface {
 	Put(ctx context.Context, digest string, size int64, content io.Reader) error
 	// Open returns ErrNotFound for a blob that is not there.
 	Open(ctx context.Context, digest string) (Blob, error)
-	// Remove removes a blob whose time is before the given one and says whether it did. One that is not there is no error.
+	// Remove removes a blob whose time is before the given one and says whether it did. One that is not there is no
+	// error.
 	Remove(ctx context.Context, digest string, before time.Time) (removed bool, err error)
 	// List goes through all blobs, in the order of their digests as far as nothing is put meanwhile.
 	List(ctx context.Context) iter.Seq2[Info, error]
@@ -70,9 +71,10 @@ func CheckDigest(digest string) error {
 	return nil
 }
 
-// Place gives a blob a path, in a folder that exists: as a hard link where the store has files on the same file system, which
-// costs no room, and else as a copy. A file that is at the path is an error (fs.ErrExist). A link shares content, mode and time
-// with the store: nobody may write into the file; replacing it is all right. The caller syncs the path's folder.
+// Place gives a blob a path, in a folder that exists: as a hard link where the store has files on the same file system,
+// which costs no room, and else as a copy. A file that is at the path is an error (fs.ErrExist). A link shares content,
+// mode and time with the store: nobody may write into the file; replacing it is all right. The caller syncs the path's
+// folder.
 func Place(ctx context.Context, s Store, digest, path string) error {
 	if _, err := os.Lstat(path); err == nil {
 		return fmt.Errorf("place the blob %.12s: %w: %s", digest, fs.ErrExist, path)
@@ -114,8 +116,8 @@ func (r withContext) Read(p []byte) (int, error) {
 	return r.Reader.Read(p)
 }
 
-// checked is a reader of content that must have a size and a digest. It keeps the last bytes back until it knows that all are
-// right: whoever stores what it gives never has a whole file of wrong content.
+// checked is a reader of content that must have a size and a digest. It keeps the last bytes back until it knows that
+// all are right: whoever stores what it gives never has a whole file of wrong content.
 type checked struct {
 	from   io.Reader
 	digest string

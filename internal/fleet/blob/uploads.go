@@ -26,8 +26,8 @@ import (
 // UploadsConfig says where unfinished uploads are kept and how many. What is 0 has the default that its comment names.
 type UploadsConfig struct {
 	Store Store
-	// Dir is the staging folder. Several processes may share it. On the file system of a Folder, a finished upload is moved
-	// into it without a copy.
+	// Dir is the staging folder. Several processes may share it. On the file system of a Folder, a finished upload is
+	// moved into it without a copy.
 	Dir        string
 	PerOwner   int           // unfinished uploads of an owner: 64
 	OwnerBytes int64         // their bytes, as announced: 64 GiB
@@ -40,11 +40,11 @@ type UploadsConfig struct {
 	Log     *slog.Logger
 }
 
-// Uploads receives blobs piece by piece. What has arrived survives the end of the connection, of the process (kill -9) and,
-// once its offset was told, of the machine's power.
+// Uploads receives blobs piece by piece. What has arrived survives the end of the connection, of the process (kill -9)
+// and, once its offset was told, of the machine's power.
 //
-// An upload belongs to an owner, so that no owner writes into another's; two owners may upload the same blob at once, and the
-// first that is whole ends both. Within an owner, one request at a time writes.
+// An upload belongs to an owner, so that no owner writes into another's; two owners may upload the same blob at once,
+// and the first that is whole ends both. Within an owner, one request at a time writes.
 type Uploads struct {
 	config UploadsConfig
 	mu     sync.Mutex
@@ -92,7 +92,8 @@ func (h *holder) alive(silence time.Duration) bool {
 	return !h.stopped
 }
 
-// stopIfSilent ends the request unless bytes have come lately. It returns the time until it could be silent for so long.
+// stopIfSilent ends the request unless bytes have come lately. It returns the time until it could be silent for so
+// long.
 func (h *holder) stopIfSilent(silence time.Duration) time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package fleettest has a head of a fleet for tests, in memory: the protocol, and nothing behind it but uploads. It loses requests and
-// answers, and answers with hostile ones, as a test asks for.
+// Package fleettest has a head of a fleet for tests, in memory: the protocol, and nothing behind it but uploads. It
+// loses requests and answers, and answers with hostile ones, as a test asks for.
 package fleettest
 
 import (

@@ -23,8 +23,8 @@ import (
 	"eidetic/internal/keep/store"
 )
 
-// Suite is what boxes rely on, of any head: in go ways to prepare one that is empty, out come failed tests. [Head] passes it, and
-// so does the real one.
+// Suite is what boxes rely on, of any head: in go ways to prepare one that is empty, out come failed tests. [Head]
+// passes it, and so does the real one.
 type Suite struct {
 	// Link returns a link with which a box can join, once.
 	Link func(t *testing.T) string
@@ -377,7 +377,8 @@ func tryWait(t *testing.T, s Suite) {
 	}
 }
 
-// A file that stayed on its box is wanted until it has come: the box is told in the answers to claims and to descriptions.
+// A file that stayed on its box is wanted until it has come: the box is told in the answers to claims and to
+// descriptions.
 func tryWanted(t *testing.T, s Suite) {
 	one := s.joined(t, "lab-1")
 	s.Add(t)

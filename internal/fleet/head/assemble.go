@@ -37,9 +37,9 @@ type assembled struct {
 	before []int // by how much the numbers of each part's trials grew
 }
 
-// assemble makes the folder of a run, below root, of what its parts left. The files are moved out of the parts' folders. A run of
-// one part has the numbers that the box computed; those of several are computed here, over all cells. A part that left nothing
-// is named in the run's error.
+// assemble makes the folder of a run, below root, of what its parts left. The files are moved out of the parts'
+// folders. A run of one part has the numbers that the box computed; those of several are computed here, over all cells.
+// A part that left nothing is named in the run's error.
 func assemble(root, id string, plan lab.Plan, created time.Time, parts []partFolder) (out assembled, err error) {
 	runs := make([]*lab.Run, len(parts))
 	for i, p := range parts {

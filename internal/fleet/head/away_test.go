@@ -38,8 +38,8 @@ func (l lines) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// A head that starts before its database says that it waits, and then works. While database or store are away, people and boxes are
-// told to ask again, without the database's user; afterwards the same head goes on.
+// A head that starts before its database says that it waits, and then works. While database or store are away, people
+// and boxes are told to ask again, without the database's user; afterwards the same head goes on.
 func TestFleetAway(t *testing.T) {
 	testlab.NeedNamespaces(t)
 	testlab.Need(t, pgtest.Programs() != "", "PostgreSQL's server; install it with: make deps")

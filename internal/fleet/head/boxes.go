@@ -29,8 +29,8 @@ const (
 	longestWait = 30 * time.Second
 )
 
-// BoxHandler answers boxes under /fleet/v1. Its connections are TLS with a certificate of the client's, whose fingerprint is who
-// the box is.
+// BoxHandler answers boxes under /fleet/v1. Its connections are TLS with a certificate of the client's, whose
+// fingerprint is who the box is.
 func (h *Head) BoxHandler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /fleet/v1/join", h.join)

@@ -13,8 +13,8 @@ import (
 	"eidetic/internal/tell/report/reporttest"
 )
 
-// The head does what boxes rely on, and so does the one in memory with which boxes are tested; who is no box, or another one, gets
-// nothing of a part.
+// The head does what boxes rely on, and so does the one in memory with which boxes are tested; who is no box, or
+// another one, gets nothing of a part.
 func TestFleetConformance(t *testing.T) {
 	fleettest.Try(t, func(t *testing.T) fleettest.Suite {
 		h := newTestHead(t)

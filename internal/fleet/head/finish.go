@@ -17,8 +17,8 @@ import (
 	"eidetic/internal/lab"
 )
 
-// assemble is the ledger's: it makes the run of parts that have all ended, keeps its files as blobs, and moves its folder into the
-// store. It may be called again for the same run, here or by another head, and gives the same.
+// assemble is the ledger's: it makes the run of parts that have all ended, keeps its files as blobs, and moves its
+// folder into the store. It may be called again for the same run, here or by another head, and gives the same.
 func (h *Head) assemble(ctx context.Context, r ledger.Run) (ledger.Assembled, error) {
 	root := filepath.Join(h.staging(), r.ID)
 	if err := os.RemoveAll(root); err != nil {
@@ -69,7 +69,8 @@ func (h *Head) assemble(ctx context.Context, r ledger.Run) (ledger.Assembled, er
 	return ledger.Assembled{State: made.run.State, Error: made.run.Error, Files: files}, nil
 }
 
-// nameByRun renames a part's folder as its run.json names the run: a box that began a part anew has given it another name.
+// nameByRun renames a part's folder as its run.json names the run: a box that began a part anew has given it another
+// name.
 func nameByRun(dir string) (string, error) {
 	f, err := os.Open(filepath.Join(dir, "run.json"))
 	if err != nil {
@@ -87,7 +88,8 @@ func nameByRun(dir string) (string, error) {
 	return named, os.Rename(dir, named)
 }
 
-// lay puts the files of a part into a folder, as far as their content is here. Large ones that nobody writes into cost no room.
+// lay puts the files of a part into a folder, as far as their content is here. Large ones that nobody writes into cost
+// no room.
 func (h *Head) lay(ctx context.Context, files []fleet.File, dir string) error {
 	if err := fleet.CheckFiles(files); err != nil {
 		return err

@@ -10,7 +10,8 @@ import (
 	"eidetic/internal/rigs/testlab"
 )
 
-// FuzzRead reads what boxes say: each kind of body is refused or has what its check promises, and takes no more than it may.
+// FuzzRead reads what boxes say: each kind of body is refused or has what its check promises, and takes no more than it
+// may.
 func FuzzRead(f *testing.F) {
 	for _, s := range []string{
 		`{"devices":[{"name":"virtual","kind":"virtual","ready":true}],"version":"1"}`, `{"state":"done","files":[{"path":"run.json","bytes":1,"sha256":"x"}]}`,

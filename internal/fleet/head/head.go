@@ -1,7 +1,7 @@
 // Package head is the head of a fleet: one queue and one history for many boxes.
 //
-// In go plans, as a box gets them, and what boxes hand in; out come the same run folders that a box makes. It works in these
-// steps:
+// In go plans, as a box gets them, and what boxes hand in; out come the same run folders that a box makes. It works in
+// these steps:
 //
 //  1. [Queue] takes a plan for a box's panel, divides it into parts (fleet.Split), keeps its recordings as blobs, and puts it
 //     into the ledger.
@@ -42,10 +42,12 @@ type Config struct {
 	Lease    time.Duration // as ledger.Config has it
 	Blobs    blob.Store
 	Store    *store.Store
-	// Check says what is wrong with a plan, whatever the boxes are; Archive finds the file of a recording that a plan names.
+	// Check says what is wrong with a plan, whatever the boxes are; Archive finds the file of a recording that a plan
+	// names.
 	Check   func(lab.Plan) error
 	Archive func(name string) (file string, err error)
-	// Address is how boxes reach the head, HOST:PORT, and Pin the SHA-256 of its certificate: for the links with which they join.
+	// Address is how boxes reach the head, HOST:PORT, and Pin the SHA-256 of its certificate: for the links with which
+	// they join.
 	Address, Pin string
 	// Stay are the names of files that stay on the boxes until somebody opens them, as fleet.Assignment has them.
 	Stay []string
@@ -105,12 +107,14 @@ func Open(ctx context.Context, c Config) (*Head, error) {
 }
 
 const (
-	// knockPeriod is how often a head that starts tries to reach its database, and knocks is after how many tries it says so again.
+	// knockPeriod is how often a head that starts tries to reach its database, and knocks is after how many tries it
+	// says so again.
 	knockPeriod = time.Second
 	knocks      = 30
 )
 
-// Over is [Open] with a ledger that is open, and that assembles runs by itself: a simulation's, whose runs have no files.
+// Over is [Open] with a ledger that is open, and that assembles runs by itself: a simulation's, whose runs have no
+// files.
 func Over(l *ledger.Ledger, c Config) (*Head, error) {
 	if c.Now == nil {
 		c.Now = time.Now

@@ -24,8 +24,8 @@ const (
 	fetchedAtOnce = 1 << 20
 )
 
-// follow moves runs that have ended into the store, and tells those who wait for them. It also tells how runs go of which
-// boxes tell another head.
+// follow moves runs that have ended into the store, and tells those who wait for them. It also tells how runs go of
+// which boxes tell another head.
 func (h *Head) follow(ctx context.Context) {
 	seq, told := int64(0), map[string]ledger.UnderWay{}
 	h.every(ctx, followPeriod, h.ended, "runs that have ended cannot be taken over", func(ctx context.Context) error {
@@ -48,8 +48,8 @@ func (h *Head) follow(ctx context.Context) {
 	})
 }
 
-// overhear tells what boxes told another head, of parts that are under way in a database that heads share. told is what was
-// told so far.
+// overhear tells what boxes told another head, of parts that are under way in a database that heads share. told is what
+// was told so far.
 func (h *Head) overhear(ctx context.Context, told map[string]ledger.UnderWay) error {
 	if !h.ledger.Shared() {
 		return nil
@@ -117,8 +117,8 @@ func (h *Head) comesAtOnce(f fleet.File) bool {
 // fetchLimit is how long a person waits for a file that comes from a box.
 const fetchLimit = 30 * time.Second
 
-// Fetch brings a file of a run into its folder that is not there yet: from the store of blobs, or from the box on which it
-// stayed. The error is store.ErrNotFound if the run has no such file, or says who has been asked for it.
+// Fetch brings a file of a run into its folder that is not there yet: from the store of blobs, or from the box on which
+// it stayed. The error is store.ErrNotFound if the run has no such file, or says who has been asked for it.
 func (h *Head) Fetch(ctx context.Context, run, name string) error {
 	files, err := h.ledger.RunFiles(ctx, run)
 	if err != nil {

@@ -30,8 +30,9 @@ const (
 	mostEach   = 50   // runs of one plan
 )
 
-// Add puts a plan into the queue, and returns the ID of its run; of several, which are added all or none, that of the first. Its errors
-// are as those of [runqueue.Queue.Add], and a [lab.AwayError] while the database or the store of files is away.
+// Add puts a plan into the queue, and returns the ID of its run; of several, which are added all or none, that of the
+// first. Its errors are as those of [runqueue.Queue.Add], and a [lab.AwayError] while the database or the store of
+// files is away.
 func (h *Head) Add(ctx context.Context, plan lab.Plan, once store.Once) (id string, err error) {
 	if err := h.check(plan); err != nil { // first: what a plan may not name is no matter of which boxes there are
 		return "", err
@@ -214,8 +215,8 @@ func (h *Head) tell(runs []ledger.NewRun) {
 	}
 }
 
-// withRecordings keeps the recordings that a plan replays as blobs, and names them by their digests: they are what they were
-// when the run was asked for, whatever becomes of the names. A RejectedError says that there is no such recording.
+// withRecordings keeps the recordings that a plan replays as blobs, and names them by their digests: they are what they
+// were when the run was asked for, whatever becomes of the names. A RejectedError says that there is no such recording.
 func (h *Head) withRecordings(ctx context.Context, p lab.Plan) (lab.Plan, []fleet.ArchiveFile, error) {
 	var files []fleet.ArchiveFile
 	p, err := p.MapArchives(func(field, name string) (string, error) {
@@ -366,7 +367,8 @@ func (h *Head) Removed(ctx context.Context, id string) error {
 	return err
 }
 
-// Thinned is called when the retention has deleted the evidence of a run: the blobs go as well, and nobody can fetch them again.
+// Thinned is called when the retention has deleted the evidence of a run: the blobs go as well, and nobody can fetch
+// them again.
 func (h *Head) Thinned(ctx context.Context, id string) error {
 	err := h.ledger.Thin(ctx, id, store.IsNumbers)
 	if errors.Is(err, store.ErrNotFound) {

@@ -34,7 +34,8 @@ type judged struct {
 	read     time.Time
 }
 
-// judgedFor is how long that is believed: lists, metrics and health ask for it of all devices, and another head may have more.
+// judgedFor is how long that is believed: lists, metrics and health ask for it of all devices, and another head may
+// have more.
 const judgedFor = 10 * time.Second
 
 // device says what is known of a device by what it measured.
@@ -107,8 +108,8 @@ func (h *Head) takeReading(ctx context.Context, r ledger.Run, run *lab.Run) erro
 	return h.judge(ctx, p.BoxID)
 }
 
-// judge says of a box what its readings say, unless a person has said something else: what is in maintenance stays so, and what is
-// bad stays bad until a person acts.
+// judge says of a box what its readings say, unless a person has said something else: what is in maintenance stays so,
+// and what is bad stays bad until a person acts.
 func (h *Head) judge(ctx context.Context, boxID string) error {
 	boxes, err := h.ledger.Boxes(ctx)
 	if err != nil {
@@ -250,8 +251,8 @@ func (h *Head) referenceRuns(ctx context.Context) (map[string]bool, error) {
 	return all, nil
 }
 
-// failedLately says whether the newest run of the reference on a device gave no reading, and is so young that another one would
-// most likely give none either.
+// failedLately says whether the newest run of the reference on a device gave no reading, and is so young that another
+// one would most likely give none either.
 func (h *Head) failedLately(ctx context.Context, place string, ref *reference) (bool, error) {
 	runs, err := h.ledger.Runs(ctx, ledger.Filter{Reference: true, Limit: mostListed})
 	if err != nil {

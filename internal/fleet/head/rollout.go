@@ -21,8 +21,8 @@ const (
 	returnWithin = 30 * time.Minute
 	// measureWithin is how long a box's devices may take to measure the reference.
 	measureWithin = 2 * time.Hour
-	// settleFor is how long a box that measures no reference must run the new version: the boot loader gives an update up after three
-	// tries of 90 seconds each, and their starts.
+	// settleFor is how long a box that measures no reference must run the new version: the boot loader gives an update
+	// up after three tries of 90 seconds each, and their starts.
 	settleFor = 8 * time.Minute
 )
 
@@ -42,8 +42,8 @@ const (
 	boxFailed    = "failed" // the rollout stopped at it
 )
 
-// rollout is an update that boxes install one after another, as the ledger keeps it. Each change of it is a step: whoever was
-// killed before a step is done does it again.
+// rollout is an update that boxes install one after another, as the ledger keeps it. Each change of it is a step:
+// whoever was killed before a step is done does it again.
 type rollout struct {
 	Update  fleet.Update `json:"update"`
 	By      string       `json:"by"`                // name of the token
@@ -175,8 +175,8 @@ func (h *Head) roll(ctx context.Context) (moved bool, err error) {
 	return true, err
 }
 
-// needed lists the content that something refers to: what the ledger lists, the reference's recording, and the update that boxes
-// fetch.
+// needed lists the content that something refers to: what the ledger lists, the reference's recording, and the update
+// that boxes fetch.
 func (h *Head) needed(ctx context.Context) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		ref, err := h.reference(ctx)

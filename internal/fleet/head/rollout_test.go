@@ -22,7 +22,8 @@ import (
 	"eidetic/internal/web/panel"
 )
 
-// A good update goes to one box after the other, each with the reference before and after; what has no updater is skipped.
+// A good update goes to one box after the other, each with the reference before and after; what has no updater is
+// skipped.
 func TestFleetUpdateGood(t *testing.T) {
 	h, s := newTestHead(t), newSigner(t)
 	h.refer()
@@ -65,7 +66,8 @@ func TestFleetUpdateGood(t *testing.T) {
 	}
 }
 
-// A box refuses a bundle that another key signed: the head does not look, the others stay as they are, and it gets runs again.
+// A box refuses a bundle that another key signed: the head does not look, the others stay as they are, and it gets runs
+// again.
 func TestFleetUpdateRefused(t *testing.T) {
 	h, s := newTestHead(t), newSigner(t)
 	newTestBox(t, h, "lab-1", s.keys)
@@ -84,7 +86,8 @@ func TestFleetUpdateRefused(t *testing.T) {
 	}
 }
 
-// The reference is slower with the update: one more reading, and the rollout stops; the box is kept from runs, the other one is as it was.
+// The reference is slower with the update: one more reading, and the rollout stops; the box is kept from runs, the
+// other one is as it was.
 func TestFleetUpdateSlower(t *testing.T) {
 	h, s := newTestHead(t), newSigner(t)
 	h.refer()
@@ -142,7 +145,8 @@ func TestFleetUpdateDoesNotComeBack(t *testing.T) {
 	}
 }
 
-// The head is restarted in each state, and the box is killed while it fetches the bundle: the update goes on to its end.
+// The head is restarted in each state, and the box is killed while it fetches the bundle: the update goes on to its
+// end.
 func TestFleetUpdateSurvivesRestarts(t *testing.T) {
 	h, s := newTestHead(t), newSigner(t)
 	h.refer()

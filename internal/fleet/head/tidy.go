@@ -10,9 +10,11 @@ import (
 const (
 	// tidyPeriod is how often what nobody needs is looked for.
 	tidyPeriod = time.Hour
-	// youngBlob is how long a blob may be there before something refers to it: a box hands trials in before it lists them.
+	// youngBlob is how long a blob may be there before something refers to it: a box hands trials in before it lists
+	// them.
 	youngBlob = 2 * blob.MinGrace
-	// retained is how long a head waits before it looks because evidence was deleted: the retention deletes that of many runs at once.
+	// retained is how long a head waits before it looks because evidence was deleted: the retention deletes that of
+	// many runs at once.
 	retained = 10 * time.Second
 )
 

@@ -274,8 +274,9 @@ const (
 	asBefore                   // its newest reading is where those before the update lie
 )
 
-// compare looks at what a device measured after the update. A first reading outside of those before is measured once more, because up to
-// three in a hundred of steady boxes are (docs/fleet-health.md); a second one outside on the same side is a halt.
+// compare looks at what a device measured after the update. A first reading outside of those before is measured once
+// more, because up to three in a hundred of steady boxes are (docs/fleet-health.md); a second one outside on the same
+// side is a halt.
 func (t *turn) compare(ctx context.Context, d *rollingDevice) (comparison, error) {
 	if len(d.After) == 0 {
 		return again, nil
@@ -316,7 +317,8 @@ func (t *turn) readings(ctx context.Context, device string) ([]metrology.Reading
 	return known.readings, err
 }
 
-// ask puts a run of the reference into the queue. What it is for is its key: a head that was killed asks for the same run.
+// ask puts a run of the reference into the queue. What it is for is its key: a head that was killed asks for the same
+// run.
 func (t *turn) ask(ctx context.Context, ref *reference, device, what string) (run string, err error) {
 	key := fmt.Sprintf("rollout %s %s %s %s", t.r.Update.ID, t.one.ID, device, what) // the spaces keep it apart from people's keys
 	return t.h.measure(ctx, ref, t.box.Name+fleet.DeviceMark+device, store.Once{Key: key, Request: key})

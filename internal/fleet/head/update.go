@@ -209,7 +209,8 @@ func (c *counter) Write(b []byte) (int, error) { c.n += int64(len(b)); return le
 // mostStops bounds how often a stop is tried against steps of the rollout.
 const mostStops = 20
 
-// StopUpdate implements panel.Boxes. A box that was told already may have the update, and nobody has compared: it stays in maintenance.
+// StopUpdate implements panel.Boxes. A box that was told already may have the update, and nobody has compared: it stays
+// in maintenance.
 func (p people) StopUpdate(ctx context.Context, by string) (out panel.Rollout, err error) {
 	for range mostStops {
 		r, text, err := p.h.rollout(ctx)

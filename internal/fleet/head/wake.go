@@ -17,8 +17,9 @@ const (
 	woken = 2
 )
 
-// waiters are claims that found nothing. A part that is added wakes a few boxes that could carry it out, and nobody else: a look at
-// the ledger by each box that waits, for each part, is what a head of hundreds of idle boxes would do all the time.
+// waiters are claims that found nothing. A part that is added wakes a few boxes that could carry it out, and nobody
+// else: a look at the ledger by each box that waits, for each part, is what a head of hundreds of idle boxes would do
+// all the time.
 type waiters struct {
 	mu  sync.Mutex
 	all map[*waiter]struct{}
@@ -65,8 +66,8 @@ func (w *waiter) ring() (was bool) {
 	}
 }
 
-// wake wakes claims that could get a part with a need, and says how many. Go goes through a map in random order, so it is not always
-// the same boxes' turn.
+// wake wakes claims that could get a part with a need, and says how many. Go goes through a map in random order, so it
+// is not always the same boxes' turn.
 func (s *waiters) wake(need fleet.Need) (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -91,8 +92,8 @@ func (s *waiters) wakeBox(id string) {
 	}
 }
 
-// glance wakes claims for parts that wait. A queue is gone through again only if its first part is another one, or somebody was woken
-// for it, and did not take it.
+// glance wakes claims for parts that wait. A queue is gone through again only if its first part is another one, or
+// somebody was woken for it, and did not take it.
 func (h *Head) glance(ctx context.Context) error {
 	queues, err := h.ledger.Waiting(ctx)
 	if err != nil {

@@ -70,7 +70,8 @@ func TestWakeThoseThatFit(t *testing.T) {
 	}
 }
 
-// A head finds parts that another head was asked for. It tries again until they are taken, and leaves those alone for which nobody waits.
+// A head finds parts that another head was asked for. It tries again until they are taken, and leaves those alone for
+// which nobody waits.
 func TestGlance(t *testing.T) {
 	dir := t.TempDir()
 	l, err := ledger.Open(t.Context(), ledger.Config{Database: filepath.Join(dir, "fleet.db")})
@@ -107,7 +108,8 @@ func TestGlance(t *testing.T) {
 	}
 }
 
-// A part that is given back wakes a box that waits, also if a glance has left the part alone before, as nobody waited then.
+// A part that is given back wakes a box that waits, also if a glance has left the part alone before, as nobody waited
+// then.
 func TestGivenBackWakes(t *testing.T) {
 	dir := t.TempDir()
 	l, err := ledger.Open(t.Context(), ledger.Config{Database: filepath.Join(dir, "fleet.db")})

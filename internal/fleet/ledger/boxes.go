@@ -60,9 +60,9 @@ func (l *Ledger) NewCode(ctx context.Context, by string, valid time.Duration) (c
 	})
 }
 
-// Join makes a box of the fleet of who has a code. It returns ErrCode or ErrNameTaken. The same code with the same name and
-// fingerprint is answered alike, because the first answer may have been lost. A box that joins again with another code
-// keeps its identifier.
+// Join makes a box of the fleet of who has a code. It returns ErrCode or ErrNameTaken. The same code with the same name
+// and fingerprint is answered alike, because the first answer may have been lost. A box that joins again with another
+// code keeps its identifier.
 func (l *Ledger) Join(ctx context.Context, code, name, fingerprint string, o fleet.Offer) (Box, error) {
 	if err := errors.Join(fleet.CheckBoxName(name), o.Check()); err != nil {
 		return Box{}, fmt.Errorf("%w: %w", errInvalid, err)
@@ -239,8 +239,8 @@ func (l *Ledger) changeBox(ctx context.Context, boxID, set string, args ...any) 
 	})
 }
 
-// RemoveBox takes a box out of the fleet: its certificate is a stranger's from now on, and what it was carrying out goes
-// back into the queue.
+// RemoveBox takes a box out of the fleet: its certificate is a stranger's from now on, and what it was carrying out
+// goes back into the queue.
 func (l *Ledger) RemoveBox(ctx context.Context, boxID string) error {
 	var leased []lapse
 	err := l.update(ctx, "remove a box", func(tx *tx) (err error) {

@@ -21,8 +21,9 @@ import (
 // Claim is a box's wish for a part.
 type Claim struct {
 	BoxID string
-	// Request is the box's name for this claim. The same name again is answered with the same assignment while its lease lives, and
-	// with ErrNothing once the box has ended or returned that part. A box chooses a new name when it has been given a part.
+	// Request is the box's name for this claim. The same name again is answered with the same assignment while its
+	// lease lives, and with ErrNothing once the box has ended or returned that part. A box chooses a new name when it
+	// has been given a part.
 	Request string
 	Free    []string // devices without a run
 }
@@ -65,8 +66,9 @@ func (b Box) IsReserved() bool {
 	return b.Health == fleet.HealthBad || b.Health == fleet.HealthMaintenance
 }
 
-// Claim gives a box the first part that one of its free devices can carry out: by priority, then in turns between series. It
-// returns ErrNothing if there is none. One look at the first part of each queue that fits decides; parts behind it are not read.
+// Claim gives a box the first part that one of its free devices can carry out: by priority, then in turns between
+// series. It returns ErrNothing if there is none. One look at the first part of each queue that fits decides; parts
+// behind it are not read.
 func (l *Ledger) Claim(ctx context.Context, c Claim) (fleet.Assignment, error) {
 	if len(c.Request) > maxRequest || len(c.Free) > fleet.MaxDevices {
 		return fleet.Assignment{}, fmt.Errorf("%w: the claim's name has more than %d bytes, or it has more than %d devices", errInvalid, maxRequest, fleet.MaxDevices)
@@ -159,8 +161,8 @@ func (q querier) firsts(ctx context.Context, queues []string) (all []candidate, 
 	return all, err
 }
 
-// look lists the queues that a box could take from, the most urgent first. It does not keep others from writing. Without a queue it
-// returns ErrNothing, unless the claim is a repeated one.
+// look lists the queues that a box could take from, the most urgent first. It does not keep others from writing.
+// Without a queue it returns ErrNothing, unless the claim is a repeated one.
 func (l *Ledger) look(ctx context.Context, c Claim) (all []candidate, err error) {
 	q := l.reader()
 	b, err := q.box(ctx, `id = ? AND removed = 0`, c.BoxID)
@@ -308,8 +310,8 @@ func (tx *tx) lend(ctx context.Context, queue, box, device, request string, leas
 	return a, err
 }
 
-// tokenOf makes a lease's token. The database has the nonce and the SHA-256 of the request and of the token: with them a
-// repeated claim is given the same token, and a reader of the database knows none.
+// tokenOf makes a lease's token. The database has the nonce and the SHA-256 of the request and of the token: with them
+// a repeated claim is given the same token, and a reader of the database knows none.
 func tokenOf(nonce, request string) string {
 	h := hmac.New(sha256.New, []byte(nonce))
 	h.Write([]byte(request))

@@ -235,8 +235,8 @@ func tryReturned(t *testing.T, b *bench) {
 	}
 }
 
-// A part that no box can carry out ends as failed, once a device has given it back three times for the same reason; it gets it again
-// only when all others that fit have tried.
+// A part that no box can carry out ends as failed, once a device has given it back three times for the same reason; it
+// gets it again only when all others that fit have tried.
 func tryReturnedForTheSameReason(t *testing.T, b *bench) {
 	one, two := b.join(t, "one", offer("a")), b.join(t, "two", offer("b"))
 	b.add(t, run("r1", ""))

@@ -31,7 +31,8 @@ type querier struct {
 	postgres bool
 }
 
-// rebind writes the placeholders of a statement as the database has them. No text in our statements has a question mark.
+// rebind writes the placeholders of a statement as the database has them. No text in our statements has a question
+// mark.
 func (q querier) rebind(text string) string {
 	if !q.postgres {
 		return text
@@ -151,7 +152,8 @@ func (l *Ledger) once(ctx context.Context, f func(*tx) error) error {
 	return nil
 }
 
-// isConflict says whether PostgreSQL ended a transaction because of another one: serialization_failure, deadlock_detected.
+// isConflict says whether PostgreSQL ended a transaction because of another one: serialization_failure,
+// deadlock_detected.
 func isConflict(err error) bool {
 	var e *pgconn.PgError
 	return errors.As(err, &e) && (e.Code == "40001" || e.Code == "40P01")

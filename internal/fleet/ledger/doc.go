@@ -2,8 +2,8 @@
 // that stayed on boxes, and readings. In go the wishes of people (runs) and of boxes (claims, renewals, ends); out come
 // assignments, and runs that have ended. It knows neither HTTP nor the content of files.
 //
-// The database is the queue: SQLite for one head, PostgreSQL for any number of them, with the same tables and, but for locks, the
-// same statements. What belongs together commits in one transaction:
+// The database is the queue: SQLite for one head, PostgreSQL for any number of them, with the same tables and, but for
+// locks, the same statements. What belongs together commits in one transaction:
 //
 //  1. [Ledger.AddRuns] writes runs and their parts, all or none. A part's queue is named by what it needs ([fleet.Need.Key]), so that
 //     all parts of a queue fit the same boxes. Its tag is its turn: start-time fair queueing over the series of runs (fair.go).
@@ -22,9 +22,10 @@
 //     UPDATE … RETURNING, for as long as they live, with the number of the try as the fence ([Ledger.Work]). They end the run, and
 //     number the ends, so that each head can follow them with [Ledger.EndedSince].
 //
-// The database keeps its own invariants: unique indexes allow one live lease for a part and one for a device. On PostgreSQL, transactions
-// lock a box first, then parts in the order in which they were added, then runs, then counters; a transaction that PostgreSQL ends
-// in favour of another one is tried again. On SQLite one connection writes, and others read.
+// The database keeps its own invariants: unique indexes allow one live lease for a part and one for a device. On
+// PostgreSQL, transactions lock a box first, then parts in the order in which they were added, then runs, then
+// counters; a transaction that PostgreSQL ends in favour of another one is tried again. On SQLite one connection
+// writes, and others read.
 //
 // Leases last in the time in which heads live: each head says every tenth of a lease's time that it does, and if none
 // has said so for a while, all leases begin anew.

@@ -5,9 +5,10 @@ import (
 	"fmt"
 )
 
-// The parts of a queue are given by priority and then by their tags, which are those of start-time fair queueing (Goyal, Vin,
-// Cheng: "Start-time Fair Queueing", SIGCOMM 1996): the virtual time at which a part would start if all series had equal
-// shares, counted in trials. A part is never passed over because of another one's tag for longer than the others' shares last.
+// The parts of a queue are given by priority and then by their tags, which are those of start-time fair queueing
+// (Goyal, Vin, Cheng: "Start-time Fair Queueing", SIGCOMM 1996): the virtual time at which a part would start if all
+// series had equal shares, counted in trials. A part is never passed over because of another one's tag for longer than
+// the others' shares last.
 
 // tag places a part of a series behind the parts of the same series, and beside those of other series that wait. The
 // caller holds the row 'adding'.
@@ -24,7 +25,8 @@ func (tx *tx) tag(ctx context.Context, series, queue string, priority, cost int)
 	if _, err := tx.exec(ctx, `UPDATE fleet_state SET n = ? WHERE name = ? AND n < ?`, now, clock, now); err != nil {
 		return 0, err
 	}
-	// A queue whose boxes are few lags behind the others. What is new there starts with what waits there, not behind it.
+	// A queue whose boxes are few lags behind the others. What is new there starts with what waits there, not behind
+	// it.
 	var first *int64
 	if err := tx.row(ctx, `SELECT min(tag) FROM fleet_parts WHERE queue = ? AND priority = ? AND state = 'queued'`, queue, priority).
 		Scan(&first); err != nil {

@@ -21,8 +21,8 @@ import (
 
 const childVariable = "EIDETIC_TEST_FLEET_CHILD"
 
-// TestFleetKilledHead kills a process (SIGKILL) that adds, claims and ends on SQLite, several times: what it had been told
-// is there, and every run ends once.
+// TestFleetKilledHead kills a process (SIGKILL) that adds, claims and ends on SQLite, several times: what it had been
+// told is there, and every run ends once.
 func TestFleetKilledHead(t *testing.T) {
 	if database := os.Getenv(childVariable); database != "" {
 		childWorks(t, database)
@@ -151,7 +151,8 @@ func finish(t *testing.T, b *bench) {
 	}
 }
 
-// assembled assembles what waits for it, and checks that each run is assembled once and has its place in the order of ends.
+// assembled assembles what waits for it, and checks that each run is assembled once and has its place in the order of
+// ends.
 func assembled(t testing.TB, l *Ledger) []Run {
 	t.Helper()
 	var times []string
@@ -184,8 +185,8 @@ func assembled(t testing.TB, l *Ledger) []Run {
 	return all
 }
 
-// TestFleetKilledPostgres kills the server (SIGKILL of its first process) while two heads work with it, and starts it again: what
-// was accepted is there, and the heads go on without being opened again.
+// TestFleetKilledPostgres kills the server (SIGKILL of its first process) while two heads work with it, and starts it
+// again: what was accepted is there, and the heads go on without being opened again.
 func TestFleetKilledPostgres(t *testing.T) {
 	testlab.Long(t, "another database")
 	server := startPostgres(t)

@@ -47,7 +47,8 @@ type modelPart struct {
 // call is a call of a box, which may be carried out late and more than once.
 type call func(t *rapid.T)
 
-// send carries a call out, as a network does: it may be lost on its way, its answer may be lost, it may come twice, or late.
+// send carries a call out, as a network does: it may be lost on its way, its answer may be lost, it may come twice, or
+// late.
 func (m *model) send(t *rapid.T, do func(t *rapid.T) (answer func())) {
 	nobody := func(t *rapid.T) { do(t) }
 	switch rapid.SampledFrom([]string{"well", "well", "well", "lost", "answer lost", "twice", "late"}).Draw(t, "network") {

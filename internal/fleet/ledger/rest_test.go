@@ -346,8 +346,8 @@ func tryAssemblingFails(t *testing.T, b *bench) {
 	}
 }
 
-// A try to assemble a run that fails, panics, has no store or is cut off by the head's stop is made again after a while, and one of a head that
-// vanished by another head. What the first of them comes back with is too late.
+// A try to assemble a run that fails, panics, has no store or is cut off by the head's stop is made again after a
+// while, and one of a head that vanished by another head. What the first of them comes back with is too late.
 func tryAssemblingAgain(t *testing.T, b *bench) {
 	one := b.join(t, "one", offer("a"))
 	b.add(t, run("r1", ""))

@@ -127,8 +127,9 @@ func partID(run string, n, of int) string {
 	return fmt.Sprintf("%s.%02d", run, n+1)
 }
 
-// AddRuns puts one or more runs into the queue, all or none. Its errors are store.ErrExists, store.ErrFull and store.ErrKeyUsed. If the key
-// of the first run is known, none is added again: AddRuns returns the identifier that the first had then.
+// AddRuns puts one or more runs into the queue, all or none. Its errors are store.ErrExists, store.ErrFull and
+// store.ErrKeyUsed. If the key of the first run is known, none is added again: AddRuns returns the identifier that the
+// first had then.
 func (l *Ledger) AddRuns(ctx context.Context, all ...NewRun) (id string, err error) {
 	for _, r := range all {
 		if err := r.check(); err != nil {
@@ -323,8 +324,8 @@ func (l *Ledger) Runs(ctx context.Context, f Filter) (all []Run, err error) {
 // mostEnds bounds what EndedSince returns at once.
 const mostEnds = 200
 
-// EndedSince returns runs that have ended after a place in the order of all ends, in this order, and the place of the last.
-// It returns at most some hundred at once: call it until it returns none.
+// EndedSince returns runs that have ended after a place in the order of all ends, in this order, and the place of the
+// last. It returns at most some hundred at once: call it until it returns none.
 func (l *Ledger) EndedSince(ctx context.Context, seq int64) (all []Run, last int64, err error) {
 	last = seq
 	err = l.reader().each(ctx, func(scan func(...any) error) error {
@@ -364,8 +365,8 @@ func (l *Ledger) CancelRun(ctx context.Context, id string) error {
 	})
 }
 
-// Thin forgets the files of an ended run that keep is false for, and the recordings that it replayed, so that nothing refers
-// to their content any more.
+// Thin forgets the files of an ended run that keep is false for, and the recordings that it replayed, so that nothing
+// refers to their content any more.
 func (l *Ledger) Thin(ctx context.Context, id string, keep func(path string) bool) error {
 	return l.update(ctx, "thin a run", func(tx *tx) error {
 		var ended int64

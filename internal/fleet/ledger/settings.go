@@ -41,8 +41,9 @@ func (l *Ledger) SetSetting(ctx context.Context, name string, value json.RawMess
 // BoxHealth is a health that a box gets, with its reason.
 type BoxHealth struct{ BoxID, Health, Reason string }
 
-// SwapSetting replaces a setting that is still what the caller has read, nil for none, and in the same transaction sets the health
-// of boxes. It returns ErrChanged if somebody has changed the setting meanwhile, and then it changes nothing.
+// SwapSetting replaces a setting that is still what the caller has read, nil for none, and in the same transaction sets
+// the health of boxes. It returns ErrChanged if somebody has changed the setting meanwhile, and then it changes
+// nothing.
 func (l *Ledger) SwapSetting(ctx context.Context, name string, from, to json.RawMessage, healths ...BoxHealth) error {
 	if len(to) > maxSetting || !json.Valid(to) {
 		return fmt.Errorf("%w: a setting is JSON of at most %d bytes", errInvalid, maxSetting)

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// beats is how often a lease's time is divided by: a head says that it lives, and looks for leases that ran out, so often.
+// beats is how often a lease's time is divided by: a head says that it lives, and looks for leases that ran out, so
+// often.
 const beats = 10
 
 // Sweep gives back the parts of leases that ran out, and forgets what nobody needs. Work calls it.
@@ -103,7 +104,8 @@ func (l *Ledger) closeQueues(ctx context.Context) error {
 		return named("list queues", err)
 	}
 	for _, queue := range idle {
-		// Who adds a part to the queue holds its row, so a part that was added meanwhile is seen by the second statement.
+		// Who adds a part to the queue holds its row, so a part that was added meanwhile is seen by the second
+		// statement.
 		err := l.update(ctx, fmt.Sprintf("close queue %s", queue), func(tx *tx) error {
 			if err := tx.lock(ctx, `SELECT queue FROM fleet_needs WHERE queue = ?`, queue).Scan(&queue); err != nil {
 				return found(err, nil)

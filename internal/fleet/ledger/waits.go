@@ -37,8 +37,8 @@ type Place struct {
 // PlaceState says why a part is not on a device.
 type PlaceState int
 
-// The states of places. A part goes to one that is free, else to one that gets free; one that gave it back gets it only if there is
-// neither.
+// The states of places. A part goes to one that is free, else to one that gets free; one that gave it back gets it only
+// if there is neither.
 const (
 	Free PlaceState = iota
 	Busy
@@ -52,8 +52,8 @@ const (
 // Back is how a part was given back.
 type Back struct{ Box, Device, Why string }
 
-// stateOf says what a part of a queue finds on a device, whether that carries something out or not: claims and the words for people
-// rest on it. silent is since when a box must have been seen.
+// stateOf says what a part of a queue finds on a device, whether that carries something out or not: claims and the
+// words for people rest on it. silent is since when a box must have been seen.
 func (w waiting) stateOf(b *Box, d fleet.OfferedDevice, silent time.Time) PlaceState {
 	switch {
 	case !w.need.FitsDevice(b.Name, b.Offer, d):
@@ -96,8 +96,8 @@ func Places(need fleet.Need, boxes []Box) []Place {
 // isOpen says whether a part gets the device, sooner or later.
 func (p Place) isOpen() bool { return p.State == Free || p.State == Busy }
 
-// Waits says of runs why parts of them wait, by run and then by part. Boxes that were not seen for a while count as silent. Runs of
-// which nothing waits are left out.
+// Waits says of runs why parts of them wait, by run and then by part. Boxes that were not seen for a while count as
+// silent. Runs of which nothing waits are left out.
 func (l *Ledger) Waits(ctx context.Context, silent time.Duration, runs ...string) ([]Wait, error) {
 	all, err := l.waits(ctx, l.now().Add(-silent), runs)
 	return all, named("find out why parts wait", err)

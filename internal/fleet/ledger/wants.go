@@ -76,7 +76,8 @@ func (q querier) wanted(ctx context.Context, boxID string) (all []fleet.Wanted, 
 	return all, err
 }
 
-// Arrived says that the content of a wanted file is the head's now: the runs that wanted it no longer list it as staying.
+// Arrived says that the content of a wanted file is the head's now: the runs that wanted it no longer list it as
+// staying.
 func (l *Ledger) Arrived(ctx context.Context, digest string) error {
 	return l.update(ctx, "keep a file that arrived", func(tx *tx) error {
 		var runs, parts []string

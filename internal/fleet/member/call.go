@@ -55,8 +55,8 @@ func isFinal(err error) bool {
 		s.status != http.StatusTooManyRequests && s.status != http.StatusUnauthorized && s.status != http.StatusForbidden
 }
 
-// Dial returns a client of the head that the box whose folder DATA/fleet is dir belongs to; nothing is sent yet. A call may take
-// so long as limit.
+// Dial returns a client of the head that the box whose folder DATA/fleet is dir belongs to; nothing is sent yet. A call
+// may take so long as limit.
 func Dial(dir string, id Identity, limit time.Duration) (*Client, error) {
 	cert, err := pin.LoadBox(dir)
 	if err != nil {
@@ -76,7 +76,8 @@ func Dial(dir string, id Identity, limit time.Duration) (*Client, error) {
 			},
 		},
 		TLSHandshakeTimeout: limit, IdleConnTimeout: time.Minute, MaxIdleConnsPerHost: 4, MaxResponseHeaderBytes: 64 << 10,
-		// One connection a call (HTTP/1.1): a network that swallows packets stalls the calls of the moment, and no later one.
+		// One connection a call (HTTP/1.1): a network that swallows packets stalls the calls of the moment, and no
+		// later one.
 		TLSNextProto: map[string]func(string, *tls.Conn) http.RoundTripper{},
 	}
 	client := &http.Client{
@@ -89,8 +90,8 @@ func Dial(dir string, id Identity, limit time.Duration) (*Client, error) {
 // Close ends connections that nobody uses; calls that go on are not ended.
 func (c *Client) Close() { c.client.CloseIdleConnections() }
 
-// do makes one call with a JSON body, and decodes its answer into out; nil leaves it unread. Unknown fields are ignored, so
-// that a newer head may say more.
+// do makes one call with a JSON body, and decodes its answer into out; nil leaves it unread. Unknown fields are
+// ignored, so that a newer head may say more.
 func (c *Client) do(ctx context.Context, method, path, token string, body, out any) error {
 	_, err := c.ask(ctx, c.limit, method, path, token, body, out, maxAnswer)
 	return err

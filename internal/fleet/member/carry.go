@@ -19,8 +19,8 @@ type returned struct{ why string }
 
 func (r *returned) Error() string { return r.why }
 
-// carry carries a part out to its end, and renews its lease meanwhile. again says that an earlier process of this box held
-// it. It returns false if the box still holds it, because the context ended.
+// carry carries a part out to its end, and renews its lease meanwhile. again says that an earlier process of this box
+// held it. It returns false if the box still holds it, because the context ended.
 func (s *session) carry(ctx context.Context, p *part, again bool) (gone bool) {
 	own, stop := context.WithCancelCause(ctx)
 	p.mu.Lock()
@@ -146,8 +146,8 @@ func (s *session) keepRenewing(ctx context.Context, p *part, atOnce bool, stop c
 	}
 }
 
-// awaitRenewal waits until the lease is to be renewed, or another trial has begun, of which people hear by the renewal; false is that
-// the context has ended.
+// awaitRenewal waits until the lease is to be renewed, or another trial has begun, of which people hear by the renewal;
+// false is that the context has ended.
 func (s *session) awaitRenewal(ctx context.Context, p *part, wait time.Duration) bool {
 	due, next := time.NewTimer(wait), time.NewTimer(s.Times.Progress)
 	defer due.Stop()
@@ -354,7 +354,8 @@ func (s *session) forgetJob(ctx context.Context, run string) error {
 	return nil
 }
 
-// letGo stops the run of a part whose lease is lost, if it goes on, and returns when it has ended; false if the context did.
+// letGo stops the run of a part whose lease is lost, if it goes on, and returns when it has ended; false if the context
+// did.
 func (s *session) letGo(ctx context.Context, p *part) bool {
 	run := p.get().Run
 	if run == "" {
@@ -398,8 +399,8 @@ func (s *session) giveBack(ctx context.Context, p *part, why string) error {
 	return s.repeat(ctx, p, func(token string) error { return s.call.giveBack(ctx, p.get().Part, token, why) })
 }
 
-// repeat makes a call about a part until the head has taken it. An answer that is a refusal is no reason to throw results
-// away: a person may mend the head.
+// repeat makes a call about a part until the head has taken it. An answer that is a refusal is no reason to throw
+// results away: a person may mend the head.
 func (s *session) repeat(ctx context.Context, p *part, call func(token string) error) error {
 	var failed retry
 	for {

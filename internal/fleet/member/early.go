@@ -16,8 +16,8 @@ import (
 	"eidetic/internal/lab"
 )
 
-// early hands in whole trials while a run goes on, so that a box that vanishes leaves what it had. It is best effort: what
-// fails is done at the end.
+// early hands in whole trials while a run goes on, so that a box that vanishes leaves what it had. It is best effort:
+// what fails is done at the end.
 type early struct {
 	*session
 	part *part

@@ -77,8 +77,8 @@ func (s *session) hasArchive(a fleet.ArchiveFile) bool {
 	return true
 }
 
-// fileReader reads a recording, or an update, from the head. Where the connection ends early it goes on in another one; content with
-// another digest is an error in place of its end, so that whoever reads it keeps nothing.
+// fileReader reads a recording, or an update, from the head. Where the connection ends early it goes on in another one;
+// content with another digest is an error in place of its end, so that whoever reads it keeps nothing.
 type fileReader struct {
 	ctx     context.Context
 	session *session

@@ -10,7 +10,8 @@ import (
 	"eidetic/internal/rigs/testlab"
 )
 
-// FuzzAssignment reads what heads say: a part whose words become names of files only if they can, and nothing that takes more than it may.
+// FuzzAssignment reads what heads say: a part whose words become names of files only if they can, and nothing that
+// takes more than it may.
 func FuzzAssignment(f *testing.F) {
 	for _, s := range []string{
 		`{"part":"20260101-000000-a.01","token":"x","plan":{"page":"https://a.test/"}}`, `{"part":"../x","token":"x"}`, `{"news":true}`,

@@ -19,8 +19,8 @@ import (
 	"eidetic/internal/fleet/fleettest"
 )
 
-// Whatever a head answers to a claim, the box writes no file outside its folders, begins no run of it, and takes an honest
-// part afterwards.
+// Whatever a head answers to a claim, the box writes no file outside its folders, begins no run of it, and takes an
+// honest part afterwards.
 func TestFleetHostileAssignments(t *testing.T) {
 	bad := func(change func(*fleet.Assignment)) string {
 		a := assignment("p", 1)
@@ -129,7 +129,8 @@ func TestFleetOtherCertificate(t *testing.T) {
 	}
 }
 
-// A used code is worthless to others, a taken name is refused, and the same box may repeat a request whose answer was lost.
+// A used code is worthless to others, a taken name is refused, and the same box may repeat a request whose answer was
+// lost.
 func TestFleetJoin(t *testing.T) {
 	h := fleettest.NewHead(t)
 	link, first := h.Link(), t.TempDir()
@@ -185,7 +186,8 @@ func TestFleetDuplicatedAssignment(t *testing.T) {
 	}
 }
 
-// A part whose run had ended when its lease was lost is handed in as it is when it comes back: nothing is measured twice.
+// A part whose run had ended when its lease was lost is handed in as it is when it comes back: nothing is measured
+// twice.
 func TestFleetFinishedRunIsHandedInAgain(t *testing.T) {
 	h := fleettest.NewHead(t)
 	h.Lease = 30 * 1e6

@@ -46,8 +46,8 @@ func readIdentity(dir string) (id Identity, err error) {
 	return id, errors.Join(fleet.CheckHost(id.Head), fleet.CheckBoxName(id.Name))
 }
 
-// Join makes the box whose folder DATA/fleet is dir a member of the fleet of the link's head. It is safe to repeat after a
-// lost answer: the head knows the same box with the same code again.
+// Join makes the box whose folder DATA/fleet is dir a member of the fleet of the link's head. It is safe to repeat
+// after a lost answer: the head knows the same box with the same code again.
 func Join(ctx context.Context, link, name string, offer fleet.Offer, dir string) (Identity, error) {
 	var none Identity
 	to, err := fleet.ParseLink(link)

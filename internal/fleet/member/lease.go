@@ -53,8 +53,8 @@ type part struct {
 	state    string
 	problem  string
 	measured bool // its device is free again
-	// next is a newer attempt of the part, which the head has given to this box before it was done with this one: it is on
-	// the disk already. gone says that nothing is kept of the part any more. lose ends the work on this attempt.
+	// next is a newer attempt of the part, which the head has given to this box before it was done with this one: it is
+	// on the disk already. gone says that nothing is kept of the part any more. lose ends the work on this attempt.
 	next    *kept
 	gone    bool
 	lose    context.CancelCauseFunc
@@ -127,8 +127,8 @@ func (p *part) change(f func(*kept)) error {
 	return nil
 }
 
-// follow keeps a newer attempt of the part, which begins when the work on this one has ended; the same attempt again changes
-// nothing. It returns false if the box keeps nothing of the part any more.
+// follow keeps a newer attempt of the part, which begins when the work on this one has ended; the same attempt again
+// changes nothing. It returns false if the box keeps nothing of the part any more.
 func (p *part) follow(k kept) (held bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -251,7 +251,8 @@ func heldIn(dir string) (parts []string, err error) {
 	return parts, err
 }
 
-// neededIn says which runs are needed for the fleet, by their IDs. A part whose file cannot be read is needed under its own name.
+// neededIn says which runs are needed for the fleet, by their IDs. A part whose file cannot be read is needed under its
+// own name.
 func neededIn(dir string) map[string]string {
 	needed := map[string]string{}
 	names, _ := heldIn(dir) // a folder that cannot be read has no part that could be handed in

@@ -1,13 +1,14 @@
-// Package member is a box's side of a fleet: it joins a head by a link that a person copied, tells it what devices the box
-// has, claims parts of runs for those that are free, has the box's own queue carry them out, and hands in what they left.
+// Package member is a box's side of a fleet: it joins a head by a link that a person copied, tells it what devices the
+// box has, claims parts of runs for those that are free, has the box's own queue carry them out, and hands in what they
+// left.
 //
-// In go a head that may be down, slow, restarted or hostile, and a box that may be killed at any point. Out comes each part
-// ended once: whatever the box is about to do is on its disk before it does it (leases/PART.json), every call can be
-// repeated, and a part is forgotten only after the head has said that it ended, or that another box has it. While the head
-// is out of reach the box goes on measuring, keeps the results, and hands them in later.
+// In go a head that may be down, slow, restarted or hostile, and a box that may be killed at any point. Out comes each
+// part ended once: whatever the box is about to do is on its disk before it does it (leases/PART.json), every call can
+// be repeated, and a part is forgotten only after the head has said that it ended, or that another box has it. While
+// the head is out of reach the box goes on measuring, keeps the results, and hands them in later.
 //
-// The lease's token is the fence: the head refuses calls with an old one, and the box that learns so stops, and keeps its
-// run to itself (package fleet has the source). Waits between attempts are exponential with jitter, as in Brooker,
+// The lease's token is the fence: the head refuses calls with an old one, and the box that learns so stops, and keeps
+// its run to itself (package fleet has the source). Waits between attempts are exponential with jitter, as in Brooker,
 // "Exponential Backoff And Jitter" (AWS Architecture Blog, 2015).
 package member
 

@@ -317,8 +317,8 @@ func TestFleetHeadIsAway(t *testing.T) {
 
 func dropAll(*http.Request) fleettest.Fault { return fleettest.DropRequest }
 
-// A part that the head gives to the same box once more, for another device, before the box knows that its lease is lost: the
-// older run is stopped and stays, and the newer one is handed in.
+// A part that the head gives to the same box once more, for another device, before the box knows that its lease is
+// lost: the older run is stopped and stays, and the newer one is handed in.
 func TestFleetNewerAttemptFollows(t *testing.T) {
 	h := fleettest.NewHead(t)
 	going := make(chan struct{})

@@ -25,8 +25,9 @@ import (
 // processDir is the variable that makes the test binary a box with its files in that folder.
 const processDir = "FLEET_BOX_DIR"
 
-// boxProcess is a box in a process of its own, until it is told to stop. Its trials take a few milliseconds. It closes its
-// standard output when it catches signals: before, one ends the process, as with every program whose main has not begun.
+// boxProcess is a box in a process of its own, until it is told to stop. Its trials take a few milliseconds. It closes
+// its standard output when it catches signals: before, one ends the process, as with every program whose main has not
+// begun.
 func boxProcess(dir string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
@@ -217,8 +218,8 @@ func TestFleetBoxIsKilledAtEachCall(t *testing.T) {
 	}
 }
 
-// A box that is killed again and again at any moment, by a head that loses calls and answers, ends each part once. There is
-// always work that is not done, however quick the box's disk is: a kill of an idle box proves nothing.
+// A box that is killed again and again at any moment, by a head that loses calls and answers, ends each part once.
+// There is always work that is not done, however quick the box's disk is: a kill of an idle box proves nothing.
 func TestFleetBoxIsKilledAgainAndAgain(t *testing.T) {
 	const atOnce, trials, kills = 6, 12, 25
 	rng := rand.New(rand.NewPCG(22, 7))

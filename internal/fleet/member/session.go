@@ -280,8 +280,8 @@ func (s *session) keepClaiming(ctx context.Context) {
 	}
 }
 
-// claim asks once for a part for one of the free devices, and begins it. A request keeps its name until it has got one: one
-// whose answer was lost, on the way or by a kill of this process, gets the same part again.
+// claim asks once for a part for one of the free devices, and begins it. A request keeps its name until it has got one:
+// one whose answer was lost, on the way or by a kill of this process, gets the same part again.
 func (s *session) claim(ctx context.Context, free []string) error {
 	if err := s.nameRequest(); err != nil {
 		return err
@@ -363,8 +363,8 @@ func (s *session) nameRequest() error {
 	return nil
 }
 
-// take keeps an assignment, and begins it. The same one again changes nothing; a newer attempt of a part that the box still
-// holds begins when the box has let the older one go.
+// take keeps an assignment, and begins it. The same one again changes nothing; a newer attempt of a part that the box
+// still holds begins when the box has let the older one go.
 func (s *session) take(ctx context.Context, a fleet.Assignment) error {
 	k := kept{Assignment: a, Request: s.request, Claimed: s.Now().UTC()}
 	s.mu.Lock()

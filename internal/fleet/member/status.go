@@ -29,7 +29,8 @@ type PartStatus struct {
 	Since             time.Time // when it was claimed
 }
 
-// Status returns how the box stands with its head. The error is of a box that keeps something of a head that cannot be read.
+// Status returns how the box stands with its head. The error is of a box that keeps something of a head that cannot be
+// read.
 func (k *Keeper) Status() (st Status, err error) {
 	k.mu.Lock()
 	s := k.session

@@ -79,8 +79,8 @@ func (c *Client) open(ctx context.Context, path, token string, offset int64) (io
 	return res.Body, nil
 }
 
-// upload sends the content of a file that the head lacks, from where an earlier upload ended. part and token are empty for a
-// file that somebody wants to see.
+// upload sends the content of a file that the head lacks, from where an earlier upload ended. part and token are empty
+// for a file that somebody wants to see.
 func (c *Client) upload(ctx context.Context, t Times, part, token, digest string, size int64, content io.ReaderAt) error {
 	to, header := c.base+"/blobs/"+digest, http.Header{}
 	if part != "" {

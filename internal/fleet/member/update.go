@@ -13,8 +13,8 @@ import (
 // maxUpdate bounds an update that a head tells of, as the panel bounds one.
 const maxUpdate = 161 << 20
 
-// updating is what the head has told the box to install. It tells it again with each answer to a description, so that a box that was
-// killed in the middle begins anew.
+// updating is what the head has told the box to install. It tells it again with each answer to a description, so that a
+// box that was killed in the middle begins anew.
 type updating struct {
 	mu      sync.Mutex
 	told    *fleet.Update
@@ -111,8 +111,8 @@ func (s *session) keepUpdated(ctx context.Context) {
 	}
 }
 
-// install hands an update to the box's updater when nothing is measured, and waits until the box restarts. An error says why the update
-// is not installed.
+// install hands an update to the box's updater when nothing is measured, and waits until the box restarts. An error
+// says why the update is not installed.
 func (s *session) install(ctx context.Context, u fleet.Update) error {
 	look := time.NewTicker(s.Times.Look)
 	defer look.Stop()

@@ -40,8 +40,8 @@ func (u *updater) Status() (UpdateStatus, error) {
 	return u.status, nil
 }
 
-// Whatever a head says of an update, the updater gets the bytes with the digest and no others, the head hears why, and the box carries out
-// parts afterwards.
+// Whatever a head says of an update, the updater gets the bytes with the digest and no others, the head hears why, and
+// the box carries out parts afterwards.
 func TestFleetUpdateHostileHead(t *testing.T) {
 	sum := sha256.Sum256([]byte("bundle"))
 	digest := hex.EncodeToString(sum[:])

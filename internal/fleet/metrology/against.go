@@ -26,9 +26,9 @@ func (s Shift) Text() string {
 // ErrThrown is of a reading of which most trials were thrown away: it tells no level.
 var ErrThrown = errors.New("most of its trials were thrown away")
 
-// Against compares one reading with those before it, since the last change of their level: it returns the metrics that are outside,
-// the farthest first. Outside is what Normal says of a steady box: three standard deviations from the level, up or down. With too few
-// readings for a baseline, it is what makes a box bad: BadPercent.
+// Against compares one reading with those before it, since the last change of their level: it returns the metrics that
+// are outside, the farthest first. Outside is what Normal says of a steady box: three standard deviations from the
+// level, up or down. With too few readings for a baseline, it is what makes a box bad: BadPercent.
 func Against(before []Reading, r Reading) ([]Shift, error) {
 	used := current(before)
 	switch {

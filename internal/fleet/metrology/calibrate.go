@@ -28,8 +28,8 @@ var (
 	ErrNoLevel        = errors.New("the reference does not have the metric")
 )
 
-// Calibrate says what a box measures of the reference at present. The readings are those of one device, in any order; those since the last
-// change of the level count, at most MostRuns of them.
+// Calibrate says what a box measures of the reference at present. The readings are those of one device, in any order;
+// those since the last change of the level count, at most MostRuns of them.
 func Calibrate(readings []Reading) lab.Calibration {
 	all := current(readings)
 	if len(all) == 0 {
@@ -85,18 +85,19 @@ func sinceChange(readings []Reading) (from int) {
 	return from
 }
 
-// Ratio is by how much a level of one box is larger than that of another, with the uncertainty that it has on the scale of
-// logarithms.
+// Ratio is by how much a level of one box is larger than that of another, with the uncertainty that it has on the scale
+// of logarithms.
 type Ratio struct {
 	Value float64 `json:"ratio" doc:"What the second box measures, divided by what the first measures"`
-	// StandardError is of the logarithm of the ratio: of the two levels, and of how far a run of either box may be from its level.
+	// StandardError is of the logarithm of the ratio: of the two levels, and of how far a run of either box may be from
+	// its level.
 	StandardError float64 `json:"standard_error"`
 	// Degrees are those of freedom that the standard error rests on (Satterthwaite 1946).
 	Degrees float64 `json:"degrees_of_freedom"`
 }
 
-// Bias returns the ratio of what box b measures to what box a measures. It refuses calibrations that say nothing of each other: of
-// different references, of too few runs, or of different times.
+// Bias returns the ratio of what box b measures to what box a measures. It refuses calibrations that say nothing of
+// each other: of different references, of too few runs, or of different times.
 func Bias(a, b lab.Calibration, name string) (Ratio, error) {
 	if err := Comparable(a, b); err != nil {
 		return Ratio{}, err
@@ -159,10 +160,10 @@ func levelOf(c lab.Calibration, metric string) (lab.CalibrationLevel, bool) {
 	return lab.CalibrationLevel{}, false
 }
 
-// variance is what a box contributes to that of the logarithm of a ratio: of the median of its runs, whose neighbours may correlate, and of
-// the difference between a run and that level, apart from what the run's own trials explain. Of that, no more is taken off than the mean of
-// as many trials would have: the median of trials with heavy tails is hardly less precise. Runs that lie together more closely than their
-// trials allow have the trials' standard error.
+// variance is what a box contributes to that of the logarithm of a ratio: of the median of its runs, whose neighbours
+// may correlate, and of the difference between a run and that level, apart from what the run's own trials explain. Of
+// that, no more is taken off than the mean of as many trials would have: the median of trials with heavy tails is
+// hardly less precise. Runs that lie together more closely than their trials allow have the trials' standard error.
 func variance(l lab.CalibrationLevel) float64 {
 	between, within := l.Between/l.Median, l.Within/l.Median
 	between *= between

@@ -9,7 +9,8 @@ import (
 type Limits struct {
 	// Baseline is how many readings there must be before anything can be called changed.
 	Baseline int
-	// Allowance is half of the smallest change that a chart looks for (Page 1954; Moustakides 1986 shows it to be the best).
+	// Allowance is half of the smallest change that a chart looks for (Page 1954; Moustakides 1986 shows it to be the
+	// best).
 	Allowance float64
 	// BaselineErrors is by how many standard errors of the baseline the allowance is larger.
 	BaselineErrors float64
@@ -18,16 +19,17 @@ type Limits struct {
 	LongRun float64
 	// Clip bounds what one reading may add, so that no single one can raise an alarm.
 	Clip float64
-	// Inflate is by how many of its standard errors the spread of the baseline is taken for larger, as it may be by chance.
+	// Inflate is by how many of its standard errors the spread of the baseline is taken for larger, as it may be by
+	// chance.
 	Inflate float64
 	// Threshold is the sum at which a change is called.
 	Threshold float64
 }
 
-// Usual are the limits that Judge has. Allowance is half of two standard deviations, LongRun follows from the correlation that steady
-// boxes may have, Clip lets no fewer than four readings call a change. BaselineErrors and Threshold are those with which no more
-// than one in 200 steady boxes of any kind is called in 100 readings, and that call a slower box soonest: see
-// `make bench-health HEALTH_FLAGS=-derive`.
+// Usual are the limits that Judge has. Allowance is half of two standard deviations, LongRun follows from the
+// correlation that steady boxes may have, Clip lets no fewer than four readings call a change. BaselineErrors and
+// Threshold are those with which no more than one in 200 steady boxes of any kind is called in 100 readings, and that
+// call a slower box soonest: see `make bench-health HEALTH_FLAGS=-derive`.
 func Usual() Limits {
 	const correlation = 0.3
 	return Limits{
@@ -141,8 +143,8 @@ func insert(sorted []float64, v float64) []float64 {
 	return slices.Insert(sorted, at, v)
 }
 
-// recover looks for the end of a change: a sum of the deviations from the middle between the baseline and the level that it
-// changed to. The values since then are looked at again, since they may be of a third level.
+// recover looks for the end of a change: a sum of the deviations from the middle between the baseline and the level
+// that it changed to. The values since then are looked at again, since they may be of a third level.
 func (c *chart) recover(i int) {
 	centre, deviation := c.level()
 	shift := max(float64(c.drift)*(c.now(i)-centre)/deviation, 2*c.Allowance)
@@ -169,8 +171,8 @@ func (c *chart) now(i int) float64 {
 	return middle(c.values[max(c.changed, to-recent):to])
 }
 
-// level is the baseline's centre, a mean without a fifth of the values at each end, and the standard deviation of a reading
-// around it.
+// level is the baseline's centre, a mean without a fifth of the values at each end, and the standard deviation of a
+// reading around it.
 func (c *chart) level() (centre, deviation float64) {
 	n := len(c.base)
 	cut := n / 5

@@ -51,7 +51,8 @@ const (
 	leastTrials = 3
 )
 
-// Judge judges a box's device by its readings, in any order. Those of an earlier reference than the newest one's do not count.
+// Judge judges a box's device by its readings, in any order. Those of an earlier reference than the newest one's do not
+// count.
 func Judge(readings []Reading) Judgement {
 	w := NewWatch()
 	for _, r := range current(readings) {
@@ -60,7 +61,8 @@ func Judge(readings []Reading) Judgement {
 	return w.Judgement()
 }
 
-// current are the readings that count, in order of time: of the newest reference, from the last one on that a person accepted.
+// current are the readings that count, in order of time: of the newest reference, from the last one on that a person
+// accepted.
 func current(readings []Reading) []Reading {
 	all := slices.SortedStableFunc(slices.Values(readings), func(a, b Reading) int {
 		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Run, b.Run))
@@ -79,8 +81,8 @@ func current(readings []Reading) []Reading {
 	return out
 }
 
-// Rebase returns the readings with a mark at that of a run: a person accepts what the box measures from then on, and earlier
-// readings do not count any more. Until there are enough again, the box's health is unknown.
+// Rebase returns the readings with a mark at that of a run: a person accepts what the box measures from then on, and
+// earlier readings do not count any more. Until there are enough again, the box's health is unknown.
 func Rebase(readings []Reading, run string) ([]Reading, error) {
 	i := slices.IndexFunc(readings, func(r Reading) bool { return r.Run == run })
 	if i < 0 {
@@ -106,8 +108,8 @@ func NewWatch() *Watch { return NewWatchWith(Usual()) }
 // NewWatchWith returns a watch with limits of its own, for simulations.
 func NewWatchWith(l Limits) *Watch { return &Watch{limits: l} }
 
-// Smallest standard deviations of a reading that charts believe. A level is known no better than to half a percent, so that a change
-// below 1 % is never called; the others have the standard errors of their numbers of trials.
+// Smallest standard deviations of a reading that charts believe. A level is known no better than to half a percent, so
+// that a change below 1 % is never called; the others have the standard errors of their numbers of trials.
 const leastDeviation = 0.005
 
 // Add takes the next reading.
@@ -137,7 +139,8 @@ func (w *Watch) Add(r Reading) {
 	w.addTogether(r, i)
 }
 
-// together is the chart of what the guards of a load have in common: the mean of their logarithms, which is steadier than each of them.
+// together is the chart of what the guards of a load have in common: the mean of their logarithms, which is steadier
+// than each of them.
 const together = "all guards"
 
 // addTogether adds to that chart, if the reading has all of them.
@@ -221,8 +224,8 @@ func (w *Watch) hasWildClock(j *Judgement) bool {
 	return true
 }
 
-// hasDrift says whether a chart calls a change. The level goes before the spread, and that before the thrown trials; of the metrics the
-// one that changed most.
+// hasDrift says whether a chart calls a change. The level goes before the spread, and that before the thrown trials; of
+// the metrics the one that changed most.
 func (w *Watch) hasDrift(j *Judgement) bool {
 	for _, kind := range []struct {
 		of     string

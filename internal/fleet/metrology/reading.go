@@ -1,11 +1,11 @@
-// Package metrology judges the boxes of a fleet by what they measure of a reference: one plan and one recording that every
-// box measures again and again. In go readings, one for each reference run; out come a box's health ([Judge]), what it
-// measures at present ([Calibrate]) and by how much two boxes differ ([Bias]). It is pure: no files, no clock.
+// Package metrology judges the boxes of a fleet by what they measure of a reference: one plan and one recording that
+// every box measures again and again. In go readings, one for each reference run; out come a box's health ([Judge]),
+// what it measures at present ([Calibrate]) and by how much two boxes differ ([Bias]). It is pure: no files, no clock.
 //
 // Level, spread and share of trials thrown away are each watched by a cumulative sum (Page 1954, "Continuous inspection
 // schemes", Biometrika 41) of standardised and clipped deviations from a baseline that grows while nothing has changed
-// (self-starting, as in Hawkins 1987, The Statistician 36). docs/fleet-health.md has the method, where its parameters come
-// from, and how often it errs.
+// (self-starting, as in Hawkins 1987, The Statistician 36). docs/fleet-health.md has the method, where its parameters
+// come from, and how often it errs.
 package metrology
 
 import (
@@ -176,8 +176,8 @@ func (r Reading) level(metric string) (Level, bool) {
 	return Level{}, false
 }
 
-// ReferenceDigest identifies a reference by its plan and its recording. Names, the box and the device do not count: every box has
-// its own.
+// ReferenceDigest identifies a reference by its plan and its recording. Names, the box and the device do not count:
+// every box has its own.
 func ReferenceDigest(p lab.Plan, archiveSHA256 string) (string, error) {
 	if archiveSHA256 == "" {
 		return "", errors.New("a reference needs a recording: without one each box would measure another page")
@@ -201,8 +201,8 @@ func middle(values []float64) float64 {
 	return stats.Median(values)
 }
 
-// Deviation estimates the standard deviation by Gini's mean difference, √π÷2 times the mean distance of two values: it is almost as
-// efficient as the root of the mean square, and an outlier weighs less (Gerstenberger and Vogel 2015).
+// Deviation estimates the standard deviation by Gini's mean difference, √π÷2 times the mean distance of two values: it
+// is almost as efficient as the root of the mean square, and an outlier weighs less (Gerstenberger and Vogel 2015).
 func Deviation(values []float64) float64 { return giniOfSorted(slices.Sorted(slices.Values(values))) }
 
 func giniOfSorted(sorted []float64) float64 {

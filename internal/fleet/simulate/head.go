@@ -53,8 +53,8 @@ func newMachine(ctx context.Context, dir string, log *slog.Logger) (*machine, er
 	return m, err
 }
 
-// start starts a head on the machine, as "appliance head" does, but for three things: people are not asked for a token, runs need
-// no recording, and of runs there are only lists of files.
+// start starts a head on the machine, as "appliance head" does, but for three things: people are not asked for a token,
+// runs need no recording, and of runs there are only lists of files.
 func (m *machine) start(ctx context.Context, o Options) (_ *serving, err error) {
 	l, err := ledger.Open(ctx, ledger.Config{Database: o.Database, Lease: o.Lease, Log: m.log, Assemble: assembled})
 	if err != nil {

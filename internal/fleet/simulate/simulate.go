@@ -1,7 +1,7 @@
-// Package simulate lets many boxes that measure nothing work for one head: the head's real handler and ledger, called by
-// the real client of a box over TLS on loopback, each box with a key of its own. The network drops, doubles and delays calls,
-// and the head stops and starts again on the same port. In go the sizes of fleet and queue; out come how long claims took,
-// and whether every run ended exactly once.
+// Package simulate lets many boxes that measure nothing work for one head: the head's real handler and ledger, called
+// by the real client of a box over TLS on loopback, each box with a key of its own. The network drops, doubles and
+// delays calls, and the head stops and starts again on the same port. In go the sizes of fleet and queue; out come how
+// long claims took, and whether every run ended exactly once.
 //
 // What is missing: people (runs are added without HTTP), the content of files, and run folders made of them.
 package simulate
@@ -45,8 +45,9 @@ type Options struct {
 
 // Result is what came of a simulation.
 type Result struct {
-	// Claims is how long claims took for which there was work: from the call to the answer. Woken is of claims that waited at the head
-	// for work: from when the run was asked for to the answer. Parts that are given again after a lease ran out are in neither.
+	// Claims is how long claims took for which there was work: from the call to the answer. Woken is of claims that
+	// waited at the head for work: from when the run was asked for to the answer. Parts that are given again after a
+	// lease ran out are in neither.
 	Claims, Woken []time.Duration
 	Empty         []time.Duration // by how much claims that found nothing were answered later than the box wanted to wait
 	Calls         int

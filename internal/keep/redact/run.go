@@ -25,8 +25,8 @@ func Users(text string) string {
 	return userOf.ReplaceAllString(text, "${1}removed@")
 }
 
-// Addresses removes users, queries and fragments of the URLs in a text; scheme, host and path stay. Different queries stay different: two
-// arms may differ in nothing else.
+// Addresses removes users, queries and fragments of the URLs in a text; scheme, host and path stay. Different queries
+// stay different: two arms may differ in nothing else.
 func (r *Redactor) Addresses(text string) string {
 	if !strings.Contains(text, "://") {
 		return text
@@ -55,8 +55,8 @@ func (r *Redactor) Known(text string) string {
 	return Users(text)
 }
 
-// OfRun returns a redactor that knows the secrets of a run's plan: users, queries and fragments of its addresses, cookies, storage, and
-// what journeys type.
+// OfRun returns a redactor that knows the secrets of a run's plan: users, queries and fragments of its addresses,
+// cookies, storage, and what journeys type.
 func OfRun(run *lab.Run) *Redactor {
 	var known, pages []string
 	plan := run.Plan
@@ -113,14 +113,14 @@ func secretsOf(address string) (all []string) {
 	return all
 }
 
-// Run returns a copy of a run for others to read: its addresses have neither user nor query, and of its plan there is no cookie, nothing
-// of a user's storage, and nothing that is typed.
+// Run returns a copy of a run for others to read: its addresses have neither user nor query, and of its plan there is
+// no cookie, nothing of a user's storage, and nothing that is typed.
 func (r *Redactor) Run(run *lab.Run) *lab.Run {
 	return Copy(run, func(text string) string { return r.Known(r.Addresses(text)) })
 }
 
-// Copy returns a copy of a value, whose texts are changed; what of a plan is a secret by its field is removed. Keys of maps and fields that
-// are not exported stay.
+// Copy returns a copy of a value, whose texts are changed; what of a plan is a secret by its field is removed. Keys of
+// maps and fields that are not exported stay.
 func Copy[T any](v T, change func(string) string) T {
 	c := copier{change, map[reflect.Type]bool{}}
 	to := reflect.ValueOf(&v).Elem()

@@ -22,7 +22,8 @@ func planted() *lab.Run {
 	return run
 }
 
-// TestRun: a run for others has no secret of its plan and still tells its pages apart, and the run itself stays as it is.
+// TestRun: a run for others has no secret of its plan and still tells its pages apart, and the run itself stays as it
+// is.
 func TestRun(t *testing.T) {
 	run := planted()
 	before, err := json.Marshal(run)

@@ -165,8 +165,8 @@ func (q *Queue) Add(ctx context.Context, plan lab.Plan, once store.Once) (id str
 	return job.ID, nil
 }
 
-// freeID is an ID that neither the queue nor the store has. The queue is asked first: the folder of a run is there before its job
-// is gone.
+// freeID is an ID that neither the queue nor the store has. The queue is asked first: the folder of a run is there
+// before its job is gone.
 func (q *Queue) freeID(ctx context.Context, at time.Time, name string) (string, error) {
 	base := store.NewID(at, name)
 	id := base

@@ -221,9 +221,9 @@ func TestRunThatIsCutOffGoesOn(t *testing.T) {
 	}
 }
 
-// A request with a key that came before gets the first one's run, also when its
-// plan would be refused now.
-// Runs of one name that are asked for at the same time have IDs of their own, also if each ends before the next one is in the queue.
+// A request with a key that came before gets the first one's run, also when its plan would be refused now. Runs of one
+// name that are asked for at the same time have IDs of their own, also if each ends before the next one is in the
+// queue.
 func TestIDsOfRunsThatEndAtOnce(t *testing.T) {
 	q, r := newQueue(t)
 	const all, each = 8, 10

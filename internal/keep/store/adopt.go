@@ -11,8 +11,8 @@ import (
 	"eidetic/internal/lab"
 )
 
-// Adopt moves the whole folder of a run that has ended, which was made elsewhere on the same file system, into the store. A
-// folder of the same run that is there already is replaced: it was made from the same parts.
+// Adopt moves the whole folder of a run that has ended, which was made elsewhere on the same file system, into the
+// store. A folder of the same run that is there already is replaced: it was made from the same parts.
 func (s *Store) Adopt(from string, run *lab.Run) error {
 	if !ValidID(run.ID) || filepath.Base(from) != run.ID || run.State == StateRunning {
 		return fmt.Errorf("adopt run: %s is no folder of a run that has ended", from)

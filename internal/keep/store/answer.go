@@ -28,9 +28,9 @@ type Answer struct {
 	Body   []byte
 }
 
-// Claim keeps the key of a request that is about to be carried out: then the answer is nil. For a key that is known it returns the first
-// answer, or ErrUnanswered, or ErrKeyUsed. A claim ends with [Queue.Answer] or [Queue.Unclaim]; one whose process was killed never does, as
-// nobody knows whether the request was carried out.
+// Claim keeps the key of a request that is about to be carried out: then the answer is nil. For a key that is known it
+// returns the first answer, or ErrUnanswered, or ErrKeyUsed. A claim ends with [Queue.Answer] or [Queue.Unclaim]; one
+// whose process was killed never does, as nobody knows whether the request was carried out.
 func (q *Queue) Claim(ctx context.Context, o Once, now time.Time) (*Answer, error) {
 	tx, err := q.db.BeginTx(ctx, nil)
 	if err != nil {

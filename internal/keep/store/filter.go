@@ -9,7 +9,8 @@ import (
 
 // Filter says which runs a list has. What is empty matches any run.
 type Filter struct {
-	// Series matches runs by name, link, device and browser, and by page: of a run of many pages that is done, by any of them.
+	// Series matches runs by name, link, device and browser, and by page: of a run of many pages that is done, by any
+	// of them.
 	Series
 	// Key is that of a series; only runs that are done belong to one.
 	Key            string

@@ -76,8 +76,9 @@ func Create(root string, run *lab.Run) (*Folder, error) {
 	return f, nil
 }
 
-// Put makes the folder of a run that is complete when it appears: fill writes the files into the folder, and what it changes of the
-// run is saved, before the folder gets its name. Whoever is killed meanwhile leaves nothing that is listed.
+// Put makes the folder of a run that is complete when it appears: fill writes the files into the folder, and what it
+// changes of the run is saved, before the folder gets its name. Whoever is killed meanwhile leaves nothing that is
+// listed.
 func Put(root string, run *lab.Run, fill func(dir string) error) error {
 	f, err := makeFolder(root, run, fill)
 	if err != nil {

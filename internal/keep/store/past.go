@@ -58,7 +58,8 @@ type Past struct {
 	// Facts could explain a difference between runs, by name. Values that vary from
 	// run to run by themselves, such as the load average, are left out.
 	Facts map[string]string `json:"facts"`
-	// Summary is that of the control, without metrics that have no valid trial; Treatment is that of the other arm, if there is one.
+	// Summary is that of the control, without metrics that have no valid trial; Treatment is that of the other arm, if
+	// there is one.
 	Summary   []lab.Summary `json:"summary"`
 	Treatment []lab.Summary `json:"treatment,omitempty"`
 	// Changes are those from control to treatment which the run could test.

@@ -183,7 +183,8 @@ func TestPastIsShort(t *testing.T) {
 	}
 }
 
-// Runs of two boxes of a fleet are not of one series; those without a box have the key that they had before there were fleets.
+// Runs of two boxes of a fleet are not of one series; those without a box have the key that they had before there were
+// fleets.
 func TestSeriesOfBoxes(t *testing.T) {
 	run := done("a", "checkout", 0)
 	alone := seriesOf(run)

@@ -128,7 +128,8 @@ func (f *Folder) dropCutOff(run *lab.Run) error {
 	return nil
 }
 
-// ReadWhole reads the run in a folder as [ReadRun] does, with the series of its trials as far as their files can be read.
+// ReadWhole reads the run in a folder as [ReadRun] does, with the series of its trials as far as their files can be
+// read.
 func ReadWhole(dir string) (*lab.Run, error) {
 	run, err := ReadRun(dir)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 // mostStatements bounds what a connection keeps.
 const mostStatements = 300
 
-// openKeeping opens a database whose connections keep the statements that they were given before: to parse and plan them each
-// time costs a third of a short transaction.
+// openKeeping opens a database whose connections keep the statements that they were given before: to parse and plan
+// them each time costs a third of a short transaction.
 func openKeeping(dsn string) (*sql.DB, error) {
 	c, err := sqlite.NewConnector(dsn)
 	if err != nil {
@@ -57,8 +57,8 @@ type keepingConn struct {
 	all map[string]*statement
 }
 
-// statement is one that was given before. It is prepared when it is given again: most of those that are given once, such as
-// migrations, never are.
+// statement is one that was given before. It is prepared when it is given again: most of those that are given once,
+// such as migrations, never are.
 type statement struct {
 	prepared driver.Stmt // nil until then
 	busy     bool        // rows of it are open

@@ -10,7 +10,8 @@ import (
 	"regexp"
 )
 
-// startSyncthing starts a node that neither announces itself nor looks for others, with the certificate that it makes itself.
+// startSyncthing starts a node that neither announces itself nor looks for others, with the certificate that it makes
+// itself.
 func startSyncthing(ctx context.Context, h *host) (string, error) {
 	home := filepath.Join(h.dir, "home")
 	if err := h.make("syncthing", "generate", "--home", home, "--skip-port-probing", "--no-default-folder"); err != nil {

@@ -104,9 +104,8 @@ func (r Result) PeerText() string {
 	return fmt.Sprintf("%.4g  %s", *r.PeerV, r.Peer)
 }
 
-// Write writes the list to a file, in a folder that is made if need be, with the commit of the tree that the program was
-// started in. Numbers that JSON does not have are an
-// error that names their line.
+// Write writes the list to a file, in a folder that is made if need be, with the commit of the tree that the program
+// was started in. Numbers that JSON does not have are an error that names their line.
 func Write(file string, list []Result) error {
 	for _, r := range list {
 		if math.IsNaN(r.Value) || math.IsInf(r.Value, 0) {

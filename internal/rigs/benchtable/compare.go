@@ -39,7 +39,8 @@ const mayLose = 0.1
 // rare cases chance takes more than a tenth.
 func (r Result) isSteady() bool { return r.Unit == "" || r.Unit == "1" || r.Unit == "trials" }
 
-// Worse compares the steady numbers of two tables: it returns how many are in both, and which are worse by more than a tenth.
+// Worse compares the steady numbers of two tables: it returns how many are in both, and which are worse by more than a
+// tenth.
 func Worse(before, now []Result) (compared int, worse []string) {
 	old := map[string]Result{}
 	for _, r := range before {

@@ -24,8 +24,8 @@ func checkListens(t *Tree) []Violation {
 	return t.checkEnds("Listens", `^(net\.(Listen\w*|File(Listener|PacketConn))|tls\.Listen|http\.ListenAndServe\w*|quic\.Listen\w*|server4\.New\w+)$`)
 }
 
-// checkEnds finds the packages that use one of some names and have no row in the table, rows of packages that do not, and
-// numbers in rows that are not those of the constants that the row names.
+// checkEnds finds the packages that use one of some names and have no row in the table, rows of packages that do not,
+// and numbers in rows that are not those of the constants that the row names.
 func (t *Tree) checkEnds(heading, names string) (found []Violation) {
 	used := map[string]string{} // the first use in each package
 	name := regexp.MustCompile(names)

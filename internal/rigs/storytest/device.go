@@ -93,7 +93,8 @@ func plug(t testing.TB, at Place, port string, width, height int) *Device {
 	return d
 }
 
-// run starts a script on the device. The device has a resolv.conf of its own; other programs of the machine keep theirs.
+// run starts a script on the device. The device has a resolv.conf of its own; other programs of the machine keep
+// theirs.
 func (d *Device) run(script string) *exec.Cmd {
 	d.t.Helper()
 	resolver := filepath.Join(d.dir, "resolv.conf")

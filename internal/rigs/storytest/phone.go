@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// Phone is a device whose browser is stopped, cleared and started by commands, as Android's is. Its owner has made it trust
-// the box once, which clearing the browser does not undo.
+// Phone is a device whose browser is stopped, cleared and started by commands, as Android's is. Its owner has made it
+// trust the box once, which clearing the browser does not undo.
 type Phone struct {
 	*Device
 	width, height int

@@ -114,7 +114,8 @@ func NeedNamespaces(t testing.TB) {
 // long: no test asserts that something is quick.
 const Hang = 5 * time.Minute
 
-// LongReason begins the reason of a test that Long skips. internal/rigs/testrun counts such tests apart from skipped ones.
+// LongReason begins the reason of a test that Long skips. internal/rigs/testrun counts such tests apart from skipped
+// ones.
 const LongReason = "make test-all: "
 
 // Long leaves the test to make test-all, which runs without go test's -short. Why says what it

@@ -70,7 +70,8 @@ const long = "long"
 // lacking is the state of a test that is left out because this release of Debian lacks a package.
 const lacking = "lacking"
 
-// kind is the test's state, in which a test that testlab skipped for a reason that is no want of this machine has its own.
+// kind is the test's state, in which a test that testlab skipped for a reason that is no want of this machine has its
+// own.
 func (t *test) kind() string {
 	switch {
 	case t.state == "skip" && len(t.said(longReason)) > 0:

@@ -12,8 +12,8 @@ import (
 	"eidetic/internal/rigs/testlab"
 )
 
-// make test tests every package with tests exactly once, and the command's package in three parts, but those of which it
-// tests nothing. What it leaves out is a part by itself, which is not short.
+// make test tests every package with tests exactly once, and the command's package in three parts, but those of which
+// it tests nothing. What it leaves out is a part by itself, which is not short.
 func TestPlan(t *testing.T) {
 	t.Chdir("../../..")
 	all, err := survey(t.Context())

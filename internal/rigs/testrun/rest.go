@@ -81,8 +81,8 @@ func (p planner) parts() (parts []part) {
 }
 
 // runRest runs the parts that are not known to pass as they are: those whose inputs changed since they last passed, the
-// cheapest first, as long as the time that they took then fits into the limit. Parts of which nobody knows what they take
-// are left to make test-all.
+// cheapest first, as long as the time that they took then fits into the limit. Parts of which nobody knows what they
+// take are left to make test-all.
 func (s *session) runRest(ctx context.Context) error {
 	all, err := survey(ctx)
 	if err != nil {

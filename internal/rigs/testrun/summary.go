@@ -107,7 +107,8 @@ func (s *session) summary(ctx context.Context) int {
 	return 0
 }
 
-// area returns the row of the summary's table in which a package counts: two names of its path within internal, one elsewhere.
+// area returns the row of the summary's table in which a package counts: two names of its path within internal, one
+// elsewhere.
 func area(path string) string {
 	names := strings.Split(strings.TrimPrefix(path, module), "/")
 	if names[0] == "internal" || names[0] == "cmd" {

@@ -144,7 +144,8 @@ func ofTestlab(n ast.Node) string {
 	return s.Sel.Name
 }
 
-// concurrent says whether a file starts goroutines or shares memory between them. Benchmarks do not count, as no test runs them.
+// concurrent says whether a file starts goroutines or shares memory between them. Benchmarks do not count, as no test
+// runs them.
 func concurrent(file *ast.File) (found bool) {
 	ast.Inspect(file, func(n ast.Node) bool {
 		switch n := n.(type) {

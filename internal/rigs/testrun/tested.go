@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// proofsFile says of each part of the rest at which commit it last passed. It is committed, so that CI and make test-all
-// know what has not changed since.
+// proofsFile says of each part of the rest at which commit it last passed. It is committed, so that CI and make
+// test-all know what has not changed since.
 var proofsFile = filepath.Join(".ci", "tested")
 
 // proof is a row of that file, which is a JSON object by the parts' names.

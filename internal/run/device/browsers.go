@@ -95,8 +95,8 @@ func (o *other) Describe() string {
 	return o.version + " (" + text + ")"
 }
 
-// prepare makes the home folder: the profile, trust in the authority, and preferences. What writes into it as this process comes before
-// the first program that could put a link there.
+// prepare makes the home folder: the profile, trust in the authority, and preferences. What writes into it as this
+// process comes before the first program that could put a link there.
 func (o *other) prepare(ctx context.Context, w Workshop) error {
 	var err error
 	if o.template, err = os.MkdirTemp(o.dir, "template-"); err != nil {

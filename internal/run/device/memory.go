@@ -15,8 +15,8 @@ import (
 // mostProcesses bounds how many processes of a browser are read.
 const mostProcesses = 200
 
-// Memory reads how much memory each process of the browser has. Whether it reads shares, too, is the caller's choice: for that the kernel
-// looks at every page, some milliseconds a process.
+// Memory reads how much memory each process of the browser has. Whether it reads shares, too, is the caller's choice:
+// for that the kernel looks at every page, some milliseconds a process.
 type Memory struct {
 	proc  string
 	names map[string]string // by PID and start
@@ -50,8 +50,8 @@ func (m *Memory) Read(shares bool) (list []lab.ProcessMemory) {
 	return list
 }
 
-// residentOf reads statm (proc_pid_statm(5)): the second number is of pages in memory, the third of those among them that
-// belong to files or are shared.
+// residentOf reads statm (proc_pid_statm(5)): the second number is of pages in memory, the third of those among them
+// that belong to files or are shared.
 func residentOf(dir string) (bytes, shared int64, ok bool) {
 	text, err := os.ReadFile(filepath.Join(dir, "statm"))
 	if err != nil {

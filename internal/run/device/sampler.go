@@ -17,7 +17,8 @@ import (
 )
 
 const (
-	// listEvery is how often new processes and memory are looked for, which takes longer than reading those that are known.
+	// listEvery is how often new processes and memory are looked for, which takes longer than reading those that are
+	// known.
 	listEvery = 50 * time.Millisecond
 	// mostMeetings is how often a process is named: for its first second.
 	mostMeetings = 20
@@ -257,7 +258,8 @@ func (p *sampled) close() {
 	}
 }
 
-// stalled reads a file of /proc/pressure (psi.rst): for how many ns some thread has stood still. 0 where the kernel has none.
+// stalled reads a file of /proc/pressure (psi.rst): for how many ns some thread has stood still. 0 where the kernel has
+// none.
 func stalled(name string) int64 {
 	text, err := os.ReadFile(name)
 	if err != nil {

@@ -45,8 +45,8 @@ func TestSpin(t *testing.T) {
 	in.Scan()
 }
 
-// TestSampleAgainstTheKernel: the processor time of each stretch of a process is what getrusage says of it, within 2 % and
-// a sample at each end; in sum exactly so. What the readings cost is counted, and bounded.
+// TestSampleAgainstTheKernel: the processor time of each stretch of a process is what getrusage says of it, within 2 %
+// and a sample at each end; in sum exactly so. What the readings cost is counted, and bounded.
 func TestSampleAgainstTheKernel(t *testing.T) {
 	child := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run", "^TestSpin$") // its own path is not in every namespace
 	child.Env = append(os.Environ(), spinFor+"=200")
@@ -124,7 +124,8 @@ func TestStalled(t *testing.T) {
 	}
 }
 
-// ranBetween is the processor time of a process between two moments, in ms: of a sample that is partly there, its share.
+// ranBetween is the processor time of a process between two moments, in ms: of a sample that is partly there, its
+// share.
 func ranBetween(samples []lab.ProcessSample, pid int, from, to lab.Time) (ms float64) {
 	for _, s := range samples {
 		if s.PID == pid && s.For > 0 {

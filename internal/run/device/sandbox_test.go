@@ -135,8 +135,8 @@ func TestConfinedProgram(t *testing.T) {
 	}
 }
 
-// forbidden tries system calls that lead past the namespaces, and says of each whether it is not permitted; without a filter these fail
-// in other ways, or succeed.
+// forbidden tries system calls that lead past the namespaces, and says of each whether it is not permitted; without a
+// filter these fail in other ways, or succeed.
 func forbidden() (script string, names []string) {
 	var b strings.Builder
 	for _, c := range []struct {
@@ -182,7 +182,8 @@ func TestConfinedSystemCalls(t *testing.T) {
 	}
 }
 
-// The kernel counts the processes of what is confined for itself, so that a plan's program cannot fill the machine with them.
+// The kernel counts the processes of what is confined for itself, so that a plan's program cannot fill the machine with
+// them.
 func TestConfinedProcessesAreCounted(t *testing.T) {
 	o := confined(t)
 	var was unix.Rlimit

@@ -26,8 +26,8 @@ const traceLimit = 60 * time.Second
 // ErrNoTrace says that a browser cannot be traced.
 var ErrNoTrace = errors.New("this browser cannot be traced: use browser: chromium or firefox, without a command line of its own") // constant
 
-// traceCategories are those of the developer tools' performance panel that tell what a thread does and for which script, without
-// those that cost most: stacks, invalidations, pictures of the screen.
+// traceCategories are those of the developer tools' performance panel that tell what a thread does and for which
+// script, without those that cost most: stacks, invalidations, pictures of the screen.
 func traceCategories() []string {
 	return []string{
 		"-*", "devtools.timeline", "disabled-by-default-devtools.timeline", "v8", "v8.execute", "disabled-by-default-v8.compile", "disabled-by-default-v8.gc",
@@ -68,8 +68,9 @@ func (v *Virtual) BirthTraced(url string) (*Browser, error) {
 // profileFolder is where Firefox writes its profile, in its home.
 const profileFolder = "profiles"
 
-// profilerEnvironment makes Firefox sample itself from its start on: threads of pages and of what draws them, each millisecond. The
-// buffer forgets its oldest samples; it holds some minutes. On SIGUSR2 the profiler stops and writes what it has.
+// profilerEnvironment makes Firefox sample itself from its start on: threads of pages and of what draws them, each
+// millisecond. The buffer forgets its oldest samples; it holds some minutes. On SIGUSR2 the profiler stops and writes
+// what it has.
 func profilerEnvironment(home string) []string {
 	return []string{
 		"MOZ_PROFILER_STARTUP=1", "MOZ_PROFILER_STARTUP_INTERVAL=1", "MOZ_PROFILER_STARTUP_ENTRIES=8000000", "MOZ_PROFILER_STARTUP_FEATURES=js,cpu,leaf",
@@ -78,7 +79,8 @@ func profilerEnvironment(home string) []string {
 	}
 }
 
-// Trace begins a trace, of a browser that was born traced. The function that it returns ends it, and writes it to a file as gzip.
+// Trace begins a trace, of a browser that was born traced. The function that it returns ends it, and writes it to a
+// file as gzip.
 func (b *Browser) Trace(ctx context.Context) (end func(ctx context.Context, path string) (lab.BrowserTrace, error), err error) {
 	switch {
 	case b.started.options.profiled:
@@ -201,11 +203,13 @@ func (b *Browser) endProfile(ctx context.Context, path string) (lab.BrowserTrace
 // maxProfile bounds a profile as Firefox writes it.
 const maxProfile = 4 * MaxTraceFile
 
-// profileSettled is for how long a whole profile that does not say that all processes have told theirs must stay as it is.
+// profileSettled is for how long a whole profile that does not say that all processes have told theirs must stay as it
+// is.
 const profileSettled = 5 * time.Second
 
-// keepProfile waits until the profile is whole and writes it to a file as gzip. Firefox writes its file twice, first with the
-// processes that it has heard of so far; so what counts is what was read, not what the file was a moment before.
+// keepProfile waits until the profile is whole and writes it to a file as gzip. Firefox writes its file twice, first
+// with the processes that it has heard of so far; so what counts is what was read, not what the file was a moment
+// before.
 func (b *Browser) keepProfile(ctx context.Context, path string) error {
 	ticker := time.NewTicker(50 * time.Millisecond)
 	defer ticker.Stop()
@@ -279,8 +283,8 @@ func (b *Browser) copyProfile(name, path string) (profileEnd, error) {
 	return seen, nil
 }
 
-// openProfile opens a profile. Its folder is the browser's, which may have put anything there: a link that leads out of its home,
-// or a pipe that nobody writes to, is an error.
+// openProfile opens a profile. Its folder is the browser's, which may have put anything there: a link that leads out of
+// its home, or a pipe that nobody writes to, is an error.
 func (b *Browser) openProfile(name string) (*os.File, error) {
 	home, err := os.OpenRoot(b.home)
 	if err != nil {

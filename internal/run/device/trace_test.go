@@ -112,7 +112,8 @@ const (
 	lastProfile  = `{"threads":[{"name":"}\"]"}],"processes":[{},{}],"profileGatheringLog":{"1":{}}}`
 )
 
-// TestProfileEnd: a profile that is being written is told from one that is whole, and one that lacks processes from one that has all.
+// TestProfileEnd: a profile that is being written is told from one that is whole, and one that lacks processes from one
+// that has all.
 func TestProfileEnd(t *testing.T) {
 	for _, content := range []string{firstProfile, lastProfile} {
 		for n := range len(content) + 1 {

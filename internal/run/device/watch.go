@@ -100,8 +100,8 @@ func (h Host) usage() usage {
 	return u
 }
 
-// connections counts those that came to the network of the process that started this one (Tcp PassiveOpens of RFC 4022).
-// It is 0 in one process with the service: there the device's own are among them.
+// connections counts those that came to the network of the process that started this one (Tcp PassiveOpens of RFC
+// 4022). It is 0 in one process with the service: there the device's own are among them.
 func (h Host) connections(parent int) int64 {
 	if h.Processes == "" {
 		return 0

@@ -23,8 +23,8 @@ func TestParseStat(t *testing.T) {
 	}
 }
 
-// Descendants count as ours; of the ancestors the service counts, and the others are left out. A process with the PID of an earlier
-// one is counted from its own start.
+// Descendants count as ours; of the ancestors the service counts, and the others are left out. A process with the PID
+// of an earlier one is counted from its own start.
 func TestBetween(t *testing.T) {
 	before := usage{at: 0, connections: 10, stolen: 10, total: 1000, idle: 500, waiting: time.Second, tellsWaiting: true, holds: 3, held: time.Second,
 		processes: map[int]procStat{

@@ -19,8 +19,8 @@ import (
 	"eidetic/internal/run/isolate"
 )
 
-// Workshop is where browsers are prepared: with programs that a plan may have named, on profiles that it may have named. So what is
-// started here is confined as the browsers are.
+// Workshop is where browsers are prepared: with programs that a plan may have named, on profiles that it may have
+// named. So what is started here is confined as the browsers are.
 type Workshop struct {
 	Dir       string // of the homes; it should be a RAM file system
 	Authority string // PEM file of the certificate authority that browsers trust
@@ -71,7 +71,8 @@ func (w Workshop) trust(ctx context.Context, home, store string) error {
 	return nil
 }
 
-// run has a program do its work in a home, confined as a browser, and returns what it says at the end. It does not outlive the call.
+// run has a program do its work in a home, confined as a browser, and returns what it says at the end. It does not
+// outlive the call.
 func (w Workshop) run(ctx context.Context, home string, readable []string, program string, args ...string) (said string, err error) {
 	cmd := exec.Command(program, args...)
 	cmd.Dir, cmd.Env = home, environment(home, "")
@@ -97,8 +98,8 @@ func (w Workshop) run(ctx context.Context, home string, readable []string, progr
 	return out.String(), nil
 }
 
-// startConfined starts a program in a home that becomes its own. Besides the system's files it sees the readable ones. The event is the
-// start of the program.
+// startConfined starts a program in a home that becomes its own. Besides the system's files it sees the readable ones.
+// The event is the start of the program.
 func startConfined(
 	cmd *exec.Cmd, name, home string, ns *Namespace, s isolate.Sandbox, readable []string,
 ) (p *process, execed lab.Event, err error) {
@@ -130,8 +131,8 @@ type folderBounds struct {
 
 func ofProfile() folderBounds { return folderBounds{2 << 30, 200_000} }
 
-// copyFolder copies the files and folders below another one, and nothing else: a link could lead to any file that this process may read,
-// and a browser's locks are links and sockets of a process that is not there any more.
+// copyFolder copies the files and folders below another one, and nothing else: a link could lead to any file that this
+// process may read, and a browser's locks are links and sockets of a process that is not there any more.
 func copyFolder(to, from string, most folderBounds) error {
 	root, err := os.OpenRoot(from)
 	if err != nil {

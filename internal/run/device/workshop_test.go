@@ -12,8 +12,8 @@ import (
 	"eidetic/internal/lab"
 )
 
-// A program that a plan names is asked for its version as it is started later: as nobody, without capabilities, without files of the
-// machine and without descriptors of this process.
+// A program that a plan names is asked for its version as it is started later: as nobody, without capabilities, without
+// files of the machine and without descriptors of this process.
 func TestVersionIsAskedInTheSandbox(t *testing.T) {
 	o := confined(t)
 	dir, programs := t.TempDir(), t.TempDir()
@@ -54,7 +54,8 @@ func TestVersionIsAskedInTheSandbox(t *testing.T) {
 	}
 }
 
-// Of a profile its files and folders are copied, and no link is followed, neither when it is copied nor when preferences are written into it.
+// Of a profile its files and folders are copied, and no link is followed, neither when it is copied nor when
+// preferences are written into it.
 func TestProfileWithLinks(t *testing.T) {
 	inside(t)
 	profile, home, outside := t.TempDir(), t.TempDir(), filepath.Join(t.TempDir(), "outside")

@@ -1,10 +1,10 @@
-// Package errand carries out what a person asks of a device between runs, without a plan: film its screen now, record what it asks
-// for, qualify its grabber, watch the noise of its screen.
+// Package errand carries out what a person asks of a device between runs, without a plan: film its screen now, record
+// what it asks for, qualify its grabber, watch the noise of its screen.
 //
-// A request flows in; out flow a state that can be asked for at any time and, at the end, a film or a qualification in the store of
-// runs, or a recording among those that people uploaded. One errand at a time has a device: a run waits for it, and it is refused
-// while a run has the device. What is not complete yet has no name that a list shows, so an errand whose process is killed leaves
-// nothing behind.
+// A request flows in; out flow a state that can be asked for at any time and, at the end, a film or a qualification in
+// the store of runs, or a recording among those that people uploaded. One errand at a time has a device: a run waits
+// for it, and it is refused while a run has the device. What is not complete yet has no name that a list shows, so an
+// errand whose process is killed leaves nothing behind.
 package errand
 
 import (
@@ -73,7 +73,8 @@ type Status struct {
 	Note     string // what is to be known of a result, such as that a film ended early
 	Frames   int    // filmed so far
 	Requests int    // recorded so far
-	// The result: the ID of a run that is a film or a qualification, the name of a recording, what is known of the noise.
+	// The result: the ID of a run that is a film or a qualification, the name of a recording, what is known of the
+	// noise.
 	Run       string
 	Recording string
 	Noise     *NoiseReport
@@ -86,7 +87,8 @@ func (s Status) Over() bool { return s.State == Done || s.State == Failed || s.S
 type Device struct {
 	Name string
 	Seat *seat.Seat
-	// Hold keeps the device's network as it is until the returned function is called; nil for a device without one of its own.
+	// Hold keeps the device's network as it is until the returned function is called; nil for a device without one of
+	// its own.
 	Hold func() (*netlab.Network, func(), error)
 	// Display is the X display of this machine that the device's grabber sees for its qualification; "" for none.
 	Display string
@@ -276,7 +278,8 @@ func (k *Keeper) Trigger(device string) (Status, error) {
 	return e.status, nil
 }
 
-// End ends the errand of a device; keep keeps what was filmed or recorded until now. One that is over already stays as it is.
+// End ends the errand of a device; keep keeps what was filmed or recorded until now. One that is over already stays as
+// it is.
 func (k *Keeper) End(device string, keep bool) (Status, error) {
 	e, err := k.of(device)
 	if err != nil {

@@ -124,7 +124,8 @@ func start(t *testing.T, k *Keeper, d Device, r Request) {
 	}
 }
 
-// TestFilm: a film with pre-roll waits for its trigger, begins before it, keeps a run waiting, and is a run without a plan at the end.
+// TestFilm: a film with pre-roll waits for its trigger, begins before it, keeps a run waiting, and is a run without a
+// plan at the end.
 func TestFilm(t *testing.T) {
 	t.Parallel()
 	testlab.NeedProgram(t, "vpxenc")
@@ -405,7 +406,8 @@ func TestQualification(t *testing.T) {
 	}
 }
 
-// TestRecord: what a device asks its network for becomes a recording when somebody says stop, and none if nobody asked for anything.
+// TestRecord: what a device asks its network for becomes a recording when somebody says stop, and none if nobody asked
+// for anything.
 func TestRecord(t *testing.T) {
 	t.Parallel()
 	origin := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "hello") }))

@@ -229,7 +229,8 @@ func FilmEvidence(ctx context.Context, dir string, t *lab.Trial) error {
 	return nil
 }
 
-// writeStrip makes the filmstrip of a part of the screen up to a frame, with a picture every so many ms, or 0 for at its changes.
+// writeStrip makes the filmstrip of a part of the screen up to a frame, with a picture every so many ms, or 0 for at
+// its changes.
 func writeStrip(ctx context.Context, dir string, t *lab.Trial, last int, area image.Rectangle, every float64) error {
 	r, err := reel.Open(filepath.Join(dir, experiment.ReelFile))
 	if err != nil {

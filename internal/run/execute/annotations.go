@@ -65,8 +65,8 @@ func (m *pageNotes) add(n replay.Annotation) {
 	}
 }
 
-// row is what the rows of a frame or a worker are named by, so that two of one name do not end each other's notes; "" for
-// the page itself.
+// row is what the rows of a frame or a worker are named by, so that two of one name do not end each other's notes; ""
+// for the page itself.
 func (m *pageNotes) row(p post) string {
 	if p.Where == "" {
 		return ""

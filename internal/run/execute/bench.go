@@ -31,7 +31,8 @@ func (r Rig) Replay(a *archive.Archive) experiment.Network {
 	return &replaying{network: r.Network, archive: a, timing: replay.Timing{Mode: replay.TimingRecorded}}
 }
 
-// ReplayObserved returns a network that replays an archive as Replay does, with the observer of measure.page_marks in its pages.
+// ReplayObserved returns a network that replays an archive as Replay does, with the observer of measure.page_marks in
+// its pages.
 func (r Rig) ReplayObserved(a *archive.Archive) experiment.Network {
 	return &replaying{
 		network: r.Network, archive: a, timing: replay.Timing{Mode: replay.TimingRecorded}, local: true,

@@ -55,8 +55,8 @@ func (s *StartPage) note(r *http.Request) {
 	}
 }
 
-// SetUp returns what the device with a hardware address has shown. What another one has shown is forgotten. Addresses of the network
-// would not tell: a device asks by IPv6, too, from addresses of its own choice.
+// SetUp returns what the device with a hardware address has shown. What another one has shown is forgotten. Addresses
+// of the network would not tell: a device asks by IPv6, too, from addresses of its own choice.
 func (s *StartPage) SetUp(owner string) SetUp {
 	s.mu.Lock()
 	defer s.mu.Unlock()

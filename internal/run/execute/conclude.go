@@ -150,7 +150,8 @@ func Conclude(dir, reason string) error {
 	return folder.Save(run)
 }
 
-// Complete writes a run whose state is final, with its report. With again it first computes its results from its trials.
+// Complete writes a run whose state is final, with its report. With again it first computes its results from its
+// trials.
 func Complete(folder *store.Folder, run *lab.Run, again bool) error {
 	if again {
 		conclude(run)

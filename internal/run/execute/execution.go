@@ -49,8 +49,8 @@ type Rig struct {
 	// Warm starts the arm's browser at its page, and keeps its profile for the arm's trials when
 	// loaded returns; nil where every trial begins cold.
 	Warm func(ctx context.Context, a plan.Arm, loaded func(experiment.Life) error) error
-	// Seed has the arm's browser make visits, and keeps its profile for the trials of the arm's user; nil where the browser is
-	// not ours.
+	// Seed has the arm's browser make visits, and keeps its profile for the trials of the arm's user; nil where the
+	// browser is not ours.
 	Seed func(ctx context.Context, a plan.Arm, v Visits) error
 	// Hands give the input of steps; nil where the device cannot be given any.
 	Hands *Hands

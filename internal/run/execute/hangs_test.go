@@ -27,8 +27,8 @@ const (
 	hangsStart  = "restarted by adb, it never gets ready"
 )
 
-// hanger is a device that hangs, with all that it is told and what it takes away. It is a refresher, its controls, and what
-// its USB hub cuts the power of. All its times are of the simulated clock.
+// hanger is a device that hangs, with all that it is told and what it takes away. It is a refresher, its controls, and
+// what its USB hub cuts the power of. All its times are of the simulated clock.
 type hanger struct {
 	control.Controller
 	page *StartPage
@@ -98,8 +98,9 @@ func (h withADB) startAgain(ctx context.Context, _ screenControl) error {
 	return lab.Wait(ctx, h.took)
 }
 
-// TestHangs: of twenty devices that hang in five ways, with starts of 15 to 58 seconds, 19 or more are back within three
-// minutes without a person. The clock is simulated; births, limits, recovery and the switch of the power are the real ones.
+// TestHangs: of twenty devices that hang in five ways, with starts of 15 to 58 seconds, 19 or more are back within
+// three minutes without a person. The clock is simulated; births, limits, recovery and the switch of the power are the
+// real ones.
 func TestHangs(t *testing.T) {
 	const within = 3 * time.Minute
 	back, all := 0, 0

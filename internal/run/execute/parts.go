@@ -66,7 +66,8 @@ func (p *partScreen) opened(h reel.Header) (*lab.SourceState, error) {
 	return s, nil
 }
 
-// SourceOf is what films a plugged-in device's screen, by its name and the header of the reel; latency is what is subtracted, in ms.
+// SourceOf is what films a plugged-in device's screen, by its name and the header of the reel; latency is what is
+// subtracted, in ms.
 func SourceOf(name string, h reel.Header, latency []float64) *lab.SourceState {
 	return &lab.SourceState{
 		Name: name, Pixels: h.Format.Pixels, Chroma: chroma(h.Format.Pixels), Width: h.Format.Width, Height: h.Format.Height,

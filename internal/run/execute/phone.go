@@ -14,7 +14,8 @@ import (
 	"eidetic/internal/run/experiment"
 )
 
-// onPhone makes an Android device fresh: its browser is stopped and, if it may be, cleared, and an intent opens the page.
+// onPhone makes an Android device fresh: its browser is stopped and, if it may be, cleared, and an intent opens the
+// page.
 type onPhone struct {
 	client adb.Client
 	serial string // "" is the only phone

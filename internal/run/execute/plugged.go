@@ -31,7 +31,8 @@ type PluggedConfig struct {
 	Recipe string
 	// Clear lets what the browser of an Android device has stored be removed before each trial.
 	Clear bool
-	// Power switches the device off and on, nil where only a person can; Broadcast is the address of all of its network.
+	// Power switches the device off and on, nil where only a person can; Broadcast is the address of all of its
+	// network.
 	Power     *lab.PowerPart
 	Broadcast netip.Addr
 	// Say tells a person what is done to a device that hangs.

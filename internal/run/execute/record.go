@@ -74,8 +74,8 @@ func (x *Execution) recordings(ctx context.Context, runner *experiment.Runner) (
 	return arms, nil
 }
 
-// withMatch is the plan of a run of one page with how its recordings are matched. All else is as the plan says it: a browser of the
-// configuration by its name.
+// withMatch is the plan of a run of one page with how its recordings are matched. All else is as the plan says it: a
+// browser of the configuration by its name.
 func withMatch(p lab.Plan, arms []*cellArm) lab.Plan {
 	said := p.Arms()
 	for i, one := range arms {
@@ -222,8 +222,8 @@ type turn struct {
 	nth, many int // the nth, from 1, of so many
 }
 
-// inTurns lists the recordings that are missing: several of each arm of a cell in an order that is drawn by lot, as the trials' is, so
-// that a server that is slow for a while is slow for both.
+// inTurns lists the recordings that are missing: several of each arm of a cell in an order that is drawn by lot, as the
+// trials' is, so that a server that is slow for a while is slow for both.
 func inTurns(missing []*cellArm, seed uint64) (all []turn) {
 	for from := 0; from < len(missing); {
 		to := from + 1

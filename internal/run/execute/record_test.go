@@ -77,8 +77,8 @@ func TestBracketed(t *testing.T) {
 	}
 }
 
-// run.json names a browser of the configuration as the plan does, and not its program and files: the plan can be asked for again, and
-// whoever may read the run learns no more of the machine.
+// run.json names a browser of the configuration as the plan does, and not its program and files: the plan can be asked
+// for again, and whoever may read the run learns no more of the machine.
 func TestConfiguredBrowserIsKeptByItsName(t *testing.T) {
 	p := lab.Plan{Arm: lab.Arm{Page: "https://a.test/", Browser: &lab.Browser{Name: "shopper", Viewport: "412x915"}}, Treatment: &lab.Arm{Link: "lte"}}
 	asked, err := plan.Check(plan.Request{Plan: p}, plan.Options{Browsers: plan.Browsers{"shopper": {Name: lab.Firefox, Profile: "/srv/profile"}}})

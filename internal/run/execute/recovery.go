@@ -49,7 +49,8 @@ type restarter interface {
 	startAgain(ctx context.Context, keys screenControl) error
 }
 
-// newRecovery returns how a device is brought back; nil if only a person can. Without a plug its power cannot be switched.
+// newRecovery returns how a device is brought back; nil if only a person can. Without a plug its power cannot be
+// switched.
 func newRecovery(fresh refresher, keys *keys, plug *power.Switch, say func(string)) *recovery {
 	r := &recovery{say: say}
 	if phone, ok := fresh.(restarter); ok {

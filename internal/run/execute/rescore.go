@@ -88,9 +88,9 @@ func (a *analyst) rescore(out *Rescored, dir string, steps []lab.Step, still str
 	return nil
 }
 
-// Rejudge compares the arms of an earlier run again, by the rules of another plan: its margin, its primary metric and guards,
-// and its covariates, as far as the run's trials have them. Without any the test is the raw one. The trials that
-// were measured again have their new numbers. It is nil for a run of one arm; the run is not changed.
+// Rejudge compares the arms of an earlier run again, by the rules of another plan: its margin, its primary metric and
+// guards, and its covariates, as far as the run's trials have them. Without any the test is the raw one. The trials
+// that were measured again have their new numbers. It is nil for a run of one arm; the run is not changed.
 func Rejudge(run *lab.Run, again []Rescored, asked plan.Checked) *lab.Comparison {
 	other := *run
 	other.Looks = nil

@@ -112,8 +112,8 @@ func Resumable(run *lab.Run, software string) error {
 	return nil
 }
 
-// SamePlan says whether a run was made of a plan whose recordings are named by their files. A run notes how it matched, where its
-// plan leaves that open.
+// SamePlan says whether a run was made of a plan whose recordings are named by their files. A run notes how it matched,
+// where its plan leaves that open.
 func SamePlan(run *lab.Run, asked plan.Checked) bool {
 	kept := run.Plan
 	if !asked.IsMany() {

@@ -16,9 +16,9 @@ const (
 	leastWait = 1
 )
 
-// servers says of the answers that both arms ask for whether one server is slower, over several recordings of each: the first answer,
-// which is the document, and those that differ, the largest first. The recordings were made in an order that was drawn by lot, so
-// exchanging their arms is what could have been drawn.
+// servers says of the answers that both arms ask for whether one server is slower, over several recordings of each: the
+// first answer, which is the document, and those that differ, the largest first. The recordings were made in an order
+// that was drawn by lot, so exchanging their arms is what could have been drawn.
 func servers(all []*cellArm) (rows []lab.ServerRow) {
 	for i := 0; i+1 < len(all); i++ {
 		control, treatment := all[i], all[i+1]

@@ -12,8 +12,8 @@ import (
 	"eidetic/internal/tell/verdict"
 )
 
-// size says, once enough trials tell, how many pairs find which difference, and chooses how many are made if the plan names the one that
-// is to be found. It is nil where nothing is compared.
+// size says, once enough trials tell, how many pairs find which difference, and chooses how many are made if the plan
+// names the one that is to be found. It is nil where nothing is compared.
 func (x *Execution) size() func(run *lab.Run) (pairs int, looks []int, known bool) {
 	if !x.Plan.Compares() || x.Plan.IsMany() {
 		return nil

@@ -12,8 +12,8 @@ import (
 	"eidetic/internal/plan"
 )
 
-// VirtualStates are those in which trials on the virtual device can begin. Every device has a way of its own for plans that
-// name no state.
+// VirtualStates are those in which trials on the virtual device can begin. Every device has a way of its own for plans
+// that name no state.
 var VirtualStates = []string{lab.StateCold, lab.StateWarm, lab.StateAppCold, lab.StateAppWarm} // constant
 
 // States are those in which trials on the device can begin. Of a phone whose browser may not be cleared, only what the

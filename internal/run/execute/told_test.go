@@ -39,8 +39,8 @@ func TestTold(t *testing.T) {
 	if len(marks) != 2 || marks[0].Name != "hero" || marks[1].Value != 0.25 {
 		t.Fatalf("marks %+v", marks)
 	}
-	// Sent at 110 and there at 115: at most 5 ms later. Answered at 125: at most 10 ms earlier. One for the clock's grain, then and at
-	// the mark.
+	// Sent at 110 and there at 115: at most 5 ms later. Answered at 125: at most 10 ms earlier. One for the clock's
+	// grain, then and at the mark.
 	if low, high := marks[0].Earliest-zero, marks[0].Latest-zero; low != 88e6 || high != 107e6 {
 		t.Errorf("the mark of 100 ms is in %d … %d ms, want 88 … 107", low/1e6, high/1e6)
 	}

@@ -34,8 +34,8 @@ func traced(dir string, t *lab.Trial) {
 	t.Files[kept.WorkRole] = kept.WorkFile
 }
 
-// worked adds what the browser took of the machine to a trial's measurements, where that was read: of its load, or of each
-// step that has an end. It is no fault of the trial if that cannot be read again.
+// worked adds what the browser took of the machine to a trial's measurements, where that was read: of its load, or of
+// each step that has an end. It is no fault of the trial if that cannot be read again.
 func worked(dir string, t *lab.Trial) {
 	f, err := os.Open(filepath.Join(dir, experiment.MachineFile))
 	if err != nil || t.Sampled == nil {
@@ -63,7 +63,8 @@ func worked(dir string, t *lab.Trial) {
 	}
 }
 
-// keptOf reads a trace, joins its clock to the box's, and sums up self time from the trial's start to its last visual change.
+// keptOf reads a trace, joins its clock to the box's, and sums up self time from the trial's start to its last visual
+// change.
 func keptOf(name string, t *lab.Trial) (*trace.Kept, error) {
 	f, err := os.Open(name)
 	if err != nil {

@@ -186,11 +186,12 @@ func userPages(u lab.PlanUser, origins []string) []userPage {
 	return pages
 }
 
-// keptMark is what the pages that look for what was set say when they find it, and the value of a cookie that no page of a site gets.
+// keptMark is what the pages that look for what was set say when they find it, and the value of a cookie that no page
+// of a site gets.
 const keptMark = "kept"
 
-// checkPages are pages at which a browser finds out whether it has what userPages have set. A browser that is asked to end has cookies
-// and storage in several processes, and on a busy machine one of them may end before it has written.
+// checkPages are pages at which a browser finds out whether it has what userPages have set. A browser that is asked to
+// end has cookies and storage in several processes, and on a busy machine one of them may end before it has written.
 func checkPages(u lab.PlanUser, origins []string) []userPage {
 	pages := make([]userPage, len(origins))
 	for i, origin := range origins {

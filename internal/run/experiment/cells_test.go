@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Each cell has as many trials of each arm in each block as in a run of its own, one after the other; the order of arms and
-// cells differs from block to block, and is that of the seed.
+// Each cell has as many trials of each arm in each block as in a run of its own, one after the other; the order of arms
+// and cells differs from block to block, and is that of the seed.
 func TestScheduleCells(t *testing.T) {
 	const trials, arms, cells = 11, 2, 6
 	plan := ScheduleCells(3, trials, arms, cells)

@@ -9,16 +9,16 @@ import (
 )
 
 const (
-	// companyShare of the machine's processors is how much more than usual others may take beside a trial: what they take
-	// varies by less on a machine that does nothing else, and a whole core of two makes a load half as long again.
+	// companyShare of the machine's processors is how much more than usual others may take beside a trial: what they
+	// take varies by less on a machine that does nothing else, and a whole core of two makes a load half as long again.
 	companyShare = 0.15
 	// companyFrom is the fewest trials of which a share is taken.
 	companyFrom = 4
 )
 
-// company is how busy everything but the lab kept this machine beside the trials so far, and the most that a valid trial
-// may have had beside it. The rule sees neither the values nor the arm of a trial, nor how long its own
-// browser waited, which an arm can change. nil is a device with processors of its own.
+// company is how busy everything but the lab kept this machine beside the trials so far, and the most that a valid
+// trial may have had beside it. The rule sees neither the values nor the arm of a trial, nor how long its own browser
+// waited, which an arm can change. nil is a device with processors of its own.
 func (d *docket) company() *lab.Company {
 	var beside []float64
 	for _, a := range d.attempts {
@@ -53,8 +53,8 @@ func (d *docket) giveUp(slot int) {
 	d.given[slot] = true
 }
 
-// keepLeast lets the trial count that had the least company, for slots that got none without: a run on a busy machine ends with
-// numbers and a word, not without numbers. Other faults are no matter of degree.
+// keepLeast lets the trial count that had the least company, for slots that got none without: a run on a busy machine
+// ends with numbers and a word, not without numbers. Other faults are no matter of degree.
 func (d *docket) keepLeast(t *lab.Tolerance, best map[int]*attempt) {
 	for _, a := range d.attempts {
 		if len(a.Invalid) != 1 || a.Invalid[0] != accompanied(a.Trial, t.Company) || !d.given[a.slot] {

@@ -52,7 +52,8 @@ func TestCompany(t *testing.T) {
 	}
 }
 
-// TestCompanyOfAll: a slot for which nothing quieter came keeps the trial with the least company, once no more are made.
+// TestCompanyOfAll: a slot for which nothing quieter came keeps the trial with the least company, once no more are
+// made.
 func TestCompanyOfAll(t *testing.T) {
 	d := accompany(0.1, 0.1, 0.1, 1.4)
 	d.add(&lab.Trial{Number: 5, Blur: &lab.Blur{Link: 2}, Machine: &lab.Machine{Busy: 1.2}}, 3)
@@ -71,8 +72,8 @@ func TestCompanyOfAll(t *testing.T) {
 	}
 }
 
-// TestRunKeepsWhatWasQuietAtFirst: a trial that counted when it was made, and does not beside later ones, counts where the run
-// has nothing else for its arm.
+// TestRunKeepsWhatWasQuietAtFirst: a trial that counted when it was made, and does not beside later ones, counts where
+// the run has nothing else for its arm.
 func TestRunKeepsWhatWasQuietAtFirst(t *testing.T) {
 	root := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {

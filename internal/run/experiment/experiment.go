@@ -61,8 +61,8 @@ type Told struct {
 	Dialogues   []lab.Dialogue
 }
 
-// Metered is a Session that knows how long the browser took for the fixed layout of the synchronisation page, in ms; false
-// if it has not told.
+// Metered is a Session that knows how long the browser took for the fixed layout of the synchronisation page, in ms;
+// false if it has not told.
 type Metered interface{ PageMeter() (float64, bool) }
 
 // RestNoter is a Session that notes when the page came to rest: one that records it.
@@ -98,8 +98,8 @@ type TracedDevice interface {
 	BirthTraced(ctx context.Context, url string) (Life, error)
 }
 
-// Tracer is a Life that traces itself: from Trace until end, which writes the trace to a file as gzip, and after which the
-// browser may have ended.
+// Tracer is a Life that traces itself: from Trace until end, which writes the trace to a file as gzip, and after which
+// the browser may have ended.
 type Tracer interface {
 	Trace(ctx context.Context) (end func(ctx context.Context, path string) (lab.BrowserTrace, error), err error)
 }
@@ -201,8 +201,8 @@ type Plan struct {
 	ExpectBlank bool
 	// Warmups is how many trials of each arm are made before the others; they enter no statistic.
 	Warmups int
-	// Traces is how many trials of each arm are made after the others for their browser's trace; they enter no statistic. With
-	// TraceAll every trial is traced.
+	// Traces is how many trials of each arm are made after the others for their browser's trace; they enter no
+	// statistic. With TraceAll every trial is traced.
 	Traces   int
 	TraceAll bool
 	traced   bool // of this trial
@@ -212,8 +212,8 @@ type Plan struct {
 	// one is that of all pairs, at which it is not asked.
 	Looks []int
 	Look  func(run *lab.Run, at int) (known bool)
-	// Size is asked after blocks how many pairs are made, until it knows: 0 then stands for all trials. Choosing looks again after
-	// each of Looks for that many. nil makes all.
+	// Size is asked after blocks how many pairs are made, until it knows: 0 then stands for all trials. Choosing looks
+	// again after each of Looks for that many. nil makes all.
 	Size func(run *lab.Run) (pairs int, looks []int, known bool)
 	// Steps make a journey, of which the first step is the load of Page. Where a step has several recorded
 	// gestures, the trials of an arm take turns, by [lab.StepsOf].
@@ -246,7 +246,8 @@ type Runner struct {
 	Usage func() map[string]time.Duration
 	// MainThreads is that of Rest; nil if it is unknown.
 	MainThreads func() map[int]time.Duration
-	// Memory reads the memory of the browser's processes, also what of it is their share if asked to; nil if it is unknown.
+	// Memory reads the memory of the browser's processes, also what of it is their share if asked to; nil if it is
+	// unknown.
 	Memory func(shares bool) []lab.ProcessMemory
 	// Sample reads what the processes beside it do; nil if they are not seen.
 	Sample func(hz float64) (end func() (lab.Sampled, []lab.ProcessSample))

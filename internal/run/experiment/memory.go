@@ -19,8 +19,8 @@ const (
 // traced, and so in no comparison with others, have it.
 const betweenReadings = 100 * time.Millisecond
 
-// memory reads the memory of the browser's processes until the function that it returns is called, which reads their shares too, and
-// writes all.
+// memory reads the memory of the browser's processes until the function that it returns is called, which reads their
+// shares too, and writes all.
 func (r *Runner) memory(ctx context.Context, p Plan, t *lab.Trial, dir string) (end func() error) {
 	if !p.traced || r.Memory == nil {
 		return func() error { return nil }

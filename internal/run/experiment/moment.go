@@ -7,8 +7,8 @@ import (
 	"eidetic/internal/lab"
 )
 
-// moment is how fast this machine is just now, by the names of the covariates; empty where a plugged-in device has processors
-// of its own. A meter that fails costs the trial a covariate and nothing else.
+// moment is how fast this machine is just now, by the names of the covariates; empty where a plugged-in device has
+// processors of its own. A meter that fails costs the trial a covariate and nothing else.
 func (r *Runner) moment(ctx context.Context) map[string]float64 {
 	values := map[string]float64{}
 	if r.Meter == nil {
@@ -25,8 +25,8 @@ func (r *Runner) moment(ctx context.Context) map[string]float64 {
 	return values
 }
 
-// meterWait is how long a trial waits for what the synchronisation page tells. It has told long before the page has been still for
-// the plan's time, but on a machine that is so busy that its layout would go on within the load.
+// meterWait is how long a trial waits for what the synchronisation page tells. It has told long before the page has
+// been still for the plan's time, but on a machine that is so busy that its layout would go on within the load.
 const meterWait = time.Second
 
 // awaitMeter waits until the synchronisation page has told what its layout took, if it does.
@@ -49,8 +49,8 @@ func (r *Runner) awaitMeter(ctx context.Context, t *lab.Trial, life Life, film F
 	}
 }
 
-// known adds to what was known of a trial before its arm could act. Whether an arm of this plan can change one of them is for
-// the plan to say (plan.Checked.Covariates).
+// known adds to what was known of a trial before its arm could act. Whether an arm of this plan can change one of them
+// is for the plan to say (plan.Checked.Covariates).
 func (r *Runner) known(t *lab.Trial, served []lab.Served, start *lab.Event) {
 	for _, p := range t.Parts {
 		if ms, ok := p.Processor["browser"]; ok && p.Name == PartSettle {

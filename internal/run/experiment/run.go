@@ -22,7 +22,8 @@ type Arm struct {
 	Steps      []lab.Step
 	Page, Sync string // as in Plan
 	Network    Network
-	// Recordings are the networks of all recordings of the arm, where it has several: each trial replays the one that Lot draws.
+	// Recordings are the networks of all recordings of the arm, where it has several: each trial replays the one that
+	// Lot draws.
 	Recordings []Network
 	Lot        uint64
 	// Ready is called before each trial of the arm, to set the link; nil does nothing.
@@ -144,8 +145,8 @@ func (o *outing) knows() bool {
 	return true
 }
 
-// isEnough chooses how many pairs are made, once that is known, and says whether all of them are, although so many slots are left. It is
-// asked at the ends of blocks, and the choice does not depend on which arm a trial had.
+// isEnough chooses how many pairs are made, once that is known, and says whether all of them are, although so many
+// slots are left. It is asked at the ends of blocks, and the choice does not depend on which arm a trial had.
 func (o *outing) isEnough(left int) bool {
 	if o.plan.Size != nil {
 		pairs, looks, known := o.plan.Size(o.run)
@@ -241,8 +242,8 @@ func (o *outing) next(ctx context.Context, s Slot, n, nth int) (t *lab.Trial, kn
 	return t, false, nil
 }
 
-// draw makes the arm's network that of one of its recordings, and returns its number; 0 if it has one. Of so many slots as there are
-// recordings each gets another one, in an order that is drawn by lot.
+// draw makes the arm's network that of one of its recordings, and returns its number; 0 if it has one. Of so many slots
+// as there are recordings each gets another one, in an order that is drawn by lot.
 func (a *Arm) draw(nth int) (number int) {
 	n := len(a.Recordings)
 	if n < 2 {

@@ -26,8 +26,8 @@ func (r *Runner) birth(ctx context.Context, p Plan) (Life, error) {
 	return d.BirthTraced(ctx, p.Sync)
 }
 
-// trace begins the browser's trace where the trial is to be traced. The function that it returns ends the trace; what goes
-// wrong makes the trace void, and not the trial.
+// trace begins the browser's trace where the trial is to be traced. The function that it returns ends the trace; what
+// goes wrong makes the trace void, and not the trial.
 func (r *Runner) trace(ctx context.Context, p Plan, t *lab.Trial, life Life, dir string) (end func()) {
 	if !p.traced {
 		return func() {}
@@ -60,9 +60,9 @@ const notCounted = "an extra trial for the browser's trace, which costs time: it
 // tracedSeed sets the order of the traced trials apart from that of the others.
 const tracedSeed = 0x747261636564 // "traced"
 
-// traceExtra makes the trials whose browser is traced, after all others. Their order is drawn by lot in blocks of their own. One that has
-// faults, or whose trace is void, is repeated once. Blur is no fault here: it widens the times of pictures, which are compared
-// by the other trials, and leaves the browser's own times as they are.
+// traceExtra makes the trials whose browser is traced, after all others. Their order is drawn by lot in blocks of their
+// own. One that has faults, or whose trace is void, is repeated once. Blur is no fault here: it widens the times of
+// pictures, which are compared by the other trials, and leaves the browser's own times as they are.
 func (o *outing) traceExtra(ctx context.Context) error {
 	if o.plan.Traces == 0 || o.plan.TraceAll {
 		return nil

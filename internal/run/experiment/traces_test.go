@@ -44,8 +44,8 @@ func (l tracedFake) Trace(context.Context) (func(context.Context, string) (lab.B
 	}, nil
 }
 
-// TestTraces: traced trials come after the others, in blocks of their own; they never count, are repeated once where the trace is
-// void, and a run that was interrupted goes on after them.
+// TestTraces: traced trials come after the others, in blocks of their own; they never count, are repeated once where
+// the trace is void, and a run that was interrupted goes on after them.
 func TestTraces(t *testing.T) {
 	root := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {

@@ -368,8 +368,8 @@ func TestRunEndsWhenItKnows(t *testing.T) {
 	})
 }
 
-// A run that chooses its size makes whole blocks until it has so many pairs, looks after the pairs that it makes, and chooses the same
-// when it goes on after an interruption.
+// A run that chooses its size makes whole blocks until it has so many pairs, looks after the pairs that it makes, and
+// chooses the same when it goes on after an interruption.
 func TestRunChoosesItsSize(t *testing.T) {
 	root := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {

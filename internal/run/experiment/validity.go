@@ -28,8 +28,8 @@ const clockStep = 50 * time.Millisecond
 // Occasional requests, such as advertisements or a favicon, are a smaller share.
 const leastAsked = 0.75
 
-// mostService is the largest share of a core that the service may take beside a trial. Half of a core has doubled the time
-// of a first change, with no frame lost and no packet late.
+// mostService is the largest share of a core that the service may take beside a trial. Half of a core has doubled the
+// time of a first change, with no frame lost and no packet late.
 const mostService = 0.2
 
 // judge returns why a trial is invalid, each with advice. Late instruments are not judged

@@ -9,8 +9,8 @@ import (
 	"eidetic/internal/lab"
 )
 
-// Warm-ups come before the others, equally many of each arm of each cell; they never count, whatever they are like, and leave the
-// order of the others as it is. A run that was interrupted makes none again.
+// Warm-ups come before the others, equally many of each arm of each cell; they never count, whatever they are like, and
+// leave the order of the others as it is. A run that was interrupted makes none again.
 func TestWarmups(t *testing.T) {
 	root := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {

@@ -52,7 +52,8 @@ func Change(file, out string, c archive.Change, memory int64) Changed {
 	return Changed{Left: left, Edited: edited}
 }
 
-// Import writes the archive of another program's file into a new file; what reading it left out, lacks or changed goes with it.
+// Import writes the archive of another program's file into a new file; what reading it left out, lacks or changed goes
+// with it.
 func Import(file, out string, memory int64) Changed {
 	a, err := archive.OpenWithin(file, archive.Limits{Memory: memory})
 	if err == nil {
@@ -81,7 +82,8 @@ func (t task) do(file, out string, memory int64) Changed {
 	return Change(file, out, t.Change, memory)
 }
 
-// Change makes a change in a process of its own. An error means that it could not be tried; that it is refused is in the answer.
+// Change makes a change in a process of its own. An error means that it could not be tried; that it is refused is in
+// the answer.
 func (c Checker) Change(ctx context.Context, file, out string, change archive.Change) (Changed, error) {
 	return c.write(ctx, file, out, task{Change: change})
 }

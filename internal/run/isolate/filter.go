@@ -9,9 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// denied lists the system calls that a confined program and what it starts do not get, also not in user namespaces of their own, in
-// which they have every capability: those that reach the kernel's own code and keys, other processes, mounts and the machine's state.
-// What is left has what browsers need to make their own sandboxes: namespaces, chroot, and filters like this one (seccomp(2)).
+// denied lists the system calls that a confined program and what it starts do not get, also not in user namespaces of
+// their own, in which they have every capability: those that reach the kernel's own code and keys, other processes,
+// mounts and the machine's state. What is left has what browsers need to make their own sandboxes: namespaces, chroot,
+// and filters like this one (seccomp(2)).
 func denied() []uint32 {
 	return []uint32{
 		unix.SYS_BPF, unix.SYS_PERF_EVENT_OPEN, unix.SYS_USERFAULTFD, unix.SYS_KEXEC_LOAD, unix.SYS_KEXEC_FILE_LOAD,
@@ -62,8 +63,8 @@ func filterProgram() ([]unix.SockFilter, error) {
 	for _, number := range denied() {
 		program = append(program, unless(number, 1), deny)
 	}
-	// Sockets of the machine's own kinds: of the network namespace, and not of what a namespace does not part, such as AF_VSOCK, which
-	// reaches the machine that this one is a guest of. Of netlink the routes, and what udev tells.
+	// Sockets of the machine's own kinds: of the network namespace, and not of what a namespace does not part, such as
+	// AF_VSOCK, which reaches the machine that this one is a guest of. Of netlink the routes, and what udev tells.
 	sockets := []unix.SockFilter{argument(0)}
 	for _, family := range []uint32{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6} {
 		sockets = append(sockets, unless(family, 1), allow)

@@ -140,7 +140,8 @@ func ProbeSandbox(ctx context.Context, on Thread) (Sandbox, error) {
 	if err := probe(ctx, on, home, "true"); err != nil {
 		return SandboxNone, &Refusal{err}
 	}
-	// Chromium and Firefox make these namespaces for the processes that work for pages, and Chromium changes their root.
+	// Chromium and Firefox make these namespaces for the processes that work for pages, and Chromium changes their
+	// root.
 	if err := probe(ctx, on, home, "unshare", "--user", "--map-root-user", "--pid", "--net", "--fork", "--root=/", "true"); err != nil {
 		return SandboxOurs, &Refusal{err}
 	}

@@ -11,12 +11,13 @@ import (
 )
 
 const (
-	// mostProcesses bounds the processes and threads of a run; of the browser's user there may be so many as well. A Chromium with ten
-	// tabs has about 500.
+	// mostProcesses bounds the processes and threads of a run; of the browser's user there may be so many as well. A
+	// Chromium with ten tabs has about 500.
 	mostProcesses = 8192
 	// mostFiles bounds the open files of each process.
 	mostFiles = 65536
-	// endsFirst is how much likelier than others the kernel ends a run's processes if memory is short: before the service that started it.
+	// endsFirst is how much likelier than others the kernel ends a run's processes if memory is short: before the
+	// service that started it.
 	endsFirst = 500
 )
 
@@ -39,8 +40,8 @@ func Limit() error {
 	return nil
 }
 
-// KeepDescriptors keeps all descriptors of this process but the standard streams from the programs that it starts, also those that it was
-// started with. What a program is to have is passed on by exec.Cmd's ExtraFiles all the same.
+// KeepDescriptors keeps all descriptors of this process but the standard streams from the programs that it starts, also
+// those that it was started with. What a program is to have is passed on by exec.Cmd's ExtraFiles all the same.
 func KeepDescriptors() error {
 	if err := unix.CloseRange(3, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return fmt.Errorf("keeping descriptors from other programs, which needs Linux 5.11: %w", err)

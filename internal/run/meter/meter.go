@@ -1,7 +1,8 @@
 // Package meter measures how fast this machine is at a moment: a fixed mixed load, in a process of its own, of what a
-// browser does most (branches, pointers that miss the caches, walks through trees, memory that is filled). The command line of that
-// process flows in, times flow out. They are covariates of the trial that follows (CUPED, Deng et al. 2013): the speed of a shared
-// machine changes from minute to minute, and no arm can change what was measured before its browser was born.
+// browser does most (branches, pointers that miss the caches, walks through trees, memory that is filled). The command
+// line of that process flows in, times flow out. They are covariates of the trial that follows (CUPED, Deng et al.
+// 2013): the speed of a shared machine changes from minute to minute, and no arm can change what was measured before
+// its browser was born.
 package meter
 
 import (
@@ -65,7 +66,8 @@ func load() lab.MeterReading {
 	return lab.MeterReading{Wall: ms(time.Since(wall)), Processor: ms(threadTime() - processor)}
 }
 
-// fillAndJump fills a table with the next index of each, a generator of full period, as a raster fills its tiles, and follows it.
+// fillAndJump fills a table with the next index of each, a generator of full period, as a raster fills its tiles, and
+// follows it.
 func fillAndJump() (at uint32) {
 	table := make([]uint32, cells)
 	for i := range table {

@@ -90,8 +90,8 @@ func report(file string) error {
 	return os.WriteFile(file, text, 0o600)
 }
 
-// What a plan has of secrets, and a plan of any size, reaches the inner half by a descriptor: no argument and no variable of its
-// environment has them, and no program that it starts inherits one.
+// What a plan has of secrets, and a plan of any size, reaches the inner half by a descriptor: no argument and no
+// variable of its environment has them, and no program that it starts inherits one.
 func TestTaskIsNoArgument(t *testing.T) {
 	err := isolate.Available(t.Context())
 	testlab.Need(t, err == nil, fmt.Sprintf("namespaces: %v", err))

@@ -261,7 +261,8 @@ func browserDirs(b *lab.Browser) (dirs []string) {
 	return dirs
 }
 
-// read reads the plan, and names the folders of the trace files of its links: the outer half has decided which files may be named.
+// read reads the plan, and names the folders of the trace files of its links: the outer half has decided which files
+// may be named.
 func (t Task) read() (asked plan.Checked, dirs []string, err error) {
 	open := func(name string) (io.ReadCloser, error) {
 		if abs, err := filepath.Abs(name); err == nil {

@@ -157,8 +157,8 @@ func TestCheckNamesWhatIsWrong(t *testing.T) {
 	}
 }
 
-// Pages that a person names at private addresses open their own hosts, there and nowhere else; whoever owns the name of a
-// page from the Internet cannot open anything by adding addresses to it.
+// Pages that a person names at private addresses open their own hosts, there and nowhere else; whoever owns the name of
+// a page from the Internet cannot open anything by adding addresses to it.
 func TestPagesOpenTheirOwnHosts(t *testing.T) {
 	resolver := names(t, map[string]string{
 		"lan.example.": "10.0.0.7", "both.example.": "198.51.100.7 127.0.0.1", "clouds.example.": "169.254.169.254",

@@ -85,8 +85,8 @@ const (
 // ErrTaken is why a device has no other input during a run.
 var ErrTaken = errors.New("a run uses the device: its input is locked until the run ends") // constant
 
-// Lend gives the device to an errand, until the returned function is called: a run waits meanwhile, and another errand is refused. An
-// errand that needs the screen for itself shows its film in the folder Live, and input goes on.
+// Lend gives the device to an errand, until the returned function is called: a run waits meanwhile, and another errand
+// is refused. An errand that needs the screen for itself shows its film in the folder Live, and input goes on.
 func (s *Seat) Lend(what string, screen bool) (back func(), err error) {
 	s.mu.Lock()
 	switch {
@@ -115,7 +115,8 @@ func (s *Seat) Lend(what string, screen bool) (back func(), err error) {
 	}, nil
 }
 
-// Take closes the seat for a run, until the returned function is called. It waits until an errand is over, and tells what that does.
+// Take closes the seat for a run, until the returned function is called. It waits until an errand is over, and tells
+// what that does.
 func (s *Seat) Take(ctx context.Context, waits func(what string)) (back func(), err error) {
 	s.mu.Lock()
 	for s.lent != "" {

@@ -29,8 +29,8 @@ type AdjustedFor struct {
 	metrology.Ratio
 }
 
-// adjust returns how the run's numbers compare with those of the reference's box: nil where it is the same box and device, and an error
-// where nothing is known of it.
+// adjust returns how the run's numbers compare with those of the reference's box: nil where it is the same box and
+// device, and an error where nothing is known of it.
 func adjust(reference, run *lab.Run) (*Adjusted, map[string]stats.Scale, error) {
 	a, b := reference.Environment.Box, run.Environment.Box
 	if a == nil && b == nil || a != nil && b != nil && a.ID == b.ID && deviceOf(reference) == deviceOf(run) {

@@ -34,7 +34,8 @@ func of(id, box string, factor float64) *lab.Run {
 	return run
 }
 
-// A box that is a fifth slower makes every page look slower; calibrations take that out, and what they do not know is in the interval.
+// A box that is a fifth slower makes every page look slower; calibrations take that out, and what they do not know is
+// in the interval.
 func TestAcrossBoxes(t *testing.T) {
 	same, err := Runs(of("old", "lab-1", 1), of("new", "lab-1", 1.2), 5, 1)
 	if err != nil || same.Adjusted != nil || same.Comparison.Verdict != lab.Slower {

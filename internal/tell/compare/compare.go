@@ -1,7 +1,6 @@
-// Package compare compares a run with an earlier one: is it slower, and what else
-// differs between the two? Its input is two runs, from the store or from files; its
-// output is the verdict of package verdict and the facts of package history. Runs of two boxes of a fleet are compared if both boxes
-// have measured the same reference.
+// Package compare compares a run with an earlier one: is it slower, and what else differs between the two? Its input is
+// two runs, from the store or from files; its output is the verdict of package verdict and the facts of package
+// history. Runs of two boxes of a fleet are compared if both boxes have measured the same reference.
 package compare
 
 import (
@@ -48,9 +47,8 @@ func MarginOf(run *lab.Run) float64 { return cmp.Or(run.Plan.Margin, UsualMargin
 // with every trial of the other.
 const mostCompared = 2000
 
-// Runs compares the control of a run with that of an earlier one; see verdict.Between. Runs of several pages or users are compared
-// page by page and user by user.
-// Its error names the run that cannot be compared and says why.
+// Runs compares the control of a run with that of an earlier one; see verdict.Between. Runs of several pages or users
+// are compared page by page and user by user. Its error names the run that cannot be compared and says why.
 func Runs(reference, run *lab.Run, margin float64, seed uint64) (*Between, error) {
 	for _, r := range []*lab.Run{reference, run} {
 		if err := canCompare(r); err != nil {

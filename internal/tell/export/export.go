@@ -25,8 +25,8 @@ type Source struct {
 	// Report is the address of the run's report, and Picture that of the picture of both arms,
 	// for documents with links; "" leaves the link out.
 	Report, Picture string
-	// Addresses keeps users, queries and fragments of addresses, and other secrets of the plan, which are removed without it: a document
-	// may be shown to anybody.
+	// Addresses keeps users, queries and fragments of addresses, and other secrets of the plan, which are removed
+	// without it: a document may be shown to anybody.
 	Addresses bool
 	// Trial is the one that a document of timelines is about; 0 for all.
 	Trial int
@@ -92,8 +92,8 @@ func (f Format) WriteTo(w io.Writer, s *Source) error {
 	return f.Write(w, &public)
 }
 
-// printable replaces what orders a terminal about, and what makes it show text in another order than it has: a document may be printed,
-// and its texts come from pages.
+// printable replaces what orders a terminal about, and what makes it show text in another order than it has: a document
+// may be printed, and its texts come from pages.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		isSpace := unicode.IsSpace(r) && r > '\u0085' || strings.ContainsRune("\t\r\n", r)

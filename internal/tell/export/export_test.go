@@ -347,8 +347,8 @@ func TestPictureOfHostileFiles(t *testing.T) {
 	}
 }
 
-// TestSecretsAreNotExported: what is a secret in a run's plan and addresses is in no document, unless addresses are asked for; nor is
-// what a terminal obeys.
+// TestSecretsAreNotExported: what is a secret in a run's plan and addresses is in no document, unless addresses are
+// asked for; nor is what a terminal obeys.
 func TestSecretsAreNotExported(t *testing.T) {
 	for name, run := range runs() {
 		run.Page = "https://bob:hushword@shop.example/cart?token=hushquery"

@@ -10,7 +10,8 @@ import (
 	"eidetic/internal/tell/timeline"
 )
 
-// Memory writes a line for each reading of the memory of a process of the browser: those of traced trials, which alone have some.
+// Memory writes a line for each reading of the memory of a process of the browser: those of traced trials, which alone
+// have some.
 func Memory(w io.Writer, s *Source) error {
 	out := csv.NewWriter(w)
 	out.UseCRLF = true

@@ -8,8 +8,8 @@ import (
 	"eidetic/internal/lab"
 )
 
-// Paths writes a line for each step of the critical paths of a typical trial of each arm, from the input to the first picture in which
-// the arms part; none for a run whose arms part nowhere, or without traced trials.
+// Paths writes a line for each step of the critical paths of a typical trial of each arm, from the input to the first
+// picture in which the arms part; none for a run whose arms part nowhere, or without traced trials.
 func Paths(w io.Writer, s *Source) error {
 	out := csv.NewWriter(w)
 	out.UseCRLF = true

@@ -10,11 +10,11 @@
 //		number of rectangles, then rectangle after rectangle:
 //			x, y, width, height, then width × height pixels, rows from the top
 //
-// A pixel is R, G, B and 0. That of the base is as it is. Each other frame is the one before, in which first the rows of
-// the area that has moved are rotated, what leaves it at one end coming in at the other, and then the rectangles'
-// pixels are exclusive-ored. So a page that scrolls takes little more than the rows that come in, and all of it
-// is undone in the opposite order. A viewer that has the frame before, or the one after, needs no base: it can be left out, and
-// has no rectangles then.
+// A pixel is R, G, B and 0. That of the base is as it is. Each other frame is the one before, in which first the rows
+// of the area that has moved are rotated, what leaves it at one end coming in at the other, and then the rectangles'
+// pixels are exclusive-ored. So a page that scrolls takes little more than the rows that come in, and all of it is
+// undone in the opposite order. A viewer that has the frame before, or the one after, needs no base: it can be left
+// out, and has no rectangles then.
 package frames
 
 import (
@@ -210,8 +210,9 @@ func (d *differ) frame(r *reel.Reader, i int, changed []image.Rectangle) error {
 // leastScroll is the height of an area that is looked at for rows that have moved.
 const leastScroll = 64
 
-// scroll says by how many rows an area has moved, 0 is not at all: rows of which there was one before say by how many, and it is so
-// if more rows are right then. The middle of each row counts, beside which a page may have what stands still.
+// scroll says by how many rows an area has moved, 0 is not at all: rows of which there was one before say by how many,
+// and it is so if more rows are right then. The middle of each row counts, beside which a page may have what stands
+// still.
 func (d *differ) scroll(raster visual.Raster, area image.Rectangle) (rows int) {
 	h := area.Dy()
 	if h < leastScroll {

@@ -222,8 +222,8 @@ func TestPieces(t *testing.T) {
 	}
 }
 
-// TestScroll: a page that scrolls takes the rows that come in and what stands still, though it has a header and a sidebar that do, and
-// a page of which all is new moves nothing.
+// TestScroll: a page that scrolls takes the rows that come in and what stands still, though it has a header and a
+// sidebar that do, and a page of which all is new moves nothing.
 func TestScroll(t *testing.T) {
 	f := lab.Format{Pixels: lab.BGRX, Width: 300, Height: 200, Rate: 60}
 	page := filmtest.NewPage(f.Width, 600, 9)

@@ -33,16 +33,17 @@ func LinesOf(past []store.Past) []string {
 // Rule is when a change of a level counts.
 type Rule struct {
 	Level float64 // largest p-value of a change point
-	// Needed is the fewest runs that can have a change point. With fewer, even two levels that are clearly apart could lie that
-	// way by chance more often than Level allows: of the n!/(k!·(n−k)!) ways to choose the k runs of one level, two separate the
-	// levels in time as observed (the first k runs, or the last k). Their share is the smallest possible p-value.
+	// Needed is the fewest runs that can have a change point. With fewer, even two levels that are clearly apart could
+	// lie that way by chance more often than Level allows: of the n!/(k!·(n−k)!) ways to choose the k runs of one
+	// level, two separate the levels in time as observed (the first k runs, or the last k). Their share is the smallest
+	// possible p-value.
 	Needed int
 	// permutations of a test: its smaller part has a fifth of the level, and must be able to get there.
 	permutations int
 }
 
-// RuleOf returns the rule of a series. One with comparisons has three lines instead of one, and verdicts that raise alerts by
-// themselves: its change points share half of the level (see [VerdictChance]).
+// RuleOf returns the rule of a series. One with comparisons has three lines instead of one, and verdicts that raise
+// alerts by themselves: its change points share half of the level (see [VerdictChance]).
 func RuleOf(past []store.Past) Rule {
 	if len(LinesOf(past)) == 1 {
 		return ruleAt(Level, 999)
@@ -66,13 +67,14 @@ func choose(n, k int) float64 {
 	return math.Round(ways)
 }
 
-// VerdictChance is the largest corrected p-value at which a verdict alone is no chance, wherever in its series the run is.
+// VerdictChance is the largest corrected p-value at which a verdict alone is no chance, wherever in its series the run
+// is.
 const VerdictChance = 0.001
 
-// Slower returns the guards that the newest run of a series finds slower than its control, and that are no chance: the run is the
-// first comparison of the series; or so clear a one that of a thousand runs without a difference one says as much; or the
-// comparison before it said the same. At a level of 5 % for both directions, of series without a difference one in forty raises an
-// alert with its first run, and of later runs about one in nine hundred does.
+// Slower returns the guards that the newest run of a series finds slower than its control, and that are no chance: the
+// run is the first comparison of the series; or so clear a one that of a thousand runs without a difference one says as
+// much; or the comparison before it said the same. At a level of 5 % for both directions, of series without a
+// difference one in forty raises an alert with its first run, and of later runs about one in nine hundred does.
 func Slower(past []store.Past) (slower []store.Change, since store.Past) {
 	compared := make([]store.Past, 0, len(past))
 	for _, p := range past {

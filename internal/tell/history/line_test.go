@@ -51,8 +51,9 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// TestNoiseOfLines: of series of comparisons without a change, one in eighty shows one in any of the three lines of a guard at
-// half the level of four guards: 2.5 of 400 series with one guard on average, and more than 9 once in a thousand times.
+// TestNoiseOfLines: of series of comparisons without a change, one in eighty shows one in any of the three lines of a
+// guard at half the level of four guards: 2.5 of 400 series with one guard on average, and more than 9 once in a
+// thousand times.
 func TestNoiseOfLines(t *testing.T) {
 	r := rand.New(rand.NewPCG(23, 24))
 	alarms := 0

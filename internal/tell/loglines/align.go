@@ -12,15 +12,16 @@ import (
 // drift is by how much two clocks may part, in parts of the time: quartz is within 100 ppm.
 const drift = 100e-6
 
-// Pair says that the log's clock showed a time in [Log, Log+Grain] at an instant within [Earliest, Latest] of the box's.
+// Pair says that the log's clock showed a time in [Log, Log+Grain] at an instant within [Earliest, Latest] of the
+// box's.
 type Pair struct {
 	Log              time.Time
 	Grain            time.Duration
 	Earliest, Latest lab.Time
 }
 
-// Clock joins the clock of a log to the box's by pairs. Between two pairs the offset is between theirs; beyond them it may
-// drift.
+// Clock joins the clock of a log to the box's by pairs. Between two pairs the offset is between theirs; beyond them it
+// may drift.
 type Clock struct {
 	pairs []Pair
 	// SameBoot says that the log's monotonic stamps are of the box's own clock.

@@ -266,7 +266,8 @@ func console(line string, o Options) (Entry, bool) {
 	return yearly("0102/150405", m[1], m[2], m[4], o)
 }
 
-// journald reads an object of systemd.journal-fields(7), whose values are texts, or lists of bytes for texts that are none.
+// journald reads an object of systemd.journal-fields(7), whose values are texts, or lists of bytes for texts that are
+// none.
 func journald(line string, _ Options) (Entry, bool) {
 	if !strings.HasPrefix(line, "{") {
 		return Entry{}, false

@@ -20,13 +20,13 @@ const (
 	mostPatterns = 2000 // bytes of one
 )
 
-// Rule says what becomes of the lines that it matches; the first that matches a line counts. $1 or ${name} in its texts is
-// what a group of the pattern matched.
+// Rule says what becomes of the lines that it matches; the first that matches a line counts. $1 or ${name} in its texts
+// is what a group of the pattern matched.
 type Rule struct {
 	// Match is a regular expression of RE2.
 	Match string `yaml:"match"`
-	// As is mark (the default), begin, end, pause, resume or set, as of annotations; span for an interval that has ended with the
-	// line, after the ms that MS says; or skip.
+	// As is mark (the default), begin, end, pause, resume or set, as of annotations; span for an interval that has
+	// ended with the line, after the ms that MS says; or skip.
 	As     string `yaml:"as"`
 	Text   string `yaml:"text"`  // "" is the line's
 	Group  string `yaml:"group"` // "" is the log's

@@ -9,7 +9,8 @@ import (
 	"eidetic/internal/metric"
 )
 
-// gauge is an estimate drawn with its interval, on an axis from 0. Positions are percentages of the width, so that it needs no script.
+// gauge is an estimate drawn with its interval, on an axis from 0. Positions are percentages of the width, so that it
+// needs no script.
 type gauge struct {
 	Kind           string // "good", "bad" or "plain"
 	Zero, At       string

@@ -12,8 +12,8 @@ import (
 	"eidetic/internal/tell/report/reporttest"
 )
 
-// saved opens a page of a report with its first trial, and returns what reporttest.Charts says of it, and of each file that it offers
-// the name, the number of lines and the first two.
+// saved opens a page of a report with its first trial, and returns what reporttest.Charts says of it, and of each file
+// that it offers the name, the number of lines and the first two.
 const saved = `(async () => {` + reporttest.Charts + `
 	const files = [], create = URL.createObjectURL;
 	let blob = null, name = "";
@@ -31,7 +31,8 @@ const saved = `(async () => {` + reporttest.Charts + `
 	return [said.join(" "), ...files];
 })()`
 
-// TestChartsHaveTablesAndFiles: for each chart of a report there is a table, and a file that the page makes by itself, from disk.
+// TestChartsHaveTablesAndFiles: for each chart of a report there is a table, and a file that the page makes by itself,
+// from disk.
 func TestChartsHaveTablesAndFiles(t *testing.T) {
 	b := browsers.New(t)
 	two := reporttest.Compared(4, 6, 100)

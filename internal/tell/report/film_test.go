@@ -14,8 +14,8 @@ import (
 	"eidetic/internal/tell/report/reporttest"
 )
 
-// TestFilmFromFirstChange: strips begin with the first change of any arm, an arm that shows nothing yet says so, and each metric is
-// marked at the first picture that is not before it.
+// TestFilmFromFirstChange: strips begin with the first change of any arm, an arm that shows nothing yet says so, and
+// each metric is marked at the first picture that is not before it.
 func TestFilmFromFirstChange(t *testing.T) {
 	of := func(first, stable float64) side {
 		s := side{Seen: &trial{Trial: &lab.Trial{Measurements: []lab.Measurement{metric.FirstChange.Measure(first, nil), metric.TimeToStable.Measure(stable, nil)}}}}
@@ -82,7 +82,8 @@ func TestIntervalOfThisMetricAlone(t *testing.T) {
 	}
 }
 
-// TestPictureOfFailure: the screen of a step that failed stands in the report, of a recording at the top, of a trial in it.
+// TestPictureOfFailure: the screen of a step that failed stands in the report, of a recording at the top, of a trial in
+// it.
 func TestPictureOfFailure(t *testing.T) {
 	dir := t.TempDir()
 	for _, folder := range []string{"recording", "trials/002"} {

@@ -15,8 +15,8 @@ func headline() []metric.ID {
 	return []metric.ID{metric.TimeToStable, metric.FirstChange, metric.LastChange, metric.SpeedIndex, metric.UniqueRate}
 }
 
-// describe returns the entry of a run's metric, under the name that it has there. One that the registry does not know has the unit
-// that the run says.
+// describe returns the entry of a run's metric, under the name that it has there. One that the registry does not know
+// has the unit that the run says.
 func describe(name, unit string) metric.Entry {
 	r := metric.Parse(name)
 	e := r.Entry()

@@ -35,8 +35,8 @@ type stepRowOf struct {
 	N                                       int
 }
 
-// stepCurve is the curve of a trial: how much of the screen is as at the step's end. Times, in ms, and Values, in percent, are where
-// it changes.
+// stepCurve is the curve of a trial: how much of the screen is as at the step's end. Times, in ms, and Values, in
+// percent, are where it changes.
 type stepCurve struct {
 	Path   template.HTMLAttr `json:"-"`
 	Trial  int               `json:"n"`

@@ -22,7 +22,8 @@ import (
 	kept "eidetic/internal/tell/timeline"
 )
 
-// heavy writes a run of one pair, whose control has so many annotations and, in about 5 MB, stretches of its browser's trace.
+// heavy writes a run of one pair, whose control has so many annotations and, in about 5 MB, stretches of its browser's
+// trace.
 func heavy(b *testing.B) (dir string) {
 	b.Helper()
 	run := reporttest.Compared(3, 1, 120)
@@ -66,7 +67,8 @@ func heavy(b *testing.B) (dir string) {
 	return dir
 }
 
-// opener opens the page in a frame, again and again, and tells how long each took until the second animation frame after the load.
+// opener opens the page in a frame, again and again, and tells how long each took until the second animation frame
+// after the load.
 const opener = `<!doctype html><title>opener</title><link rel="icon" href="data:,"><body style="margin:0"><script>
 (async () => {
 	for (;;) {
@@ -87,7 +89,8 @@ const opener = `<!doctype html><title>opener</title><link rel="icon" href="data:
 })();
 </script>`
 
-// BenchmarkTimelinePage opens the page of timelines of a trial of 10,000 annotations and 5 MB of trace in real browsers.
+// BenchmarkTimelinePage opens the page of timelines of a trial of 10,000 annotations and 5 MB of trace in real
+// browsers.
 func BenchmarkTimelinePage(b *testing.B) {
 	dir := heavy(b)
 	if page, err := os.ReadFile(filepath.Join(dir, TimelineName)); err != nil || !bytes.Contains(page, []byte("FunctionCall 3999")) {

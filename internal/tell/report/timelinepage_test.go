@@ -45,7 +45,8 @@ func annotated(t *testing.T, text string, each int) string {
 	return "file://" + filepath.Join(dir, TimelineName)
 }
 
-// TestTimelinePage: both arms are shown on one axis; keys zoom, move and step through pictures, and every track has a table.
+// TestTimelinePage: both arms are shown on one axis; keys zoom, move and step through pictures, and every track has a
+// table.
 func TestTimelinePage(t *testing.T) {
 	b := browsers.New(t)
 	if err := b.Open(annotated(t, "note", 20)); err != nil {

@@ -39,8 +39,8 @@ type trial struct {
 	ArmName  string // if the run has two arms
 }
 
-// Extra is what a trial is called that was not made to be counted; "" for one that was, and for one made for its browser's
-// trace that has faults.
+// Extra is what a trial is called that was not made to be counted; "" for one that was, and for one made for its
+// browser's trace that has faults.
 func (t trial) Extra() string {
 	switch {
 	case t.Warmup:
@@ -51,7 +51,8 @@ func (t trial) Extra() string {
 	return ""
 }
 
-// Lead is by how much the trial's video begins before the start, in ms. Trials of older versions do not say it: 15 frames, mostly of 60 Hz.
+// Lead is by how much the trial's video begins before the start, in ms. Trials of older versions do not say it: 15
+// frames, mostly of 60 Hz.
 func (t trial) Lead() float64 { return round3(cmp.Or(t.VideoLead, 250)) }
 
 // Shown are the pictures of the filmstrip from the first change on.

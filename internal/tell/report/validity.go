@@ -78,7 +78,8 @@ func validityOf(run *lab.Run, trials []trial, facts []fact) *validity {
 	return k
 }
 
-// gist is a reason without the numbers of its trial: what stands before the first colon. The trial itself has all of it.
+// gist is a reason without the numbers of its trial: what stands before the first colon. The trial itself has all of
+// it.
 func gist(reason string) string {
 	if short, _, cut := strings.Cut(reason, ": "); cut {
 		return sentence(short)

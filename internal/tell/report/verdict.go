@@ -33,8 +33,8 @@ func troubleOf(run *lab.Run) string {
 	return text
 }
 
-// failureOf is the picture of what stood on the screen when the recording failed, or else the first trial: of the step that did, or the
-// film's last.
+// failureOf is the picture of what stood on the screen when the recording failed, or else the first trial: of the step
+// that did, or the film's last.
 func failureOf(files *os.Root, run *lab.Run) *artifact {
 	if valid(run) > 0 {
 		return nil

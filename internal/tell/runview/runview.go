@@ -1,9 +1,9 @@
-// Package runview makes of a run what its page shows: the result in words, and for each metric the values of all trials, what
-// each arm is like, and how the pairs differ.
+// Package runview makes of a run what its page shows: the result in words, and for each metric the values of all
+// trials, what each arm is like, and how the pairs differ.
 //
-// A lab.Run flows in, a View flows out, which is a small part of run.json: a run of 100 trials has some 30 kB. Nothing is
-// computed here that a report has otherwise: the words are the report's, the pairs and effects the verdict's, and the
-// medians with their intervals those of analysis/stats.
+// A lab.Run flows in, a View flows out, which is a small part of run.json: a run of 100 trials has some 30 kB. Nothing
+// is computed here that a report has otherwise: the words are the report's, the pairs and effects the verdict's, and
+// the medians with their intervals those of analysis/stats.
 package runview
 
 import (

@@ -45,9 +45,9 @@ const (
 )
 
 // Read reads a column of a CSV file (RFC 4180) with a header. column and times are names of the header, or "#3" for the
-// third. Without a column there must be one with numbers only, besides that of times. Without times the rows are in order of
-// time; with it they are put in order: the cells are RFC 3339, a date, a date with a time, or a number. If last is
-// more than 0, the newest so many count.
+// third. Without a column there must be one with numbers only, besides that of times. Without times the rows are in
+// order of time; with it they are put in order: the cells are RFC 3339, a date, a date with a time, or a number. If
+// last is more than 0, the newest so many count.
 func Read(file string, in io.Reader, column, times string, last int) (*Table, error) {
 	limited := &io.LimitedReader{R: in, N: MaxBytes + 1}
 	buffered := withoutMark(limited)
@@ -157,8 +157,8 @@ func Read(file string, in io.Reader, column, times string, last int) (*Table, er
 // errNoHeader says that the first row has values.
 var errNoHeader = errors.New("the first row is numbers: a header with the columns' names is needed") // constant
 
-// withoutMark decodes UTF-16, also without a mark, leaves out the mark that spreadsheets put before UTF-8 and comments before
-// the header, and makes lines of an old Macintosh's.
+// withoutMark decodes UTF-16, also without a mark, leaves out the mark that spreadsheets put before UTF-8 and comments
+// before the header, and makes lines of an old Macintosh's.
 func withoutMark(r io.Reader) *bufio.Reader {
 	const size = 64 << 10
 	b := bufio.NewReaderSize(r, size)
@@ -196,8 +196,8 @@ func (o oldLines) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// comments is the length of the lines that begin with "#" at the front of a file. The last one is its header if the line
-// behind it has as many cells, and a number.
+// comments is the length of the lines that begin with "#" at the front of a file. The last one is its header if the
+// line behind it has as many cells, and a number.
 func comments(head []byte) (n int) {
 	last := 0
 	for bytes.HasPrefix(head[n:], []byte("#")) {
@@ -334,8 +334,8 @@ func number(cell string) (float64, error) {
 	return v, nil
 }
 
-// grouped is a number whose thousands are set apart by what is no point or comma: a blank, also a narrow one or one that does
-// not break a line, or an apostrophe.
+// grouped is a number whose thousands are set apart by what is no point or comma: a blank, also a narrow one or one
+// that does not break a line, or an apostrophe.
 var grouped = regexp.MustCompile("^[-+]?[0-9]{1,3}(?:[ \u00a0\u202f\u2009'’][0-9]{3})+(?:[.,][0-9]+)?$") // constant
 
 // pointed is a number with commas between its thousands, or lakhs, and a decimal point.
@@ -391,8 +391,8 @@ func numbersOf(separator rune) func(cell string) (float64, error) {
 	}
 }
 
-// instant reads the cell of a time: as RFC 3339, git, spreadsheets and benchmarks write it: year first, month by name, or with
-// dots, day first. With slashes, day and month may be either.
+// instant reads the cell of a time: as RFC 3339, git, spreadsheets and benchmarks write it: year first, month by name,
+// or with dots, day first. With slashes, day and month may be either.
 func instant(cell string) (float64, error) {
 	text := strings.TrimSpace(cell)
 	for _, layout := range []string{time.RFC1123Z, time.RFC1123, "Mon Jan _2 15:04:05 2006 -0700", time.UnixDate, time.ANSIC,

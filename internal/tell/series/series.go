@@ -1,7 +1,7 @@
-// Package series says where the level of any series of numbers changed. A CSV file of somebody's flows in, with a header and a
-// row for each build, day or run; the places of change flow out, each with its size, the interval of that and
-// how surely it is one. The points are those of package analysis/change, the sizes Hodges–Lehmann
-// estimates of analysis/stats between the levels on both sides.
+// Package series says where the level of any series of numbers changed. A CSV file of somebody's flows in, with a
+// header and a row for each build, day or run; the places of change flow out, each with its size, the interval of that
+// and how surely it is one. The points are those of package analysis/change, the sizes Hodges–Lehmann estimates of
+// analysis/stats between the levels on both sides.
 package series
 
 import (

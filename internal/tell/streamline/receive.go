@@ -144,7 +144,8 @@ func (r *Receiver) Socket(ctx context.Context, path string) error {
 	return r.Listen(ctx, l)
 }
 
-// Listen takes connections of TCP or of a Unix socket until ctx ends, and closes l. Each connection is a group of its own.
+// Listen takes connections of TCP or of a Unix socket until ctx ends, and closes l. Each connection is a group of its
+// own.
 func (r *Receiver) Listen(ctx context.Context, l net.Listener) error {
 	var open sync.WaitGroup
 	defer open.Wait()

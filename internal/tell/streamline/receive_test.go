@@ -94,8 +94,8 @@ func TestFIFORefuses(t *testing.T) {
 	}
 }
 
-// TestRowsOfWriters: connections of a Unix socket have rows that the kernel names; a writer's clock counts where it can be
-// this machine's; what is lost is counted.
+// TestRowsOfWriters: connections of a Unix socket have rows that the kernel names; a writer's clock counts where it can
+// be this machine's; what is lost is counted.
 func TestRowsOfWriters(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	path := filepath.Join(t.TempDir(), "annotate.sock")

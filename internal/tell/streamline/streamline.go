@@ -1,7 +1,7 @@
-// Package streamline takes annotations from programs. Its first form is the byte format of ARM's Streamline profiler, as
-// programs write it to /dev/gator/annotate: text that a NUL ends, before it, if the annotation has a colour, the byte
-// 0x1b and one byte each of red, green and blue; an empty text ends the annotation before. Its second form is a note with
-// a head, which one write of at most PIPE_BUF bytes puts into a pipe that several programs share:
+// Package streamline takes annotations from programs. Its first form is the byte format of ARM's Streamline profiler,
+// as programs write it to /dev/gator/annotate: text that a NUL ends, before it, if the annotation has a colour, the
+// byte 0x1b and one byte each of red, green and blue; an empty text ends the annotation before. Its second form is a
+// note with a head, which one write of at most PIPE_BUF bytes puts into a pipe that several programs share:
 //
 //	0x01 note 0x1f OP 0x1f ROW 0x1f NS 0x1f COLOUR 0x1f LOST 0x1f TEXT 0x00
 //

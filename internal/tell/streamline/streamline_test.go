@@ -88,8 +88,8 @@ func FuzzFeed(f *testing.F) {
 // head is a note as annotate.h writes it.
 func head(fields ...string) string { return headMark + strings.Join(fields, "\x1f") + "\x00" }
 
-// TestHeads: a note with a head is whole between the pieces of a plain one, whatever piece it comes after; what is none is
-// named, and the notes after it are read.
+// TestHeads: a note with a head is whole between the pieces of a plain one, whatever piece it comes after; what is none
+// is named, and the notes after it are read.
 func TestHeads(t *testing.T) {
 	plain, b := "\x1b\x80\x01\x00from A\x00", head("begin", "B 7", "40", "#00ff00", "2", "from \x1fB")
 	for cut := range len(plain) {

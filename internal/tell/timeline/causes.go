@@ -19,8 +19,8 @@ const (
 
 const maxWork = 16 << 20 // bytes
 
-// Causes compares what browsers, servers and network did in the traced trials of a run's arms. It is nil for a run that has no
-// second arm, or no trace.
+// Causes compares what browsers, servers and network did in the traced trials of a run's arms. It is nil for a run that
+// has no second arm, or no trace.
 func Causes(dir string, run *lab.Run) (*lab.Causes, error) {
 	traced, treatment := false, false
 	for _, t := range run.Trials {
@@ -53,7 +53,8 @@ func Causes(dir string, run *lab.Run) (*lab.Causes, error) {
 	return c, nil
 }
 
-// counts says whether a trial's trace may tell why: where it was made for its trace, nothing but that may be against it.
+// counts says whether a trial's trace may tell why: where it was made for its trace, nothing but that may be against
+// it.
 func counts(t *lab.Trial) bool {
 	if t.Traced {
 		return len(t.Invalid) == 1 && t.Trace.Void == ""

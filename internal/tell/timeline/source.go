@@ -1,5 +1,5 @@
-// Package timeline reads, from a run's folder, what goes onto the timeline of a trial: its record with the curves of its
-// frames, the replay log, annotations, what the link did. In flow files that anyone may have written, out flow the
+// Package timeline reads, from a run's folder, what goes onto the timeline of a trial: its record with the curves of
+// its frames, the replay log, annotations, what the link did. In flow files that anyone may have written, out flow the
 // sources of analysis/trace. What is missing or damaged is left out, and said.
 package timeline
 

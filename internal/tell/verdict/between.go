@@ -15,8 +15,9 @@ import (
 // in percent of the reference, counts as none: the machine, the hour or the browser
 // may have changed between the runs. The margins that the run's plan has for single metrics hold in its place.
 //
-// scales is nil where one box measured both. Else it has, by metric, the ratio of what the run's box measures to what that
-// of the reference does. The run's numbers are divided by it. Metrics without a ratio cannot be compared, and are left out.
+// scales is nil where one box measured both. Else it has, by metric, the ratio of what the run's box measures to what
+// that of the reference does. The run's numbers are divided by it. Metrics without a ratio cannot be compared, and are
+// left out.
 func Between(reference, run *lab.Run, margin float64, seed uint64, scales map[string]stats.Scale) *lab.Comparison {
 	t, b := testBetween(reference, run, margin, seed, scales, 1)
 	correct(t.Effects, 1)
@@ -26,8 +27,9 @@ func Between(reference, run *lab.Run, margin float64, seed uint64, scales map[st
 	return t.Comparison
 }
 
-// BetweenMany is Between for runs of many pages or users: of each cell of the run that the reference has too, in the order of the run's
-// plan, nil for one that it does not have. All share the level evenly, by Holm's method. The verdict is the worst that is found of any.
+// BetweenMany is Between for runs of many pages or users: of each cell of the run that the reference has too, in the
+// order of the run's plan, nil for one that it does not have. All share the level evenly, by Holm's method. The verdict
+// is the worst that is found of any.
 func BetweenMany(reference, run *lab.Run, margin float64, seed uint64, scales map[string]stats.Scale) (
 	together *lab.Comparison, each []*lab.Comparison,
 ) {

@@ -128,8 +128,8 @@ func TestBetweenMany(t *testing.T) {
 	}
 }
 
-// The margin of a metric holds in place of that of all, in a comparison of arms and in one of runs; and a trial that is of no statistic is
-// none of a run's.
+// The margin of a metric holds in place of that of all, in a comparison of arms and in one of runs; and a trial that is
+// of no statistic is none of a run's.
 func TestMargins(t *testing.T) {
 	arms := run(12, 300)
 	arms.Plan.Margin = 3
@@ -166,7 +166,8 @@ func TestMargins(t *testing.T) {
 	}
 }
 
-// A guard that could not be tested, since no trial says which recording it replayed, is not known, and not without a difference.
+// A guard that could not be tested, since no trial says which recording it replayed, is not known, and not without a
+// difference.
 func TestUntestedIsUnknown(t *testing.T) {
 	r := run(12, 300)
 	r.Plan.Recordings, r.Plan.Timing = 6, "recorded"

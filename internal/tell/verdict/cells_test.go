@@ -89,7 +89,8 @@ func TestMany(t *testing.T) {
 	}
 }
 
-// The corrections are those of stats, over all cells: weighted Holm over the guards, Benjamini and Hochberg over the rest.
+// The corrections are those of stats, over all cells: weighted Holm over the guards, Benjamini and Hochberg over the
+// rest.
 func TestManyCorrections(t *testing.T) {
 	run := simulatedMany(rand.New(rand.NewPCG(5, 5)), 3, 8, lab.Plan{}, 3, 1)
 	together, each := Many(run, 1)
@@ -127,8 +128,8 @@ func TestManyWithACellThatFailed(t *testing.T) {
 	}
 }
 
-// TestManyKeepsItsLevel: of simulated runs whose arms are equal on all of four pages, at most 5 % find a difference anywhere, looking
-// once or three times; of those with one page that is 6 % slower, most find that page and no other.
+// TestManyKeepsItsLevel: of simulated runs whose arms are equal on all of four pages, at most 5 % find a difference
+// anywhere, looking once or three times; of those with one page that is 6 % slower, most find that page and no other.
 func TestManyKeepsItsLevel(t *testing.T) {
 	testlab.Long(t, "thousands of simulated runs")
 	const runs = 30

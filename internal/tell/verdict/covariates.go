@@ -9,9 +9,9 @@ import (
 	"eidetic/internal/lab"
 )
 
-// balanced tests of each covariate that the rule declares whether the arms differ in it, and drops it if they do: it would
-// hide a part of what the arm did. All these tests together have stats.DropShare of the level; the adjusted tests of the guards
-// have the rest, so a run whose arms are equal still has a false alarm with at most the level.
+// balanced tests of each covariate that the rule declares whether the arms differ in it, and drops it if they do: it
+// would hide a part of what the arm did. All these tests together have stats.DropShare of the level; the adjusted tests
+// of the guards have the rest, so a run whose arms are equal still has a false alarm with at most the level.
 func balanced(blocks []*block, r rule, seed uint64) (uses []lab.CovariateUse) {
 	for _, name := range r.covariates {
 		if name == lab.CovariateNone {
@@ -39,8 +39,8 @@ func balanced(blocks []*block, r rule, seed uint64) (uses []lab.CovariateUse) {
 // permutations are those of a covariate's test, where it is not exact.
 const permutations = 99_999
 
-// covariatesOf lists the covariates that were not dropped, for the trials that have a metric; nil for metrics that no verdict
-// rests on.
+// covariatesOf lists the covariates that were not dropped, for the trials that have a metric; nil for metrics that no
+// verdict rests on.
 func covariatesOf(m compared, blocks []*block, uses []lab.CovariateUse) (all []stats.Covariate) {
 	if !m.guarded {
 		return nil
@@ -91,8 +91,8 @@ func Dropped(c *lab.Comparison) string {
 		"look whether something else than the arm differs.", strings.Join(names, ", "))
 }
 
-// adjusted says what covariates did to an effect: "adjusted by what was known before each load, which explains 45 % of the
-// variance; unadjusted +35 ms (95 % interval -5 to +70, p = 0.09)"; "" for nothing.
+// adjusted says what covariates did to an effect: "adjusted by what was known before each load, which explains 45 % of
+// the variance; unadjusted +35 ms (95 % interval -5 to +70, p = 0.09)"; "" for nothing.
 func adjusted(e *lab.Effect) string {
 	a := e.Adjustment
 	if a == nil {

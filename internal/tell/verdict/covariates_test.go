@@ -9,8 +9,8 @@ import (
 	"eidetic/internal/metric"
 )
 
-// known is a run of so many pairs whose SpeedIndex varies with what was known before each load. The arms differ by shift, and by
-// before in what was known.
+// known is a run of so many pairs whose SpeedIndex varies with what was known before each load. The arms differ by
+// shift, and by before in what was known.
 func known(pairs int, shift, before float64) *lab.Run {
 	r := rand.New(rand.NewPCG(1, 2))
 	run := &lab.Run{Plan: lab.Plan{Trials: pairs, Treatment: &lab.Arm{}, Primary: metric.SpeedIndex.String(), Covariates: lab.Covariates()}}
@@ -60,7 +60,8 @@ func drop(run *lab.Run) {
 	}
 }
 
-// An arm that changes a covariate, as a slower start of the browser would, is not adjusted by it: that would hide what it did.
+// An arm that changes a covariate, as a slower start of the browser would, is not adjusted by it: that would hide what
+// it did.
 func TestCovariateThatDiffersIsDropped(t *testing.T) {
 	run := known(20, 60, 60)
 	c := Of(run, 1)

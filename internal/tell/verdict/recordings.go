@@ -9,8 +9,9 @@ import (
 	"eidetic/internal/lab"
 )
 
-// recordingsOf gives a metric one value for each recording: the mean of its trials, each less the median of its block, and the median of
-// all. The recordings are one block: they were made in an order of the arms that was drawn by lot from all orders.
+// recordingsOf gives a metric one value for each recording: the mean of its trials, each less the median of its block,
+// and the median of all. The recordings are one block: they were made in an order of the arms that was drawn by lot
+// from all orders.
 func recordingsOf(m compared, blocks []*block) []stats.Block {
 	values, _ := valuesOf(m, blocks)
 	numbers := trialsOf(blocks, func(t *lab.Trial) (float64, bool) { return float64(t.Recording), t.Measurement(m.name) != nil })

@@ -10,8 +10,8 @@ import (
 	"eidetic/internal/rigs/testlab"
 )
 
-// recordedRun is a run of 20 pairs, of arms with so many recordings: each recording has the waits of one occasion, which differ by spread. The
-// treatment's server is slower by shift.
+// recordedRun is a run of 20 pairs, of arms with so many recordings: each recording has the waits of one occasion,
+// which differ by spread. The treatment's server is slower by shift.
 func recordedRun(r *rand.Rand, recordings int, spread, shift float64) *lab.Run {
 	run := &lab.Run{Plan: lab.Plan{Trials: 20, Treatment: &lab.Arm{}, Timing: "recorded", Recordings: recordings, Primary: metric.SpeedIndex.String()}}
 	occasion := map[string][]float64{}
@@ -36,8 +36,8 @@ func recordedRun(r *rand.Rand, recordings int, spread, shift float64) *lab.Run {
 	return run
 }
 
-// Two equal servers whose waits differ from occasion to occasion are no difference, however often each occasion is replayed; a server
-// that is slower is.
+// Two equal servers whose waits differ from occasion to occasion are no difference, however often each occasion is
+// replayed; a server that is slower is.
 func TestRecordingsAreWhatVaries(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	alarms, asTrials, found := 0, 0, 0

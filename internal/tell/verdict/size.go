@@ -14,8 +14,8 @@ import (
 // SizeAfter is how many pairs tell by how much loads vary.
 const SizeAfter = 8
 
-// vary is by how much the loads of a run vary, in the metric that its verdict rests on first. It is the same whatever arm each of them
-// had, so that a run may choose its size by it.
+// vary is by how much the loads of a run vary, in the metric that its verdict rests on first. It is the same whatever
+// arm each of them had, so that a run may choose its size by it.
 type vary struct {
 	metric, unit  string
 	spread, level float64 // standard deviation, and median of all loads
@@ -54,7 +54,8 @@ func varies(run *lab.Run) (v vary, ok bool) {
 	return v, v.pairs >= SizeAfter && v.spread > 0
 }
 
-// unbalanced are the covariates of a rule before anybody looked whether the arms differ in them, which would be a look at the arms.
+// unbalanced are the covariates of a rule before anybody looked whether the arms differ in them, which would be a look
+// at the arms.
 func unbalanced(r rule) (uses []lab.CovariateUse) {
 	for _, name := range r.covariates {
 		if name != lab.CovariateNone {
@@ -64,7 +65,8 @@ func unbalanced(r rule) (uses []lab.CovariateUse) {
 	return uses
 }
 
-// SizeOf chooses how many pairs a run makes that is to find a difference; nil if that is not known yet or the plan names none.
+// SizeOf chooses how many pairs a run makes that is to find a difference; nil if that is not known yet or the plan
+// names none.
 func SizeOf(run *lab.Run) *lab.Size {
 	v, ok := varies(run)
 	effect, percent, err := lab.ParseFind(run.Plan.Find)
@@ -79,8 +81,8 @@ func SizeOf(run *lab.Run) *lab.Size {
 	return s
 }
 
-// Sizes says how many pairs find which difference in a run like this one: "SpeedIndex: 20 ms: 12 pairs, 10 ms: 41 pairs, 1 %: 41 pairs"; ""
-// if too few trials tell.
+// Sizes says how many pairs find which difference in a run like this one: "SpeedIndex: 20 ms: 12 pairs, 10 ms: 41
+// pairs, 1 %: 41 pairs"; "" if too few trials tell.
 func Sizes(run *lab.Run) string {
 	v, ok := varies(run)
 	if !ok {

@@ -94,8 +94,9 @@ func conclude(c *lab.Comparison, run *lab.Run, level float64) {
 // rule is how effects become findings.
 type rule struct {
 	level float64 // of this comparison: Level, or the part of it that a look spends
-	// A shift of at most margin, in percent of the control's median, counts as none; margins are those of metrics that have another.
-	// Where that settles, a guard within the margin is equivalent, and one that may be within it or not is unknown.
+	// A shift of at most margin, in percent of the control's median, counts as none; margins are those of metrics that
+	// have another. Where that settles, a guard within the margin is equivalent, and one that may be within it or not
+	// is unknown.
 	margin  float64
 	margins map[string]float64
 	settles bool
@@ -104,10 +105,11 @@ type rule struct {
 	times   int      // by how much the family of guards is larger, because other comparisons share the level; 0 is 1
 	// covariates are the plan's, to be taken out of guards.
 	covariates []string
-	// recordings says that the test counts recordings, of which each arm has several, and not the trials that replay them: how
-	// fast a server was on one occasion is one sample, however often it is replayed.
+	// recordings says that the test counts recordings, of which each arm has several, and not the trials that replay
+	// them: how fast a server was on one occasion is one sample, however often it is replayed.
 	recordings bool
-	// scales are the ratios of what two boxes measure, by metric; metrics without one are left out. nil: one box measured both.
+	// scales are the ratios of what two boxes measure, by metric; metrics without one are left out. nil: one box
+	// measured both.
 	scales map[string]stats.Scale
 }
 
@@ -288,8 +290,8 @@ func sorted(trials []*lab.Trial) (all []*block, leftOut int) {
 	return all, leftOut
 }
 
-// Pairs lists the pairs of valid trials, control and treatment, in the order of the run: in each block the first of both arms,
-// the second of both, and so on.
+// Pairs lists the pairs of valid trials, control and treatment, in the order of the run: in each block the first of
+// both arms, the second of both, and so on.
 func Pairs(trials []*lab.Trial) (all [][2]*lab.Trial) {
 	blocks, _ := sorted(trials)
 	for _, b := range blocks {

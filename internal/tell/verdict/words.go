@@ -180,8 +180,9 @@ func probability(p float64) string {
 	return fmt.Sprintf("p = %.2g", p)
 }
 
-// machineOf says how quiet the machine was beside the trials: "the machine was quiet: other work took 0.04 of its 2 processors"; "" for a
-// device with processors of its own, and for a machine that was never quiet, of which the run warns.
+// machineOf says how quiet the machine was beside the trials: "the machine was quiet: other work took 0.04 of its 2
+// processors"; "" for a device with processors of its own, and for a machine that was never quiet, of which the run
+// warns.
 func machineOf(run *lab.Run) string {
 	c := run.Tolerance.CompanyOf()
 	if c == nil || c.Noisy() {

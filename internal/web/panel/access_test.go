@@ -157,8 +157,8 @@ func TestScopesOfTokens(t *testing.T) {
 	}
 }
 
-// TestReadersSeeNoSecretsOfPlans: what a plan's users have, and what a journey types, is for those who may start it, whichever way a
-// run is read; the files that are made of it to be shown have none of it.
+// TestReadersSeeNoSecretsOfPlans: what a plan's users have, and what a journey types, is for those who may start it,
+// whichever way a run is read; the files that are made of it to be shown have none of it.
 func TestReadersSeeNoSecretsOfPlans(t *testing.T) {
 	runs := newStore(t)
 	run := reporttest.Run(1, 2)

@@ -16,7 +16,8 @@ import (
 	"eidetic/internal/tell/report/reporttest"
 )
 
-// The plan of a run can be sent again as it is: with the names of recordings and the files that it names, without what the box noted in it.
+// The plan of a run can be sent again as it is: with the names of recordings and the files that it names, without what
+// the box noted in it.
 func TestPlanOfARun(t *testing.T) {
 	config, _, _ := whole(t)
 	run := reporttest.Compared(3, 2, 800)
@@ -65,8 +66,8 @@ func equal(a, b any) bool {
 	return errX == nil && errY == nil && string(x) == string(y)
 }
 
-// Only an admin, on a panel that only this machine reaches, opens the hosts of a plan's pages; a smaller token that changes a kept plan
-// opens no other host.
+// Only an admin, on a panel that only this machine reaches, opens the hosts of a plan's pages; a smaller token that
+// changes a kept plan opens no other host.
 func TestWhoOpensHosts(t *testing.T) {
 	p := &Panel{}
 	for _, c := range []struct {

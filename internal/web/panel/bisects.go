@@ -223,7 +223,8 @@ func (p *Panel) makeBisect(ctx context.Context, in *newBisectInput) (*newBisectB
 	return &newBisectBody{"/api/v1/bisects/" + b.ID, NewBisect{b, secret}}, nil
 }
 
-// checkFields checks the plan's fields with the first revision in place of its mark: in a host the mark itself would be no URL.
+// checkFields checks the plan's fields with the first revision in place of its mark: in a host the mark itself would be
+// no URL.
 func checkFields(q bisects.Request) error {
 	one, err := q.Plan.Of(q.Revisions[0].Name)
 	if err != nil {

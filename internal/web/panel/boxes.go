@@ -31,7 +31,8 @@ type Boxes interface {
 	Rebase(ctx context.Context, name, device string) error
 	// Rollout is the newest update of the boxes; nil if there was none.
 	Rollout(ctx context.Context) (*Rollout, error)
-	// Update has boxes install a signed bundle, one after another. The head does not check who signed it: each box does.
+	// Update has boxes install a signed bundle, one after another. The head does not check who signed it: each box
+	// does.
 	Update(ctx context.Context, u BoxUpdate) (Rollout, error)
 	// StopUpdate ends the update: boxes whose turn has not come stay as they are.
 	StopUpdate(ctx context.Context, by string) (Rollout, error)
@@ -143,8 +144,8 @@ type BoxMetric struct {
 	Label  string `json:"label" doc:"As in reports" example:"Looks finished"`
 }
 
-// BoxBaseline is what is normal for a device: the level of a metric when it was accepted, and the band in which a steady box's
-// reference runs lie.
+// BoxBaseline is what is normal for a device: the level of a metric when it was accepted, and the band in which a
+// steady box's reference runs lie.
 type BoxBaseline struct {
 	Metric string  `json:"metric" example:"time_to_stable_ms"`
 	Unit   string  `json:"unit" example:"ms"`

@@ -31,7 +31,8 @@ func TestPagesOfAHeadInFirefox(t *testing.T) {
 	pagesInFirefox(t, config, headPages())
 }
 
-// boxesPage: boxes are seen, one is measured, kept in maintenance, labelled and removed; the reference is changed; a link is made.
+// boxesPage: boxes are seen, one is measured, kept in maintenance, labelled and removed; the reference is changed; a
+// link is made.
 func boxesPage() pageTest {
 	return pageTest{"/boxes", `
 	const cards = () => [...$("boxes").children], words = node => node.textContent.replace(/\s+/g, " ").trim();

@@ -15,8 +15,8 @@ import (
 	"eidetic/internal/lab"
 )
 
-// fakeFleet is a head's fleet in memory: lab-1 has drifted, lab-2 is a box with a phone whose device names are hostile, and
-// lab-3 is gone.
+// fakeFleet is a head's fleet in memory: lab-1 has drifted, lab-2 is a box with a phone whose device names are hostile,
+// and lab-3 is gone.
 type fakeFleet struct {
 	mu        sync.Mutex
 	boxes     []Box

@@ -33,8 +33,8 @@ func (d fleetDescs) all() []*prometheus.Desc {
 	return []*prometheus.Desc{d.boxes, d.seen, d.level, d.waiting}
 }
 
-// collectFleet reads the numbers of the head of a fleet. Their labels are the names of boxes that people let join, and of the
-// devices and metrics of each, which are bounded.
+// collectFleet reads the numbers of the head of a fleet. Their labels are the names of boxes that people let join, and
+// of the devices and metrics of each, which are bounded.
 func (c *boxCollector) collectFleet(ctx context.Context, gauge setGauge) error {
 	if c.p.Boxes == nil {
 		return nil

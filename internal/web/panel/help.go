@@ -74,8 +74,8 @@ func documentPage(name string, shared page) (helpPage, error) {
 	return made, nil
 }
 
-// adapt leaves out pictures, has links lead to pages of the panel, and returns the document's title. A link to what is no
-// document, such as a plan's file, becomes text.
+// adapt leaves out pictures, has links lead to pages of the panel, and returns the document's title. A link to what is
+// no document, such as a plan's file, becomes text.
 func adapt(root ast.Node, source []byte, folder string) (title string) {
 	var images, others []ast.Node
 	_ = ast.Walk(root, func(n ast.Node, entering bool) (ast.WalkStatus, error) { // the function never fails

@@ -10,7 +10,8 @@ import (
 	"eidetic/docs"
 )
 
-// Each document is a page for everybody, and each link in it, and from a page of the panel, leads to a place that is there.
+// Each document is a page for everybody, and each link in it, and from a page of the panel, leads to a place that is
+// there.
 func TestHelp(t *testing.T) {
 	config := pagesConfig(t)
 	config.Token = token

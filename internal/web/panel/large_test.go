@@ -65,7 +65,8 @@ func putRun(tb testing.TB, root string, run *lab.Run) {
 	}
 }
 
-// The list of a store with many runs can be filtered, and a filtered list has pages: each run that matches is in one of them.
+// The list of a store with many runs can be filtered, and a filtered list has pages: each run that matches is in one of
+// them.
 func TestListFilters(t *testing.T) {
 	st := largeStore(t, 80, 2)
 	gone := reporttest.Run(1, 1)
@@ -249,8 +250,8 @@ func BenchmarkLargeStore(b *testing.B) {
 	})
 }
 
-// BenchmarkRunPage: what somebody waits for who opens the page of a run of 100 trials, in a store of 10,000, until its charts are
-// drawn and take keys, and how much is sent for that.
+// BenchmarkRunPage: what somebody waits for who opens the page of a run of 100 trials, in a store of 10,000, until its
+// charts are drawn and take keys, and how much is sent for that.
 func BenchmarkRunPage(b *testing.B) {
 	st := largeStore(b, 500, 20)
 	one := reporttest.Compared(7, 50, 40)
@@ -277,7 +278,8 @@ func BenchmarkRunPage(b *testing.B) {
 	b.ReportMetric(sent/n/1e3, "kB")
 }
 
-// runPageReady waits until the page is drawn, and returns when that was, in ms since the navigation, and what was sent, in bytes.
+// runPageReady waits until the page is drawn, and returns when that was, in ms since the navigation, and what was sent,
+// in bytes.
 const runPageReady = `(async () => {` + until + `
 	await until(() => document.querySelectorAll(".metric svg a[tabindex='0']").length === 8 && document.getElementById("pair").options.length);
 	const drawn = performance.mark("drawn").startTime, all = [...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")];

@@ -12,8 +12,8 @@ import (
 	"eidetic/internal/keep/store"
 )
 
-// Machines answers the boxes of a fleet, on the panel's own port. A box asks for the server name Name, and shows a certificate;
-// a browser, which asks for another name, is never asked for one.
+// Machines answers the boxes of a fleet, on the panel's own port. A box asks for the server name Name, and shows a
+// certificate; a browser, which asks for another name, is never asked for one.
 type Machines struct {
 	Name    string
 	Handler http.Handler
@@ -21,8 +21,8 @@ type Machines struct {
 	Knows func(*http.Request) bool
 }
 
-// isAsked says whether a connection was made by a machine. Its TLS state holds the name that was asked for, and a client's
-// certificate then.
+// isAsked says whether a connection was made by a machine. Its TLS state holds the name that was asked for, and a
+// client's certificate then.
 func (m *Machines) isAsked(r *http.Request) bool {
 	return m != nil && r.TLS != nil && r.TLS.ServerName == m.Name
 }

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// A page, and what leads to it, are there only where the panel has what it shows: a head deletes no evidence and has no certificate for
-// devices, and a box has no boxes.
+// A page, and what leads to it, are there only where the panel has what it shows: a head deletes no evidence and has no
+// certificate for devices, and a box has no boxes.
 func TestPagesOfAPanel(t *testing.T) {
 	box := Config{Store: emptyStore(t), Version: "v1", Retainer: fakeRetainer{}, Certificate: []byte("x")}
 	head, _ := headOf(t, Config{Store: emptyStore(t), Version: "v1"})

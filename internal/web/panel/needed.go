@@ -12,8 +12,8 @@ import (
 	"eidetic/internal/lab"
 )
 
-// inUse says what replays a recording now, or will for certain: a run that waits or goes on, or a bisect. The recording is an
-// upload, or that of a run. The answer is "" if nothing does.
+// inUse says what replays a recording now, or will for certain: a run that waits or goes on, or a bisect. The recording
+// is an upload, or that of a run. The answer is "" if nothing does.
 func (p *Panel) inUse(ctx context.Context, name string) (string, error) {
 	if p.Bisects != nil {
 		if id := p.Bisects.Holds(name); id != "" {

@@ -28,8 +28,8 @@ var validKey = regexp.MustCompile(keyPattern) // constant
 
 const wrongKey = keyHeader + ": it has 1 to 128 printable ASCII characters without spaces"
 
-// isKeyed says whether the answer to a POST is kept under its key. Those that start runs keep their key with the run; what is left
-// makes nothing, or replaces all.
+// isKeyed says whether the answer to a POST is kept under its key. Those that start runs keep their key with the run;
+// what is left makes nothing, or replaces all.
 func isKeyed(path string) bool {
 	switch path {
 	case "/api/v1/webhooks", "/api/v1/bisects", "/api/v1/tokens", "/api/v1/retention", "/api/v1/references":

@@ -13,7 +13,8 @@ import (
 	"eidetic/internal/keep/store"
 )
 
-// A request that makes something and comes again with its key makes nothing more, and is answered as the first was, without the secret.
+// A request that makes something and comes again with its key makes nothing more, and is answered as the first was,
+// without the secret.
 func TestRepeatedRequests(t *testing.T) {
 	config, _ := editable(t)
 	config.Credentials = credentials.Open(credentials.Options{Own: token})

@@ -139,7 +139,8 @@ func pagesInChromium(t *testing.T, config Config, tests []pageTest, others ...st
 			pictures(t, b, s.URL, p)
 		})
 	}
-	// What the scripts get wrong on purpose is in the log, and that their own looks at canvases are slow; a broken page has exceptions.
+	// What the scripts get wrong on purpose is in the log, and that their own looks at canvases are slow; a broken page
+	// has exceptions.
 	for _, problem := range b.Problems() {
 		if !strings.Contains(problem, "the server responded with a status of 4") && !strings.Contains(problem, "willReadFrequently") {
 			t.Errorf("the pages complain: %q", problem)
@@ -235,8 +236,8 @@ func accessible(t *testing.T, b *reporttest.Browser, address string, paths []str
 	}
 }
 
-// reportsAccessible has axe-core look at what a run leaves: nothing of any impact is found on it, at a phone's, a tablet's and a desk's
-// width, in both schemes. A short test has one look at each page.
+// reportsAccessible has axe-core look at what a run leaves: nothing of any impact is found on it, at a phone's, a
+// tablet's and a desk's width, in both schemes. A short test has one look at each page.
 func reportsAccessible(t *testing.T, b *reporttest.Browser, address string) {
 	t.Helper()
 	axe, err := os.ReadFile("../../../out/axe/node_modules/axe-core/axe.min.js")

@@ -74,7 +74,8 @@ type Config struct {
 	Bisects *bisects.Keeper
 	// Machines answers the boxes of a fleet; nil for nobody but people and scripts.
 	Machines *Machines
-	// Fetch brings a file of a run into its folder that is elsewhere; store.ErrNotFound says that it is nowhere. nil brings none.
+	// Fetch brings a file of a run into its folder that is elsewhere; store.ErrNotFound says that it is nowhere. nil
+	// brings none.
 	Fetch func(ctx context.Context, run, name string) error
 	// Removed is told when the files of a run were deleted; nil is not.
 	Removed func(ctx context.Context, run string) error

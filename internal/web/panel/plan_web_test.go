@@ -77,8 +77,9 @@ func planPage() pageTest {
 	await until(() => form("steps[1].end") && $("problems").children.length)`}
 }
 
-// The first form says at its fields what is wrong, all at once, completes an address, and is content when all is mended. A draft of a plan
-// survives a reload; a run's plan opens to be edited; a newer version of a workflow is shown with its difference.
+// The first form says at its fields what is wrong, all at once, completes an address, and is content when all is
+// mended. A draft of a plan survives a reload; a run's plan opens to be edited; a newer version of a workflow is shown
+// with its difference.
 func TestFormsInBrowser(t *testing.T) {
 	s := newServer(t, pagesConfig(t))
 	b := browsers.New(t)

@@ -13,8 +13,8 @@ import (
 	"eidetic/internal/plan"
 )
 
-// SaidPlan is a plan of a request as it was said. huma, which sees no field of it, fills in no defaults: it is judged by
-// [plan.Request.Problems], which knows what it is a plan of.
+// SaidPlan is a plan of a request as it was said. huma, which sees no field of it, fills in no defaults: it is judged
+// by [plan.Request.Problems], which knows what it is a plan of.
 type SaidPlan struct{ request plan.Request }
 
 // UnmarshalJSON implements json.Unmarshaler.

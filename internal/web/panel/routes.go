@@ -212,7 +212,8 @@ func (p *Panel) get(ctx context.Context, in *idInput) (*runBody, error) {
 	return nil, huma.Error422UnprocessableEntity("the run cannot be read: " + err.Error())
 }
 
-// forReader is the run for who may not start one with its plan: without users' cookies and storage, typed texts and users of addresses.
+// forReader is the run for who may not start one with its plan: without users' cookies and storage, typed texts and
+// users of addresses.
 func forReader(ctx context.Context, run *lab.Run) *lab.Run {
 	if identityOf(ctx).Scope.Allows(credentials.Run) {
 		return run
@@ -255,8 +256,8 @@ func (p *Panel) internalError(err error) error {
 	return huma.Error500InternalServerError("something went wrong on our side; the log says what")
 }
 
-// notANumber names a parameter of a request that is no finite number and is read as one: huma cannot answer what is wrong with it,
-// since JSON has no such numbers.
+// notANumber names a parameter of a request that is no finite number and is read as one: huma cannot answer what is
+// wrong with it, since JSON has no such numbers.
 func notANumber(ctx huma.Context) string {
 	for _, p := range ctx.Operation().Parameters {
 		if p.In != "query" || p.Schema == nil || p.Schema.Type != huma.TypeNumber {

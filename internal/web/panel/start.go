@@ -156,7 +156,8 @@ func (p *Panel) changedBy(ctx context.Context, kept, changed lab.Plan) lab.Plan 
 // adminsAlone is what a plan's refusal says besides the field and what to do.
 const adminsAlone = "the box's admin alone names this"
 
-// forbidden is the answer to a plan, at a place of the request, that names what its token may not name; nil to any other error.
+// forbidden is the answer to a plan, at a place of the request, that names what its token may not name; nil to any
+// other error.
 func forbidden(at string, err error) error {
 	var beyond *plan.ScopeError
 	var field *lab.FieldError

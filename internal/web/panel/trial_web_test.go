@@ -27,8 +27,8 @@ import (
 	"eidetic/internal/tell/report/reporttest"
 )
 
-// The start of an application, of the kind that the Eideticker article shows: a transition, a page that fills, and late a
-// small animation. All of it is known by construction.
+// The start of an application, of the kind that the Eideticker article shows: a transition, a page that fills, and late
+// a small animation. All of it is known by construction.
 const (
 	startW, startH = 640, 400
 	startFrames    = 240
@@ -404,7 +404,8 @@ func TestTrialRefuses(t *testing.T) {
 	}
 }
 
-// Films of 1920 × 1080 that are stepped through in benchmarks: in the first a part of the screen changes, in the second all of it.
+// Films of 1920 × 1080 that are stepped through in benchmarks: in the first a part of the screen changes, in the second
+// all of it.
 const stepsW, stepsH, stepsFrames = 1920, 1080, 121
 
 func stepsFilms() map[string]*filmtest.Film {
@@ -422,8 +423,8 @@ func stepsFilms() map[string]*filmtest.Film {
 	return films
 }
 
-// stepThrough measures steps in Chromium: each key is answered before the next is pressed, and each frame is painted. pressed is the
-// element that takes keys, and shown the one whose data attribute says what is shown.
+// stepThrough measures steps in Chromium: each key is answered before the next is pressed, and each frame is painted.
+// pressed is the element that takes keys, and shown the one whose data attribute says what is shown.
 func stepThrough(b *testing.B, st *store.Store, path, pressed, shown, attribute string) {
 	p, err := New(Config{Store: st, Version: "v1"})
 	if err != nil {

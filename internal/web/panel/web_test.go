@@ -108,7 +108,8 @@ func TestPageInBrowser(t *testing.T) {
 	if want := "<i>air</i> | abcd-<b>"; err != nil || got != want {
 		t.Errorf("to join by Wi-Fi: %q (%v), want %q", got, err, want)
 	}
-	// The run that was started opens its page. A script on the page that is left ends with an error, and is made anew on the next.
+	// The run that was started opens its page. A script on the page that is left ends with an error, and is made anew
+	// on the next.
 	for deadline := time.Now().Add(testlab.Hang); ; {
 		got, err = reporttest.Eval[string](b, `(async () => {`+until+`
 			await until(() => location.pathname === "/run" && document.getElementById("state")?.textContent);

@@ -148,8 +148,8 @@ func (c *Conn) isBodyAlone() bool {
 	return true
 }
 
-// strict is a head as net/http reads it, with one framing, and with the lengths as received if two of them differ, which
-// is refused.
+// strict is a head as net/http reads it, with one framing, and with the lengths as received if two of them differ,
+// which is refused.
 func strict(h *message.Head, minor, status int, f message.Framing, differ bool) []byte {
 	b := fmt.Appendf(nil, "HTTP/1.%d %03d \r\n", minor, status)
 	for _, field := range h.Fields {
@@ -235,8 +235,8 @@ func (c *Conn) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Begin says that the next answer is that to a request with a method, to a port of HTTP's own or to another. It is called
-// between messages.
+// Begin says that the next answer is that to a request with a method, to a port of HTTP's own or to another. It is
+// called between messages.
 func (c *Conn) Begin(method string, ownPort bool) {
 	c.mu.Lock()
 	c.method, c.ownPort, c.head = method, ownPort, nil

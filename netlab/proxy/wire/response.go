@@ -19,7 +19,8 @@ type response struct {
 	p      protocol
 	header http.Header
 	head   bool // the request's method is HEAD
-	// framed says that the protocol tells the end of a body by itself. The stated length may be another, as browsers take it.
+	// framed says that the protocol tells the end of a body by itself. The stated length may be another, as browsers
+	// take it.
 	framed  bool
 	open    bool // the stated length may be wrong
 	status  int

@@ -179,8 +179,8 @@ func (s *stand) run(t *testing.T, k kase) {
 	s.replay(t, &k, a, live)
 }
 
-// load opens a page for the case. Chromium ignores hints now and then, above all while it starts, although it got them, as
-// TestWire shows.
+// load opens a page for the case. Chromium ignores hints now and then, above all while it starts, although it got them,
+// as TestWire shows.
 func (s *stand) load(t *testing.T, k *kase, url string) string {
 	got := s.browser.load(t, url)
 	for tries := 1; k.hints != "" && tries < 5 && !strings.Contains(got, k.want); tries++ {

@@ -77,10 +77,11 @@ func join(ctx context.Context, c net.Conn, address string) {
 	both.Wait()
 }
 
-// watching leaves out what differs between two direct loads, or has to: the sample of a violation of Trusted Types is the text as
-// it is put, with the box's script, and the line is that of the box's function, which calls the browser's.
+// watching leaves out what differs between two direct loads, or has to: the sample of a violation of Trusted Types is
+// the text as it is put, with the box's script, and the line is that of the box's function, which calls the browser's.
 //
-// watching runs before everything in each document, and notes what a page cannot tell once its policy forbids its scripts.
+// watching runs before everything in each document, and notes what a page cannot tell once its policy forbids its
+// scripts.
 const watching = `(() => {
 	const list = [];
 	Object.defineProperty(window, "__seen", {value: list});
@@ -140,8 +141,8 @@ type viewer interface {
 	begin(t *testing.T) (tabs []show, end func())
 }
 
-// patience bounds the wait for a page that says nothing, as one that could not be decoded. One that does not come to rest is
-// compared like any other.
+// patience bounds the wait for a page that says nothing, as one that could not be decoded. One that does not come to
+// rest is compared like any other.
 const patience = 30 * time.Second
 
 // await polls until a page is at rest and stays the same.

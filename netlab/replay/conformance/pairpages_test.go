@@ -55,8 +55,8 @@ func choices() map[string][]choice {
 }
 
 // lib is what pages report with: what they saw, and the first random number of each realm. It runs without "<", which
-// XML would not take. Left out are the fields of a connection (RFC 9110, 7.6.1), which are those of each, a length that is
-// not the body's, and the dates, which move with the clock.
+// XML would not take. Left out are the fields of a connection (RFC 9110, 7.6.1), which are those of each, a length that
+// is not the body's, and the dates, which move with the clock.
 const lib = `var report={},seeds={},pending=0;` +
 	`function show(){var o=document.getElementById("o");if(o)o.textContent=Object.keys(report).sort().map(k=>k+": "+report[k]).join("\n")}` +
 	`function out(k,v){report[k]=String(v).slice(0,900);show()}` +
@@ -251,8 +251,8 @@ func combinations(seed uint64, n int, takes func(choice) bool) (pages []*oddPage
 		take := func(part string) {
 			for range 10 { // a choice that this protocol cannot say goes back
 				name := decks[part].draw()
-				// A folded line makes the charset that the head says unknown. What Chromium guesses then depends on each byte of the
-				// document, those of the box's script included.
+				// A folded line makes the charset that the head says unknown. What Chromium guesses then depends on
+				// each byte of the document, those of the box's script included.
 				guessed := part == "charset" && p["head"] == "folded first"
 				if only := decks[part].only[name]; (only == 0 || only == version) && !(isPage && cutsOff(name)) && !guessed {
 					p[part] = name

@@ -67,7 +67,8 @@ func status(code int) choice {
 	return choice{fmt.Sprint("status ", code), 0, func(a *odd) { a.status = code }}
 }
 
-// oddHeads are what stands before a body. A zero byte is not among them: browsers refuse it, and the box says that it does.
+// oddHeads are what stands before a body. A zero byte is not among them: browsers refuse it, and the box says that it
+// does.
 func oddHeads() []choice {
 	long := strings.Repeat("long ", 4<<10)
 	return []choice{
@@ -234,8 +235,8 @@ func hexLine(format string) func(int) string {
 	return func(n int) string { return fmt.Sprintf(format, n) }
 }
 
-// cutsOff tells framings whose body ends too early. How much of a document is shown then is a race in the browser, between its
-// parser and the end of the connection, and differs between two direct loads.
+// cutsOff tells framings whose body ends too early. How much of a document is shown then is a race in the browser,
+// between its parser and the end of the connection, and differs between two direct loads.
 func cutsOff(name string) bool {
 	switch name {
 	case "no last chunk", "cut in a chunk", "no end of the trailer", "a length that is long", "cut off", "no body", "a long length in HTTP/2":
@@ -244,8 +245,8 @@ func cutsOff(name string) bool {
 	return false
 }
 
-// framings are how the end of a body is told. Left out are a length with a sign and chunks in HTTP/1.0, which Firefox heeds and
-// Chromium does not.
+// framings are how the end of a body is told. Left out are a length with a sign and chunks in HTTP/1.0, which Firefox
+// heeds and Chromium does not.
 func framings() []choice {
 	f1 := func(name string, f framing) choice { return choice{name, 1, func(a *odd) { a.framing = f }} }
 	f2 := func(name string, f framing) choice { return choice{name, 2, func(a *odd) { a.framing = f }} }
@@ -290,8 +291,8 @@ func utf16of(text, mark string, little bool) string {
 	return string(b)
 }
 
-// charsetsOf are documents' charsets, told and true. META stands where a document declares its own, TEXT for letters beyond
-// ASCII. A <meta> in a script is left out: it declares a charset in Firefox, and none in Chromium.
+// charsetsOf are documents' charsets, told and true. META stands where a document declares its own, TEXT for letters
+// beyond ASCII. A <meta> in a script is left out: it declares a charset in Firefox, and none in Chromium.
 func charsetsOf() []choice {
 	text := func(name, said, meta, letters string) choice {
 		return choice{name, 0, func(a *odd) {

@@ -310,8 +310,8 @@ func equalPictures(a, b []byte) bool {
 	return err == nil && err2 == nil && reflect.DeepEqual(x, y)
 }
 
-// withoutScript evens out the sizes of documents, workers and what those import, which have the box's script in them: it
-// is part of what was loaded.
+// withoutScript evens out the sizes of documents, workers and what those import, which have the box's script in them:
+// it is part of what was loaded.
 func withoutScript(direct, recorded []string) (x, y []string) {
 	x, y = slices.Clone(direct), slices.Clone(recorded)
 	added := int64(len(inject.NewScript(inject.Options{}).Text()))
@@ -326,8 +326,8 @@ func withoutScript(direct, recorded []string) (x, y []string) {
 		for j := range x {
 			a := strings.Split(x[j], "\t")
 			if a[1] == b[1] && (a[protocolAt] == "http/0.9" || a[deliveryAt] == "cache" && !cached[b[1]]) {
-				// The box speaks HTTP/1.1 where an origin sends a body alone, which Chromium takes for one from its cache. What is asked
-				// of the origin tells a real one.
+				// The box speaks HTTP/1.1 where an origin sends a body alone, which Chromium takes for one from its
+				// cache. What is asked of the origin tells a real one.
 				a[protocolAt], a[sizesAt], a[deliveryAt] = b[protocolAt], b[sizesAt], b[deliveryAt]
 				x[j] = strings.Join(a, "\t")
 			}

@@ -83,8 +83,8 @@ func usable(list []*Entry, h Header) []*Entry {
 	} else if !conditional { // an origin may answer so though nothing was cached
 		list = filter(list, func(en *Entry) bool { return !en.isConditional() })
 	}
-	// What was open at the end of the recording keeps its place: it came after the complete ones. So does what failed: the page
-	// may have asked again.
+	// What was open at the end of the recording keeps its place: it came after the complete ones. So does what failed:
+	// the page may have asked again.
 	list = prefer(list, func(en *Entry) bool { return en.Truncated == "" || en.IsOpen() || en.IsFailed() })
 	if want := h.Get("If-Match"); want != "" { // a change of the state that was recorded with it
 		list = prefer(list, func(en *Entry) bool { return en.Request.Get("If-Match") == want })

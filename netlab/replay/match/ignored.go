@@ -46,7 +46,8 @@ func Learn(entries []*Entry, rule func(url, name string) bool) *Ignored {
 	return &Ignored{idle: idleParameters(entries), telling: tellingPaths(entries), clocks: clocks(entries), rule: rule}
 }
 
-// passes tells that a segment of the path is a value of time or chance, which may be another one, or is left out by a rule.
+// passes tells that a segment of the path is a value of time or chance, which may be another one, or is left out by a
+// rule.
 func (g *Ignored) passes(r *Request, segment int) bool {
 	v := r.path[segment]
 	if _, ok := clockValue(v); ok && isReading(g.clocksOf(r), segmentName(segment), v) {

@@ -229,8 +229,8 @@ func (x *Index) missed(p Policy, bucket []*Entry, r *Request) Result {
 	return m
 }
 
-// nearest gives the most similar entry, unless that is below Threshold. Of equally similar entries the first that the client
-// was not given yet wins.
+// nearest gives the most similar entry, unless that is below Threshold. Of equally similar entries the first that the
+// client was not given yet wins.
 func nearest(c *Client, r *Request, list []*Entry) Result {
 	t := bestTwo{client: c}
 	for _, en := range list {

@@ -13,8 +13,8 @@ type Part struct {
 	ToEnd       bool // it was asked for all from First on
 }
 
-// parseContentRange reads "bytes 0-99/200" or "bytes 0-99/*", the answer to a Range. It returns nil for another text and
-// for one that does not fit a body of n bytes.
+// parseContentRange reads "bytes 0-99/200" or "bytes 0-99/*", the answer to a Range. It returns nil for another text
+// and for one that does not fit a body of n bytes.
 func parseContentRange(s, asked string, n int) *Part {
 	span, total, ok := cutContentRange(s)
 	if !ok {
@@ -54,8 +54,9 @@ func (p *Part) answers(field string) bool {
 	return verdict == RangeUnsatisfiable || verdict == RangeGood && first >= p.First && last <= p.Last
 }
 
-// Range reads a Range field for the representation that p is a part of. Where its length is not known, there is no range
-// that counts from its end, and what is asked for to the end ends where the part does, if that was asked for like this.
+// Range reads a Range field for the representation that p is a part of. Where its length is not known, there is no
+// range that counts from its end, and what is asked for to the end ends where the part does, if that was asked for like
+// this.
 func (p *Part) Range(field string) (first, last int, verdict RangeVerdict) {
 	if p.Total >= 0 {
 		return ParseRange(field, p.Total)

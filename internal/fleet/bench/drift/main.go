@@ -1,6 +1,6 @@
-// Command drift makes a real box slower, and prints after how many reference runs its head calls it drifting. A head and a box
-// run as processes of their own; the reference is a page that computes for about a second. Some readings after the
-// baseline, busy threads take a share of each processor, so that everything on the box lasts longer.
+// Command drift makes a real box slower, and prints after how many reference runs its head calls it drifting. A head
+// and a box run as processes of their own; the reference is a page that computes for about a second. Some readings
+// after the baseline, busy threads take a share of each processor, so that everything on the box lasts longer.
 //
 //	go run ./internal/fleet/bench/drift [-baseline 12] [-share 0.05] [-most 10] [-trials 6] [-out out/bench/drift]
 package main

@@ -1,4 +1,5 @@
-// Package blobtest is the conformance suite of blob stores: in goes a way to make an empty store, out come failed tests.
+// Package blobtest is the conformance suite of blob stores: in goes a way to make an empty store, out come failed
+// tests.
 package blobtest
 
 import (

@@ -40,8 +40,8 @@ const (
 	bucket  = "runs"
 )
 
-// build returns the program, which it builds unless it is there. Of two builders one waits for the other; a build that was cut off
-// leaves nothing that counts.
+// build returns the program, which it builds unless it is there. Of two builders one waits for the other; a build that
+// was cut off leaves nothing that counts.
 func build(t *testing.T) string {
 	t.Helper()
 	goCommand := testlab.NeedProgram(t, "go")
@@ -91,8 +91,8 @@ type server struct {
 	caFile   string
 }
 
-// start starts a gateway over a folder, with TLS by an authority of its own. The arguments in front, if any, are a command that
-// starts it.
+// start starts a gateway over a folder, with TLS by an authority of its own. The arguments in front, if any, are a
+// command that starts it.
 func start(t *testing.T, front ...string) server {
 	t.Helper()
 	path, dir := build(t), t.TempDir()
@@ -374,7 +374,8 @@ func TestS3WithoutRoom(t *testing.T) {
 	}
 }
 
-// TestBuild: two builders at once build once, what a cut-off build or a power cut left is built again, and what is whole is kept.
+// TestBuild: two builders at once build once, what a cut-off build or a power cut left is built again, and what is
+// whole is kept.
 func TestBuild(t *testing.T) {
 	dir := t.TempDir()
 	calls := filepath.Join(dir, "calls")

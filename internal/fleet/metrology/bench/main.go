@@ -1,11 +1,12 @@
-// Command bench measures by simulation how well the health of boxes is judged: how often a steady box is called drifting, how soon a
-// box that became slower is, and how often the interval of a comparison across two boxes has the truth in it. It prints tables and
-// writes out/bench/health.json. The same seed prints the same numbers.
+// Command bench measures by simulation how well the health of boxes is judged: how often a steady box is called
+// drifting, how soon a box that became slower is, and how often the interval of a comparison across two boxes has the
+// truth in it. It prints tables and writes out/bench/health.json. The same seed prints the same numbers.
 //
 //	go run ./internal/fleet/metrology/bench [-boxes 4000] [-readings 100] [-seed 1] [-out FILE]
 //	go run ./internal/fleet/metrology/bench -derive [-boxes 4000]
 //
-// With -derive it prints how the two parameters that are not given by what is asked for were found: the false calls for each.
+// With -derive it prints how the two parameters that are not given by what is asked for were found: the false calls for
+// each.
 package main
 
 import (
@@ -61,7 +62,8 @@ func run() error {
 	return benchtable.Write(*out, b.results)
 }
 
-// parts divides boxes among the processors, each part with a seed of its own, so that the numbers do not depend on the machine.
+// parts divides boxes among the processors, each part with a seed of its own, so that the numbers do not depend on the
+// machine.
 const parts = 16
 
 // count adds up what the parts of some boxes find.

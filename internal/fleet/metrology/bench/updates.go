@@ -10,8 +10,8 @@ import (
 	"eidetic/internal/rigs/benchtable"
 )
 
-// updates simulates what an update of a fleet looks at: one reading after it against those before, and a second one where the first
-// is outside.
+// updates simulates what an update of a fleet looks at: one reading after it against those before, and a second one
+// where the first is outside.
 func (b *bench) updates() error {
 	fmt.Fprint(b.table, "a reading after an update\treadings before\tfirst outside\tboth outside: it stops\t\n")
 	for _, before := range []int{5, 15, 40} {

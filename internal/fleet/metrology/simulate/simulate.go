@@ -1,6 +1,6 @@
-// Package simulate makes up the readings of boxes whose true health is known, to try package metrology on: with heavy tails,
-// runs that resemble their neighbours, noise that is not alike at all times, and changes of level, spread and lost trials. A seeded
-// source of chance flows in, readings flow out.
+// Package simulate makes up the readings of boxes whose true health is known, to try package metrology on: with heavy
+// tails, runs that resemble their neighbours, noise that is not alike at all times, and changes of level, spread and
+// lost trials. A seeded source of chance flows in, readings flow out.
 package simulate
 
 import (
@@ -23,10 +23,11 @@ type Box struct {
 	Between float64 // standard deviation of the readings' levels, besides what their trials explain
 	// Correlation is that of the levels of neighbouring readings.
 	Correlation float64
-	// Tails, if it is more than 2, are the degrees of freedom of Student's t, which trials and levels follow in place of the normal
-	// distribution, with the same standard deviations.
+	// Tails, if it is more than 2, are the degrees of freedom of Student's t, which trials and levels follow in place
+	// of the normal distribution, with the same standard deviations.
 	Tails int
-	// Uneven is set where the noise of each reading is between a half and twice the usual one, and by day twice that of the night.
+	// Uneven is set where the noise of each reading is between a half and twice the usual one, and by day twice that of
+	// the night.
 	Uneven bool
 	Thrown float64 // share of the trials that are thrown away
 	// Frame, in ms, is what the times of frames are rounded to; they begin anywhere within one.

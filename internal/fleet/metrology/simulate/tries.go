@@ -28,8 +28,8 @@ func OfNoise(deviation float64) Box {
 	return Box{Trials: trials, Within: within, Between: deviation * math.Sqrt(1-ofTrials), Correlation: 0.3, Tails: 5, Thrown: 0.05}
 }
 
-// Called is the index of the first of n readings after which a box is called drifting or bad, and what is said to have changed; n
-// if it is not.
+// Called is the index of the first of n readings after which a box is called drifting or bad, and what is said to have
+// changed; n if it is not.
 func Called(l metrology.Limits, readings []metrology.Reading) (at int, of string) {
 	w := metrology.NewWatchWith(l)
 	for i, r := range readings {
@@ -41,7 +41,8 @@ func Called(l metrology.Limits, readings []metrology.Reading) (at int, of string
 	return len(readings), ""
 }
 
-// False counts the boxes that are called although nothing changed, of so many that are each read so often after their baselines.
+// False counts the boxes that are called although nothing changed, of so many that are each read so often after their
+// baselines.
 func False(l metrology.Limits, b Box, boxes, readings int, r *rand.Rand) (called int) {
 	n := l.Baseline + readings
 	for range boxes {
@@ -52,8 +53,8 @@ func False(l metrology.Limits, b Box, boxes, readings int, r *rand.Rand) (called
 	return called
 }
 
-// Delays are the readings that it took to call a change, of boxes that were not called before; MaxInt where none of within readings
-// called it.
+// Delays are the readings that it took to call a change, of boxes that were not called before; MaxInt where none of
+// within readings called it.
 func Delays(l metrology.Limits, b Box, boxes, within int, change Change, r *rand.Rand) (delays []int) {
 	for range boxes {
 		n := change.At + within
@@ -68,7 +69,8 @@ func Delays(l metrology.Limits, b Box, boxes, within int, change Change, r *rand
 	return delays
 }
 
-// Crossing is a comparison of two boxes of which the second is slower by a factor, and of a page that became slower by another one.
+// Crossing is a comparison of two boxes of which the second is slower by a factor, and of a page that became slower by
+// another one.
 type Crossing struct {
 	A, B    Box
 	Runs    int     // reference runs of each

@@ -1,6 +1,6 @@
-// Command regress runs the short form of each benchmark on the tree as it is and on the last commit before what the benchmark
-// measures was changed, and fails if a number that does not hang on the machine's load is worse by more than a tenth. It
-// needs git and the commits, and changes nothing in the repository.
+// Command regress runs the short form of each benchmark on the tree as it is and on the last commit before what the
+// benchmark measures was changed, and fails if a number that does not hang on the machine's load is worse by more than
+// a tenth. It needs git and the commits, and changes nothing in the repository.
 //
 //	go run ./internal/rigs/benchtable/regress
 package main

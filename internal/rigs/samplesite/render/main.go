@@ -2,8 +2,9 @@
 //
 //	go run ./internal/rigs/samplesite/render -out internal/rigs/samplesite/assets/img
 //
-// A thing is a stack of turned shapes, rods and hoops, lit from the upper left. Grain like that of a photograph is added until
-// a file has the size that shop.txt lists, so that the page has the weight of a real shop's. WebP needs cwebp.
+// A thing is a stack of turned shapes, rods and hoops, lit from the upper left. Grain like that of a photograph is
+// added until a file has the size that shop.txt lists, so that the page has the weight of a real shop's. WebP needs
+// cwebp.
 package main
 
 import (
@@ -82,8 +83,8 @@ func (p *picture) add(given part, parts string) {
 	}
 }
 
-// outline returns how far a point is from the edge, negative inside; how far it is from the side, which bends away from the
-// viewer; and how far from the side the surface faces the viewer.
+// outline returns how far a point is from the edge, negative inside; how far it is from the side, which bends away from
+// the viewer; and how far from the side the surface faces the viewer.
 func (p part) outline(x, y float64) (edge, side, bend float64) {
 	n, x, y := p.n, (x-p.x)/p.scale, (y-p.y)/p.scale
 	low, high := math.Inf(-1), math.Inf(1) // bounds of a thing with flat ends

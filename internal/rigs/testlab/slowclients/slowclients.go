@@ -77,8 +77,8 @@ type Count struct {
 	Silent atomic.Int64 // so many got no answer
 }
 
-// Return connects from an address again and again, and holds the last few connections, as strangers do who come back when
-// they are dropped. It returns when ctx ends or when over says so.
+// Return connects from an address again and again, and holds the last few connections, as strangers do who come back
+// when they are dropped. It returns when ctx ends or when over says so.
 func Return(ctx context.Context, from netip.Addr, to netip.AddrPort, count *Count, over func() bool) {
 	const hold, patience = 25, time.Second
 	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: from.AsSlice()}, Timeout: patience}
@@ -109,7 +109,8 @@ func Return(ctx context.Context, from netip.Addr, to netip.AddrPort, count *Coun
 	}
 }
 
-// gotNoAnswer tells a connection that timed out: of the time limit's two clocks either may come first, and each has an error of its own.
+// gotNoAnswer tells a connection that timed out: of the time limit's two clocks either may come first, and each has an
+// error of its own.
 func gotNoAnswer(err error) bool {
 	var timeout net.Error
 	return errors.As(err, &timeout) && timeout.Timeout()

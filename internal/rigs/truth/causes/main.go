@@ -1,7 +1,7 @@
-// Command causes holds the table of causes against the truth: it records the sample page, makes copies of which one has a known
-// regression (more script, styles computed again and again, a larger picture, a slower server, a lost preload) or none,
-// compares them by traced trials in a real browser, and prints how often the first row names the right cause, and how often equal arms
-// name any. After an interruption the same command continues.
+// Command causes holds the table of causes against the truth: it records the sample page, makes copies of which one has
+// a known regression (more script, styles computed again and again, a larger picture, a slower server, a lost preload)
+// or none, compares them by traced trials in a real browser, and prints how often the first row names the right cause,
+// and how often equal arms name any. After an interruption the same command continues.
 //
 //	go run ./internal/rigs/truth/causes [-dir out/bench/causes] [-experiments 10] [-equal 20] [-pairs 20] [-cases script,style]
 //	    [-link native] [-seed 1] [-out out/bench/causes.json]

@@ -1,6 +1,6 @@
-// Command tracecost measures what a browser's trace costs a load, or with -of observer the script that measure.page_marks puts into pages:
-// it loads the recorded sample page in pairs of trials, in an order drawn by lot, of which the treatment's has it, and prints by how
-// much each load time is longer, with its 95 % interval.
+// Command tracecost measures what a browser's trace costs a load, or with -of observer the script that
+// measure.page_marks puts into pages: it loads the recorded sample page in pairs of trials, in an order drawn by lot,
+// of which the treatment's has it, and prints by how much each load time is longer, with its 95 % interval.
 //
 //	go run ./internal/rigs/truth/tracecost [-of trace] [-dir out/bench/tracecost] [-pairs 50] [-link native] [-browser chromium] [-seed 1]
 //	    [-out out/bench/tracecost.json]

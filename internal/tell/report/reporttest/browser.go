@@ -36,8 +36,8 @@ type Browsers struct {
 	stop []context.CancelFunc // in the order of their making
 }
 
-// New returns a page that no other test has, with cookies and storage of its own, until the test ends or five minutes are
-// over.
+// New returns a page that no other test has, with cookies and storage of its own, until the test ends or five minutes
+// are over.
 func (b *Browsers) New(t testing.TB) *Browser {
 	t.Helper()
 	b.mu.Lock()

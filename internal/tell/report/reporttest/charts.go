@@ -1,8 +1,9 @@
 package reporttest
 
-// Charts is a function for a page's script. It opens what stands closed below charts, and returns the number of charts that are seen, and
-// those for which there is no table or no download: in the nearest part of the page that has a table, there must be a download for
-// each chart. Rows of bars in a table are one chart with it. A gauge draws the numbers that are written beside it, and needs neither.
+// Charts is a function for a page's script. It opens what stands closed below charts, and returns the number of charts
+// that are seen, and those for which there is no table or no download: in the nearest part of the page that has a
+// table, there must be a download for each chart. Rows of bars in a table are one chart with it. A gauge draws the
+// numbers that are written beside it, and needs neither.
 const Charts = `
 	const charts = async () => {
 		const frame = () => new Promise(yes => setTimeout(yes, 20)), saves = "a[download], [data-download]";

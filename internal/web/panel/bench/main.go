@@ -1,6 +1,6 @@
-// Command bench shows the panel to a crowd while it measures: it starts the appliance, and runs the recorded sample page by turns with
-// nobody looking, and with many that follow the events and some that watch the live picture. It prints what was lost of the
-// trials' films, and how long the panel's answers took.
+// Command bench shows the panel to a crowd while it measures: it starts the appliance, and runs the recorded sample
+// page by turns with nobody looking, and with many that follow the events and some that watch the live picture. It
+// prints what was lost of the trials' films, and how long the panel's answers took.
 //
 //	go run ./internal/web/panel/bench [-rounds 3] [-trials 5] [-followers 200] [-watchers 20] [-dir out/bench/panel]
 //	    [-out out/bench/panel.json]
@@ -264,8 +264,8 @@ func (b *bench) round(ctx context.Context, crowded bool) (trials []*lab.Trial, w
 	}
 }
 
-// arrival is after how long the next follower comes. Were they to come all at once, the panel would end the oldest of the
-// connections that it does not know yet.
+// arrival is after how long the next follower comes. Were they to come all at once, the panel would end the oldest of
+// the connections that it does not know yet.
 const arrival = 20 * time.Millisecond
 
 // follow follows the events of all runs.
