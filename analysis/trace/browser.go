@@ -16,20 +16,25 @@ const (
 	mostShown        = 4000 // stretches, the longest
 	leastShown       = time.Millisecond
 	mostShownThreads = 10
+	mostCalls        = 24                   // functions of a call stack
+	mostCall         = 120                  // bytes of each
 	mergeGap         = 2 * time.Millisecond // samples of the same work that are so near are one stretch
 )
 
 // Shown is a stretch of a thread for the timeline, on the box's clock.
 type Shown struct {
-	Process string   `json:"process"`
-	Thread  string   `json:"thread"`
-	Number  int      `json:"n"` // tells threads of one name apart
-	Main    bool     `json:"main,omitempty"`
-	Name    string   `json:"name"`
-	Group   Group    `json:"group"`
-	URL     string   `json:"url,omitempty"`
-	Start   lab.Time `json:"start_ns"`
-	End     lab.Time `json:"end_ns"`
+	Process string `json:"process"`
+	Thread  string `json:"thread"`
+	Number  int    `json:"n"` // tells threads of one name apart
+	Main    bool   `json:"main,omitempty"`
+	Name    string `json:"name"`
+	Group   Group  `json:"group"`
+	URL     string `json:"url,omitempty"`
+	// Calls are its call stack, the innermost function first. Of Firefox's samples, the one that most of them share if
+	// one has more than half.
+	Calls []string `json:"calls,omitempty"`
+	Start lab.Time `json:"start_ns"`
+	End   lab.Time `json:"end_ns"`
 }
 
 // Kept is what a trial's work.json holds of its browser's trace.
@@ -43,8 +48,21 @@ type Kept struct {
 
 // Shown lists the longest stretches between two instants.
 func (p *Profile) Shown(from, to lab.Time) (out []Shown) {
-	var long []Slice
+	var long, open []Slice
+	votes := 0 // for the call stack of a stretch of samples (Boyer and Moore)
 	for _, s := range p.Slices {
+		for len(open) > 0 && (open[len(open)-1].Thread != s.Thread || open[len(open)-1].End <= s.Start) {
+			open = open[:len(open)-1]
+		}
+		if !p.Sampled {
+			inner := s
+			for i := len(open) - 1; i >= 0 && s.End.Sub(s.Start) >= leastShown; i-- {
+				s.calls = append(s.calls, open[i].calls[0])
+			}
+			if len(inner.calls) > 0 && len(open) < mostCalls {
+				open = append(open, inner)
+			}
+		}
 		if s.End < from || s.Start > to {
 			continue
 		}
@@ -52,10 +70,18 @@ func (p *Profile) Shown(from, to lab.Time) (out []Shown) {
 			last := &long[n]
 			if last.Thread == s.Thread && last.Group == s.Group && last.URL == s.URL && s.Start.Sub(last.End) <= mergeGap {
 				last.End = s.End
+				switch {
+				case isSameStack(last.calls, s.calls):
+					votes++
+				case votes == 0:
+					last.calls, votes = s.calls, 1
+				default:
+					votes--
+				}
 				continue
 			}
 		}
-		if p.Sampled || s.End.Sub(s.Start) >= leastShown {
+		if votes = 1; p.Sampled || s.End.Sub(s.Start) >= leastShown {
 			long = append(long, s)
 		}
 	}
@@ -67,9 +93,14 @@ func (p *Profile) Shown(from, to lab.Time) (out []Shown) {
 		if p.Sampled {
 			name = string(s.Group)
 		}
-		out = append(out, Shown{t.Process, t.Name, s.Thread, t.Main, name, s.Group, s.URL, s.Start, s.End})
+		out = append(out, Shown{t.Process, t.Name, s.Thread, t.Main, name, s.Group, s.URL, s.calls, s.Start, s.End})
 	}
 	return out
+}
+
+// isSameStack says whether two samples have one call stack, which they then share.
+func isSameStack(a, b []string) bool {
+	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }
 
 // browserTracks lays out the stretches of a browser's threads: those of pages first, then those that were busiest.
@@ -98,6 +129,9 @@ func browserTracks(list []Shown) (out []Track) {
 		}
 		if s.URL != "" {
 			e.Facts = append(e.Facts, Fact{"for", shortURL(s.URL)})
+		}
+		for _, call := range s.Calls[:min(len(s.Calls), mostCalls)] {
+			e.Stack = append(e.Stack, lab.OneLine(call, 2*mostCall))
 		}
 		b.total += e.End - e.Start
 		b.track.Events = append(b.track.Events, e)

@@ -78,6 +78,9 @@ type Slice struct {
 	Busy       time.Duration // the processor time in it, and in what lies in it; −1 where it is not known
 
 	own bool // Group is its own, and not its parent's
+	// calls are the functions of a sample, the innermost first, shared by all samples of one stack; of a stretch that
+	// was not sampled, its own function.
+	calls []string
 }
 
 // Shift moves all times by an offset.

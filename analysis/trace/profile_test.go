@@ -24,7 +24,7 @@ const smallChrome = `{"traceEvents":[
 {"ph":"M","name":"thread_name","pid":7,"tid":2,"ts":0,"args":{"name":"CompositorTileWorker2/42"}},
 {"ph":"c","name":"clock_sync","pid":7,"tid":1,"ts":1000000,"args":{"sync_id":"eidetic-1"}},
 {"ph":"X","name":"RunTask","pid":7,"tid":1,"ts":1000000,"dur":10000,"args":{}},
-{"ph":"X","name":"EvaluateScript","pid":7,"tid":1,"ts":1001000,"dur":8000,"tdur":6000,"args":{"data":{"url":"https://a.test/app.js"}}},
+{"ph":"X","name":"EvaluateScript","pid":7,"tid":1,"ts":1001000,"dur":8000,"tdur":6000,"args":{"data":{"url":"https://a.test/app.js","lineNumber":1}}},
 {"ph":"X","name":"UpdateLayoutTree","pid":7,"tid":1,"ts":1002000,"dur":3000,"tdur":1500,"args":{}},
 {"ph":"X","name":"Unheard of","pid":7,"tid":1,"ts":1003000,"dur":1000,"args":{}},
 {"ph":"B","name":"ParseHTML","pid":7,"tid":1,"ts":1020000,"args":{"beginData":{"url":"https://a.test/#top"}}},
@@ -73,6 +73,11 @@ func TestReadChrome(t *testing.T) {
 	shown := p.Shown(0, 2*second)
 	if len(shown) != 7 || shown[0].Name != "RunTask" || shown[0].End-shown[0].Start != 10e6 {
 		t.Errorf("Shown() = %+v, want the 7 stretches of at least 1 ms, the longest first", shown)
+	}
+	for _, s := range shown {
+		if want := []string{"(script) https://a.test/app.js:1"}; s.Name == "UpdateLayoutTree" && !slices.Equal(s.Calls, want) {
+			t.Errorf("the call stack of %s is %q, want %q", s.Name, s.Calls, want)
+		}
 	}
 	tl := Of(Source{Trial: load().Trial, Browser: shown})
 	var depths []int
@@ -165,6 +170,11 @@ func TestReadGecko(t *testing.T) {
 	}
 	if first := p.Slices[0]; first.End != 100*second+10e6 {
 		t.Errorf("the first sample at %v, want 10 ms after the process began", first.End)
+	}
+	for _, s := range p.Shown(0, 200*second) {
+		if want := []string{"show (https://a.test/app.js:3:7)"}; s.Group == ScriptGroup && !slices.Equal(s.Calls, want) {
+			t.Errorf("the call stack of %s is %q, want %q", s.Name, s.Calls, want)
+		}
 	}
 	wall := time.UnixMilli(1700000000000).Add(-90 * time.Second)
 	if offset, bound, how, err := Join(p, nil, wall.Add(3*time.Millisecond)); err != nil || offset != 0 || bound != 3*time.Millisecond+time.Microsecond {

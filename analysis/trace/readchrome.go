@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -66,6 +67,8 @@ type chromeArgs struct {
 		URL           string `json:"url"`
 		StyleSheetURL string `json:"styleSheetUrl"`
 		RequestID     string `json:"requestId"`
+		FunctionName  string `json:"functionName"`
+		LineNumber    int    `json:"lineNumber"`
 	}
 	FileName     string          `json:"fileName"`
 	Name         string          `json:"name"`
@@ -261,6 +264,9 @@ func (c *chromeReader) event(e chromeRecord) error {
 	if s.Group, s.own = groupOf(e.Name); !s.own {
 		s.Group = OtherGroup
 	}
+	if e.Name == "FunctionCall" || e.Name == "EvaluateScript" {
+		s.calls = []string{called(args.Data.FunctionName, e.Name, url, args.Data.LineNumber)}
+	}
 	if e.Phase == "B" {
 		c.begun[n] = append(c.begun[n], s)
 		return nil
@@ -271,6 +277,18 @@ func (c *chromeReader) event(e chromeRecord) error {
 	}
 	c.p.Slices = append(c.p.Slices, s)
 	return nil
+}
+
+// called names a function as people look for it: what it is, its file and line.
+func called(function, event, url string, line int) string {
+	name := cmp.Or(lab.OneLine(function, mostCall/2), map[string]string{"EvaluateScript": "(script)"}[event], "(anonymous)")
+	switch {
+	case url == "":
+		return name
+	case line > 0:
+		url += ":" + strconv.Itoa(line)
+	}
+	return name + " " + url[max(0, len(url)-mostCall/2):]
 }
 
 // isTelling says whether an event's arguments are read.

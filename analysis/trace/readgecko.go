@@ -250,6 +250,7 @@ func (s *stacks) of(stack int) Slice {
 	}
 	out := Slice{Group: OtherGroup, Name: "Other", own: true}
 	prefix, frame := column(s.t.Stacks.Schema, "prefix"), column(s.t.Stacks.Schema, "frame")
+	out.calls = s.calls(stack)
 	categorised := false
 	at := stack
 	for range deepest {
@@ -277,6 +278,25 @@ func (s *stacks) of(stack int) Slice {
 		at = int(up)
 	}
 	s.known[stack] = out
+	return out
+}
+
+// calls are the scripts' functions of a stack, the innermost first.
+func (s *stacks) calls(stack int) (out []string) {
+	prefix, frame := column(s.t.Stacks.Schema, "prefix"), column(s.t.Stacks.Schema, "frame")
+	for at := stack; at >= 0 && at < len(s.t.Stacks.Data) && len(out) < mostCalls; {
+		row := s.t.Stacks.Data[at]
+		if n, ok := cell(row, frame); ok {
+			if name, _, _ := s.frame(int(n)); where.MatchString(name) {
+				out = append(out, lab.OneLine(name, mostCall))
+			}
+		}
+		up, ok := cell(row, prefix)
+		if !ok || int(up) >= at { // a stack's prefix comes before it
+			break
+		}
+		at = int(up)
+	}
 	return out
 }
 

@@ -31,7 +31,7 @@ const (
 
 // Bounds of a timeline.
 const (
-	mostEvents = 20000 // of one track
+	mostEvents = 100000 // of one track
 	mostDepth  = 12
 )
 
@@ -87,8 +87,9 @@ type Event struct {
 	Depth            int // in a nested track
 	Colour           string
 	Facts            []Fact
-	Parts            []Part  // stretches of a request, one after the other
-	RanMS            float64 // what the browser computed in a step or an annotated interval, where that was read
+	Parts            []Part   // stretches of a request, one after the other
+	Stack            []string // of calls, the innermost first, where a browser's sampler saw it
+	RanMS            float64  // what the browser computed in a step or an annotated interval, where that was read
 }
 
 // Fact is a named value of an event.
@@ -121,8 +122,8 @@ func Of(s Source) *Timeline {
 			return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.Depth, b.Depth), cmp.Compare(b.End, a.End))
 		})
 		if more := len(track.Events) - mostEvents; more > 0 {
-			tl.Notes = append(tl.Notes, fmt.Sprintf("%s: %d more are left out; the trial's files have them", track.Name, more))
-			track.Events = track.Events[:mostEvents]
+			tl.Notes = append(tl.Notes, fmt.Sprintf("%s: %d of the shortest are left out; the trial's files have them", track.Name, more))
+			track.Events = eventsAt(track.Events, Longest(track.Events, mostEvents))
 		}
 		tl.Tracks = append(tl.Tracks, track)
 	}

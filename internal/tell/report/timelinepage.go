@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"html/template"
+	"math"
 	"os"
+	"slices"
 	"strings"
 
 	"eidetic/analysis/trace"
@@ -21,6 +23,7 @@ const TimelineName = "timeline.html"
 const (
 	maxTimelines    = 32 << 20 // bytes of all timelines; trials beyond have none
 	maxTimelineText = 160      // bytes of a name or a fact; the trial's files have them whole
+	mostShownEvents = 120_000  // of a trial; the shortest of its largest rows are left out
 )
 
 // timelinePage holds what the template shows.
@@ -74,6 +77,8 @@ type timelineTrack struct {
 	Events [][]float64 `json:"ev"`
 	// Rests hold, by the event's place, where it was paused: from, to, from, to …
 	Rests map[int][]float64 `json:"rests,omitempty"`
+	// Stacks hold, by the event's place, the numbers of the texts of its call stack, the innermost first.
+	Stacks map[int][]int `json:"stacks,omitempty"`
 }
 
 type timelineThumb struct {
@@ -139,7 +144,7 @@ func inOrderOfUse(run *lab.Run) (list []*lab.Trial) {
 
 func (p *timelinePage) render() ([]byte, error) {
 	text := map[string]string{}
-	for _, name := range []string{"timeline.gohtml", "style.css", "timeline.css", "csv.js", "timeline.js"} {
+	for _, name := range []string{"timeline.gohtml", "style.css", "timeline.css", "csv.js", "timeline.js", "timelinework.js"} {
 		b, err := assets.ReadFile("assets/" + name)
 		if err != nil {
 			return nil, err
@@ -147,7 +152,7 @@ func (p *timelinePage) render() ([]byte, error) {
 		text[name] = strings.TrimSpace(string(b))
 	}
 	p.Style = template.CSS(text["style.css"] + "\n" + text["timeline.css"])
-	p.Script = template.JS(text["csv.js"] + "\n" + text["timeline.js"])
+	p.Script = template.JS(text["csv.js"] + "\n" + text["timeline.js"] + "\n" + text["timelinework.js"])
 	p.Policy = policy([]string{string(p.Script)}, string(p.Style))
 	page, err := template.New("timeline").Parse(text["timeline.gohtml"])
 	if err != nil {
@@ -170,7 +175,14 @@ func timelineDataOf(files *os.Root, t *lab.Trial, tl *trace.Timeline) timelineDa
 		Number: t.Number, Start: ms(tl.Start), End: ms(tl.End), Tracks: []timelineTrack{}, Flows: [][4]int{}, Thumbs: []timelineThumb{},
 		Notes: append([]string{}, tl.Notes...),
 	}
-	for _, track := range tl.Tracks {
+	most := allowance(tl.Tracks, mostShownEvents)
+	at := make([]map[int]int, len(tl.Tracks)) // where the events of cut tracks went
+	for n, track := range tl.Tracks {
+		if all := len(track.Events); all > most {
+			d.Notes = append(d.Notes, fmt.Sprintf("%s: the longest %d of %d events are here; appliance timeline --text and "+
+				"appliance export --format trace have all", lab.OneLine(track.Name, 100), most, all))
+			at[n], track.Events = fewer(track.Events, most)
+		}
 		lanes := trace.Lanes(track)
 		one := timelineTrack{Kind: track.Kind, Name: lab.OneLine(track.Name, maxTimelineText)}
 		for i, e := range track.Events {
@@ -192,6 +204,12 @@ func timelineDataOf(files *os.Root, t *lab.Trial, tl *trace.Timeline) timelineDa
 			} else if len(e.Parts) > 1 {
 				row[7] = ms(e.Parts[0].End)
 			}
+			for _, frame := range e.Stack {
+				if one.Stacks == nil {
+					one.Stacks = map[int][]int{}
+				}
+				one.Stacks[i] = append(one.Stacks[i], int(text(frame)))
+			}
 			for _, f := range e.Facts {
 				row = append(row, text(f.Name), text(f.Value))
 			}
@@ -199,8 +217,19 @@ func timelineDataOf(files *os.Root, t *lab.Trial, tl *trace.Timeline) timelineDa
 		}
 		d.Tracks = append(d.Tracks, one)
 	}
+	placed := func(track, event int) (int, bool) {
+		if at[track] == nil {
+			return event, true
+		}
+		place, ok := at[track][event]
+		return place, ok
+	}
 	for _, f := range tl.Flows {
-		d.Flows = append(d.Flows, [4]int{f.FromTrack, f.From, f.ToTrack, f.To})
+		from, ok := placed(f.FromTrack, f.From)
+		to, there := placed(f.ToTrack, f.To)
+		if ok && there {
+			d.Flows = append(d.Flows, [4]int{f.FromTrack, from, f.ToTrack, to})
+		}
 	}
 	thumbs, _ := filmstrip(files, t)
 	of := stepThumbs(files, t)
@@ -215,6 +244,34 @@ func timelineDataOf(files *os.Root, t *lab.Trial, tl *trace.Timeline) timelineDa
 	}
 	d.Texts = x.List
 	return d
+}
+
+// fewer are the longest of the events, and where each went.
+func fewer(events []trace.Event, most int) (at map[int]int, out []trace.Event) {
+	at = map[int]int{}
+	for i, place := range trace.Longest(events, most) {
+		at[place] = i
+		out = append(out, events[place])
+	}
+	return at, out
+}
+
+// allowance is how many events each track may have so that all together have at most so many: small tracks have all
+// theirs.
+func allowance(tracks []trace.Track, most int) int {
+	sizes := make([]int, 0, len(tracks))
+	for _, t := range tracks {
+		sizes = append(sizes, len(t.Events))
+	}
+	slices.Sort(sizes)
+	for i, n := range sizes {
+		share := most / (len(sizes) - i)
+		if n > share {
+			return share
+		}
+		most -= n
+	}
+	return math.MaxInt
 }
 
 // restsOf are the stretches in which an event was paused.

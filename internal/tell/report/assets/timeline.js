@@ -1,5 +1,6 @@
 "use strict";
-(() => {
+// What timelinework.js adds to it: search, ranges and what was clicked on. timelines is what it needs of the drawing.
+const timelines = (() => {
 const $ = (s, from = document) => from.querySelector(s);
 const all = (s, from = document) => [...from.querySelectorAll(s)];
 const make = (tag, props = {}, ...kids) => { const e = Object.assign(document.createElement(tag), props); e.append(...kids); return e; };
@@ -69,14 +70,25 @@ function build() {
       button.addEventListener("click", () => { folded[track.kind] = !folded[track.kind]; for (const o of shown) for (const r of o.rows) r.button.setAttribute("aria-expanded", String(!folded[r.track.kind])); draw(); });
       box.append(make("div", { className: "tl-row" }, button, canvas));
       const longest = track.ev.reduce((most, e) => Math.max(most, e[END] - e[START]), 0);
-      return { track, canvas, button, longest };
+      return { c, track, canvas, button, longest, line: button.parentElement, seen: true, match: null };
     });
-    box.append(c.line);
+    c.range = make("div", { className: "tl-range", hidden: true });
+    box.append(c.range, c.line);
     if (c.data.notes.length) box.append(make("div", { className: "tl-notes" }, ...c.data.notes.map(n => make("p", { textContent: n }))));
     host.append(box);
   }
+  watcher.disconnect();
+  rowOf.clear();
+  for (const c of shown) for (const r of c.rows) { rowOf.set(r.canvas, r); watcher.observe(r.canvas); }
   tables();
+  for (const f of built) f();
 }
+// Rows that are not in the window are not drawn.
+const rowOf = new Map(), built = [], placed = [], clicked = [], ranged = [], keys = {};
+const watcher = new IntersectionObserver(list => {
+  for (const one of list) { const r = rowOf.get(one.target); if (r) r.seen = one.isIntersecting; }
+  draw();
+}, { rootMargin: "300px" });
 
 function tables() {
   const to = $("#tables");
@@ -119,7 +131,7 @@ let asked = false;
 function draw() {
   if (asked) return;
   asked = true;
-  requestAnimationFrame(() => { asked = false; for (const c of shown) { strip(c); axis(c); for (const r of c.rows) row(c, r); } place(); });
+  requestAnimationFrame(() => { asked = false; for (const c of shown) { strip(c); axis(c); for (const r of c.rows) if (r.seen) row(c, r); else r.canvas.style.height = rows(r.track) * height + 4 + "px"; } place(); });
 }
 const scale = width => { const k = width / (view.to - view.from); return { k, x: t => (t - view.from) * k }; };
 
@@ -162,7 +174,26 @@ const colour = n => "#" + n.toString(16).padStart(6, "0");
 const readable = n => (n >> 16) * 0.299 + (n >> 8 & 255) * 0.587 + (n & 255) * 0.114 > 140 ? "#000" : "#fff";
 
 function row(c, r) {
-  const { track } = r, n = rows(track), { pen, w } = prepare(r.canvas, n * height + 4), { x } = scale(w);
+  const { pen, w } = prepare(r.canvas, rows(r.track) * height + 4);
+  pen.save();
+  if (r.match) { // what was not found is pale, and never before what was
+    pen.pale = 0.25;
+    bars(c, r, pen, w, i => !r.match[i]);
+    pen.pale = 1;
+    bars(c, r, pen, w, i => r.match[i]);
+  } else { pen.pale = 1; bars(c, r, pen, w, null); }
+  pen.restore();
+  if (c.picked && c.picked.r === r) {
+    const e = c.picked.e, { x } = scale(w), a = Math.max(x(e[START]), -2), b = Math.min(Math.max(x(e[END]), a + 3), w + 2);
+    pen.strokeStyle = shade.ink;
+    pen.lineWidth = 2;
+    if (b > 0 && a < w) pen.strokeRect(a, 2 + laneOf(r, e) * height, b - a, height - 1);
+  }
+}
+const laneOf = (r, e) => folded[r.track.kind] ? 0 : Math.min(e[LANE], rows(r.track) - 1);
+
+function bars(c, r, pen, w, only) {
+  const { track } = r, n = rows(track), { x } = scale(w), pale = pen.pale;
   const flat = folded[track.kind];
   const ends = new Float64Array(n).fill(-1);
   for (let i = first(track.ev, view.from - r.longest); i < track.ev.length; i++) {
@@ -170,8 +201,9 @@ function row(c, r) {
     if (e[START] + e[EARLY] > view.to) break;
     const a = x(e[START]), b = x(e[END]), lane = flat ? 0 : Math.min(e[LANE], n - 1), top = 2 + lane * height;
     if (e[END] > e[START] ? b < 0 : a < -20) continue;
-    if (b <= ends[lane]) continue; // its pixels are drawn
+    if (b <= ends[lane] || only && !only(i)) continue; // its pixels are drawn
     ends[lane] = Math.max(b, a + 0.5);
+    pen.globalAlpha = pale;
     const own = e[COLOUR] >= 0;
     pen.fillStyle = own ? colour(e[COLOUR]) : shade[track.kind];
     if (e[END] > e[START]) {
@@ -181,9 +213,9 @@ function row(c, r) {
         pen.fillStyle = shade[track.kind];
         pen.fillRect(x(e[PART]), top + 1, Math.max(b - x(e[PART]), 0.7), height - 3);
       } else {
-        pen.globalAlpha = own ? 1 : track.kind === "frame" ? 0.25 : 0.45;
+        pen.globalAlpha = pale * (own ? 1 : track.kind === "frame" ? 0.25 : 0.45);
         pen.fillRect(a, top + 1, Math.max(b - a, 1), height - 3);
-        pen.globalAlpha = 1;
+        pen.globalAlpha = pale;
         pen.fillRect(a, top + 1, 1.5, height - 3);
       }
       const rests = track.rests && track.rests[i] || [];
@@ -198,9 +230,9 @@ function row(c, r) {
       words(pen, c.data.texts[e[NAME]], left + 4, top + height / 2, right - left - 6, later ? onBar(track.kind) : own && e[PART] < 0 ? readable(e[COLOUR]) : shade.ink);
     } else {
       const low = x(e[START] + e[EARLY]), high = x(e[START] + e[LATE]);
-      pen.globalAlpha = 0.3;
+      pen.globalAlpha = pale * 0.3;
       pen.fillRect(low, top + 3, Math.max(high - low, 1), height - 7);
-      pen.globalAlpha = 1;
+      pen.globalAlpha = pale;
       pen.fillRect(a - 1, top + 1, 2, height - 3);
       const next = track.ev[i + 1];
       if (!flat) words(pen, c.data.texts[e[NAME]], a + 5, top + height / 2, Math.min(next && next[LANE] === e[LANE] ? x(next[START]) : w, w) - a - 8, shade.ink);
@@ -258,6 +290,7 @@ function place() {
     c.line.hidden = cursor === null || cursor < view.from || cursor > view.to;
     if (!c.line.hidden) c.line.style.left = left + scale(w).x(cursor) + "px";
   }
+  for (const f of placed) f();
 }
 function move(from, to) {
   const span = Math.min(Math.max(to - from, 0.05), whole.to - whole.from);
@@ -296,12 +329,12 @@ function hit(c, r, t, y, k) {
 }
 
 const fingers = new Map();
-let drag = null;
+let drag = null, selecting = false;
 host.addEventListener("pointerdown", e => {
   const on = target(e);
   if (!on) return;
   fingers.set(e.pointerId, e.clientX);
-  drag = { x: e.clientX, view: { ...view }, k: (view.to - view.from) / on.box.width, gap: fingers.size === 2 ? Math.abs([...fingers.values()][0] - [...fingers.values()][1]) : 0 };
+  drag = { on, x: e.clientX, range: (e.shiftKey || selecting) && e.button === 0, from: view.from + (e.clientX - on.box.left) / on.box.width * (view.to - view.from), moved: false, view: { ...view }, k: (view.to - view.from) / on.box.width, gap: fingers.size === 2 ? Math.abs([...fingers.values()][0] - [...fingers.values()][1]) : 0 };
 });
 addEventListener("pointermove", e => {
   if (fingers.has(e.pointerId)) {
@@ -310,7 +343,12 @@ addEventListener("pointermove", e => {
     if (fingers.size === 2 && drag.gap > 0) {
       const f = drag.gap / Math.max(Math.abs(a - b), 1), mid = (drag.view.from + drag.view.to) / 2, half = (drag.view.to - drag.view.from) / 2 * f;
       move(mid - half, mid + half);
+    } else if (fingers.size === 1 && drag.range) {
+      const { box } = drag.on, to = view.from + (e.clientX - box.left) / box.width * (view.to - view.from);
+      drag.moved = drag.moved || Math.abs(drag.x - e.clientX) > 2;
+      if (drag.moved) for (const f of ranged) f(Math.min(drag.from, to), Math.max(drag.from, to), false);
     } else if (fingers.size === 1) {
+      drag.moved = drag.moved || Math.abs(drag.x - e.clientX) > 2;
       const d = (drag.x - e.clientX) * drag.k;
       if (Math.abs(drag.x - e.clientX) > 2) move(drag.view.from + d, drag.view.to + d);
     }
@@ -335,7 +373,12 @@ addEventListener("pointermove", e => {
   tip.style.left = Math.min(e.clientX + 14, innerWidth - tip.offsetWidth - 8) + "px";
   tip.style.top = Math.min(e.clientY + 16, innerHeight - tip.offsetHeight - 8) + "px";
 });
-for (const kind of ["pointerup", "pointercancel"]) addEventListener(kind, e => { fingers.delete(e.pointerId); });
+for (const kind of ["pointerup", "pointercancel"]) addEventListener(kind, e => {
+  if (!fingers.delete(e.pointerId) || kind === "pointercancel" || fingers.size > 0) return;
+  const { on } = drag, { k } = scale(on.box.width), to = view.from + (e.clientX - on.box.left) / k;
+  if (drag.range && drag.moved) for (const f of ranged) f(Math.min(drag.from, to), Math.max(drag.from, to), true);
+  else if (!drag.moved && on.r) for (const f of clicked) f(on.c, on.r, hit(on.c, on.r, to, e.clientY - on.r.canvas.getBoundingClientRect().top, k));
+});
 host.addEventListener("pointerleave", () => { tip.hidden = true; });
 host.addEventListener("wheel", e => {
   const on = target(e);
@@ -358,7 +401,7 @@ host.addEventListener("keydown", e => {
   if (e.ctrlKey || e.metaKey || e.altKey) return;
   const span = view.to - view.from;
   const act = { "+": () => zoom(0.7), "=": () => zoom(0.7), "-": () => zoom(1 / 0.7), ArrowLeft: () => move(view.from - span / 6, view.to - span / 6), ArrowRight: () => move(view.from + span / 6, view.to + span / 6),
-    Home: () => move(whole.from, whole.from + span), End: () => move(whole.to - span, whole.to), 0: () => move(whole.from, whole.to), ",": () => step(-1), ".": () => step(1), f: foldAll }[e.key];
+    Home: () => move(whole.from, whole.from + span), End: () => move(whole.to - span, whole.to), 0: () => move(whole.from, whole.to), ",": () => step(-1), ".": () => step(1), f: foldAll, ...keys }[e.key];
   if (act) { e.preventDefault(); act(); }
 });
 for (const b of all("[data-zoom]")) b.addEventListener("click", () => ({ in: () => zoom(0.6), out: () => zoom(1 / 0.6), all: () => move(whole.from, whole.to) })[b.dataset.zoom]());
@@ -380,4 +423,6 @@ build();
 // What follows the last change of the screen is seldom looked for.
 const last = Math.max(0, ...shown.flatMap(c => (c.data.tracks.find(o => o.kind === "frame") || { ev: [] }).ev.map(e => e[START])));
 move(whole.from, last > 0 ? Math.min(whole.to, last * 1.08 + 30) : whole.to);
+return { $, all, make, host, draw, move, say, facts, bounds, first, shown: () => shown, at: () => ({ ...view, cursor, whole }), built, placed, clicked, ranged, keys, scale,
+  fold: (kind, on) => { folded[kind] = on; }, select: on => { selecting = on; } };
 })();
