@@ -216,7 +216,7 @@ func NewRequest(plan *lab.Measure) (Request, error) {
 
 // needsMachine returns an error for a measurement of processes in a plan that does not have them read.
 func needsMachine(name string, plan *lab.Measure) error {
-	if plan.MachineHz == 0 && slices.Contains(Selection{name}.Groups(), metric.Machine) {
+	if plan.Hz() == 0 && slices.Contains(Selection{name}.Groups(), metric.Machine) {
 		return fmt.Errorf("%s: say with machine_hz how often a second the processes are read, such as 100", name)
 	}
 	return nil
@@ -231,7 +231,13 @@ func (r Request) Asked() bool {
 func (r Request) FrameCodes() bool { return r.plan.FrameCodes }
 
 // MachineHz is how often a second processes are read; 0 for never.
-func (r Request) MachineHz() float64 { return r.plan.MachineHz }
+func (r Request) MachineHz() float64 { return r.plan.Hz() }
+
+// NeedsMachine says whether the plan itself asks for processes to be read, and not only its level.
+func (r Request) NeedsMachine() bool { return r.plan.MachineHz > 0 }
+
+// Threads says whether the browser's threads are read, too.
+func (r Request) Threads() bool { return r.plan.Threads() }
 
 // OfStep says whether a step is measured so.
 func (r Request) OfStep(path string) bool {

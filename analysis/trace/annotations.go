@@ -73,7 +73,12 @@ func (g *group) add(a lab.Annotation) {
 	now := middle(a)
 	e := Event{Name: a.Text, Start: now, End: now, Earliest: a.Earliest, Latest: a.Latest, Colour: a.Colour, Facts: []Fact{{"from", a.Source}}}
 	switch a.Op {
+	case lab.AnnotateSend, lab.AnnotateReceive:
+		e.Facts = append(e.Facts, Fact{"message", a.Op})
+		e.message, e.sends = cmp.Or(a.Key, a.Text), a.Op == lab.AnnotateSend
+		g.events = append(g.events, weighed(e, a.Bytes))
 	case lab.AnnotateMark:
+		e = weighed(e, a.Bytes)
 		g.events = append(g.events, e)
 	case lab.AnnotateSpan:
 		e.End = now + lab.Time(a.Lasts)
@@ -112,6 +117,15 @@ func (g *group) add(a lab.Annotation) {
 			g.turns[g.begun[i]] = append(g.turns[g.begun[i]], now)
 		}
 	}
+}
+
+// weighed adds the size of a message.
+func weighed(e Event, bytes int64) Event {
+	if bytes > 0 {
+		e.Facts = append(e.Facts, Fact{"bytes", strconv.FormatInt(bytes, 10)})
+		e.bytes = bytes
+	}
+	return e
 }
 
 func (g *group) isPaused(i int) bool { return len(g.turns[i])%2 == 1 }

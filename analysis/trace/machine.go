@@ -21,9 +21,9 @@ const (
 	leastWaited = lab.Time(5e6)
 )
 
-// process is what is known of one process of a trial, its samples in their order.
+// process is what is known of one process of a trial, or of one thread, its samples in their order.
 type process struct {
-	pid         int
+	pid, tid    int
 	name, of    string
 	samples     []lab.ProcessSample
 	ran, waited int64
@@ -31,9 +31,9 @@ type process struct {
 
 // processesOf puts samples together by process; those of the machine's pressure by their kind.
 func processesOf(samples []lab.ProcessSample) (list []*process) {
-	byPID := map[int]*process{}
+	byPID := map[[2]int]*process{}
 	for _, s := range samples[:min(len(samples), lab.MostSamples)] {
-		p := byPID[s.PID]
+		p := byPID[[2]int{s.PID, s.TID}]
 		if s.PID == 0 { // each tells its name
 			i := slices.IndexFunc(list, func(p *process) bool { return p.pid == 0 && p.name == s.Name })
 			if p = nil; i >= 0 {
@@ -43,10 +43,10 @@ func processesOf(samples []lab.ProcessSample) (list []*process) {
 			}
 		}
 		if p == nil {
-			p = &process{pid: s.PID}
+			p = &process{pid: s.PID, tid: s.TID}
 			list = append(list, p)
 			if s.PID != 0 {
-				byPID[s.PID] = p
+				byPID[[2]int{s.PID, s.TID}] = p
 			}
 		}
 		p.name, p.of = cmp.Or(s.Name, p.name), cmp.Or(s.Of, p.of)
@@ -85,7 +85,7 @@ func TakenBy(samples []lab.ProcessSample, from, to lab.Time) (w Taken) {
 	}
 	var readings []reading
 	for _, p := range processesOf(samples) {
-		if p.of != lab.OfBrowser {
+		if p.of != lab.OfBrowser || p.tid != 0 {
 			continue
 		}
 		for _, s := range p.samples {
@@ -143,7 +143,7 @@ func machineTracks(samples []lab.ProcessSample) (out []Track) {
 	slices.SortStableFunc(list, func(a, b *process) int { return cmp.Compare(b.ran, a.ran) })
 	shown := 0
 	for _, p := range list {
-		if p.pid == 0 {
+		if p.pid == 0 || p.tid != 0 {
 			continue
 		}
 		name := fmt.Sprintf("%s (%d)", cmp.Or(p.name, "process"), p.pid)
@@ -155,10 +155,29 @@ func machineTracks(samples []lab.ProcessSample) (out []Track) {
 			out = append(out, levels("Waits for a processor: "+name, p.samples, func(s lab.ProcessSample) int64 { return s.Waited }))
 		}
 	}
+	out = append(out, threadTracks(list)...)
 	for _, p := range list {
 		if p.pid == 0 && p.waited > 0 {
 			out = append(out, levels("Machine's "+p.name, p.samples, func(s lab.ProcessSample) int64 { return s.Waited }))
 		}
+	}
+	return out
+}
+
+// threadTracks are rows of the threads that computed most, where they were read.
+func threadTracks(list []*process) (out []Track) {
+	names := map[int]string{}
+	for _, p := range list {
+		if p.tid == 0 {
+			names[p.pid] = p.name
+		}
+	}
+	for _, p := range list {
+		if p.tid == 0 || lab.Time(p.ran) < leastRan || len(out) == mostProcessTracks {
+			continue
+		}
+		out = append(out, levels(fmt.Sprintf("Thread: %s (%d) of %s (%d)", cmp.Or(p.name, "thread"), p.tid, cmp.Or(names[p.pid], "process"), p.pid), p.samples,
+			func(s lab.ProcessSample) int64 { return s.Ran }))
 	}
 	return out
 }
@@ -242,7 +261,7 @@ func sumsOf(samples []lab.ProcessSample) (out sums) {
 	}
 	var edges []edge
 	for _, p := range processesOf(samples) {
-		if p.of != lab.OfBrowser {
+		if p.of != lab.OfBrowser || p.tid != 0 {
 			continue
 		}
 		for _, s := range p.samples {

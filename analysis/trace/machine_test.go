@@ -26,6 +26,7 @@ func samples(zero lab.Time) (list []lab.ProcessSample) {
 		list = append(list, one)
 	}
 	return append(list,
+		lab.ProcessSample{At: ms(60), PID: 9, TID: 10, Name: "Compositor", Of: lab.OfBrowser, For: 60e6, Ran: 30e6}, // part of what its process did
 		lab.ProcessSample{At: ms(10), PID: 4, Name: "link", Of: lab.OfBox, For: 10e6, Ran: 6e6},
 		lab.ProcessSample{At: ms(5), PID: 9, RSS: 90e6, Own: 50e6}, lab.ProcessSample{At: ms(30), PID: 9, RSS: 100e6, Own: 60e6},
 		lab.ProcessSample{At: ms(20), PID: 7, Name: "gpu-process", Of: lab.OfBrowser, RSS: 70e6, Own: 20e6}, lab.ProcessSample{At: ms(25), PID: 7, For: 5e6, Ended: true},
@@ -79,7 +80,7 @@ func TestMachineRows(t *testing.T) {
 		}
 	}
 	want := map[string]string{
-		"Processor: renderer (9)": "50 % 100 % ", "Waits for a processor: renderer (9)": "10 % ", "Processor: link (4)": "60 % ", "Machine's pressure: cpu": "50 % ",
+		"Processor: renderer (9)": "50 % 100 % ", "Waits for a processor: renderer (9)": "10 % ", "Thread: Compositor (10) of renderer (9)": "50 % ", "Processor: link (4)": "60 % ", "Machine's pressure: cpu": "50 % ",
 	}
 	if diff := cmp.Diff(want, rows); diff != "" {
 		t.Errorf("rows (-want +got):\n%s", diff)

@@ -89,7 +89,10 @@ type Event struct {
 	Facts            []Fact
 	Parts            []Part   // stretches of a request, one after the other
 	Stack            []string // of calls, the innermost first, where a browser's sampler saw it
-	RanMS            float64  // what the browser computed in a step or an annotated interval, where that was read
+	bytes            int64    // of a message
+	message          string   // what joins the ends of one
+	sends            bool
+	RanMS            float64 // what the browser computed in a step or an annotated interval, where that was read
 }
 
 // Fact is a named value of an event.
@@ -107,7 +110,8 @@ type Part struct {
 // Instant says whether the event has no length.
 func (e Event) Instant() bool { return e.End <= e.Start }
 
-// Flow leads from an event to another: from a request to the first changed picture after its end.
+// Flow leads from an event to another: from a request to the first changed picture after its end,
+// or from where a message was sent to where it came.
 type Flow struct{ FromTrack, From, ToTrack, To int }
 
 // Of lays out a trial.
@@ -154,6 +158,7 @@ func Of(s Source) *Timeline {
 	}
 	tl.extent()
 	tl.flows()
+	tl.messages()
 	if note := clockNote(t, s.Annotations); note != "" {
 		tl.Notes = append(tl.Notes, note)
 	}

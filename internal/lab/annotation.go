@@ -24,6 +24,10 @@ type Annotation struct {
 	Latest   Time `json:"latest_ns"`
 	// Lasts is how long an AnnotateSpan lasts, in ns.
 	Lasts int64 `json:"lasts_ns,omitempty"`
+	// Key joins an AnnotateSend with the AnnotateReceive of the same message; without one the text does. Bytes is the
+	// message's size.
+	Key   string `json:"key,omitempty"`
+	Bytes int64  `json:"bytes,omitempty"`
 	// PageMS is the page's performance.now(), of a page's annotations.
 	PageMS float64 `json:"page_ms,omitempty"`
 }
@@ -40,11 +44,16 @@ const (
 	AnnotatePause  = "pause"
 	AnnotateResume = "resume"
 	AnnotateSpan   = "span" // an interval that lasts for Annotation.Lasts
+	// AnnotateSend and AnnotateReceive are the ends of a message: an arrow leads from one to the other (Enso's
+	// beanpoles).
+	AnnotateSend    = "send"
+	AnnotateReceive = "receive"
 )
 
 // AnnotateOps are all of them.
 func AnnotateOps() []string {
-	return []string{AnnotateSet, AnnotateMark, AnnotateBegin, AnnotateEnd, AnnotatePause, AnnotateResume, AnnotateSpan}
+	return []string{AnnotateSet, AnnotateMark, AnnotateBegin, AnnotateEnd, AnnotatePause, AnnotateResume, AnnotateSpan, AnnotateSend,
+		AnnotateReceive}
 }
 
 // Bounds of annotations.
@@ -53,14 +62,15 @@ const (
 	MostRunAnnotations = 100000 // of a run's file: four programs that write 1,000 a second for 25 s
 	MaxAnnotationText  = 4096   // bytes
 	MaxAnnotationGroup = 100    // bytes
+	MaxAnnotationKey   = 60     // bytes
 )
 
 // Check returns an error for an annotation that nothing can show, which says what to change.
 func (a Annotation) Check() error {
 	switch {
 	case !slices.Contains(AnnotateOps(), a.Op):
-		return fmt.Errorf("op %.20q: set, mark, begin, end, pause, resume or span", a.Op)
-	case a.Text == "" && slices.Contains([]string{AnnotateMark, AnnotateBegin, AnnotateSpan}, a.Op):
+		return fmt.Errorf("op %.20q: set, mark, begin, end, pause, resume, span, send or receive", a.Op)
+	case a.Text == "" && slices.Contains([]string{AnnotateMark, AnnotateBegin, AnnotateSpan, AnnotateSend, AnnotateReceive}, a.Op):
 		return fmt.Errorf("text: a %s needs one", a.Op)
 	case len(a.Text) > MaxAnnotationText:
 		return fmt.Errorf("text: %d bytes; at most %d", len(a.Text), MaxAnnotationText)
@@ -70,6 +80,10 @@ func (a Annotation) Check() error {
 		return fmt.Errorf("colour %.20q: write it as #rrggbb", a.Colour)
 	case (a.Op == AnnotateSpan) != (a.Lasts > 0) || a.Lasts < 0 || a.Lasts > 86400e9:
 		return fmt.Errorf("lasts_ns: %d: a span lasts for up to a day, and nothing else does", a.Lasts)
+	case len(a.Key) > MaxAnnotationKey:
+		return fmt.Errorf("key: %d bytes; at most %d", len(a.Key), MaxAnnotationKey)
+	case a.Bytes < 0 || a.Bytes > 1<<50:
+		return fmt.Errorf("bytes: %d: from 0 to a petabyte", a.Bytes)
 	case a.Latest < a.Earliest:
 		return fmt.Errorf("latest_ns is before earliest_ns")
 	}
@@ -79,7 +93,7 @@ func (a Annotation) Check() error {
 // Clean returns the annotation with its text and group fit to be shown on a line, cut to their bounds, and
 // without a colour that is none.
 func (a Annotation) Clean() Annotation {
-	a.Text, a.Group = OneLine(a.Text, MaxAnnotationText), OneLine(a.Group, MaxAnnotationGroup)
+	a.Text, a.Group, a.Key = OneLine(a.Text, MaxAnnotationText), OneLine(a.Group, MaxAnnotationGroup), OneLine(a.Key, MaxAnnotationKey)
 	if !IsColour(a.Colour) {
 		a.Colour = ""
 	}

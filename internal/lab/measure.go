@@ -1,5 +1,7 @@
 package lab
 
+import "slices"
+
 // Measure says what is measured on the recordings of a run besides what every load and every
 // step has. Names and groups are those of internal/metric.
 type Measure struct {
@@ -20,6 +22,8 @@ type Measure struct {
 	Quiet        float64 `json:"quiet_s,omitempty" minimum:"0.01" maximum:"60" doc:"How long a region is still when it has settled after an input; without it 0.5"`
 	FrameCodes   bool    `json:"frame_codes,omitempty" doc:"Whether a script draws a strip of pixels onto the page on every animation frame, which ties the page's clock to the frames; it costs a little of the page's time"`
 	MachineHz    float64 `json:"machine_hz,omitempty" minimum:"1" maximum:"100" doc:"How often a second the processor time, waits for a processor and memory of each process of the virtual device, and the machine's pressure, are read: the timeline has rows of them, and trials and steps have processor_ms, processor_wait_ms and memory_peak_mb. It takes at most 3 % of a processor, in both arms alike" example:"100"`
+	Messages     bool    `json:"messages,omitempty" doc:"Whether a script in pages, their frames and workers tells of each message with others (postMessage of workers and ports, broadcasts, WebSockets, server-sent events, data channels) its time and size, for the timeline; it costs a little of the page's time"`
+	Level        string  `json:"level,omitempty" enum:"objective,task,detail,debug" doc:"How much is observed besides, as one switch. objective: nothing; task: page_marks; detail: also machine_hz 100, where processes are seen; debug: also messages and the processor time of each thread of the browser" example:"detail"`
 	PageMarks    bool    `json:"page_marks,omitempty" doc:"Whether an observer in the page reports its marks and measures of User Timing, paints, long tasks, layout shifts and slow events; it costs a little of the page's time. With frame_codes it does so anyway"`
 }
 
@@ -72,3 +76,36 @@ type PageMark struct {
 	TimeMS float64 `json:"time_ms"`
 	Box    *Area   `json:"box,omitempty"` // in pixels of the content area
 }
+
+// level is the number of a measure's level.
+func (m *Measure) level() int {
+	if m == nil {
+		return 0
+	}
+	return max(slices.Index([]string{LevelObjective, LevelTask, LevelDetail, LevelDebug}, m.Level), 0)
+}
+
+// Levels of what is observed; each has what those before it have.
+const (
+	LevelObjective = "objective"
+	LevelTask      = "task"
+	LevelDetail    = "detail"
+	LevelDebug     = "debug"
+)
+
+// Observes says whether an observer in the page reports its marks.
+func (m *Measure) Observes() bool { return m != nil && m.PageMarks || m.level() >= 1 }
+
+// Hz is how often a second the processes are read; 0 for never.
+func (m *Measure) Hz() float64 {
+	if m == nil || m.MachineHz == 0 && m.level() >= 2 {
+		return float64(100 * min(m.level(), 1))
+	}
+	return m.MachineHz
+}
+
+// Listens says whether messages are told.
+func (m *Measure) Listens() bool { return m != nil && m.Messages || m.level() >= 3 }
+
+// Threads says whether the threads of the browser are read, too.
+func (m *Measure) Threads() bool { return m.level() >= 3 }

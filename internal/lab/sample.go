@@ -22,7 +22,8 @@ const (
 // ProcessSample is what a process did in the For before At. A process that did nothing has none.
 type ProcessSample struct {
 	At  Time `json:"t_ns"`
-	PID int  `json:"pid"` // 0 for the pressure of the machine
+	PID int  `json:"pid"`           // 0 for the pressure of the machine
+	TID int  `json:"tid,omitempty"` // of one thread, whose work is also part of its process's; 0 for the process
 	// Name and Of are told when they are new: what the process is, and whose.
 	Name string `json:"name,omitempty"`
 	Of   string `json:"of,omitempty"` // one of the Of… constants

@@ -31,6 +31,8 @@ type Options struct {
 	// Dialog is what is answered to a page that asks a person something in a window of the browser's own: "accept",
 	// "dismiss", or "" to let it be shown. Each is told to the box in either case.
 	Dialog string
+	// Messages says that pages, frames and workers tell what they say to each other and to servers.
+	Messages bool
 	// More is a script of somebody's own that documents get after this one, and before the page's;
 	// CheckScript says which text it may have.
 	More string

@@ -11,8 +11,12 @@ import (
 	"strings"
 )
 
-//go:embed script.js
-var scriptSource string
+var (
+	//go:embed script.js
+	scriptSource string
+	//go:embed messages.js
+	messagesSource string
+)
 
 // Script is the script for one set of options, ready to be put into pages.
 type Script struct {
@@ -29,6 +33,8 @@ type arguments struct {
 	Path string   `json:"path"`
 	// Dialog is what is answered to a page's dialogues; "" shows them.
 	Dialog string `json:"dialog"`
+	// Also is what workers that never pass the box run after the script.
+	Also string `json:"also,omitempty"`
 }
 
 // NewScript renders the script. It returns nil when the options switch it off.
@@ -37,6 +43,9 @@ func NewScript(o Options) *Script {
 		return nil
 	}
 	a := arguments{Mode: o.Mode, Path: BoxPath, Dialog: o.Dialog}
+	if o.Messages {
+		a.Also = compact(messagesSource)
+	}
 	if a.Mode == "" {
 		a.Mode = DateCount
 	}
@@ -53,7 +62,7 @@ func NewScript(o Options) *Script {
 	if err != nil {
 		panic(fmt.Sprintf("inject: arguments do not marshal: %v", err)) // numbers and strings only
 	}
-	s := &Script{text: compact(scriptSource) + "(" + string(args) + ");" + compact(o.After)}
+	s := &Script{text: compact(scriptSource) + "(" + string(args) + ");" + a.Also + compact(o.After)}
 	if s.page = s.text; o.More != "" {
 		s.page += "\n" + o.More
 	}

@@ -13,7 +13,7 @@ a.home = globalThis.location.origin;
 a.home = globalThis.document.currentScript.getAttribute("data-home");
 }
 var box = (a.home || "") + a.path;
-var ofWorkers = "(" + eidetic + ")(" + JSON.stringify(a) + ");";
+var ofWorkers = "(" + eidetic + ")(" + JSON.stringify(a) + ");" + (a.also || "");
 var mark = Symbol.for("eidetic");
 
 // xoshiro128** (Blackman and Vigna, 2018) over four words.
@@ -983,10 +983,10 @@ last();
 }
 }
 o = typeof o === "object" && o && !Array.isArray(o) ? o : {colour: o};
-queue.push(JSON.stringify({op: op, text: text === undefined || text === null ? "" : String(text).slice(0, 4096), group: o.group === undefined ? "" : String(o.group).slice(0, 100), colour: shade(o.colour || o.color), page_ms: at}));
+queue.push(JSON.stringify({op: op, text: text === undefined || text === null ? "" : String(text).slice(0, 4096), group: o.group === undefined ? "" : String(o.group).slice(0, 100), colour: shade(o.colour || o.color), key: o.key === undefined ? undefined : String(o.key).slice(0, 60), bytes: o.bytes > 0 ? Math.round(o.bytes) : undefined, page_ms: at}));
 soon();
 };
-["mark", "begin", "end", "pause", "resume"].forEach(function (op) {
+["mark", "begin", "end", "pause", "resume", "send", "receive"].forEach(function (op) {
 lab[op] = function (text, o) {
 tell(op, text, o);
 };

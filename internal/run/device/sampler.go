@@ -32,6 +32,7 @@ type Sampler struct {
 	proc     string
 	self     int
 	known    map[int]*sampled
+	threads  map[int]*thread // nil where they are not read
 	pressure [3]int64
 	first    bool // of the readings: what was before is nobody's
 	listed   lab.Time
@@ -50,10 +51,13 @@ type sampled struct {
 	told        bool
 }
 
-// Sample reads hz times a second until the function that it returns is called, which returns what was read.
-func Sample(hz float64) (end func() (lab.Sampled, []lab.ProcessSample)) {
+// Sample reads hz times a second, with threads also those of the browser, until the function that it returns is called, which returns what was read.
+func Sample(hz float64, threads bool) (end func() (lab.Sampled, []lab.ProcessSample)) {
 	var list []lab.ProcessSample
 	s := &Sampler{proc: "/proc", self: os.Getpid(), known: map[int]*sampled{}, first: true, out: lab.Sampled{Hz: hz}}
+	if threads {
+		s.threads = map[int]*thread{}
+	}
 	s.emit = func(one lab.ProcessSample) {
 		if len(list) < lab.MostSamples {
 			list = append(list, one)
@@ -81,6 +85,8 @@ func (s *Sampler) run(ctx context.Context, period time.Duration) {
 		for _, p := range s.known {
 			p.close()
 		}
+		s.forgetThreads()
+		s.forgetThreads() // those that were seen
 		s.out.CostMS = float64(threadTime()-cost) / 1e6
 		s.out.WallMS = float64(lab.Monotonic()-begun) / 1e6
 	}()
@@ -187,7 +193,11 @@ func (s *Sampler) list(now lab.Time) {
 			p.rss = rss
 			s.tell(p, lab.ProcessSample{At: now, PID: pid, RSS: rss, Own: rss - shared})
 		}
+		if s.threads != nil {
+			s.readThreads(now, pid)
+		}
 	}
+	s.forgetThreads()
 	for i, what := range []string{"cpu", "memory", "io"} {
 		total := stalled(filepath.Join(s.proc, "pressure", what))
 		if more := total - s.pressure[i]; more > 0 && !s.first {
@@ -239,17 +249,26 @@ func (p *sampled) waits() int64 {
 	if p.wait == nil {
 		return 0
 	}
+	_, waited := schedule(p.wait)
+	return waited
+}
+
+// schedule reads a schedstat: the ns on a processor, and those of waiting for one; 0 where it cannot be read.
+func schedule(f *os.File) (ran, waited int64) {
 	var b [64]byte
-	n, _ := p.wait.ReadAt(b[:], 0)
+	n, _ := f.ReadAt(b[:], 0)
 	fields := bytes.Fields(b[:n])
 	if len(fields) < 2 {
-		return 0
+		return 0, 0
 	}
-	waited, err := strconv.ParseInt(string(fields[1]), 10, 64)
+	ran, err := strconv.ParseInt(string(fields[0]), 10, 64)
 	if err != nil {
-		return 0
+		return 0, 0
 	}
-	return waited
+	if waited, err = strconv.ParseInt(string(fields[1]), 10, 64); err != nil {
+		return 0, 0
+	}
+	return ran, waited
 }
 
 func (p *sampled) close() {

@@ -2,10 +2,12 @@ package device
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -58,7 +60,7 @@ func TestSampleAgainstTheKernel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	end := Sample(100)
+	end := Sample(100, false)
 	if err := child.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -134,4 +136,94 @@ func ranBetween(samples []lab.ProcessSample, pid int, from, to lab.Time) (ms flo
 		}
 	}
 	return ms
+}
+
+// TestSpinThreads is a program of the browser's name with two threads, of which one computes; see TestSampleThreads.
+func TestSpinThreads(t *testing.T) {
+	var ms int
+	if n, _ := fmt.Sscan(os.Getenv(spinFor), &ms); n != 1 {
+		return
+	}
+	in := bufio.NewScanner(os.Stdin)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		runtime.LockOSThread()
+		tid := unix.Gettid()
+		fmt.Println("thread", tid)
+		in.Scan()
+		used := func() time.Duration {
+			var u unix.Rusage
+			if unix.Getrusage(unix.RUSAGE_THREAD, &u) != nil {
+				return 0
+			}
+			return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+		}
+		before := used()
+		for used()-before < time.Duration(ms)*time.Millisecond {
+		}
+		fmt.Println("spun", int64(used()-before))
+		in.Scan()
+	}()
+	<-ended
+}
+
+// TestSampleThreads: the processor time of one thread of a browser is what getrusage says of it, within 2 % and what it
+// does besides, and it is part of its process's.
+func TestSampleThreads(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "firefox-esr") // by whose name a browser is known
+	if err := os.Link("/proc/self/exe", program); err != nil {
+		self, err := os.ReadFile("/proc/self/exe")
+		if err == nil {
+			err = os.WriteFile(program, self, 0o755)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	child := exec.CommandContext(t.Context(), program, "-test.run", "^TestSpinThreads$")
+	child.Env = append(os.Environ(), spinFor+"=300")
+	in, err := child.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := child.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	end := Sample(100, true)
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(out)
+	next := func(form string) (v int) {
+		for n := 0; n != 1 && lines.Scan(); {
+			n, _ = fmt.Sscanf(lines.Text(), form, &v)
+		}
+		return v
+	}
+	tid := next("thread %d")
+	fmt.Fprintln(in)
+	used := float64(next("spun %d")) / 1e6
+	how, list := end() // reads once more
+	in.Close()
+	if err := child.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	sum, process, name := 0.0, 0.0, ""
+	for _, s := range list {
+		switch {
+		case s.PID != child.Process.Pid:
+		case s.TID == tid:
+			sum += float64(s.Ran) / 1e6
+			name = cmp.Or(name, s.Name)
+		case s.TID == 0:
+			process += float64(s.Ran) / 1e6
+		}
+	}
+	const besides = 20 // ms of processor time, to begin and to write
+	if sum < 0.98*used || sum > 1.02*used+besides || used < 300 || sum > process+besides || name != "firefox-esr" {
+		t.Errorf("thread %d (%s): %.1f ms, getrusage says %.1f, its process did %.1f", tid, name, sum, used, process)
+	}
+	t.Logf("thread %.1f ms, getrusage %.1f, process %.1f; %d readings took %.1f ms of %.0f", sum, used, process, how.Readings, how.CostMS, how.WallMS)
 }

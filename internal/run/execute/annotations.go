@@ -12,13 +12,22 @@ import (
 // noteAnnotation is the annotation by which a page's lab.annotate and its like arrive.
 const noteAnnotation = "annotations"
 
+// messageRow is the row of messages, of which at most so many are kept of a trial, so that they leave room for what
+// the page itself annotates.
+const (
+	messageRow   = "messages"
+	mostMessages = lab.MostAnnotations * 3 / 5
+)
+
 // mostRow bounds the name of a frame or a worker in bytes: it leaves room for the group beside it.
 const mostRow = 60
 
 // pageNotes keeps what the pages of a session put onto the timeline.
 type pageNotes struct {
 	pageClocks
-	list []pageNote
+	list     []pageNote
+	messages int // that were told
+
 	more int               // that there was no room for
 	rows map[string]string // of frames and workers, by their documents' names
 	seen map[string]int    // how many of them have a name
@@ -42,6 +51,8 @@ func (m *pageNotes) add(n replay.Annotation) {
 		Text   string  `json:"text"`
 		Group  string  `json:"group"`
 		Colour string  `json:"colour"`
+		Key    string  `json:"key"`
+		Bytes  float64 `json:"bytes"`
 		PageMS float64 `json:"page_ms"`
 	}
 	if json.Unmarshal(p.List, &list) != nil {
@@ -50,11 +61,18 @@ func (m *pageNotes) add(n replay.Annotation) {
 	row := m.row(p)
 	for _, one := range list {
 		a := lab.Annotation{Op: one.Op, Text: one.Text, Group: one.Group, Colour: one.Colour, Source: "page", PageMS: one.PageMS,
+			Key: one.Key, Bytes: int64(min(max(one.Bytes, 0), 1e15)),
 			Earliest: n.Time, Latest: n.Time}.Clean()
 		if a.Check() != nil || !isPageTime(one.PageMS) {
 			continue
 		}
-		if len(m.list) == lab.MostAnnotations-1 { // the last one says so
+		if one.Group == messageRow {
+			if m.messages++; m.messages > mostMessages {
+				m.more++
+				continue
+			}
+		}
+		if len(m.list) >= lab.MostAnnotations-1 { // the last one says so
 			m.more++
 			continue
 		}

@@ -65,7 +65,7 @@ type Rig struct {
 	// Memory is that of the experiment's runner; nil if it is unknown.
 	Memory func(shares bool) []lab.ProcessMemory
 	// Sample is that of the experiment's runner; nil if processes are not seen.
-	Sample func(hz float64) (end func() (lab.Sampled, []lab.ProcessSample))
+	Sample func(hz float64, threads bool) (end func() (lab.Sampled, []lab.ProcessSample))
 	// Meter is that of the experiment's runner; nil where the device's processors are its own.
 	Meter func(context.Context) (lab.MeterReading, error)
 	// Conditions is that of the experiment's runner; nil for a device that tells none.
@@ -156,7 +156,7 @@ func (x *Execution) Run(ctx context.Context) (err error) {
 	if _, traces := x.Rig.Device.(experiment.TracedDevice); (x.Plan.Traces > 0 || x.Plan.TraceAll) && !traces {
 		return experiment.ErrNoTraces
 	}
-	if x.Plan.Measure.MachineHz() > 0 && x.Rig.Sample == nil {
+	if x.Plan.Measure.NeedsMachine() && x.Rig.Sample == nil {
 		return errors.New("measure.machine_hz: only the processes of the virtual device are seen; leave it out, or use that")
 	}
 	x.begun, x.analyst = time.Now(), &analyst{ask: x.Plan.Measure}
@@ -264,7 +264,7 @@ func (x *Execution) plan() experiment.Plan {
 	p.Warmups, p.Traces, p.TraceAll = x.Plan.Warmups, x.Plan.Traces, x.Plan.TraceAll
 	p.Tolerance, p.Steps, p.ExpectBlank = x.Plan.ToleranceTime(), maskCodes(x.Plan.Plan), x.Plan.ExpectBlank
 	p.Size = x.size()
-	p.MachineHz = x.analyst.ask.MachineHz()
+	p.MachineHz, p.Threads = x.analyst.ask.MachineHz(), x.analyst.ask.Threads()
 	if x.Plan.Conditions != nil {
 		p.Limits = *x.Plan.Conditions
 	}

@@ -34,12 +34,12 @@ func observerScript(heroes bool) string {
 func injected(p lab.Plan, script string) inject.Options {
 	o := inject.Options{More: script, Dialog: p.OnDialog}
 	switch m := p.Measure; {
-	case m == nil:
-	case m.FrameCodes:
+	case m != nil && m.FrameCodes:
 		o.After = framecode.Script + observerScript(true)
-	case m.PageMarks:
+	case m.Observes():
 		o.After = observerScript(false)
 	}
+	o.Messages = p.Measure.Listens()
 	return o
 }
 

@@ -208,6 +208,7 @@ type Plan struct {
 	traced   bool // of this trial
 	// MachineHz is how often a second the processes are read; 0 for never.
 	MachineHz float64
+	Threads   bool // of the browser are read, too
 	// Looks lists after how many pairs Look is asked whether the run knows enough to end; the last
 	// one is that of all pairs, at which it is not asked.
 	Looks []int
@@ -250,7 +251,7 @@ type Runner struct {
 	// unknown.
 	Memory func(shares bool) []lab.ProcessMemory
 	// Sample reads what the processes beside it do; nil if they are not seen.
-	Sample func(hz float64) (end func() (lab.Sampled, []lab.ProcessSample))
+	Sample func(hz float64, threads bool) (end func() (lab.Sampled, []lab.ProcessSample))
 	// Meter measures how fast this machine is; nil where the device's processors are its own.
 	Meter func(context.Context) (lab.MeterReading, error)
 	// Conditions asks the device how it is; nil for one that does not tell.

@@ -17,7 +17,7 @@ func (r *Runner) machine(p Plan, t *lab.Trial, dir string) (end func() error) {
 	if p.MachineHz == 0 || r.Sample == nil {
 		return func() error { return nil }
 	}
-	stop := r.Sample(p.MachineHz)
+	stop := r.Sample(p.MachineHz, p.Threads)
 	return func() error {
 		how, list := stop()
 		t.Sampled, t.Files[MachineRole] = &how, MachineFile

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"eidetic/analysis/trace"
+	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
 	"eidetic/internal/rigs/testlab"
 	"eidetic/internal/tell/report/reporttest"
@@ -67,6 +68,85 @@ func heavy(b *testing.B) (dir string) {
 	return dir
 }
 
+// crowded writes a run of one trial with 100,000 annotations in 30 s: on five rows, of all lengths, with many names.
+func crowded(b *testing.B) (dir string) {
+	b.Helper()
+	run := reporttest.Run(3, 1)
+	dir = b.TempDir()
+	if err := reporttest.Files(dir, run, reporttest.Options{}); err != nil {
+		b.Fatal(err)
+	}
+	trial := run.Trials[0]
+	trial.Events[len(trial.Events)-1].Latest = trial.StartTime + 31e9
+	list := make([]lab.Annotation, 0, 1000)
+	for i := range 100_000 {
+		at := trial.StartTime + lab.Time(i)*3e5
+		list = append(list, lab.Annotation{Op: lab.AnnotateSpan, Text: fmt.Sprintf("step %d of the work", i%997), Group: fmt.Sprint("writer ", i%5),
+			Colour: fmt.Sprintf("#%06x", i*1021%0xffffff), Source: "fifo", Wall: trial.Wall, Earliest: at, Latest: at, Lasts: int64(1e5 + i*7919%4_000_000)})
+		if len(list) < cap(list) {
+			continue
+		}
+		if err := store.Annotate(dir, list...); err != nil {
+			b.Fatal(err)
+		}
+		list = list[:0]
+	}
+	if err := Write(dir, run); err != nil {
+		b.Fatal(err)
+	}
+	return dir
+}
+
+// zoomer opens the page in a frame and zooms in, moves and zooms out on every animation frame, and tells the mean and
+// the longest time between two frames, in ms, and how many events the page has.
+const zoomer = `<!doctype html><title>zoomer</title><link rel="icon" href="data:,"><body style="margin:0"><script>
+(async () => {
+	const f = document.createElement("iframe");
+	f.style.cssText = "width:1200px;height:800px;border:0";
+	f.src = "/timeline.html";
+	document.body.append(f);
+	await new Promise(done => f.addEventListener("load", done));
+	const w = f.contentWindow, frame = () => new Promise(done => w.requestAnimationFrame(done));
+	const key = k => f.contentDocument.querySelector("#timelines").dispatchEvent(new w.KeyboardEvent("keydown", {key: k}));
+	key("0");
+	const events = w.eval("timelines.shown()[0].rows.reduce((n, r) => n + r.track.ev.length, 0)");
+	for (;;) {
+		for (let i = 0; i < 5; i++) await frame();
+		const begin = performance.now();
+		let last = begin, longest = 0, n = 0;
+		for (const k of [..."+".repeat(12), ...Array(12).fill("ArrowRight"), ..."-".repeat(12)]) {
+			key(k);
+			await frame();
+			const now = performance.now();
+			longest = Math.max(longest, now - last);
+			last = now;
+			n++;
+		}
+		if (!(await fetch("/took", {method: "POST", body: JSON.stringify([(last - begin) / n, longest, events])})).ok) return;
+	}
+})();
+</script>`
+
+// BenchmarkTimelineZoom zooms and moves in the timeline of a trial of 100,000 events in 30 s, in real browsers.
+func BenchmarkTimelineZoom(b *testing.B) {
+	dir := crowded(b)
+	for _, browser := range []string{"chromium", "firefox-esr"} {
+		b.Run(browser, func(b *testing.B) {
+			wait := opened(b, dir, browser, zoomer)
+			wait() // the first
+			var sum, longest float64
+			events := 0.0
+			for b.Loop() {
+				ms := wait()
+				sum, longest, events = sum+ms[0], max(longest, ms[1]), ms[2]
+			}
+			b.ReportMetric(1e3*float64(b.N)/sum, "frames/s")
+			b.ReportMetric(longest, "longest-ms")
+			b.ReportMetric(events, "events")
+		})
+	}
+}
+
 // opener opens the page in a frame, again and again, and tells how long each took until the second animation frame
 // after the load.
 const opener = `<!doctype html><title>opener</title><link rel="icon" href="data:,"><body style="margin:0"><script>
@@ -105,16 +185,31 @@ func BenchmarkTimelinePage(b *testing.B) {
 }
 
 func openTimelines(b *testing.B, dir, browser string) {
+	wait := opened(b, dir, browser, opener)
+	first := wait()
+	var sum [3]float64
+	for b.Loop() {
+		ms := wait()
+		sum[0], sum[1] = sum[0]+ms[0], sum[1]+ms[1]
+	}
+	b.ReportMetric(first[1], "first-ms")
+	b.ReportMetric(sum[0]/float64(b.N), "load-ms")
+	b.ReportMetric(sum[1]/float64(b.N), "drawn-ms")
+}
+
+// opened starts a browser on a page of ours, and returns what waits for the next numbers that it tells.
+func opened(b *testing.B, dir, browser, page string) (wait func() [3]float64) {
+	b.Helper()
 	program := testlab.NeedProgram(b, browser)
-	took := make(chan [2]float64)
+	took := make(chan [3]float64)
 	mux := http.NewServeMux()
 	mux.HandleFunc("/{$}", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html")
-		io.WriteString(w, opener) // a browser that goes away hears nothing
+		io.WriteString(w, page) // a browser that goes away hears nothing
 	})
 	mux.Handle("/timeline.html", http.FileServer(http.Dir(dir)))
 	mux.HandleFunc("/took", func(w http.ResponseWriter, r *http.Request) {
-		var ms [2]float64
+		var ms [3]float64
 		if err := json.NewDecoder(io.LimitReader(r.Body, 1000)).Decode(&ms); err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
@@ -131,7 +226,7 @@ func openTimelines(b *testing.B, dir, browser string) {
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: time.Minute}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(l) }()
-	defer func() { server.Close(); <-served }()
+	b.Cleanup(func() { server.Close(); <-served })
 	args := []string{"--headless", "--no-sandbox", "--no-first-run", "--disable-gpu", "--user-data-dir=" + b.TempDir()}
 	if browser != "chromium" {
 		args = []string{"--headless", "--no-remote", "--profile", b.TempDir()}
@@ -141,26 +236,17 @@ func openTimelines(b *testing.B, dir, browser string) {
 	if err := cmd.Start(); err != nil {
 		b.Fatal(err)
 	}
-	defer func() {
+	b.Cleanup(func() {
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // its group: a browser has many processes
 		_ = cmd.Wait()                                      // it was killed
-	}()
-	wait := func() [2]float64 {
+	})
+	return func() [3]float64 {
 		select {
 		case ms := <-took:
 			return ms
 		case <-time.After(2 * time.Minute):
 			b.Fatal("the browser opened no page in two minutes")
-			return [2]float64{}
+			return [3]float64{}
 		}
 	}
-	first := wait()
-	var sum [2]float64
-	for b.Loop() {
-		ms := wait()
-		sum[0], sum[1] = sum[0]+ms[0], sum[1]+ms[1]
-	}
-	b.ReportMetric(first[1], "first-ms")
-	b.ReportMetric(sum[0]/float64(b.N), "load-ms")
-	b.ReportMetric(sum[1]/float64(b.N), "drawn-ms")
 }

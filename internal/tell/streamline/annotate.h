@@ -1,7 +1,7 @@
 /* Notes for the timeline of a run, from C and C++ on Linux: `appliance annotate --code c` writes this file.
  * EIDETIC_ANNOTATE names the pipe or socket of `appliance annotate --fifo FILE` or `--socket FILE`; without it nothing
- * happens. eidetic_note("begin", "read", 0) ... ("end", "read", 0); also "mark", "pause", "resume", and "set", which
- * lasts until the next. A colour is "#rrggbb" or 0. Each thread has a row of its own. A note is one write of less than
+ * happens. eidetic_note("begin", "read", 0) ... ("end", "read", 0); also "mark", "pause", "resume", "send" and
+ * "receive" of one text (an arrow), and "set", which lasts until the next. A colour is "#rrggbb" or 0. Each thread has a row of its own. A note is one write of less than
  * PIPE_BUF bytes, never mixed with another's, and never waits: it is -1 where there was no room; the next says so. */
 #ifndef EIDETIC_ANNOTATE_H
 #define EIDETIC_ANNOTATE_H

@@ -138,10 +138,31 @@ func (r *Receiver) FIFO(ctx context.Context, path, group string) error {
 // the kernel says is at its other end.
 func (r *Receiver) Socket(ctx context.Context, path string) error {
 	l, err := net.Listen("unix", path)
+	if errors.Is(err, syscall.EADDRINUSE) && isAbandoned(path) {
+		if err = os.Remove(path); err == nil {
+			l, err = net.Listen("unix", path)
+		}
+	}
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("make the socket %s: something is there, and another program listens or it is no socket: name another path", path)
+	}
 	if err != nil {
 		return fmt.Errorf("make the socket: %w", err)
 	}
 	return r.Listen(ctx, l)
+}
+
+// isAbandoned says whether a path is a socket at which nobody listens: that of a program that was killed.
+func isAbandoned(path string) bool {
+	info, err := os.Lstat(path)
+	if err != nil || info.Mode()&os.ModeSocket == 0 {
+		return false
+	}
+	c, err := net.Dial("unix", path)
+	if err == nil {
+		c.Close()
+	}
+	return errors.Is(err, syscall.ECONNREFUSED)
 }
 
 // Listen takes connections of TCP or of a Unix socket until ctx ends, and closes l. Each connection is a group of its

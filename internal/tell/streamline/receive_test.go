@@ -141,7 +141,7 @@ func TestRowsOfWriters(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
-	want := Losses{Notes: 4, Refused: 1, Why: "op \"draw\": set, mark, begin, end, pause, resume or span", Stamps: 1}
+	want := Losses{Notes: 4, Refused: 1, Why: "op \"draw\": set, mark, begin, end, pause, resume, span, send or receive", Stamps: 1}
 	if diff := cmp.Diff(want, r.Losses()); diff != "" || !strings.Contains(want.String(), "op \"draw\"") {
 		t.Errorf("Losses() (-want +got):\n%s", diff)
 	}

@@ -257,6 +257,8 @@ func reportsAccessible(t *testing.T, b *reporttest.Browser, address string) {
 				}
 				got, err := reporttest.Eval[[]string](b, `(async () => {`+string(axe)+`;
 					for (const d of [...document.querySelectorAll("details")].slice(0, 12)) d.open = true;
+					const lines = document.querySelector("#timelines");
+					for (const key of lines ? ["ArrowDown", "ArrowDown", ">", ".", "[", ".", ".", "]"] : []) lines.dispatchEvent(new KeyboardEvent("keydown", { key }));
 					await new Promise(requestAnimationFrame);
 					const wide = document.documentElement.scrollWidth > innerWidth ? ["the page scrolls sideways"] : [];
 					return (await axe.run({ resultTypes: ["violations"] })).violations.map(v => v.id + ": " + v.nodes.map(n => n.html).slice(0, 3).join(" ")).concat(wide);

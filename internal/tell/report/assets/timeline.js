@@ -73,6 +73,7 @@ function build() {
       return { c, track, canvas, button, longest, line: button.parentElement, seen: true, match: null };
     });
     c.range = make("div", { className: "tl-range", hidden: true });
+    c.box = box;
     box.append(c.range, c.line);
     if (c.data.notes.length) box.append(make("div", { className: "tl-notes" }, ...c.data.notes.map(n => make("p", { textContent: n }))));
     host.append(box);
@@ -84,7 +85,7 @@ function build() {
   for (const f of built) f();
 }
 // Rows that are not in the window are not drawn.
-const rowOf = new Map(), built = [], placed = [], clicked = [], ranged = [], keys = {};
+const rowOf = new Map(), built = [], placed = [], drawn = [], clicked = [], ranged = [], keys = {};
 const watcher = new IntersectionObserver(list => {
   for (const one of list) { const r = rowOf.get(one.target); if (r) r.seen = one.isIntersecting; }
   draw();
@@ -131,7 +132,7 @@ let asked = false;
 function draw() {
   if (asked) return;
   asked = true;
-  requestAnimationFrame(() => { asked = false; for (const c of shown) { strip(c); axis(c); for (const r of c.rows) if (r.seen) row(c, r); else r.canvas.style.height = rows(r.track) * height + 4 + "px"; } place(); });
+  requestAnimationFrame(() => { asked = false; for (const c of shown) { strip(c); axis(c); for (const r of c.rows) if (r.seen) row(c, r); else r.canvas.style.height = rows(r.track) * height + 4 + "px"; } place(); for (const f of drawn) f(); });
 }
 const scale = width => { const k = width / (view.to - view.from); return { k, x: t => (t - view.from) * k }; };
 
@@ -423,6 +424,6 @@ build();
 // What follows the last change of the screen is seldom looked for.
 const last = Math.max(0, ...shown.flatMap(c => (c.data.tracks.find(o => o.kind === "frame") || { ev: [] }).ev.map(e => e[START])));
 move(whole.from, last > 0 ? Math.min(whole.to, last * 1.08 + 30) : whole.to);
-return { $, all, make, host, draw, move, say, facts, bounds, first, shown: () => shown, at: () => ({ ...view, cursor, whole }), built, placed, clicked, ranged, keys, scale,
+return { $, all, make, host, draw, move, say, facts, bounds, first, shown: () => shown, at: () => ({ ...view, cursor, whole }), built, placed, drawn, clicked, ranged, keys, scale, top: (r, e) => r.canvas.offsetTop + 2 + laneOf(r, e) * height + height / 2,
   fold: (kind, on) => { folded[kind] = on; }, select: on => { selecting = on; } };
 })();

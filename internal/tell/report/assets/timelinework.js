@@ -2,7 +2,7 @@
 // How a person works with timelines: search, rows by name, a range and what took its time, and what was clicked on
 // with what it lies in, its call stack and its pictures.
 (() => {
-const { $, all, make, host, draw, move, say, facts, bounds, shown, at, built, placed, clicked, ranged, keys, scale, fold } = timelines;
+const { $, all, make, host, draw, move, say, facts, bounds, shown, at, built, placed, drawn, clicked, ranged, keys, scale, fold } = timelines;
 const NAME = 0, START = 1, END = 2, EARLY = 3, LATE = 4, LANE = 5, FACTS = 8;
 const search = $("#tl-search"), found = $("#tl-found"), filter = $("#tl-filter"), dock = $("#dock"), taken = $("#taken"), picked = $("#picked");
 const MOST_ROWS = 200, MOST_PICTURES = 12;
@@ -221,6 +221,40 @@ selector.addEventListener("click", () => {
   selector.setAttribute("aria-pressed", String(on));
   timelines.select(on);
 });
+
+// ---- arrows ---------------------------------------------------------------
+// Messages lead from row to row; of a request or a picture that was clicked on, an arrow leads to what belongs to it.
+const MOST_ARROWS = 400;
+function arrows() {
+  const { from, to } = at();
+  for (const c of shown()) {
+    if (!c.messages) c.messages = c.data.flows.filter(f => c.rows[f[0]].track.kind === "annotation" && c.rows[f[2]].track.kind === "annotation");
+    const p = c.picked, own = p ? c.data.flows.filter(f => c.rows[f[0]] === p.r && p.r.track.ev[f[1]] === p.e || c.rows[f[2]] === p.r && p.r.track.ev[f[3]] === p.e) : [];
+    if (!c.arrows && !c.messages.length && !own.length) continue;
+    if (!c.arrows) {
+      c.arrows = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+      c.arrows.setAttribute("class", "tl-arrows");
+      c.arrows.setAttribute("aria-hidden", "true");
+      for (const kind of ["line", "head"]) c.arrows.appendChild(document.createElementNS("http://www.w3.org/2000/svg", "path")).setAttribute("class", kind);
+      c.box.append(c.arrows);
+    }
+    const { x } = scale(c.axis.clientWidth), left = c.axis.offsetLeft;
+    let line = "", head = "", n = 0;
+    for (const f of own.length ? own : c.messages) {
+      const a = c.rows[f[0]], b = c.rows[f[2]], e = a.track.ev[f[1]], o = b.track.ev[f[3]];
+      if (a.line.hidden || b.line.hidden || Math.max(e[START], o[START]) < from || Math.min(e[START], o[START]) > to) continue;
+      if (++n > MOST_ARROWS) break;
+      const start = a.track.kind === "request" ? e[END] : e[START], x1 = left + x(start), x2 = left + x(o[START]), y1 = timelines.top(a, e), y2 = timelines.top(b, o);
+      const long = Math.hypot(x2 - x1, y2 - y1) || 1, ux = (x2 - x1) / long * 7, uy = (y2 - y1) / long * 7;
+      line += `M${x1.toFixed(1)} ${y1.toFixed(1)}L${x2.toFixed(1)} ${y2.toFixed(1)}`;
+      head += `M${x2.toFixed(1)} ${y2.toFixed(1)}l${(-ux - uy / 2).toFixed(1)} ${(-uy + ux / 2).toFixed(1)}l${uy.toFixed(1)} ${(-ux).toFixed(1)}Z`;
+    }
+    c.arrows.children[0].setAttribute("d", line);
+    c.arrows.children[1].setAttribute("d", head);
+    c.arrows.style.clipPath = `inset(0 0 0 ${left}px)`;
+  }
+}
+drawn.push(arrows);
 
 // ---- keys -----------------------------------------------------------------
 const visible = () => shown().flatMap(c => c.rows.filter(r => !r.line.hidden));
