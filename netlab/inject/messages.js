@@ -133,11 +133,6 @@ if (port) {
 before(port, "start", function (self) {
 hears(self, "postMessage");
 });
-before(port, "addEventListener", function (self, args) {
-if (args[0] === "message") {
-hears(self, "postMessage");
-}
-});
 var handler = Object.getOwnPropertyDescriptor(port, "onmessage");
 if (handler && handler.set) {
 handler.set = new Proxy(handler.set, {apply: function (method, self, args) {
@@ -185,6 +180,9 @@ told(note, "event from " + host(args[0]), e.data);
 var kinds = new WeakMap();
 before(win.EventTarget.prototype, "addEventListener", function (self, args) {
 var kind = String(args[0]);
+if (port && kind === "message" && self instanceof win.MessagePort) {
+hears(self, "postMessage");
+}
 if (!win.EventSource || !(self instanceof win.EventSource) || /^(message|open|error)$/.test(kind)) {
 return;
 }

@@ -146,3 +146,54 @@ func TestRowsOfWriters(t *testing.T) {
 		t.Errorf("Losses() (-want +got):\n%s", diff)
 	}
 }
+
+// TestSocketTakenOver: a socket that a killed program left is taken over; one at which somebody listens, and a file,
+// stay as they are.
+func TestSocketTakenOver(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "annotate.sock")
+	left, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	left.SetUnlinkOnClose(false) // as when it is killed
+	left.Close()
+	ctx, stop := context.WithCancel(t.Context())
+	got := make(chan lab.Annotation, 1)
+	r := &Receiver{Clock: lab.Monotonic, Emit: func(a lab.Annotation) { got <- a }}
+	ended := make(chan error, 1)
+	go func() { ended <- r.Socket(ctx, path) }()
+	var c net.Conn
+	for c, err = net.Dial("unix", path); err != nil; c, err = net.Dial("unix", path) {
+		select {
+		case err := <-ended:
+			t.Fatalf("Socket() = %v; want the abandoned socket to be taken over", err)
+		case <-t.Context().Done():
+			t.Fatal(err)
+		default:
+		}
+	}
+	if err := (&Receiver{}).Socket(ctx, path); err == nil || !strings.Contains(err.Error(), "another program listens") {
+		t.Errorf("Socket() where another listens = %v", err)
+	}
+	if _, err := c.Write([]byte("hello\x00")); err != nil {
+		t.Fatal(err)
+	}
+	if a := <-got; a.Text != "hello" || a.Source != "socket" {
+		t.Errorf("it came as %+v", a)
+	}
+	c.Close()
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := (&Receiver{}).Socket(t.Context(), file); err == nil {
+		t.Error("Socket() took the place of a file")
+	}
+	if text, err := os.ReadFile(file); err != nil || string(text) != "mine" {
+		t.Errorf("the file has %q, %v", text, err)
+	}
+}

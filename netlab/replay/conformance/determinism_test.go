@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+
+	"eidetic/netlab/inject"
 )
 
 // text serves a body with a media type.
@@ -182,6 +184,24 @@ func determinism() []kase {
 				"worker blob:: mark=blob", "worker data:: mark=data worker", "worker https://a.test/closes.js: mark=closed", "worker https://a.test/w.js: mark=worked",
 				"worker second: mark=worked",
 			},
+		},
+		{
+			name:   "messages reach the box",
+			want:   "hello from the frame, true, 3 5 7",
+			inject: inject.Options{Messages: true},
+			page: `<iframe src="/f"></iframe><script>(async()=>{const once=(t,k)=>new Promise(d=>t.addEventListener(k,d,{once:true}));` +
+				`const framed=once(window,"message");const w=new Worker("/w.js");w.postMessage("12345");const a=(await once(w,"message")).data;` +
+				`const b=new Worker(URL.createObjectURL(new Blob(["onmessage=e=>postMessage(e.data+2)"])));b.postMessage(3);const c=(await once(b,"message")).data;` +
+				`const {port1:p,port2:q}=new MessageChannel();q.onmessage=e=>q.postMessage({seven:e.data});p.start();p.postMessage(new ArrayBuffer(1000));` +
+				`const d=(await once(p,"message")).data;const x=new BroadcastChannel("c"),y=new BroadcastChannel("c");const h=once(y,"message");x.postMessage("all");await h;` +
+				`const s=new EventSource("/events");await once(s,"named");s.close();` +
+				`const m=await framed;window.result=[m.data,m.source===frames[0],[a-2,c,d.seven.byteLength/250+3].join(" ")].join(", ")})()</script>`,
+			routes: map[string]http.HandlerFunc{
+				"/f":      text("text/html", `<script>parent.postMessage("hello from the frame","*")</script>`),
+				"/w.js":   text(js, `onmessage=e=>postMessage(e.data.length)`),
+				"/events": text("text/event-stream", "event: named\ndata: 12345678\n\n"),
+			},
+			told: []string{},
 		},
 		{
 			name:  "lab.done reaches the box",

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log"
 	"net"
@@ -43,7 +44,8 @@ type kase struct {
 	// label is what the page tells the box, such as "done=NAME" by lab.done, or "mark=NAME" by lab.mark.
 	label string
 	// told is what the realms of the page tell the box, each with its name, in any order.
-	told []string
+	told   []string
+	inject inject.Options // of its replay
 	// check, if set, checks the log of the last replay.
 	check  func(t *testing.T, result string, log []lab.Served)
 	h1     bool          // the origin speaks HTTP/1.1 only
@@ -247,14 +249,18 @@ func (s *stand) replay(t *testing.T, k *kase, a *archive.Archive, live string) {
 	labels := ""
 	var told []string
 	session, err := replay.NewSession(a, replay.Options{
-		Clock: lab.Monotonic, Wall: time.Now(), Timing: timing,
+		Clock: lab.Monotonic, Wall: time.Now(), Timing: timing, Inject: k.inject,
 		Annotate: func(a replay.Annotation) {
 			mu.Lock()
 			defer mu.Unlock()
-			if label := labelOf(a); k.told == nil || label == "" {
-				labels += label
-			} else if one := strings.TrimSpace(whereOf(a) + ": " + label); !slices.Contains(told, one) {
-				told = append(told, one)
+			if k.told == nil {
+				labels += strings.Join(labelsOf(a), "")
+				return
+			}
+			for _, label := range labelsOf(a) {
+				if one := strings.TrimSpace(whereOf(a) + ": " + label); !slices.Contains(told, one) {
+					told = append(told, one)
+				}
 			}
 		},
 		Log: func(line lab.Served) {
@@ -318,19 +324,26 @@ func whereOf(a replay.Annotation) string {
 	return post.Where
 }
 
-// labelOf is what a page told the box: a name, or its annotations with their colours.
-func labelOf(a replay.Annotation) (text string) {
+// labelsOf are what a page told the box: a name, or its annotations with their colours, and the sizes of messages.
+func labelsOf(a replay.Annotation) (texts []string) {
 	if a.Name != "annotations" {
-		return a.Name + "=" + a.Label() + " "
+		return []string{a.Name + "=" + a.Label() + " "}
 	}
 	var post struct {
-		List []struct{ Op, Text, Colour string }
+		List []struct {
+			Op, Text, Colour string
+			Bytes            int
+		}
 	}
 	if err := json.Unmarshal(a.Body, &post); err != nil {
-		return err.Error()
+		return []string{err.Error()}
 	}
 	for _, one := range post.List {
-		text += one.Op + "=" + one.Text + one.Colour + " "
+		size := ""
+		if one.Bytes > 0 {
+			size = fmt.Sprintf(" (%d)", one.Bytes)
+		}
+		texts = append(texts, one.Op+"="+one.Text+one.Colour+size+" ")
 	}
-	return text
+	return texts
 }
