@@ -195,13 +195,18 @@ func determinism() []kase {
 				`const {port1:p,port2:q}=new MessageChannel();q.onmessage=e=>q.postMessage({seven:e.data});p.start();p.postMessage(new ArrayBuffer(1000));` +
 				`const d=(await once(p,"message")).data;const x=new BroadcastChannel("c"),y=new BroadcastChannel("c");const h=once(y,"message");x.postMessage("all");await h;` +
 				`const s=new EventSource("/events");await once(s,"named");s.close();` +
-				`const m=await framed;window.result=[m.data,m.source===frames[0],[a-2,c,d.seven.byteLength/250+3].join(" ")].join(", ")})()</script>`,
+				`const m=await framed,r=[m.data,m.source===frames[0],[a-2,c,d.seven.byteLength/250+3].join(" ")].join(", ");setTimeout(()=>window.result=r,700)})()</script>`,
 			routes: map[string]http.HandlerFunc{
 				"/f":      text("text/html", `<script>parent.postMessage("hello from the frame","*")</script>`),
 				"/w.js":   text(js, `onmessage=e=>postMessage(e.data.length)`),
 				"/events": text("text/event-stream", "event: named\ndata: 12345678\n\n"),
 			},
-			told: []string{},
+			told: []string{
+				": mark=event named from a.test (8)", ": mark=postMessage from another window, https://a.test (20)", ": receive=broadcast (3)",
+				": receive=postMessage (1000)", ": receive=postMessage (1005)", ": receive=postMessage (8)", ": send=broadcast (3)", ": send=postMessage (1000)",
+				": send=postMessage (1005)", ": send=postMessage (5)", ": send=postMessage (8)", "worker blob:: receive=postMessage (8)",
+				"worker blob:: send=postMessage (8)", "worker https://a.test/w.js: receive=postMessage (5)", "worker https://a.test/w.js: send=postMessage (8)",
+			},
 		},
 		{
 			name:  "lab.done reaches the box",
