@@ -34,6 +34,7 @@ type AnnotateCmd struct {
 	Socket string   `type:"path" placeholder:"FILE" help:"Take them from a Unix socket, which is made, in the same formats; each connection is a row of its own, named by its process."`
 	Listen string   `placeholder:"ADDR" help:"Take them on a TCP port, such as :8088, in the same formats; each connection is a row of its own. Whoever reaches the port can annotate."`
 	logFlags
+	OTLP string `name:"otlp" type:"existingfile" placeholder:"FILE" help:"Put the spans of a back end onto the requests that they served, also after the run: a file of OpenTelemetry's protocol, JSON or protobuf. The requests are those that were recorded with a traceparent (record --traceparent, or the page's own)."`
 	Code string `enum:",c,sh" default:"" placeholder:"LANGUAGE" help:"Print the functions by which programs in C (c) or shell scripts (sh) annotate through --fifo and --socket; nothing else is done."`
 }
 
@@ -51,6 +52,7 @@ Examples:
   appliance annotate --run out/latest --marker logger
   journalctl -o json --since today > today.json
   appliance annotate --run out/latest --log today.json --rules rules.yaml
+  appliance annotate --run out/latest --otlp traces.json
   appliance annotate --code c > eidetic.h
   appliance annotate --code sh > eidetic.sh`
 }
@@ -63,9 +65,9 @@ func (c *AnnotateCmd) Validate() error {
 	case c.To == "":
 		return errors.New("--run: name the run that is in progress, such as out/latest")
 	}
-	if c.Log != "" || c.Marker != "" {
-		if c.Text != "" || c.streams() || c.Mark || c.Begin || c.End || c.Pause || c.Resume || c.Log != "" && c.Marker != "" {
-			return errors.New("--log and --marker stand alone: leave out the note, and what else takes notes")
+	if alone := given(c.Log, c.Marker, c.OTLP); alone > 0 {
+		if c.Text != "" || c.streams() || c.Mark || c.Begin || c.End || c.Pause || c.Resume || alone > 1 {
+			return errors.New("--log, --otlp and --marker stand alone: leave out the note, and what else takes notes")
 		}
 		if c.Marker != "" && len(strings.Fields(c.Marker)) == 0 {
 			return errors.New("--marker: name the command that writes into the log, such as logger")
@@ -82,6 +84,16 @@ func (c *AnnotateCmd) Validate() error {
 		return err
 	}
 	return nil
+}
+
+// given is how many of the texts are not empty.
+func given(texts ...string) (n int) {
+	for _, text := range texts {
+		if text != "" {
+			n++
+		}
+	}
+	return n
 }
 
 func (c *AnnotateCmd) streams() bool { return len(c.FIFO) > 0 || c.Socket != "" || c.Listen != "" }
@@ -112,6 +124,9 @@ func (c *AnnotateCmd) Run(ctx context.Context, std *streams) error {
 	}
 	if c.Log != "" {
 		return c.importLog(std)
+	}
+	if c.OTLP != "" {
+		return c.importSpans(std)
 	}
 	now := lab.Monotonic()
 	write, done, err := c.sink(std)

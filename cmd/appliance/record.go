@@ -26,8 +26,9 @@ type RecordCmd struct {
 	URL     []string `arg:"" optional:"" help:"Pages to open one after the other, each in a fresh browser in namespaces of its own."`
 	Force   bool     `help:"Replace an archive that is there."`
 
-	HTTP3 bool   `name:"http3" help:"Record over HTTP/3 where origins speak it: each page is opened once before, to find the hosts that offer it."`
-	Proxy string `placeholder:"IP:PORT" help:"Instead of opening pages: be an explicit proxy, and record what comes to it until Ctrl-C."`
+	HTTP3       bool   `name:"http3" help:"Record over HTTP/3 where origins speak it: each page is opened once before, to find the hosts that offer it."`
+	Proxy       string `placeholder:"IP:PORT" help:"Instead of opening pages: be an explicit proxy, and record what comes to it until Ctrl-C."`
+	Traceparent bool   `help:"Give each request that has none a field traceparent, so that the spans of the back end can be put onto timelines (appliance annotate --otlp)."`
 	authorityFlags
 	pageFlags
 	sandboxFlags
@@ -170,7 +171,7 @@ func (c *RecordCmd) pages(ctx context.Context, path string) error {
 		return usage(err)
 	}
 	return visitPages(ctx, sandbox.Visit{
-		Record: true, Archive: path, Pages: c.URL, Still: c.Still, Limit: c.Limit, Seed: c.Seed, HTTP3: c.HTTP3, Reach: reach,
+		Record: true, Archive: path, Pages: c.URL, Still: c.Still, Limit: c.Limit, Seed: c.Seed, HTTP3: c.HTTP3, Reach: reach, Traceparent: c.Traceparent,
 		NoSandbox: c.NoSandbox,
 	})
 }
@@ -206,7 +207,7 @@ func (c *RecordCmd) proxy(ctx context.Context, std *streams, path string) error 
 	bar := newProgress(std.out)
 	defer bar.close()
 	recorder, err := network.Record(ctx, w, replay.RecordOptions{
-		Wall: time.Now, Inject: inject.Options{Seed: c.Seed, Date: wall}, Pages: true, Log: func(s lab.Served) {
+		Wall: time.Now, Traceparent: c.Traceparent, Inject: inject.Options{Seed: c.Seed, Date: wall}, Pages: true, Log: func(s lab.Served) {
 			if s.Error != "" {
 				bar.say("%s %s: %s", s.Method, s.URL, s.Error)
 			}

@@ -17,7 +17,7 @@ type Annotation struct {
 	Text   string    `json:"text,omitempty"`
 	Group  string    `json:"group,omitempty"`  // its row on the timeline
 	Colour string    `json:"colour,omitempty"` // #rrggbb
-	Source string    `json:"source"`           // "page", "panel", "command", "fifo", "socket", "tcp", "log"
+	Source string    `json:"source"`           // "page", "panel", "command", "fifo", "socket", "tcp", "log", "otlp"
 	Wall   time.Time `json:"wall,omitzero"`    // of an annotation that belongs to a run: which trial's it is
 
 	Earliest Time `json:"earliest_ns"`

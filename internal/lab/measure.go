@@ -24,6 +24,7 @@ type Measure struct {
 	MachineHz    float64 `json:"machine_hz,omitempty" minimum:"1" maximum:"100" doc:"How often a second the processor time, waits for a processor and memory of each process of the virtual device, and the machine's pressure, are read: the timeline has rows of them, and trials and steps have processor_ms, processor_wait_ms and memory_peak_mb. It takes at most 3 % of a processor, in both arms alike" example:"100"`
 	Messages     bool    `json:"messages,omitempty" doc:"Whether a script in pages, their frames and workers tells of each message with others (postMessage of workers and ports, broadcasts, WebSockets, server-sent events, data channels) its time and size, for the timeline; it costs a little of the page's time"`
 	Level        string  `json:"level,omitempty" enum:"objective,task,detail,debug" doc:"How much is observed besides, as one switch. objective: nothing; task: page_marks; detail: also machine_hz 100, where processes are seen; debug: also messages and the processor time of each thread of the browser" example:"detail"`
+	Traceparent  bool    `json:"traceparent,omitempty" doc:"Whether each request of a recording that this run makes carries a field traceparent (W3C Trace Context), if the page sends none: appliance annotate --otlp puts the spans of the back end onto the requests that they served"`
 	PageMarks    bool    `json:"page_marks,omitempty" doc:"Whether an observer in the page reports its marks and measures of User Timing, paints, long tasks, layout shifts and slow events; it costs a little of the page's time. With frame_codes it does so anyway"`
 }
 
@@ -109,3 +110,6 @@ func (m *Measure) Listens() bool { return m != nil && m.Messages || m.level() >=
 
 // Threads says whether the threads of the browser are read, too.
 func (m *Measure) Threads() bool { return m.level() >= 3 }
+
+// Traces says whether requests carry a traceparent while they are recorded.
+func (m *Measure) Traces() bool { return m != nil && m.Traceparent }

@@ -99,7 +99,7 @@ func ScopeRules() []ScopeRule {
 			Run: "any, and no trace file", Admin: "any, and no trace file"},
 		{Fields: words("measure.metrics measure.guards measure.steps measure.regions measure.ignore measure.tolerance measure.unique_pixels " +
 			"measure.luma_step measure.refresh_hz measure.zoom measure.blank measure.known_images measure.quiet_s measure.frame_codes " +
-			"measure.page_marks measure.machine_hz measure.messages measure.level"), Reaches: usual, Run: anything, Admin: anything},
+			"measure.page_marks measure.machine_hz measure.messages measure.level measure.traceparent"), Reaches: usual, Run: anything, Admin: anything},
 		{Fields: words("device recipe"), Reaches: "a device of the box, and what is known of it, by name", Run: "names", Admin: "names"},
 		{Fields: words("page pages[].page pages[].treatment.page steps[].open steps[].launch"),
 			Reaches: "an origin, while a page is recorded; a device's own browser, which reaches the box alone",

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/rand"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -276,6 +277,11 @@ func (f *fetch) request(r *http.Request, body []byte) (*http.Request, error) {
 			out.Header.Add(field.Name, field.Value)
 		}
 	}
+	if f.c.o.Traceparent && out.Header.Get(Traceparent) == "" {
+		parent := newTraceparent()
+		out.Header.Set(Traceparent, parent)
+		e.Request.Header = append(e.Request.Header, lab.HeaderField{Name: Traceparent, Value: parent})
+	}
 	if isSocket(r) { // these are hop-by-hop, but the origin needs them
 		for _, name := range []string{"Connection", "Upgrade"} {
 			out.Header.Set(name, r.Header.Get(name))
@@ -286,6 +292,16 @@ func (f *fetch) request(r *http.Request, body []byte) (*http.Request, error) {
 		out.Header["User-Agent"] = nil // else the transport names itself
 	}
 	return out, nil
+}
+
+// Traceparent is the field that says to which trace a request belongs (W3C Trace Context, 3.2).
+const Traceparent = "traceparent"
+
+// newTraceparent is the field of a trace of its own, which is to be kept.
+func newTraceparent() string {
+	var ids [24]byte
+	_, _ = rand.Read(ids[:]) // never fails
+	return fmt.Sprintf("00-%x-%x-01", ids[:16], ids[16:])
 }
 
 // requestFields lists the fields of a request: as received, if that is known; those

@@ -18,6 +18,9 @@ type RecordOptions struct {
 	Inject inject.Options
 	// Log gets one line per request, stage "live". It must not block.
 	Log func(lab.Served)
+	// Traceparent gives each request that has none a field traceparent (W3C Trace Context), so that the spans of a back
+	// end can be joined to the request that they served.
+	Traceparent bool
 	// Annotate gets what pages tell the box, such as lab.done(). May be nil.
 	Annotate func(Annotation)
 	// Pages adds the documents that a browser says it navigates to

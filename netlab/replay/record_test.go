@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -430,5 +431,37 @@ func TestMissLiveAndFill(t *testing.T) {
 		if _, err := NewSession(a, o); err == nil {
 			t.Errorf("NewSession(%+v) = nil error, want one", o)
 		}
+	}
+}
+
+// TestTraceparent: where it is asked for, the origin gets a traceparent with each request that has none, and the
+// recording has it; a page's own stays, and a replay of either is exact.
+func TestTraceparent(t *testing.T) {
+	got := make(chan string, 3)
+	b := newBench(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got <- r.Header.Get(Traceparent)
+		io.WriteString(w, "ok")
+	}), true)
+	rec, finish := b.record(filepath.Join(t.TempDir(), "a.wacz"))
+	const own = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00"
+	ask := func(path string, header http.Header) string { return b.get("GET", "https://a.test"+path, "", header) }
+	ask("/before", nil)
+	rec.o.Traceparent = true
+	ask("/after", nil)
+	ask("/own", http.Header{"Traceparent": {own}})
+	form := regexp.MustCompile(`^00-[0-9a-f]{32}-[0-9a-f]{16}-01$`)
+	before, after, kept := <-got, <-got, <-got
+	if before != "" || !form.MatchString(after) || kept != own {
+		t.Errorf("the origin got %q, %q and %q; want none, one of ours and %q", before, after, kept, own)
+	}
+	a := finish()
+	for _, e := range a.Exchanges() {
+		if want := map[string]string{"/after": after, "/own": own}[lab.ParseURL(e.URL).Net().Path]; e.Request.Get(Traceparent) != want {
+			t.Errorf("%s is recorded with %q, want %q", e.URL, e.Request.Get(Traceparent), want)
+		}
+	}
+	s := b.replay(a, Options{Timing: Timing{Mode: TimingNone}})
+	if again := ask("/after", nil); !strings.Contains(again, `"ok"`) || s.Stats().Misses != 0 {
+		t.Errorf("the replay says %s, %d misses", again, s.Stats().Misses)
 	}
 }

@@ -125,6 +125,7 @@ type recording struct {
 	plain   bool   // do not modify pages, and discard the recording afterwards
 	script  string // that of replaying
 	dialog  string // the plan's answer to dialogues
+	traced  bool   // requests get a traceparent
 
 	problems OriginProblems
 }
@@ -163,7 +164,7 @@ func (r *recording) Arm(ctx context.Context) (experiment.Session, error) {
 	a := &armed{network: r.network, log: &servedLog{}, done: &atomic.Pointer[lab.Event]{}}
 	recorder, err := r.network.Record(ctx, w, replay.RecordOptions{
 		Clock: clock, Wall: time.Now, Annotate: a.annotate,
-		Log:    func(s lab.Served) { a.log.add(s); r.problems.Add(s) },
+		Log: func(s lab.Served) { a.log.add(s); r.problems.Add(s) }, Traceparent: r.traced,
 		Inject: inject.Options{Seed: r.seed, Date: r.wall, Off: r.plain, More: r.script, Dialog: r.dialog},
 	})
 	if err != nil {

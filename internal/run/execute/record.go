@@ -291,7 +291,7 @@ func (x *Execution) provide(ctx context.Context, runner *experiment.Runner, one 
 	filming.Analyst = ofFailures{x.analyst}
 	network := &recording{
 		network: x.Rig.Network, path: path, page: a.Page, seed: x.Plan.Seed, wall: x.run.Wall, by: x.Software, script: x.Plan.Scripts[a.Inject],
-		dialog: x.Plan.OnDialog,
+		dialog: x.Plan.OnDialog, traced: x.Plan.Plan.Measure.Traces(),
 	}
 	filming.Network = network
 	p := x.plan()

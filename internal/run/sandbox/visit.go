@@ -16,6 +16,7 @@ import (
 // Visit opens pages in a virtual device, recording or replaying them.
 type Visit struct {
 	Record       bool
+	Traceparent  bool // requests get one
 	HTTP3        bool // look first for hosts that offer HTTP/3
 	Archive      string
 	Pages        []string

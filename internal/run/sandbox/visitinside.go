@@ -169,7 +169,8 @@ func (v *visit) recordInto(ctx context.Context, path string, offered []string) e
 		return err
 	}
 	recorder, err := v.rig.Network.Record(ctx, w, replay.RecordOptions{
-		Wall: time.Now, Inject: inject.Options{Seed: v.Seed, Date: wall}, Annotate: v.annotate, Log: v.problems.Add,
+		Traceparent: v.Traceparent,
+		Wall:        time.Now, Inject: inject.Options{Seed: v.Seed, Date: wall}, Annotate: v.annotate, Log: v.problems.Add,
 	})
 	if err != nil {
 		return errors.Join(err, w.Discard())

@@ -64,17 +64,8 @@ func (r *Reader) Of(t *lab.Trial) *trace.Timeline {
 		}
 	}
 	s := trace.Source{Trial: t}
-	if f := r.open(t, "replay"); f != nil {
-		defer f.Close()
-		served, err := store.DecodeServed(io.LimitReader(f, maxLog), mostRequests)
-		if err != nil {
-			notes = append(notes, fmt.Sprintf("the replay log is damaged after %d requests: %v", len(served.Lines), err))
-		}
-		if served.More > 0 {
-			notes = append(notes, fmt.Sprintf("%d more requests are in the replay log", served.More))
-		}
-		s.Served = served.Lines
-	}
+	served, lacks := r.served(t)
+	s.Served, notes = served, append(notes, lacks...)
 	if f := r.open(t, "annotations"); f != nil {
 		defer f.Close()
 		list, left, err := store.ReadAnnotations(f, lab.MostAnnotations)
@@ -99,6 +90,28 @@ func (r *Reader) Of(t *lab.Trial) *trace.Timeline {
 	tl := trace.Of(s)
 	tl.Notes = append(notes, tl.Notes...)
 	return tl
+}
+
+// Served are the requests of a trial.
+func (r *Reader) Served(t *lab.Trial) []lab.Served {
+	list, _ := r.served(t)
+	return list
+}
+
+func (r *Reader) served(t *lab.Trial) (list []lab.Served, notes []string) {
+	f := r.open(t, "replay")
+	if f == nil {
+		return nil, nil
+	}
+	defer f.Close()
+	served, err := store.DecodeServed(io.LimitReader(f, maxLog), mostRequests)
+	if err != nil {
+		notes = append(notes, fmt.Sprintf("the replay log is damaged after %d requests: %v", len(served.Lines), err))
+	}
+	if served.More > 0 {
+		notes = append(notes, fmt.Sprintf("%d more requests are in the replay log", served.More))
+	}
+	return served.Lines, notes
 }
 
 // open opens a file of a trial by its role; nil if there is none.

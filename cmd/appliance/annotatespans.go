@@ -1,0 +1,145 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"eidetic/internal/keep/store"
+	"eidetic/internal/lab"
+	"eidetic/internal/tell/otlp"
+	"eidetic/internal/tell/report"
+	"eidetic/internal/tell/timeline"
+	"eidetic/netlab/archive"
+	"eidetic/netlab/replay"
+)
+
+// ofSpans is the source of what back ends tell of themselves, and failedColour that of a span that failed.
+const (
+	ofSpans      = "otlp"
+	failedColour = "#b3261e"
+)
+
+// importSpans puts the spans of a back end onto the requests of a run's trials. A replayed request is answered as it was
+// recorded, so what the back end did then stands in each trial, as long after the request as it was then.
+func (c *AnnotateCmd) importSpans(std *streams) error {
+	dir, run, err := c.folder()
+	if err != nil {
+		return err
+	}
+	own, err := ownAnnotations(dir)
+	if err != nil {
+		return cannot(err)
+	}
+	for _, a := range own {
+		if a.Source == ofSpans {
+			return usage(fmt.Errorf("%s: the run has spans already: put all of them into one file", visible(c.To)))
+		}
+	}
+	exchanges, requests, err := tracedRequests(dir)
+	if err != nil {
+		return cannot(err)
+	}
+	if len(requests) == 0 {
+		return usage(errors.New("no recorded request has a traceparent: record with --traceparent, or with traceparent: true in the plan's measure"))
+	}
+	f, err := os.Open(c.OTLP)
+	if err != nil {
+		return usage(err)
+	}
+	defer f.Close()
+	joiner := otlp.NewJoiner(requests)
+	left, err := otlp.Read(f, joiner.Add)
+	if err != nil {
+		return usage(fmt.Errorf("%s: %w", visible(c.OTLP), err))
+	}
+	byExchange := map[string][]otlp.Placed{}
+	widest := int64(0)
+	for _, p := range joiner.Placed() {
+		id := exchanges[p.Request]
+		byExchange[id], widest = append(byExchange[id], p), max(widest, p.Latest-p.Earliest)
+	}
+	files, err := os.OpenRoot(dir)
+	if err != nil {
+		return cannot(err)
+	}
+	defer files.Close()
+	reader := timeline.NewReader(files)
+	var list []lab.Annotation
+	served, many := 0, 0
+	for _, t := range run.Trials {
+		for _, line := range reader.Served(t) {
+			spans := byExchange[line.Exchange]
+			if line.Exchange == "" || len(spans) == 0 {
+				continue
+			}
+			served++
+			for _, p := range spans {
+				if len(own)+len(list) >= lab.MostRunAnnotations {
+					many++
+					continue
+				}
+				list = append(list, spanNote(t, line, p))
+			}
+		}
+	}
+	for todo := list; len(todo) > 0; todo = todo[min(len(todo), 1000):] {
+		if err := store.Annotate(dir, todo[:min(len(todo), 1000)]...); err != nil {
+			return cannot(err)
+		}
+	}
+	fmt.Fprintf(std.err, "%d spans are on the timelines, at %d requests, each known within %.3f ms or better; %d are of traces that no recorded request has, %d have no ID or no time",
+		len(list), served, float64(widest)/1e6, joiner.Others, left)
+	if many += joiner.More; many > 0 {
+		fmt.Fprintf(std.err, ", %d are too many", many)
+	}
+	fmt.Fprintln(std.err, ".")
+	if run.State == store.StateRunning {
+		return nil // its report comes at its end
+	}
+	if err := report.Write(dir, run); err != nil {
+		return cannot(err)
+	}
+	return nil
+}
+
+// spanNote is a span of a back end at a request of a trial.
+func spanNote(t *lab.Trial, line lab.Served, p otlp.Placed) lab.Annotation {
+	a := lab.Annotation{
+		Op: lab.AnnotateSpan, Text: cmp.Or(p.Name, "span"), Group: "back end: " + cmp.Or(p.Service, "unnamed"), Source: ofSpans, Wall: t.Wall,
+		Earliest: line.Time + lab.Time(p.Earliest), Latest: line.Time + lab.Time(p.Latest), Lasts: max(p.End-p.Start, 1),
+	}
+	if p.Failed {
+		a.Text, a.Colour = a.Text+" (failed)", failedColour
+	}
+	return a.Clean()
+}
+
+// tracedRequests are the requests of a run's recordings that have a traceparent, each with its exchange.
+func tracedRequests(dir string) (exchanges []string, requests []otlp.Request, err error) {
+	names, err := filepath.Glob(filepath.Join(dir, "*.wacz"))
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, name := range names {
+		a, err := archive.Open(name)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, e := range a.Exchanges() {
+			id, parent, ok := otlp.Traceparent(e.Request.Get(replay.Traceparent))
+			if !ok {
+				continue
+			}
+			took := e.FirstByte
+			for _, piece := range e.Chunks {
+				took = max(took, piece.At)
+			}
+			exchanges = append(exchanges, e.ID)
+			requests = append(requests, otlp.Request{Trace: id, Parent: parent, Sent: e.Wall.UnixNano(), Took: int64(took)})
+		}
+	}
+	return exchanges, requests, nil
+}
