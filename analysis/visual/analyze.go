@@ -146,6 +146,7 @@ func (r *Result) walk(frames Frames, s *screen, flat func() bool) error {
 			}
 			t.update(s.cur, s.dirty, s.plane)
 			r.Changed[i], r.LumaChanged[i] = c.pixels, c.luma
+			r.fresh, r.freshMS = r.fresh+c.fresh, r.freshMS+float64(float64(c.fresh)*r.Times[i])
 		}
 		r.LoadHistogram[i] = 100 * float64(s.equal) / float64(s.pixels)
 		if i > 0 && r.Changed[i] == 0 {

@@ -6,6 +6,7 @@ import (
 	"image"
 	"image/color"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -270,4 +271,28 @@ func TestRemnantOfTheSyncPage(t *testing.T) {
 			t.Errorf("%v: without a page to synchronise, first content in frame %d; want the strip's, 1", colour, r.FirstContent)
 		}
 	}
+}
+
+// TestMeanFirstChange: each pixel counts by when it changed first; what changes again, and what never does, counts for
+// nothing.
+func TestMeanFirstChange(t *testing.T) {
+	f := bgrx(10, 10)
+	white := canvas(f, color.RGBA{255, 255, 255, 255})
+	part := func(pix []byte, r image.Rectangle, c color.RGBA) []byte { return paint(f, slices.Clone(pix), r, c) }
+	first := part(white, image.Rect(0, 0, 10, 2), color.RGBA{A: 255})
+	second := part(first, image.Rect(0, 2, 10, 8), color.RGBA{B: 255, A: 255})
+	third := part(second, image.Rect(0, 0, 10, 2), color.RGBA{G: 255, A: 255})
+	r, err := Analyze(newFilm(f, white, first, second, second, third), Options{Also: Completeness})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range r.Measurements() {
+		if want := (20*1 + 60*2) / 80.0 * 1000 / 60; m.Name == "mean_first_change_ms" {
+			if math.Abs(m.Value-want) > 0.01 {
+				t.Errorf("%s = %.3f, want %.3f", m.Name, m.Value, want)
+			}
+			return
+		}
+	}
+	t.Error("there is no mean_first_change_ms")
 }

@@ -44,6 +44,9 @@ func (r *Result) measurements() []lab.Measurement {
 	if r.opts.Also&Completeness != 0 && r.FirstChange >= 0 {
 		first, last := r.FirstChange-r.Start, r.LastChange-r.Start
 		ms = append(ms, metric.VisualReadiness.Measure(r.Times[last]-r.Times[first], []int{r.FirstChange, r.LastChange}))
+		if r.fresh > 0 {
+			ms = append(ms, metric.MeanFirstChange.Measure(r.freshMS/float64(r.fresh), []int{r.FirstChange, r.LastChange}))
+		}
 	}
 	if rate, ok := r.UniqueRate(); ok {
 		ms = append(ms, metric.UniqueRate.Measure(rate, r.ends(), r.uniqueRule()))

@@ -30,6 +30,7 @@ type screen struct {
 type change struct {
 	pixels int // that differ from the frame before
 	luma   int // whose luma differs by lumaStep or more
+	fresh  int // that had not changed before
 }
 
 func newScreen(f lab.Format, area image.Rectangle, ignore []image.Rectangle) (*screen, error) {
@@ -155,6 +156,9 @@ func (s *screen) applyRect(c *change, pix []byte, r image.Rectangle) {
 			}
 			last = i
 			c.pixels++
+			if heat[i] == 0 {
+				c.fresh++
+			}
 			if heat[i] != 1<<16-1 {
 				heat[i]++
 			}

@@ -178,6 +178,9 @@ type Result struct {
 	LumaChanged   []int     // those whose luma differs by lumaStep or more
 
 	Heat Heat
+	// fresh is how many pixels ever changed, and freshMS the sum of the times at which they did for the first time.
+	fresh   int
+	freshMS float64
 	// FinalSHA256 is the hash of the final frame's content area as BGRX.
 	FinalSHA256 string
 	// Ground is the commonest colour of that frame as 0x00RRGGBB, and Odd how many pixels of it,

@@ -6,8 +6,11 @@ import (
 	"fmt"
 	"image"
 	"image/png"
+	"io"
+	"math"
 	"os"
 	"slices"
+	"strings"
 	"text/tabwriter"
 
 	"eidetic/analysis/measure"
@@ -32,6 +35,7 @@ type AnalyzeCmd struct {
 	Ignore  []string          `sep:"none" placeholder:"WxH+X+Y" help:"Area to leave out, such as a caret or a carousel; may be repeated."`
 	Metrics measure.Selection `placeholder:"LIST" help:"Only these measurements, by name or group, separated by commas; all computes every index of a page load. Groups: rate, motion, blank, tearing, stable, window, response, codes, shift, colours. See docs/metrics.md."`
 	Flavour string            `enum:"browsertime,wpt" default:"browsertime" help:"Flavour of SpeedIndex: browsertime or wpt, whose name is speed_index_wpt_ms."`
+	Bars    bool              `help:"Print the load as bars too: how much of the final picture each picture has, and when."`
 	Heat    string            `placeholder:"FILE.png" help:"Also write the heat map."`
 	JSON    bool              `name:"json" help:"Print JSON, with the curves."`
 	deepFlags
@@ -92,7 +96,25 @@ func (c *AnalyzeCmd) Run(ctx context.Context, std *streams) error {
 	fmt.Fprintf(std.out, "%s: frames %d … %d, content %s; times count from %s\n", one.File, one.Start, one.End-1, one.Content, one.Origin)
 	w := tabwriter.NewWriter(std.out, 0, 0, 2, ' ', 0)
 	printNumbers(w, one.numbers)
-	return w.Flush()
+	if err := w.Flush(); err != nil || !c.Bars {
+		return err
+	}
+	return printBars(std.out, one.Times, one.Load)
+}
+
+// printBars prints a load histogram: a line for each picture whose share differs, with its time.
+func printBars(out io.Writer, times, load []float64) error {
+	const wide = 50
+	for i, share := range load {
+		if i > 0 && share == load[i-1] {
+			continue
+		}
+		full := int(math.Round(share / 100 * wide))
+		if _, err := fmt.Fprintf(out, "%9.1f ms %s%s %5.1f %%\n", times[i], strings.Repeat("█", full), strings.Repeat("·", wide-full), share); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // analyse measures one recording and writes the files that were asked for.

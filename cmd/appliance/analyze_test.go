@@ -68,6 +68,11 @@ func TestAnalyzeFrames(t *testing.T) {
 		strings.Contains(out, "speed_index") {
 		t.Errorf("status %d: %s", status, out)
 	}
+	status, out, _ = invoke(t, "analyze", "--frames", dir, "--metrics", "mean_first_change_ms", "--bars")
+	if bars := "   1000.0 ms " + strings.Repeat("█", 50) + " 100.0 %\n"; status != exitGood || !strings.HasSuffix(out, bars) || !strings.Contains(out, "    500.0 ms ") ||
+		!strings.Contains(out, "mean_first_change_ms") {
+		t.Errorf("status %d: %s; want the load as bars", status, out)
+	}
 	status, out, _ = invoke(t, "analyze", "--frames", dir, "--flavour", "wpt", "--metrics", "speed_index_ms")
 	if status != exitGood || !strings.Contains(out, "speed_index_wpt_ms") || strings.Contains(out, "speed_index_ms") {
 		t.Errorf("status %d: %s; want WebPageTest's index", status, out)

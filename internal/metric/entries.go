@@ -18,6 +18,7 @@ const (
 	Complete99
 	Complete100
 	VisualReadiness
+	MeanFirstChange
 	SpeedIndexWPT
 	PerceptualIndex
 	ContentfulIndex
@@ -197,6 +198,11 @@ var entries = [count]Entry{
 		Short:  "From the first change to the last",
 		Method: "from the first to the last visual change",
 		Source: "sitespeed.io",
+		Better: Lower, Scope: OfLoad, Groups: []string{Load}, Doc: docLoads},
+	MeanFirstChange: {Name: "mean_first_change_ms", Unit: "ms", Label: "Mean first change",
+		Short:  "When the places of the screen changed first, on average",
+		Says:   "on average, a place of the screen changed first after",
+		Method: "mean, over all pixels that ever change, of the time of their first change: the heat map as one number",
 		Better: Lower, Scope: OfLoad, Groups: []string{Load}, Doc: docLoads},
 	SpeedIndexWPT: {Name: "speed_index_wpt_ms", Unit: "ms", Label: "SpeedIndex, WebPageTest's flavour",
 		Short:  "Mean time to appear",
