@@ -15,7 +15,7 @@ import (
 
 // Note is an annotation as it is sent to a run.
 type Note struct {
-	Op     string  `json:"op,omitempty" enum:"set,mark,begin,end,pause,resume" default:"set" doc:"set begins an interval that the group's next one ends, and without a text only ends it; mark is an instant; intervals of begin and end may lie in each other; what lies between pause and resume is not their own time"`
+	Op     string  `json:"op,omitempty" enum:"set,mark,begin,end,pause,resume,send,receive" default:"set" doc:"set begins an interval that the group's next one ends, and without a text only ends it; mark is an instant; intervals of begin and end may lie in each other; what lies between pause and resume is not their own time; an arrow leads from send to receive of one text"`
 	Text   string  `json:"text,omitempty" maxLength:"4096" doc:"What the timeline shows" example:"cache is warm"`
 	Group  string  `json:"group,omitempty" maxLength:"100" doc:"Its row on the timeline; without it panel" example:"server"`
 	Colour string  `json:"colour,omitempty" pattern:"^#[0-9A-Fa-f]{6}$" doc:"Of its background" example:"#800000"`
