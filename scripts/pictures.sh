@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Take the documents' pictures of reports again, in docs/img: each is the top of what a command of the documents makes.
 # The panel's come from its tests: PANEL_SHOTS=docs/img go test -run InChromium ./internal/web/panel.
-# Usage: scripts/pictures.sh [NAME …], of report, comparison, journey, journey-browsers.
+# Usage: scripts/pictures.sh [NAME …], of report, comparison, journey, journey-browsers, timeline-range, timeline-messages,
+# timeline-machine.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -10,10 +11,10 @@ browser=$(command -v chromium chromium-browser google-chrome | head -1)
 profile=$(mktemp -d)
 trap 'rm -rf "$profile"' EXIT
 
-# shot NAME WIDTH,HEIGHT FOLDER: the report of the last run in the folder.
+# shot NAME WIDTH,HEIGHT FOLDER [PAGE]: a page of the last run in the folder, without PAGE its report.
 shot() {
 	"$browser" --headless --no-sandbox --user-data-dir="$profile" --hide-scrollbars --window-size="$2" --virtual-time-budget=5000 \
-		--screenshot="$PWD/docs/img/$1.png" "file://$PWD/$3/latest/report.html" 2>/dev/null
+		--screenshot="$PWD/docs/img/$1.png" "file://$PWD/$3/latest/${4:-report.html}" 2>/dev/null
 	echo "docs/img/$1.png"
 }
 
@@ -42,6 +43,23 @@ take() {
 		slower bin/appliance run --plan "$work/plans/shop-journey.yaml" --trials 8 --out "$work/$1"
 		shot "$1" 880,1216 "$work/$1"
 		;;
+	timeline-*)
+		mkdir -p "$work/plans"
+		cp -r docs/plans/. "$work/plans/"
+		{ cat docs/plans/talk.js && echo 'for (const end = performance.now() + 300; performance.now() < end;);'; } >"$work/plans/slower.js"
+		printf '%s\n' 'name: a slower script' 'page: https://www.shop.test/' 'trials: 2' 'trace_all: true' 'inject: talk.js' \
+			'treatment:' '  inject: slower.js' 'measure:' '  level: debug' >"$work/plans/timeline.yaml"
+		if [ ! -e "$work/timeline/latest" ]; then slower bin/appliance run --plan "$work/plans/timeline.yaml" --out "$work/timeline"; fi
+		case $1 in
+		timeline-range) shot "$1" 1200,1250 "$work/timeline" 'timeline.html#&range=100-900&find=EvaluateScript' ;;
+		timeline-messages) shot "$1" 1200,700 "$work/timeline" 'timeline.html#&rows=screen,app,messages' ;;
+		timeline-machine) shot "$1" 1200,900 "$work/timeline" 'timeline.html#&rows=screen,processor,waits,thread,pressure' ;;
+		*)
+			echo "$0: there is no picture $1" >&2
+			exit 2
+			;;
+		esac
+		;;
 	*)
 		echo "$0: there is no picture $1" >&2
 		exit 2
@@ -50,6 +68,6 @@ take() {
 }
 
 mkdir -p "$work"
-for name in "${@:-report comparison journey journey-browsers}"; do
+for name in "${@:-report comparison journey journey-browsers timeline-range timeline-messages timeline-machine}"; do
 	for one in $name; do take "$one"; done
 done

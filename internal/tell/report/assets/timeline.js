@@ -407,8 +407,8 @@ host.addEventListener("keydown", e => {
 });
 for (const b of all("[data-zoom]")) b.addEventListener("click", () => ({ in: () => zoom(0.6), out: () => zoom(1 / 0.6), all: () => move(whole.from, whole.to) })[b.dataset.zoom]());
 for (const s of all("select[data-arm]")) s.addEventListener("change", () => { build(); move(view.from, view.to); });
-// #12 in the address shows that trial.
-const wanted = /^#(\d+)$/.exec(location.hash);
+// #12 in the address shows that trial; timelinework.js reads what may follow.
+const wanted = /^#(\d+)(?:&|$)/.exec(location.hash);
 if (wanted) for (const s of all("select[data-arm]")) if ([...s.options].some(o => o.value === wanted[1])) s.value = wanted[1];
 const graph = $(".run-graph table");
 if (graph) labelled(graph);
@@ -425,5 +425,5 @@ build();
 const last = Math.max(0, ...shown.flatMap(c => (c.data.tracks.find(o => o.kind === "frame") || { ev: [] }).ev.map(e => e[START])));
 move(whole.from, last > 0 ? Math.min(whole.to, last * 1.08 + 30) : whole.to);
 return { $, all, make, host, draw, move, say, facts, bounds, first, shown: () => shown, at: () => ({ ...view, cursor, whole }), built, placed, drawn, clicked, ranged, keys, scale, top: (r, e) => r.canvas.offsetTop + 2 + laneOf(r, e) * height + height / 2,
-  fold: (kind, on) => { folded[kind] = on; }, select: on => { selecting = on; } };
+  fold: (kind, on) => { folded[kind] = on; for (const c of shown) for (const r of c.rows) if (r.track.kind === kind) r.button.setAttribute("aria-expanded", String(!on)); }, select: on => { selecting = on; } };
 })();

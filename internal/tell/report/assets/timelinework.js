@@ -2,7 +2,7 @@
 // How a person works with timelines: search, rows by name, a range and what took its time, and what was clicked on
 // with what it lies in, its call stack and its pictures.
 (() => {
-const { $, all, make, host, draw, move, say, facts, bounds, shown, at, built, placed, drawn, clicked, ranged, keys, scale, fold } = timelines;
+const { $, make, host, draw, move, say, facts, bounds, shown, at, built, placed, drawn, clicked, ranged, keys, scale, fold } = timelines;
 const NAME = 0, START = 1, END = 2, EARLY = 3, LATE = 4, LANE = 5, FACTS = 8;
 const search = $("#tl-search"), found = $("#tl-found"), filter = $("#tl-filter"), dock = $("#dock"), taken = $("#taken"), picked = $("#picked");
 const MOST_ROWS = 200, MOST_PICTURES = 12;
@@ -80,7 +80,6 @@ function pick(c, r, e, stay) {
     c.picked = { r, e };
     current = r;
     fold(r.track.kind, false);
-    r.button.setAttribute("aria-expanded", "true");
     if (!stay) { into(e); r.line.scrollIntoView({ block: "nearest" }); }
     say(e[START]);
     describe(c, r, e);
@@ -140,8 +139,8 @@ function pictures(c, r, e) {
     if (before) list.unshift(before);
     const few = list.length <= MOST_PICTURES ? list : Array.from({ length: MOST_PICTURES }, (_, i) => list[Math.round(i * (list.length - 1) / (MOST_PICTURES - 1))]);
     const says = `${o.word === "Trial" ? "Trial" : o.word + ", trial"} ${o.n}: ` + (o === c ? "" : own ? "in its own, " : "it has none; at the same time, ") + `${ms(from)} to ${ms(to)} ms` + (few.length < list.length ? `, ${few.length} of ${list.length} pictures` : "");
-    return make("figure", { className: o.arm }, make("figcaption", { textContent: says }), make("div", { className: "tl-shots" },
-      ...few.map(p => make("figure", {}, make("img", { src: p.u, alt: `screen at ${ms(p.t)} ms`, width: p.w, height: p.h }), make("figcaption", { textContent: `${ms(p.t)} ms, frame ${p.f}` })))));
+    return make("figure", { className: o.arm }, make("figcaption", { textContent: says }), Object.assign(make("div", { className: "tl-shots", tabIndex: 0 }, 
+      ...few.map(p => make("figure", {}, make("img", { src: p.u, alt: `screen at ${ms(p.t)} ms`, width: p.w, height: p.h }), make("figcaption", { textContent: `${ms(p.t)} ms, frame ${p.f}` })))), { role: "group", ariaLabel: says }));
   });
   if (films.length) picked.append(make("h3", { textContent: "Screen meanwhile" }), make("div", { className: "tl-films" }, ...films));
 }
@@ -284,4 +283,9 @@ Object.assign(keys, { "/": () => search.focus(), n: () => next(1), N: () => next
   z: () => { const p = shown().map(c => c.picked).find(Boolean); if (range) zoomInto(range.from, range.to); else if (p) zoomInto(p.e[START], p.e[END]); } });
 built.push(() => { range = null; current = null; taken.hidden = picked.hidden = dock.hidden = true; filterRows(); look(); });
 built[0]();
+// #12&range=100-400&find=app.js&rows=app in the address selects that range, the first event that is found, and rows.
+const said = new URLSearchParams(location.hash.replace(/^#\d*&?/, "")), [from, to] = (said.get("range") || "").split("-").map(Number);
+if (said.get("rows")) { filter.value = said.get("rows"); filterRows(); }
+if (said.get("find")) { search.value = said.get("find"); look(); next(1); }
+if (to > from) { range = { from, to }; tell(); zoomInto(from, to); }
 })();
