@@ -63,7 +63,7 @@ bench-store: ## List, filter and open runs over REST in a store of 10,000 trials
 	go test -run '^$$' -bench LargeStore -benchtime 5x ./internal/web/panel
 
 .PHONY: bench-observer-cost
-bench-observer-cost: ## Measure what the script of measure.page_marks costs a load, in pairs of trials (half an hour; COST_FLAGS="-pairs 20")
+bench-observer-cost: ## Measure what the scripts of measure.level cost a load, in pairs of trials (half an hour; COST_FLAGS="-pairs 20 -level debug")
 	@scripts/deps.sh demo bench
 	go run ./internal/rigs/truth/tracecost -of observer -out out/bench/observercost.json $(COST_FLAGS)
 

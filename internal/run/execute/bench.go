@@ -31,12 +31,12 @@ func (r Rig) Replay(a *archive.Archive) experiment.Network {
 	return &replaying{network: r.Network, archive: a, timing: replay.Timing{Mode: replay.TimingRecorded}}
 }
 
-// ReplayObserved returns a network that replays an archive as Replay does, with the observer of measure.page_marks in
-// its pages.
-func (r Rig) ReplayObserved(a *archive.Archive) experiment.Network {
+// ReplayObserved returns a network that replays an archive as Replay does, with the scripts of a measure's level in its
+// pages.
+func (r Rig) ReplayObserved(a *archive.Archive, level string) experiment.Network {
 	return &replaying{
 		network: r.Network, archive: a, timing: replay.Timing{Mode: replay.TimingRecorded}, local: true,
-		inject: injected(lab.Plan{Measure: &lab.Measure{PageMarks: true}}, ""),
+		inject: injected(lab.Plan{Measure: &lab.Measure{Level: level}}, ""),
 	}
 }
 

@@ -1,8 +1,8 @@
-// Command tracecost measures what a browser's trace costs a load, or with -of observer the script that
-// measure.page_marks puts into pages: it loads the recorded sample page in pairs of trials, in an order drawn by lot,
+// Command tracecost measures what a browser's trace costs a load, or with -of observer the scripts that
+// a measure's level puts into pages: it loads the recorded sample page in pairs of trials, in an order drawn by lot,
 // of which the treatment's has it, and prints by how much each load time is longer, with its 95 % interval.
 //
-//	go run ./internal/rigs/truth/tracecost [-of trace] [-dir out/bench/tracecost] [-pairs 50] [-link native] [-browser chromium] [-seed 1]
+//	go run ./internal/rigs/truth/tracecost [-of trace] [-level task] [-dir out/bench/tracecost] [-pairs 50] [-link native] [-browser chromium] [-seed 1]
 //	    [-out out/bench/tracecost.json]
 package main
 
@@ -47,9 +47,9 @@ func main() {
 
 // settings are those of the half in namespaces.
 type settings struct {
-	Dir, Appliance, Link, Browser, Of string
-	Pairs                             int
-	Seed                              uint64
+	Dir, Appliance, Link, Browser, Of, Level string
+	Pairs                                    int
+	Seed                                     uint64
 }
 
 // What is measured.
@@ -67,6 +67,7 @@ func run(ctx context.Context) (err error) {
 	var s settings
 	dir := flag.String("dir", "out/bench/tracecost", "folder for the recording")
 	flag.StringVar(&s.Of, "of", ofTrace, "what costs: trace or observer")
+	flag.StringVar(&s.Level, "level", lab.LevelTask, "with -of observer: task (its marks) or debug (its messages too)")
 	flag.IntVar(&s.Pairs, "pairs", 50, "of trials")
 	flag.StringVar(&s.Link, "link", "native", "access network")
 	flag.StringVar(&s.Browser, "browser", lab.Chromium, "chromium or firefox-esr")
@@ -75,6 +76,9 @@ func run(ctx context.Context) (err error) {
 	flag.Parse()
 	if s.Of != ofTrace && s.Of != ofObserver {
 		return fmt.Errorf("-of %q: %s or %s", s.Of, ofTrace, ofObserver)
+	}
+	if s.Level != lab.LevelTask && s.Level != lab.LevelDebug {
+		return fmt.Errorf("-level %q: %s or %s have scripts", s.Level, lab.LevelTask, lab.LevelDebug)
 	}
 	if s.Pairs < verdict.Least {
 		return fmt.Errorf("-pairs %d: at least %d", s.Pairs, verdict.Least)
@@ -130,7 +134,7 @@ func inside(ctx context.Context, text string) error {
 	if s.Of == ofTrace {
 		arms[1].Traced = true
 	} else {
-		arms[1].Network = rig.ReplayObserved(recorded)
+		arms[1].Network = rig.ReplayObserved(recorded, s.Level)
 	}
 	rig.Runner.Progress = func(step experiment.Step) {
 		if step.Done != nil {
