@@ -7,7 +7,7 @@ import (
 )
 
 // Longest are the places of at most so many of the events, in their order: the longest, so that no event loses what it lies in. Of
-// those that are equally long the first, the last and some between stay, so that no time is without its share.
+// those that are equally long some stay, spread over the time.
 func Longest(events []Event, most int) []int {
 	if len(events) <= most {
 		most = len(events)
@@ -31,7 +31,7 @@ func Longest(events []Event, most int) []int {
 		case n > cut:
 			out = append(out, i)
 		case n == cut:
-			if met*room/equal != (met+1)*room/equal { // room of them, evenly
+			if (met*room+equal-1)/equal != ((met+1)*room+equal-1)/equal { // room of them, evenly, the first among them
 				out = append(out, i)
 			}
 			met++
