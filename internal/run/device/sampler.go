@@ -103,6 +103,7 @@ func (s *Sampler) run(ctx context.Context, period time.Duration) {
 			since, sinceCost = now, used
 		}
 		if lab.Wait(ctx, period) != nil {
+			s.list(lab.Monotonic()) // threads are read there
 			s.read(lab.Monotonic()) // up to the end
 			return
 		}
