@@ -110,7 +110,8 @@ func printBars(out io.Writer, times, load []float64) error {
 			continue
 		}
 		full := int(math.Round(share / 100 * wide))
-		if _, err := fmt.Fprintf(out, "%9.1f ms %s%s %5.1f %%\n", times[i], strings.Repeat("█", full), strings.Repeat("·", wide-full), share); err != nil {
+		bar := strings.Repeat("█", full) + strings.Repeat("·", wide-full)
+		if _, err := fmt.Fprintf(out, "%9.1f ms %s %5.1f %%\n", times[i], bar, share); err != nil {
 			return err
 		}
 	}

@@ -171,7 +171,8 @@ func (c *RecordCmd) pages(ctx context.Context, path string) error {
 		return usage(err)
 	}
 	return visitPages(ctx, sandbox.Visit{
-		Record: true, Archive: path, Pages: c.URL, Still: c.Still, Limit: c.Limit, Seed: c.Seed, HTTP3: c.HTTP3, Reach: reach, Traceparent: c.Traceparent,
+		Record: true, Archive: path, Pages: c.URL, Still: c.Still, Limit: c.Limit, Seed: c.Seed, HTTP3: c.HTTP3, Reach: reach,
+		Traceparent: c.Traceparent,
 		NoSandbox: c.NoSandbox,
 	})
 }

@@ -25,7 +25,8 @@ func ReadSamples(r io.Reader) (list []lab.ProcessSample, left int, err error) {
 	const day, most = 86400e9, 1 << 60
 	return readList(r, maxSamples, lab.MostSamples, func(s *lab.ProcessSample) bool {
 		s.Name, s.Of = lab.OneLine(s.Name, 60), lab.OneLine(s.Of, 20)
-		return s.At >= 0 && s.PID >= 0 && s.TID >= 0 && s.For >= 0 && s.For < day && s.Ran >= 0 && s.Ran < most && s.Waited >= 0 && s.Waited < most &&
+		return s.At >= 0 && s.PID >= 0 && s.TID >= 0 && s.For >= 0 && s.For < day &&
+			s.Ran >= 0 && s.Ran < most && s.Waited >= 0 && s.Waited < most &&
 			s.RSS >= 0 && s.RSS < 1<<56 && s.Own >= 0 && s.Own <= s.RSS
 	})
 }

@@ -51,7 +51,8 @@ type sampled struct {
 	told        bool
 }
 
-// Sample reads hz times a second, with threads also those of the browser, until the function that it returns is called, which returns what was read.
+// Sample reads hz times a second, with threads also those of the browser, until the function that it returns is called,
+// which returns what was read.
 func Sample(hz float64, threads bool) (end func() (lab.Sampled, []lab.ProcessSample)) {
 	var list []lab.ProcessSample
 	s := &Sampler{proc: "/proc", self: os.Getpid(), known: map[int]*sampled{}, first: true, out: lab.Sampled{Hz: hz}}

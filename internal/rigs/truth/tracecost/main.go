@@ -2,8 +2,8 @@
 // a measure's level puts into pages: it loads the recorded sample page in pairs of trials, in an order drawn by lot,
 // of which the treatment's has it, and prints by how much each load time is longer, with its 95 % interval.
 //
-//	go run ./internal/rigs/truth/tracecost [-of trace] [-level task] [-dir out/bench/tracecost] [-pairs 50] [-link native] [-browser chromium] [-seed 1]
-//	    [-out out/bench/tracecost.json]
+//	go run ./internal/rigs/truth/tracecost [-of trace] [-level task] [-dir out/bench/tracecost] [-pairs 50] [-link native]
+//	    [-browser chromium] [-seed 1] [-out out/bench/tracecost.json]
 package main
 
 import (

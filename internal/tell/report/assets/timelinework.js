@@ -139,7 +139,7 @@ function pictures(c, r, e) {
     if (before) list.unshift(before);
     const few = list.length <= MOST_PICTURES ? list : Array.from({ length: MOST_PICTURES }, (_, i) => list[Math.round(i * (list.length - 1) / (MOST_PICTURES - 1))]);
     const says = `${o.word === "Trial" ? "Trial" : o.word + ", trial"} ${o.n}: ` + (o === c ? "" : own ? "in its own, " : "it has none; at the same time, ") + `${ms(from)} to ${ms(to)} ms` + (few.length < list.length ? `, ${few.length} of ${list.length} pictures` : "");
-    return make("figure", { className: o.arm }, make("figcaption", { textContent: says }), Object.assign(make("div", { className: "tl-shots", tabIndex: 0 }, 
+    return make("figure", { className: o.arm }, make("figcaption", { textContent: says }), Object.assign(make("div", { className: "tl-shots", tabIndex: 0 },
       ...few.map(p => make("figure", {}, make("img", { src: p.u, alt: `screen at ${ms(p.t)} ms`, width: p.w, height: p.h }), make("figcaption", { textContent: `${ms(p.t)} ms, frame ${p.f}` })))), { role: "group", ariaLabel: says }));
   });
   if (films.length) picked.append(make("h3", { textContent: "Screen meanwhile" }), make("div", { className: "tl-films" }, ...films));
