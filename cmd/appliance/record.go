@@ -173,7 +173,7 @@ func (c *RecordCmd) pages(ctx context.Context, path string) error {
 	return visitPages(ctx, sandbox.Visit{
 		Record: true, Archive: path, Pages: c.URL, Still: c.Still, Limit: c.Limit, Seed: c.Seed, HTTP3: c.HTTP3, Reach: reach,
 		Traceparent: c.Traceparent,
-		NoSandbox: c.NoSandbox,
+		NoSandbox:   c.NoSandbox,
 	})
 }
 
