@@ -13,7 +13,7 @@ import (
 
 // behind are the facts that stand behind an event in text.
 func behind() []string {
-	return []string{"status", "bytes", "matched", "active", Paused, "browser's processor time", "ended", "time"}
+	return []string{"status", "bytes", "matched", "active", Paused, "browser's processor time", "ended", "time", "message", "came from", "on the way"}
 }
 
 // Text writes a timeline as a tree for people: each row with its events, the ms from the start and their length, what
