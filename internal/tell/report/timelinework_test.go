@@ -113,7 +113,7 @@ func TestTimelineWork(t *testing.T) {
 		await next();
 		out.dragged = rows().filter(row => row.startsWith("app|"));
 		await key("Escape"); await key("."); await key("["); for (let i = 0; i < 30; i++) await key("."); await key("]");
-		out.keyed = rows().filter(row => row.startsWith("Screen|")).slice(0, 3);
+		out.keyed = rows().filter(row => row.startsWith("Steps|")).slice(0, 3);
 		await type("#tl-filter", "nothing like it");
 		out.none = String(document.querySelectorAll(".tl-row:not([hidden])").length);
 		await key("ArrowDown"); await key(">");

@@ -164,7 +164,7 @@ placed.push(placeRange);
 function sums(c) {
   const out = new Map();
   for (const r of c.rows) {
-    if (r.line.hidden) continue;
+    if (r.line.hidden || ["frame", "memory", "machine", "link"].includes(r.track.kind)) continue; // they are always there
     const nest = ["step", "annotation", "browser", "mark"].includes(r.track.kind), open = [];
     for (let i = timelines.first(r.track.ev, range.from - r.longest); i < r.track.ev.length; i++) {
       const e = r.track.ev[i];
