@@ -26,7 +26,7 @@ slower() {
 }
 
 take() {
-	rm -rf "${work:?}/$1"
+	case $1 in timeline-*) ;; *) rm -rf "${work:?}/$1" ;; esac # the pictures of timelines share a run
 	case $1 in
 	report)
 		bin/appliance demo --no-serve --out "$work/$1"
@@ -50,13 +50,18 @@ take() {
 	timeline-*)
 		mkdir -p "$work/plans"
 		cp -r docs/plans/. "$work/plans/"
-		{ cat docs/plans/talk.js && echo 'for (const end = performance.now() + 300; performance.now() < end;);'; } >"$work/plans/slower.js"
-		printf '%s\n' 'name: a slower script' 'page: https://www.shop.test/' 'trials: 2' 'trace_all: true' 'inject: talk.js' \
+		echo 'for (const end = performance.now() + 300; performance.now() < end;);' >"$work/plans/slower.js"
+		printf '%s\n' 'name: a slower script' 'page: https://www.shop.test/' 'trials: 2' 'trace_all: true' \
 			'treatment:' '  inject: slower.js' 'measure:' '  level: debug' >"$work/plans/timeline.yaml"
-		if [ ! -e "$work/timeline/latest" ]; then slower bin/appliance run --plan "$work/plans/timeline.yaml" --out "$work/timeline"; fi
+		# A page that lets workers come from blobs.
+		printf '%s\n' 'name: a page and its worker' 'page: https://www.shop.test/tricks/pad?delay=50' 'trials: 1' 'inject: talk.js' \
+			'measure:' '  messages: true' >"$work/plans/timeline-messages.yaml"
+		plan=timeline
+		if [ "$1" = timeline-messages ]; then plan=timeline-messages; fi
+		if [ ! -e "$work/$plan/latest" ]; then slower bin/appliance run --plan "$work/plans/$plan.yaml" --out "$work/$plan"; fi
 		case $1 in
 		timeline-range) shot "$1" 1200,1250 "$work/timeline" 'timeline.html#&range=100-900&find=EvaluateScript' ;;
-		timeline-messages) shot "$1" 1200,700 "$work/timeline" 'timeline.html#&rows=screen,app,messages' ;;
+		timeline-messages) shot "$1" 1200,700 "$work/$plan" 'timeline.html#&rows=screen,app,messages&view=0-500' ;;
 		timeline-machine) shot "$1" 1200,900 "$work/timeline" 'timeline.html#&rows=screen,processor,waits,thread,pressure' ;;
 		*)
 			echo "$0: there is no picture $1" >&2

@@ -283,9 +283,11 @@ Object.assign(keys, { "/": () => search.focus(), n: () => next(1), N: () => next
   z: () => { const p = shown().map(c => c.picked).find(Boolean); if (range) zoomInto(range.from, range.to); else if (p) zoomInto(p.e[START], p.e[END]); } });
 built.push(() => { range = null; current = null; taken.hidden = picked.hidden = dock.hidden = true; filterRows(); look(); });
 built[0]();
-// #12&range=100-400&find=app.js&rows=app in the address selects that range, the first event that is found, and rows.
-const said = new URLSearchParams(location.hash.replace(/^#\d*&?/, "")), [from, to] = (said.get("range") || "").split("-").map(Number);
+// #12&range=100-400&find=app.js&rows=app in the address selects that range, the first event that is found, and rows;
+// view=100-400 only shows a time.
+const said = new URLSearchParams(location.hash.replace(/^#\d*&?/, "")), ofHash = name => (said.get(name) || "").split("-").map(Number), [from, to] = ofHash("range"), [left, right] = ofHash("view");
 if (said.get("rows")) { filter.value = said.get("rows"); filterRows(); }
 if (said.get("find")) { search.value = said.get("find"); look(); next(1); }
 if (to > from) { range = { from, to }; tell(); zoomInto(from, to); }
+if (right > left) move(left, right);
 })();
