@@ -61,7 +61,7 @@ take() {
 		if [ ! -e "$work/$plan/latest" ]; then slower bin/appliance run --plan "$work/plans/$plan.yaml" --out "$work/$plan"; fi
 		case $1 in
 		timeline-range) shot "$1" 1200,1250 "$work/timeline" 'timeline.html#&range=100-900&find=EvaluateScript' ;;
-		timeline-messages) shot "$1" 1200,700 "$work/$plan" 'timeline.html#&rows=screen,app,messages&view=0-500' ;;
+		timeline-messages) shot "$1" 1200,700 "$work/$plan" 'timeline.html#&rows=screen,app,messages&view=800-1300' ;;
 		timeline-machine) shot "$1" 1200,900 "$work/timeline" 'timeline.html#&rows=screen,processor,waits,thread,pressure' ;;
 		*)
 			echo "$0: there is no picture $1" >&2
