@@ -112,7 +112,7 @@ const zoomer = `<!doctype html><title>zoomer</title><link rel="icon" href="data:
 	const w = f.contentWindow, frame = () => new Promise(done => w.requestAnimationFrame(done));
 	const key = k => f.contentDocument.querySelector("#timelines").dispatchEvent(new w.KeyboardEvent("keydown", {key: k}));
 	key("0");
-	const events = w.eval("timelines.shown()[0].rows.reduce((n, r) => n + r.track.ev.length, 0)");
+	const events = JSON.parse(f.contentDocument.querySelector("[id^=trial-]").textContent).tracks.reduce((n, t) => n + t.ev.length, 0);
 	for (;;) {
 		for (let i = 0; i < 5; i++) await frame();
 		const begin = performance.now();
