@@ -60,7 +60,7 @@ take() {
 		if [ "$1" = timeline-messages ]; then plan=timeline-messages; fi
 		if [ ! -e "$work/$plan/latest" ]; then slower bin/appliance run --plan "$work/plans/$plan.yaml" --out "$work/$plan"; fi
 		case $1 in
-		timeline-range) shot "$1" 1200,1250 "$work/timeline" 'timeline.html#&range=100-900&find=EvaluateScript' ;;
+		timeline-range) shot "$1" 1200,1350 "$work/timeline" 'timeline.html#&range=100-900&find=EvaluateScript&rows=screen,steps,input,crrenderer' ;;
 		timeline-messages) shot "$1" 1200,700 "$work/$plan" 'timeline.html#&rows=screen,app,messages&view=800-1300' ;;
 		timeline-machine) shot "$1" 1200,900 "$work/timeline" 'timeline.html#&rows=screen,processor,waits,thread,pressure' ;;
 		*)
