@@ -227,3 +227,31 @@ func (p Phone) Rotation(ctx context.Context) (int, error) {
 	}
 	return n, nil
 }
+
+// componentName is an activity of a package.
+var componentName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]*(\.[A-Za-z][A-Za-z0-9_]*)+/\.?[A-Za-z][A-Za-z0-9_$]*(\.[A-Za-z][A-Za-z0-9_$]*)*$`) // constant
+
+// Component is the activity that a package's icon starts, as PACKAGE/ACTIVITY.
+func (p Phone) Component(ctx context.Context, name string) (string, error) {
+	if err := checkPackage(name); err != nil {
+		return "", err
+	}
+	out, err := p.run(ctx, "cmd", "package", "resolve-activity", "--brief", "-c", "android.intent.category.LAUNCHER", name)
+	if err != nil {
+		return "", err
+	}
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	last := strings.TrimSpace(lines[len(lines)-1]) // after a line on the intent
+	if !componentName.MatchString(last) || !strings.HasPrefix(last, name+"/") {
+		return "", fmt.Errorf("adb: the phone has no program of the package %s that can be started (%.100q)", name, last)
+	}
+	return last, nil
+}
+
+// Start starts an activity, PACKAGE/ACTIVITY.
+func (p Phone) Start(ctx context.Context, component string) error {
+	if len(component) > 255 || !componentName.MatchString(component) {
+		return fmt.Errorf("adb: %.60q is no activity of Android, such as org.example.notes/.Main", component)
+	}
+	return said(p.run(ctx, "am", "start", "-n", quote(component)))
+}

@@ -68,7 +68,7 @@ func (t Task) check(ctx context.Context) error {
 		return nil
 	}
 	for _, a := range t.Plan.Every() {
-		if a.Archive != "" {
+		if a.Archive != "" || lab.IsAppPage(a.Page) {
 			continue
 		}
 		if err := t.Reach.Check(ctx, a.Page); err != nil {
