@@ -59,13 +59,13 @@ func TestApps(t *testing.T) {
 // A token of the scope run names apps of the configuration, and no program, folder or package.
 func TestAppsOfAToken(t *testing.T) {
 	for text, says := range map[string]string{
-		`{"app": "editor"}`:                                            "",
-		`{"app": {"name": "editor", "viewport": "800x600"}}`:           "",
-		`{"app": {"recipe": "key a", "close": "key b"}}`:               "",
-		`{"app": {"command": "rm -rf /"}}`:                             "app.command: a plan of a token of the scope run",
-		`{"app": "editor", "treatment": {"app": {"command": "sh"}}}`:   "treatment.app.command",
-		`{"app": {"package": "com.android.settings"}}`:                 "app.package",
-		`{"app": {"name": "editor", "home": "/root"}}`:                 "app.home",
+		`{"app": "editor"}`: "",
+		`{"app": {"name": "editor", "viewport": "800x600"}}`:            "",
+		`{"app": {"recipe": "key a", "close": "key b"}}`:                "",
+		`{"app": {"command": "rm -rf /"}}`:                              "app.command: a plan of a token of the scope run",
+		`{"app": "editor", "treatment": {"app": {"command": "sh"}}}`:    "treatment.app.command",
+		`{"app": {"package": "com.android.settings"}}`:                  "app.package",
+		`{"app": {"name": "editor", "home": "/root"}}`:                  "app.home",
 		`{"app": {"command": "{home}/x"}, "steps": [{"launch":"app"}]}`: "app.command",
 	} {
 		var r Request

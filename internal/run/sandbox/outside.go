@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 
+	"eidetic/internal/lab"
 	"eidetic/internal/run/execute"
 	"eidetic/internal/run/isolate"
 )
