@@ -92,7 +92,7 @@ func (a *apps) used(ctx context.Context, memory bool) (use lab.ProgramUse, err e
 
 // of is a life with the app.
 func (a *apps) of(ctx context.Context, life plugged) (experiment.Life, error) {
-	if a.app == nil {
+	if a == nil || a.app == nil {
 		return life, nil
 	}
 	one := pluggedApp{plugged: life, apps: a}
