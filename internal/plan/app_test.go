@@ -37,6 +37,7 @@ func TestApps(t *testing.T) {
 		"css":               {lab.Plan{Arm: lab.Arm{App: editor}, Steps: append(start, lab.Step{Click: "css #a"})}, "aim at a picture"},
 		"launched twice":    {lab.Plan{Arm: lab.Arm{App: editor}, Steps: append(start, lab.Step{Launch: "app"})}, "a second launch"},
 		"no app":            {lab.Plan{Arm: lab.Arm{Page: "https://a.test/", State: "app-cold"}, Steps: start}, "say which, as app: {command"},
+		"page of no app":    {lab.Plan{Arm: lab.Arm{Page: "app:editor"}}, "page: "},
 		"of one arm":        {lab.Plan{Arm: lab.Arm{Page: "https://a.test/"}, Treatment: &lab.Arm{App: editor}}, "treatment.app: the control opens a page"},
 		"traces":            {lab.Plan{Arm: lab.Arm{App: editor}, Traces: 3}, "traces: a browser that the trial starts"},
 		"users":             {lab.Plan{Arm: lab.Arm{App: editor}, Users: []lab.PlanUser{{Name: "a"}}}, "app: pages and users"},
@@ -53,6 +54,22 @@ func TestApps(t *testing.T) {
 		if a := got.Cells[0].Arms[0]; !a.IsStart() || a.Browser == nil || !a.Browser.IsApp || len(got.Steps) == 0 || got.Steps[0].Launch != "app" {
 			t.Errorf("%s: the arm is %+v with the steps %+v; want a program that the trial starts", name, a.Arm, got.Steps)
 		}
+	}
+}
+
+// The plan of a run with an app can be said again.
+func TestAppAgain(t *testing.T) {
+	said := lab.Plan{Trials: 2, Arm: lab.Arm{App: &lab.App{Command: "editor"}}, Treatment: &lab.Arm{App: &lab.App{Command: "other"}}}
+	checked, err := Check(Request{Plan: said}, Options{Scope: ScopePerson})
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := Again(checked.Plan.WithArms(checked.Plan.Arms()))
+	if again.Page != "" || again.App == nil || again.Treatment == nil || again.Treatment.App.Command != "other" {
+		t.Errorf("Again() = %+v", again)
+	}
+	if _, err := Check(Request{Plan: again}, Options{Scope: ScopePerson}); err != nil {
+		t.Errorf("the plan of the run cannot be said again: %v", err)
 	}
 }
 

@@ -371,7 +371,7 @@ func (c *Checked) checkJourney(cell Cell) error {
 	steps := cell.Plan.Steps
 	var wrong []error
 	for _, a := range cell.Arms {
-		if err := CheckPage(a.Page); err != nil && !lab.IsAppPage(a.Page) {
+		if err := CheckPage(a.Page); err != nil && (a.App == nil || !lab.IsAppPage(a.Page)) {
 			wrong = append(wrong, &lab.FieldError{Path: a.Field("page"), Err: err})
 		}
 		if err := checkNeeds(steps, "steps", a.Browser); err != nil && !isForeign(a.Browser) {
