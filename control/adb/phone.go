@@ -42,6 +42,9 @@ func said(out string, err error) error {
 	}
 	for line := range strings.Lines(out) {
 		line = strings.TrimSpace(line)
+		if strings.HasPrefix(line, "Error type") { // the next line says it in words
+			continue
+		}
 		if strings.HasPrefix(line, "Error") || strings.HasPrefix(line, "Failed") || strings.HasPrefix(line, "Exception") {
 			return fmt.Errorf("adb: the phone says: %.300s", line)
 		}

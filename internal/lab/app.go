@@ -20,7 +20,7 @@ type App struct {
 	// Viewport is for what a plan without a browser cannot say there.
 	Viewport string `json:"viewport,omitempty" maxLength:"11" pattern:"^[0-9]+x[0-9]+$" patternDescription:"WIDTHxHEIGHT" doc:"The virtual device: size of the screen, WIDTHxHEIGHT; without it 1280x720" example:"1920x1080"`
 	Package  string `json:"package,omitempty" maxLength:"255" doc:"A phone that adb drives: a package, which is started as by its icon, or PACKAGE/ACTIVITY" example:"org.example.notes"`
-	Recipe   string `json:"recipe,omitempty" maxLength:"1000" doc:"A device at a port: steps in one line that start the program; times count from the last of their events" example:"key Meta; wait 1s; type \"notepad\"; wait 1s; key Enter"`
+	Recipe   string `json:"recipe,omitempty" maxLength:"1000" doc:"A device at a port: steps in one line that start the program; times count from the last of their events" example:"key Meta+R; wait 1s; type \"notepad\"; key Enter"`
 	Close    string `json:"close,omitempty" maxLength:"1000" doc:"A device at a port: steps in one line that end the program after each trial" example:"key Alt+F4"`
 	// Entry is the name under which the box's admin has configured the app; empty for one that the plan describes.
 	Entry string `json:"-" yaml:"-"`

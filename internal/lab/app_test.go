@@ -11,7 +11,7 @@ func TestApp(t *testing.T) {
 		{`"editor"`, "editor", "app:editor"},
 		{`{"command":"/usr/bin/mousepad --new","home":"/srv/a/home"}`, "/usr/bin/mousepad --new home home", "app:mousepad"},
 		{`{"package":"org.example.notes/.Main"}`, "org.example.notes/.Main", "app:org.example.notes"},
-		{`{"recipe":"key Meta; type \"note pad\"; key Enter","close":"key Alt+F4"}`, `key Meta; type "note pad"; key Enter`, "app:note-pad"},
+		{`{"recipe":"key Meta+R; type \"note pad\"; key Enter","close":"key Alt+F4"}`, `key Meta+R; type "note pad"; key Enter`, "app:note-pad"},
 	} {
 		var a App
 		if err := json.Unmarshal([]byte(c.text), &a); err != nil {

@@ -63,7 +63,7 @@ func TestAppOnAPhone(t *testing.T) {
 // uses.
 func TestAppByKeys(t *testing.T) {
 	keys := &fakeKeys{}
-	a := &apps{control: keys, app: &lab.App{Recipe: `key Meta; type "notepad"; key Enter; wait 1ms`, Close: "key Alt+F4"}}
+	a := &apps{control: keys, app: &lab.App{Recipe: `key Meta+R; type "notepad"; key Enter; wait 1ms`, Close: "key Alt+F4"}}
 	life, err := a.of(t.Context(), plugged{NewStartPage(http.NotFoundHandler())})
 	if err != nil {
 		t.Fatal(err)
@@ -78,7 +78,7 @@ func TestAppByKeys(t *testing.T) {
 	if err := life.Stop(); err != nil {
 		t.Error(err)
 	}
-	if want := []string{"key Meta", "text notepad", "key Enter", "key Alt+F4"}; !slices.Equal(keys.did, want) {
+	if want := []string{"key Meta+R", "text notepad", "key Enter", "key Alt+F4"}; !slices.Equal(keys.did, want) {
 		t.Errorf("the device did %q; want %q", keys.did, want)
 	}
 }

@@ -104,6 +104,9 @@ func (m *measuring) step(t *lab.Trial, s *lab.TrialStep, last int) error {
 		}
 	}
 	o := visual.Options{Start: s.StartFrame, End: s.EndFrame + 1, Origin: s.First, Content: content, Ignore: ignore}
+	if lab.IsAppPage(t.Page) { // no page begins white on the green screen
+		o.Baseline = visual.BaselineStart
+	}
 	if m.more != nil {
 		m.more.Options(s, &o)
 	}

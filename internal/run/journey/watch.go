@@ -66,9 +66,13 @@ func used(read []lab.ProgramUse) []lab.Measurement {
 	}
 	ran := max(read[1].Ran-read[0].Ran, 0) // less if a process has ended
 	share := 100 * float64(ran) / float64(read[1].At-read[0].At)
-	all := []lab.Measurement{metric.IdleProcessor.Measure(share, nil, fmt.Sprintf("%d processes", read[1].Processes))}
+	of := fmt.Sprintf("%d processes", read[1].Processes)
+	if read[1].Processes == 1 {
+		of = "one process"
+	}
+	all := []lab.Measurement{metric.IdleProcessor.Measure(share, nil, of)}
 	if read[1].Memory > 0 {
-		all = append(all, metric.ProgramMemory.Measure(float64(read[1].Memory)/1e6, nil, fmt.Sprintf("%d processes", read[1].Processes)))
+		all = append(all, metric.ProgramMemory.Measure(float64(read[1].Memory)/1e6, nil, of))
 	}
 	return all
 }
