@@ -174,8 +174,8 @@ func Window(frames visual.Frames, start, end int, tolerance visual.Tolerance) (i
 	return box, nil
 }
 
-// FirstWindow finds the first frame after start that shows a window, by the rule of [Window]: a splash screen counts. It is 0
-// where none does.
+// FirstWindow finds the first frame after start that shows a window, by the rule of [Window]: a splash screen counts. It
+// is 0 where none does.
 func FirstWindow(frames visual.Frames, start, end int) (frame int, err error) {
 	for i := start + 1; i < end; i++ {
 		if len(frames.Info(i).Changed) == 0 {

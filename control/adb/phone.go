@@ -231,8 +231,21 @@ func (p Phone) Rotation(ctx context.Context) (int, error) {
 	return n, nil
 }
 
-// componentName is an activity of a package.
-var componentName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]*(\.[A-Za-z][A-Za-z0-9_]*)+/\.?[A-Za-z][A-Za-z0-9_$]*(\.[A-Za-z][A-Za-z0-9_$]*)*$`) // constant
+// activityName is an activity of a package, its name whole or, from a point on, as within the package.
+var activityName = regexp.MustCompile(`^\.?[A-Za-z][A-Za-z0-9_$]*(\.[A-Za-z][A-Za-z0-9_$]*)*$`) // constant
+
+// CheckStart returns an error for what names neither a package, org.example.notes, nor an activity of one,
+// org.example.notes/.Main.
+func CheckStart(name string) error {
+	in, activity, named := strings.Cut(name, "/")
+	if err := checkPackage(in); err != nil {
+		return err
+	}
+	if named && (len(name) > 255 || !activityName.MatchString(activity)) {
+		return fmt.Errorf("adb: %.60q is no activity of Android, such as org.example.notes/.Main", name)
+	}
+	return nil
+}
 
 // Component is the activity that a package's icon starts, as PACKAGE/ACTIVITY.
 func (p Phone) Component(ctx context.Context, name string) (string, error) {
@@ -245,7 +258,7 @@ func (p Phone) Component(ctx context.Context, name string) (string, error) {
 	}
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	last := strings.TrimSpace(lines[len(lines)-1]) // after a line on the intent
-	if !componentName.MatchString(last) || !strings.HasPrefix(last, name+"/") {
+	if CheckStart(last) != nil || !strings.HasPrefix(last, name+"/") {
 		return "", fmt.Errorf("adb: the phone has no program of the package %s that can be started (%.100q)", name, last)
 	}
 	return last, nil
@@ -253,8 +266,8 @@ func (p Phone) Component(ctx context.Context, name string) (string, error) {
 
 // Start starts an activity, PACKAGE/ACTIVITY.
 func (p Phone) Start(ctx context.Context, component string) error {
-	if len(component) > 255 || !componentName.MatchString(component) {
-		return fmt.Errorf("adb: %.60q is no activity of Android, such as org.example.notes/.Main", component)
+	if err := CheckStart(component); err != nil {
+		return err
 	}
 	return said(p.run(ctx, "am", "start", "-n", quote(component)))
 }

@@ -83,8 +83,8 @@ func ranOf(stat string) (time.Duration, bool) {
 	return time.Duration(user+system) * phoneTick, true
 }
 
-// memoryOf sums the totals of dumpsys meminfo, in bytes: "TOTAL PSS: 123456 TOTAL RSS: …" since Android 11, "TOTAL: 123456
-// …" before.
+// memoryOf sums the totals of dumpsys meminfo, in bytes: "TOTAL PSS: 123456 TOTAL RSS: …" since Android 11, before that
+// "TOTAL: 123456 …".
 func memoryOf(out string) (bytes int64) {
 	for line := range strings.Lines(out) {
 		rest, ok := strings.CutPrefix(strings.TrimSpace(line), "TOTAL PSS:")

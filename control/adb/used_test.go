@@ -14,7 +14,9 @@ func testApps(t *testing.T, p adb.Phone, phone *adbtest.Phone) {
 	const name = "org.example.notes"
 	phone.Change(func(s *adbtest.State) {
 		s.Packages = append(s.Packages, name)
-		s.Running = []adbtest.Process{{PID: 4000, Name: name, Ticks: 120}, {PID: 4001, Name: name + ":sync", Ticks: 30}, {PID: 5, Name: name + "x", Ticks: 900}}
+		s.Running = []adbtest.Process{
+			{PID: 4000, Name: name, Ticks: 120}, {PID: 4001, Name: name + ":sync", Ticks: 30}, {PID: 5, Name: name + "x", Ticks: 900},
+		}
 	})
 	ctx := within(t)
 	component, err := p.Component(ctx, name)
@@ -37,7 +39,8 @@ func testApps(t *testing.T, p adb.Phone, phone *adbtest.Phone) {
 	}
 	_, noIcon := p.Component(ctx, "com.none.such")
 	for says, err := range map[string]error{
-		"that can be started": noIcon, "does not exist": p.Start(ctx, "com.none.such/.Main"), "no activity": p.Start(ctx, "x; reboot"),
+		"that can be started": noIcon, "does not exist": p.Start(ctx, "com.none.such/.Main"), "no package": p.Start(ctx, "x; reboot"),
+		"no activity": p.Start(ctx, name+"/x; reboot"),
 	} {
 		if err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("error %v; want one that says %q", err, says)

@@ -35,7 +35,10 @@ func TestFirmwareOfDrivers(t *testing.T) {
 			t.Errorf("the image leaves out the licence of %s", name)
 		}
 	}
-	for _, file := range []string{"mediatek/WIFI_RAM_CODE_MT7961_1.bin", "mediatek/mt7615_n9.bin", "rtw88/rtw8822c_fw.bin", "ath10k/QCA988X/hw2.0/board.bin", "regulatory.db"} {
+	for _, file := range []string{
+		"mediatek/WIFI_RAM_CODE_MT7961_1.bin", "mediatek/mt7615_n9.bin", "rtw88/rtw8822c_fw.bin", "ath10k/QCA988X/hw2.0/board.bin",
+		"regulatory.db",
+	} {
 		if gone.Match("usr/lib/firmware/" + file) {
 			t.Errorf("the image leaves out the firmware %s", file)
 		}

@@ -4,10 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
+	"eidetic/control/adb"
 	"eidetic/control/gesture"
 	"eidetic/internal/lab"
 )
@@ -59,9 +59,6 @@ func (all Apps) resolve(a *lab.App) *lab.App {
 	return &entry
 }
 
-// component is a package of Android, or an activity of one.
-var component = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]*(\.[A-Za-z][A-Za-z0-9_]*)+(/\.?[A-Za-z][A-Za-z0-9_$]*(\.[A-Za-z][A-Za-z0-9_$]*)*)?$`) // constant
-
 // checkApp returns an error, a *lab.FieldError, for an app that no device can start.
 func checkApp(path string, a *lab.App, o Options) error {
 	_, configured := o.Apps[a.Name]
@@ -69,8 +66,8 @@ func checkApp(path string, a *lab.App, o Options) error {
 	case a.Name != "" && o.Elsewhere:
 		return fieldError(path, "%q is a name of one box's configuration: send the plan to that box", a.Name)
 	case a.Name != "" && !configured:
-		return fieldError(path, "%q is none of the apps of this box (%s); its admin names them under apps: in the configuration, and who may name "+
-			"programs writes app: {command: …}", a.Name, strings.Join(o.Apps.Names(), ", "))
+		return fieldError(path, "%q is none of the apps of this box (%s); its admin names them under apps: in the configuration, and who "+
+			"may name programs writes app: {command: …}", a.Name, strings.Join(o.Apps.Names(), ", "))
 	case a.Name != "" && (a.Command != "" || a.Package != "" || a.Recipe != "" || a.Home != "" || a.Close != ""):
 		return fieldError(path, "give it a name, or say how it is started, and not both")
 	}
@@ -90,9 +87,10 @@ func checkApp(path string, a *lab.App, o Options) error {
 	if (a.Recipe == "") != (a.Close == "") {
 		return fieldError(path+".close", "a recipe needs the steps that end the program after each trial, and nothing else has them")
 	}
-	if a.Package != "" && !component.MatchString(a.Package) {
-		return fieldError(path+".package", "%.60q is no package of Android, such as org.example.notes, and no activity of one, such as org.example.notes/.Main",
-			a.Package)
+	if a.Package != "" {
+		if err := adb.CheckStart(a.Package); err != nil {
+			return &lab.FieldError{Path: path + ".package", Err: err}
+		}
 	}
 	for _, part := range []struct{ field, steps string }{{".recipe", a.Recipe}, {".close", a.Close}} {
 		if part.steps == "" {
@@ -150,14 +148,14 @@ func (c *Checked) checkApps(o Options) error {
 	}
 	var wrong []error
 	for _, a := range p.Arms() {
-		path := strings.TrimSuffix((Arm{NamedArm: a}).Field("app"), ".")
-		wrong = append(wrong, checkApp(path, a.App, o))
+		at := Arm{NamedArm: a}.Field
+		wrong = append(wrong, checkApp(at("app"), a.App, o))
 		if a.Browser != nil {
-			wrong = append(wrong, fieldError((Arm{NamedArm: a}).Field("browser"), "the arm starts an app: leave browser out; the screen's size is app.viewport"))
+			wrong = append(wrong, fieldError(at("browser"), "the arm starts an app: leave browser out; the screen's size is app.viewport"))
 		}
 		if !a.IsStart() {
-			wrong = append(wrong, fieldError((Arm{NamedArm: a}).Field("state"), "%s: an app is started by the trial: write %s or %s", a.State,
-				lab.StateAppCold, lab.StateAppWarm))
+			wrong = append(wrong, fieldError(at("state"), "%s: an app is started by the trial: write %s or %s", a.State, lab.StateAppCold,
+				lab.StateAppWarm))
 		}
 	}
 	if len(p.Steps) > 0 && p.Steps[0].Launch != lab.LaunchApp {
