@@ -16,7 +16,8 @@ func (x *XServer) giveFocus() (end func(), err error) {
 		return nil, fmt.Errorf("giving windows the keyboard: %w", err)
 	}
 	root := xproto.Setup(c).DefaultScreen(c).Root
-	if err := xproto.ChangeWindowAttributesChecked(c, root, xproto.CwEventMask, []uint32{xproto.EventMaskSubstructureNotify}).Check(); err != nil {
+	events := []uint32{xproto.EventMaskSubstructureNotify}
+	if err := xproto.ChangeWindowAttributesChecked(c, root, xproto.CwEventMask, events).Check(); err != nil {
 		c.Close()
 		return nil, fmt.Errorf("giving windows the keyboard: %w", err)
 	}
