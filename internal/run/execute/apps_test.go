@@ -59,6 +59,13 @@ func TestAppOnAPhone(t *testing.T) {
 	}
 }
 
+// TestSyncOfAnApp: the green page that an app comes in front of is one that the box serves.
+func TestSyncOfAnApp(t *testing.T) {
+	if got, want := SyncURL(lab.Arm{Page: "app:editor"}), "http://box.test/sync"; got != want {
+		t.Errorf("SyncURL() = %q; want %q, which leads nowhere", got, want)
+	}
+}
+
 // TestAppByKeys: times count from the last key, the program is closed after the trial, and nothing is known of what it
 // uses.
 func TestAppByKeys(t *testing.T) {

@@ -176,6 +176,9 @@ func (x *Execution) note(text string) {
 
 // SyncURL is the address of the green page that an arm's loads begin on.
 func SyncURL(a lab.Arm) string {
+	if lab.IsAppPage(a.Page) { // the green page leads nowhere: the app comes in front of it
+		return boxURL + "/sync"
+	}
 	if a.Process == "new" {
 		return netlab.ForeignSyncURL(a.Page)
 	}
