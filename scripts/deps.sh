@@ -23,6 +23,8 @@ needs() {
 		test|firefox-esr|firefox-esr|the second browser that replays are held against
 		test|edid-decode|edid-decode|reads the EDIDs that receivers are given, and finds what is wrong with them
 		test|adb|adb|the server that speaks with Android devices
+		test|mousepad|mousepad|a program that is no browser, whose start is measured
+		test|x11-apps|xedit|another one, which it is compared with
 		test|x11-xkb-utils|setxkbmap|gives a test's screen the keyboard layout of another country
 		test|gcc|gcc|the race detector is linked by it
 		test|libc6-dev|/usr/include/stdlib.h|the race detector is linked against it

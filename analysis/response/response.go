@@ -4,6 +4,7 @@
 package response
 
 import (
+	"errors"
 	"fmt"
 	"image"
 	"time"
@@ -171,6 +172,23 @@ func Window(frames visual.Frames, start, end int, tolerance visual.Tolerance) (i
 		return image.Rectangle{}, fmt.Errorf("find the window: %w", ErrNoWindow)
 	}
 	return box, nil
+}
+
+// FirstWindow finds the first frame after start that shows a window, by the rule of [Window]: a splash screen counts. It
+// is 0 where none does.
+func FirstWindow(frames visual.Frames, start, end int) (frame int, err error) {
+	for i := start + 1; i < end; i++ {
+		if len(frames.Info(i).Changed) == 0 {
+			continue
+		}
+		switch _, err := Window(frames, start, i+1, visual.Tolerance{}); {
+		case err == nil:
+			return i, nil
+		case !errors.Is(err, ErrNoWindow):
+			return 0, err
+		}
+	}
+	return 0, nil
 }
 
 // largest returns the box of the connected part with the largest box.

@@ -116,3 +116,25 @@ func TestWindow(t *testing.T) {
 		}
 	}
 }
+
+// TestFirstWindow: neither a caret nor nothing is a window; a splash screen that goes again is the first one.
+func TestFirstWindow(t *testing.T) {
+	scene := func(pix []byte, n int) {
+		filmtest.Fill(pix, width, image.Rect(0, 0, width, height), 0, 255, 0)
+		if n >= 5 {
+			filmtest.Fill(pix, width, image.Rect(3, 3, 5, 13), 0, 0, 0)
+		}
+		switch {
+		case n >= 12 && n < 20:
+			filmtest.Fill(pix, width, image.Rect(80, 60, 120, 90), 40, 40, 40)
+		case n >= 30:
+			filmtest.Fill(pix, width, image.Rect(10, 20, 190, 140), 250, 250, 250)
+		}
+	}
+	f := filmtest.New(width, height, 60, scene, filmtest.Beat(40, 60, 60, 0))
+	for _, c := range []struct{ start, end, want int }{{0, 40, 12}, {0, 11, 0}, {22, 40, 30}} {
+		if got, err := response.FirstWindow(f, c.start, c.end); got != c.want || err != nil {
+			t.Errorf("FirstWindow(%d … %d) = %d, %v; want %d", c.start, c.end, got, err, c.want)
+		}
+	}
+}

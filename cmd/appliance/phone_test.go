@@ -16,6 +16,9 @@ import (
 	"eidetic/netlab/nstest"
 )
 
+// notes is a package of the phone that is no browser.
+const notes = "org.example.notes"
+
 // simulate makes a phone of a device: commands that adb brings stop, clear and start its browser, and reports of its
 // command hid are keys of its screen.
 func simulate(t *testing.T, device *storytest.Phone) *adbtest.Phone {
@@ -33,6 +36,10 @@ func simulate(t *testing.T, device *storytest.Phone) *adbtest.Phone {
 	})
 	phone.OnDone(func(command string) {
 		switch {
+		case command == "am force-stop "+notes:
+			device.Launch("")
+		case strings.HasPrefix(command, "am start -n"):
+			device.Launch("exec xedit -geometry 400x600+20+40")
 		case strings.HasPrefix(command, "am force-stop"):
 			device.Stop()
 		case strings.HasPrefix(command, "pm clear"):
@@ -117,5 +124,54 @@ func TestPhoneStory(t *testing.T) {
 	}
 	if last := phone.State().Done[len(phone.State().Done)-1]; !strings.Contains(last, "am clear-debug-app") {
 		t.Errorf("at the end the phone did %q; want its browser's settings taken back", last)
+	}
+}
+
+// TestPhoneApp: a package that is no browser is started before the green page of the phone's browser, filmed from the
+// command on, and stopped.
+func TestPhoneApp(t *testing.T) {
+	testlab.Long(t, "a second story of a phone; TestAppOnAPhone has the commands")
+	needLab(t)
+	storytest.NeedDevice(t)
+	testlab.NeedProgram(t, "adb")
+	testlab.NeedProgram(t, "xedit")
+	if !nstest.Inside(t) {
+		return
+	}
+	v := newVillageOf(t, "{name: phone, port: dev0, controls: {adb: auto}, recipe: android-chrome, clear: true}")
+	device := storytest.PlugPhone(t, v.device, "eth0", 540, 960)
+	phone := simulate(t, device)
+	phone.Change(func(s *adbtest.State) {
+		s.Size, s.Packages = "Physical size: 540x960\n", append(s.Packages, notes)
+		s.Running = []adbtest.Process{{PID: 4000, Name: notes, Ticks: 50}}
+	})
+	if name := v.panel.AwaitDevice(t); name != "phone" {
+		t.Fatalf("the device is called %q; want phone", name)
+	}
+	started := v.panel.Start(t, map[string]any{
+		"app": map[string]any{"package": notes}, "device": "phone", "trials": 2, "still_s": 1, "limit_s": time.Minute.Seconds(),
+		"steps": []map[string]any{{"name": "start", "launch": "app", "window": true}, {"name": "rest", "idle": "1s"}},
+	})
+	v.panel.Follow(t, started, 3*testlab.Hang, nil)
+	run := v.panel.Run(t, started)
+	if len(run.Trials) == 0 {
+		t.Fatalf("the run is %s with no trial: %s", run.State, run.Error)
+	}
+	for _, trial := range run.Trials {
+		for _, reason := range trial.Invalid {
+			if !storytest.OfSlowMachines(reason) {
+				t.Errorf("trial %d is invalid: %s", trial.Number, reason)
+			}
+		}
+		m := map[string]float64{}
+		for _, one := range trial.Measurements {
+			m[one.Name] = one.Value
+		}
+		if m["start/first_window_ms"] <= 0 || m["start/window_pixels"] < 100*100 || m["rest/program_memory_mb"] <= 0 {
+			t.Errorf("trial %d measured %v; want a window and the package's memory", trial.Number, m)
+		}
+	}
+	if last := phone.State().Done; !strings.Contains(strings.Join(last, "\n"), "am start -n '"+notes+"/.Main'") {
+		t.Errorf("the phone did %q; want the app started", last)
 	}
 }

@@ -77,6 +77,7 @@ func TestPhone(t *testing.T) {
 	if !slices.Equal(state.Done, want) {
 		t.Errorf("the phone did %q; want %q", state.Done, want)
 	}
+	testApps(t, p, phone)
 	phone.Change(func(s *adbtest.State) { s.Settings["system user_rotation"] = "1" })
 	if r, err := p.Rotation(ctx); r != 1 || err != nil {
 		t.Errorf("Rotation() = %d, %v; want 1", r, err)

@@ -42,6 +42,9 @@ func said(out string, err error) error {
 	}
 	for line := range strings.Lines(out) {
 		line = strings.TrimSpace(line)
+		if strings.HasPrefix(line, "Error type") { // the next line says it in words
+			continue
+		}
 		if strings.HasPrefix(line, "Error") || strings.HasPrefix(line, "Failed") || strings.HasPrefix(line, "Exception") {
 			return fmt.Errorf("adb: the phone says: %.300s", line)
 		}
@@ -226,4 +229,45 @@ func (p Phone) Rotation(ctx context.Context) (int, error) {
 		return 0, fmt.Errorf("adb: %.20q is no rotation", strings.TrimSpace(out))
 	}
 	return n, nil
+}
+
+// activityName is an activity of a package, its name whole or, from a point on, as within the package.
+var activityName = regexp.MustCompile(`^\.?[A-Za-z][A-Za-z0-9_$]*(\.[A-Za-z][A-Za-z0-9_$]*)*$`) // constant
+
+// CheckStart returns an error for what names neither a package, org.example.notes, nor an activity of one,
+// org.example.notes/.Main.
+func CheckStart(name string) error {
+	in, activity, named := strings.Cut(name, "/")
+	if err := checkPackage(in); err != nil {
+		return err
+	}
+	if named && (len(name) > 255 || !activityName.MatchString(activity)) {
+		return fmt.Errorf("adb: %.60q is no activity of Android, such as org.example.notes/.Main", name)
+	}
+	return nil
+}
+
+// Component is the activity that a package's icon starts, as PACKAGE/ACTIVITY.
+func (p Phone) Component(ctx context.Context, name string) (string, error) {
+	if err := checkPackage(name); err != nil {
+		return "", err
+	}
+	out, err := p.run(ctx, "cmd", "package", "resolve-activity", "--brief", "-c", "android.intent.category.LAUNCHER", name)
+	if err != nil {
+		return "", err
+	}
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	last := strings.TrimSpace(lines[len(lines)-1]) // after a line on the intent
+	if CheckStart(last) != nil || !strings.HasPrefix(last, name+"/") {
+		return "", fmt.Errorf("adb: the phone has no program of the package %s that can be started (%.100q)", name, last)
+	}
+	return last, nil
+}
+
+// Start starts an activity, PACKAGE/ACTIVITY.
+func (p Phone) Start(ctx context.Context, component string) error {
+	if err := CheckStart(component); err != nil {
+		return err
+	}
+	return said(p.run(ctx, "am", "start", "-n", quote(component)))
 }

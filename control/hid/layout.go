@@ -1,6 +1,7 @@
 package hid
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -24,17 +25,21 @@ func Layouts() []string {
 	return names
 }
 
-// NewLayout returns the layout of that name; "" is "us".
+// NewLayout returns the layout of that name; "" is "us". NAME+compose has the compose key as well.
 func NewLayout(name string) (*Layout, error) {
-	if name == "" {
-		name = "us"
-	}
+	base, composes := cutComposed(cmp.Or(name, "us"))
 	for _, b := range blueprints() {
-		if b.name == name {
-			return b.build(), nil
+		if b.name != base {
+			continue
 		}
+		l := b.build()
+		if composes {
+			l.compose()
+		}
+		return l, nil
 	}
-	return nil, fmt.Errorf("there is no keyboard layout %.40q: use one of %s", name, strings.Join(Layouts(), ", "))
+	return nil, fmt.Errorf("there is no keyboard layout %.40q: use one of %s; with +compose if the device's Menu key is a compose key", name,
+		strings.Join(Layouts(), ", "))
 }
 
 // Strokes returns the keys that type a character: one, or a dead key and another.

@@ -9,9 +9,10 @@ import (
 	"eidetic/image/debian"
 )
 
-// wifiPackages are the packages that --wifi adds. packages.lock describes the image without them.
+// wifiPackages are the packages that --wifi adds. packages.lock describes the image without them. MediaTek's firmware is
+// in firmware-misc-nonfree, until Debian 13 gives it a package of its own.
 func wifiPackages() []string {
-	return []string{"firmware-iwlwifi", "firmware-realtek", "firmware-atheros", "wireless-regdb"}
+	return []string{"firmware-iwlwifi", "firmware-realtek", "firmware-atheros", "firmware-misc-nonfree", "wireless-regdb"}
 }
 
 // bootstrap fetches the packages, and beside the archive those that only the test build has.

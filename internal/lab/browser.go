@@ -23,6 +23,8 @@ type Browser struct {
 	Scheme     string   `json:"scheme,omitempty" enum:"light,dark" doc:"Colour scheme that pages are told"`
 	// Entry is the name under which the box's admin has configured the browser; empty for one that the plan describes.
 	Entry string `json:"-" yaml:"-"`
+	// IsApp says that it is the program of an [App]: Command is the whole command line, and Profile the home.
+	IsApp bool `json:"-" yaml:"-"`
 }
 
 // The browsers that have a name.
@@ -101,6 +103,9 @@ func (b *Browser) String() string {
 func (b *Browser) Family() string {
 	if b == nil {
 		return Chromium
+	}
+	if b.IsApp {
+		return ""
 	}
 	name := b.Name
 	if b.Command != "" {

@@ -31,7 +31,7 @@ type ControlsPart struct {
 	RFB    string `json:"rfb,omitempty" maxLength:"255" doc:"VNC server: PORT of the device itself, or HOST:PORT" example:"5900"`
 	X11    string `json:"x11,omitempty" maxLength:"100" doc:"X server of the appliance" example:":0"`
 
-	Layout   string `json:"layout,omitempty" maxLength:"20" default:"us" doc:"Keyboard layout that the device is set to: us, de, fr, fr-windows, ja, dvorak"`
+	Layout   string `json:"layout,omitempty" maxLength:"20" default:"us" doc:"Keyboard layout that the device is set to: us, de, fr, fr-windows, ja, dvorak; with +compose (us+compose) if its Menu key is the compose key"`
 	Screen   string `json:"screen,omitempty" maxLength:"11" doc:"Pixels of the device's screen, WIDTHxHEIGHT, for gadget and ch9329; without it 1920x1080" example:"1920x1080"`
 	Baud     int    `json:"baud,omitempty" doc:"Of a CH9329: 9600 or 115200; without it the chip stays as it is"`
 	Touch    bool   `json:"touch,omitempty" doc:"A touch screen too, for gadget"`

@@ -307,7 +307,7 @@ func (c PlanCookie) IsOf(origin string) bool {
 // Origins lists the origins of the plan's pages.
 func (p Plan) Origins() (all []string) {
 	for _, a := range p.Every() {
-		if u := ParseURL(a.Page); u.Host != "" {
+		if u := ParseURL(a.Page); u.Host != "" && !IsAppPage(a.Page) {
 			if origin := u.Scheme + "://" + u.Host; !slices.Contains(all, origin) {
 				all = append(all, origin)
 			}

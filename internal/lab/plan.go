@@ -100,9 +100,11 @@ type Arm struct {
 	Match   string `json:"match,omitempty" enum:"strict,normal,loose" doc:"How far a request may differ from the recorded one that answers it. Without it normal: not in what can change the answer; loose for a recording that another program made, of which no page was seeded" example:"loose"`
 	// Browser is nil for Chromium, and where a device at a port has its own.
 	Browser *Browser `json:"browser,omitempty" doc:"Of the virtual device: a name (chromium, firefox, firefox-esr), or an object with command, profile, flags. Without it chromium"`
-	State   string   `json:"state,omitempty" enum:"cold,warm,kept,rebooted,app-cold,app-warm" doc:"cold, and without it: the browser has an empty profile in each trial. warm: it has loaded the page before, in the same profile, and was started again. kept: the browser of a device at a port begins with what the last trial left in it. rebooted: a device at a port is started again before each trial, and then as cold. app-cold and app-warm are for plans whose first step is launch: no browser runs when the trial begins; app-cold: its profile is empty, and its program is not in memory; app-warm: it has run and loaded the page before"`
-	Process string   `json:"process,omitempty" enum:"same,new" default:"same" doc:"same: the load begins on a page of the page's own site, and stays in that page's process of the browser. new: it begins on another site, so that a process is born within the load, which takes a tenth of a second or two and differs from load to load" example:"new"`
-	Inject  string   `json:"inject,omitempty" maxLength:"255" doc:"A script that is put into every document before the page's own: the name of a file beside the plan" example:"polyfill.js"`
+	// App is nil where a browser opens the page.
+	App     *App   `json:"app,omitempty" doc:"A program that each trial starts, in place of a browser: a name under apps: in the configuration, or an object with command (virtual device), package (Android) or recipe (keys). Times count from its start"`
+	State   string `json:"state,omitempty" enum:"cold,warm,kept,rebooted,app-cold,app-warm" doc:"cold, and without it: the browser has an empty profile in each trial. warm: it has loaded the page before, in the same profile, and was started again. kept: the browser of a device at a port begins with what the last trial left in it. rebooted: a device at a port is started again before each trial, and then as cold. app-cold and app-warm are for plans whose first step is launch: no browser runs when the trial begins; app-cold: its profile is empty, and its program is not in memory; app-warm: it has run and loaded the page before. Without it a plan with an app has app-cold"`
+	Process string `json:"process,omitempty" enum:"same,new" default:"same" doc:"same: the load begins on a page of the page's own site, and stays in that page's process of the browser. new: it begins on another site, so that a process is born within the load, which takes a tenth of a second or two and differs from load to load" example:"new"`
+	Inject  string `json:"inject,omitempty" maxLength:"255" doc:"A script that is put into every document before the page's own: the name of a file beside the plan" example:"polyfill.js"`
 	// User is set in the plan of a Cell.
 	User *PlanUser `json:"-" yaml:"-"`
 }
@@ -150,8 +152,11 @@ type NamedArm struct {
 // treatment if there is one.
 func (p Plan) Arms() []NamedArm {
 	control := p.Arm
-	if control.Page == "" && len(p.Steps) > 0 {
+	if control.Page == "" && len(p.Steps) > 0 && control.App == nil {
 		control.Page = cmp.Or(p.Steps[0].Open, p.Steps[0].Launch)
+	}
+	if control.App != nil {
+		control.Page, control.State = cmp.Or(control.Page, control.App.page()), cmp.Or(control.State, StateAppCold)
 	}
 	control.Link = cmp.Or(control.Link, NativeLink)
 	arms := []NamedArm{{Control, control}}
@@ -214,6 +219,9 @@ const mostToFind = 60
 func (p Plan) WithDefaults() Plan {
 	if p.Trials == 0 && p.Find != "" {
 		p.Trials = mostToFind
+	}
+	if p.App != nil && len(p.Steps) == 0 && len(p.Pages) == 0 {
+		p.Steps = []Step{{Name: "start", Launch: LaunchApp, Window: true}}
 	}
 	v := reflect.ValueOf(&p).Elem()
 	for i := range v.NumField() {

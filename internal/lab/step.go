@@ -29,7 +29,7 @@ type Step struct {
 	Rotate string `json:"rotate,omitempty" maxLength:"1000" doc:"Two fingers turn around a target by degrees, clockwise where positive" example:"50%,50% by 90"`
 	Replay string `json:"replay,omitempty" maxLength:"255" doc:"Repeats a recorded gesture: the name of its file, beside the plan; or of several, of which each trial takes one as often as its weight says" example:"slow.jsonl weight 3, fast.jsonl"`
 	Wait   string `json:"wait,omitempty" maxLength:"1000" doc:"Waits for a time (500ms) or for an end (still 1s)" example:"still 1s"`
-	Launch string `json:"launch,omitempty" maxLength:"1000" doc:"Starts the browser's program with a URL, as a program does in which somebody clicks a link: a running Chromium shows it in a new tab. As the first step, with the state app-cold or app-warm, it measures the browser's start" example:"https://www.shop.example/help"`
+	Launch string `json:"launch,omitempty" maxLength:"1000" doc:"app, as the first step of a plan with an app: starts it. Else starts the browser's program with a URL, as a program does in which somebody clicks a link: a running Chromium shows it in a new tab. As the first step, with the state app-cold or app-warm, it measures the browser's start" example:"https://www.shop.example/help"`
 	Idle   string `json:"idle,omitempty" maxLength:"20" doc:"Waits for a time, and measures what still changes on the screen meanwhile" example:"5s"`
 	Mark   string `json:"mark,omitempty" maxLength:"200" doc:"Writes a name into the event log"`
 	Steps  []Step `json:"steps,omitempty" maxItems:"100" doc:"Steps within this one: a step is an objective, the steps in it are tasks, those in a task details"`

@@ -51,6 +51,8 @@ type TrialStep struct {
 	// screen; Opens is set if one was to be looked for.
 	Opens  bool  `json:"opens,omitempty"`
 	Window []int `json:"window,omitempty"`
+	// Used is what the program's processes had used at the beginning and at the end of an idle time, if they are seen.
+	Used []ProgramUse `json:"used,omitempty"`
 	// Restless are regions of the content area, as of Mask, that kept changing at the step's end.
 	Restless []string `json:"restless,omitempty"`
 

@@ -29,6 +29,7 @@ const (
 	TimeToEnd
 	FirstFeedback
 	FirstLasting
+	FirstWindow
 	ResponseTime
 	ResponseSettled
 	ResponseP10
@@ -41,6 +42,8 @@ const (
 	IdleRate
 	IdleLastChange
 	IdleArea
+	IdleProcessor
+	ProgramMemory
 	AnimationRate
 	DuplicateFrames
 	LostFrames
@@ -255,6 +258,11 @@ var entries = [count]Entry{
 		Method: "first frame after the input in which 5 % of the pixels that the step changes have the " +
 			"colour that they have at its end: a pressed state that goes again does not count",
 		Better: Lower, Scope: OfStep, Instant: true, Doc: docSteps},
+	FirstWindow: {Name: "first_window_ms", Unit: "ms", Label: "First window",
+		Short: "The first window, or splash screen, is there", Says: "The first window appeared after",
+		Method: "of a step that starts a program: the first frame in which a connected part that differs from the step's start " +
+			"picture is as large as half a percent of the screen",
+		Better: Lower, Scope: OfStep, Instant: true, Doc: docSteps},
 	ResponseTime: {Name: "response_ms", Unit: "ms", Label: "Response",
 		Short: "From an input to what it changes first", Says: "The region answered after",
 		Method: "median over the inputs, each at a random phase of the screen, of the time from the " +
@@ -311,6 +319,16 @@ var entries = [count]Entry{
 		Short:  "How much of the screen changed at most",
 		Method: "share of the pixels of the content area that changed in the frame that changed most",
 		Better: Neither, Scope: OfStep, Doc: docIdle},
+	IdleProcessor: {Name: "idle_processor_percent", Unit: "%", Label: "Idle processor",
+		Short: "Processor time though nothing is done",
+		Method: "processor time of all processes of the browser or app in the idle time ÷ that time; 100 is one processor; " +
+			"what a process used that has ended meanwhile is not in it",
+		Better: Lower, Scope: OfStep, Doc: docIdle},
+	ProgramMemory: {Name: "program_memory_mb", Unit: "MB", Label: "Memory",
+		Short: "Memory of the program at the end of the idle time",
+		Method: "sum over all processes of the browser or app of their proportional set size (PSS) at the end of the idle time: " +
+			"memory that several share counts in shares",
+		Better: Lower, Scope: OfStep, Doc: docIdle},
 	AnimationRate: {Name: "animation_fps", Unit: "frames/s", Label: "Frame rate",
 		Short:  "Pictures a second while something moved",
 		Method: "unique frames from the first to before the last ÷ the time between: (n − 1) ÷ (tₙ − t₁)",

@@ -44,6 +44,9 @@ func Again(p lab.Plan) lab.Plan {
 		}
 		p.Treatment = &own
 	}
+	if lab.IsAppPage(p.Page) {
+		p.Page = ""
+	}
 	return p
 }
 

@@ -106,8 +106,8 @@ func shown(value any) string {
 	return ""
 }
 
-// plain is a value with the numbers that the validator knows, and with the name of a browser as the object that it is
-// short for: of two schemas that a value may have, the validator would only say that it has neither.
+// plain is a value with the numbers that the validator knows, and with the name of a browser or an app as the object
+// that it is short for: of two schemas that a value may have, the validator would only say that it has neither.
 func plain(value any) any {
 	switch v := value.(type) {
 	case json.Number:
@@ -118,7 +118,7 @@ func plain(value any) any {
 		return n
 	case map[string]any:
 		for name, value := range v {
-			if text, ok := value.(string); ok && name == "browser" {
+			if text, ok := value.(string); ok && (name == "browser" || name == "app") {
 				value = map[string]any{"name": text}
 			}
 			v[name] = plain(value)
@@ -131,19 +131,21 @@ func plain(value any) any {
 	return value
 }
 
-// NameBrowsers lets the schema of a browser be a name, too, as [lab.Browser] reads it.
-func NameBrowsers(known huma.Registry) {
-	schema := known.Map()["Browser"]
-	object, most := *schema, 40
-	*schema = huma.Schema{
-		Description: "A name, or an object that says which program is started and how",
-		OneOf: []*huma.Schema{
-			{Type: huma.TypeString, MaxLength: &most, Description: "chromium, firefox or firefox-esr", Examples: []any{lab.FirefoxESR}},
-			&object,
-		},
-	}
-	for _, s := range append(schema.OneOf, schema) {
-		s.PrecomputeMessages()
+// NamePrograms lets the schemas of a browser and an app be names, too, as [lab.Browser] and [lab.App] read them.
+func NamePrograms(known huma.Registry) {
+	for name, short := range map[string]huma.Schema{
+		"Browser": {Description: "chromium, firefox or firefox-esr", Examples: []any{lab.FirefoxESR}},
+		"App":     {Description: "a name under apps: in the configuration", Examples: []any{"editor"}},
+	} {
+		schema := known.Map()[name]
+		object, most := *schema, 40
+		short.Type, short.MaxLength = huma.TypeString, &most
+		*schema = huma.Schema{
+			Description: "A name, or an object that says which program is started and how", OneOf: []*huma.Schema{&short, &object},
+		}
+		for _, s := range append(schema.OneOf, schema) {
+			s.PrecomputeMessages()
+		}
 	}
 }
 

@@ -63,6 +63,8 @@ type Options struct {
 	Scope Scope
 	// Browsers are those that the box's admin has configured, by the names that plans call them.
 	Browsers Browsers
+	// Apps are those of the configuration.
+	Apps Apps
 	// Elsewhere says that boxes carry the plan out, which know browsers of other names.
 	Elsewhere bool
 }
@@ -101,7 +103,8 @@ func read(r Request, o Options) (Checked, error) {
 	}
 	var all []error
 	for _, check := range []func() error{
-		c.checkTimes, c.checkReplay, c.checkJudging, c.checkCovariates, c.checkTraces, c.checkSteps, c.checkArms(o),
+		c.checkTimes, c.checkReplay, c.checkJudging, c.checkCovariates, c.checkTraces, c.checkSteps,
+		func() error { return c.checkApps(o) }, c.checkArms(o),
 		c.checkJourneys, c.readMeasure, func() error { return CheckParts(c.Screen, c.Controls, c.Recipe) },
 	} {
 		all = append(all, check())
@@ -134,6 +137,7 @@ func (c Checked) WithArchives(to func(field, name string) (string, error)) (Chec
 		for k := range cell.Arms {
 			was := read[i].Arms[k]
 			cell.Arms[k].Link, cell.Arms[k].Screen, cell.Arms[k].Browser = was.Link, was.Screen, was.Browser
+			cell.Arms[k].App = was.App
 		}
 	}
 	return c, nil
@@ -315,6 +319,11 @@ func (c *Checked) checkArms(o Options) func() error {
 					a.Browser = nil // nothing is known of what it can do
 				}
 				a.Browser = o.Browsers.resolve(a.Browser, o.Elsewhere)
+				if a.App != nil {
+					a.App = o.Apps.resolve(a.App)
+					a.Browser = a.App.Browser()
+					a.Screen, _ = a.App.Size() // checkApps tells the error
+				}
 				if c.Live && a.Archive != "" {
 					wrong = append(wrong, fieldError("live", "such a run replays nothing; leave out the archive"))
 				}
@@ -362,7 +371,7 @@ func (c *Checked) checkJourney(cell Cell) error {
 	steps := cell.Plan.Steps
 	var wrong []error
 	for _, a := range cell.Arms {
-		if err := CheckPage(a.Page); err != nil {
+		if err := CheckPage(a.Page); err != nil && (a.App == nil || !lab.IsAppPage(a.Page)) {
 			wrong = append(wrong, &lab.FieldError{Path: a.Field("page"), Err: err})
 		}
 		if err := checkNeeds(steps, "steps", a.Browser); err != nil && !isForeign(a.Browser) {
@@ -379,6 +388,7 @@ func (c *Checked) checkJourney(cell Cell) error {
 func checkState(steps []lab.Step, a lab.Arm) error {
 	launches := len(steps) > 0 && steps[0].Launch != ""
 	switch {
+	case a.App != nil: // checkApps
 	case a.IsStart() && !launches:
 		return fmt.Errorf("%s: nothing would start the browser: begin the steps with launch: %s", a.State, a.Page)
 	case launches && !a.IsStart():

@@ -35,7 +35,7 @@ func (c *Checked) usualCovariates() (names []string) {
 	empty, same := true, true
 	for _, cell := range c.Cells {
 		a, b := cell.Arms[0].Arm, cell.Arms[1].Arm
-		if a.Browser.String() != b.Browser.String() || cmp.Or(a.State, lab.StateCold) != cmp.Or(b.State, lab.StateCold) ||
+		if a.App != nil || a.Browser.String() != b.Browser.String() || cmp.Or(a.State, lab.StateCold) != cmp.Or(b.State, lab.StateCold) ||
 			cmp.Or(a.Process, "same") != cmp.Or(b.Process, "same") {
 			return nil
 		}

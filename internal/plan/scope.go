@@ -118,6 +118,12 @@ func ScopeRules() []ScopeRule {
 		{Fields: words("browser.name"), Reaches: "a program of the box, with its profile and files",
 			Run: "chromium, firefox, firefox-esr, and what `browsers:` of the configuration names", Admin: "the same"},
 		{Fields: words("browser.command"), Reaches: "a program of the box", Run: "no", Admin: anything, refuse: never("a program")},
+		{Fields: words("app.name"), Reaches: "a program of the box or of its device, with its files",
+			Run: "what `apps:` of the configuration names", Admin: "the same"},
+		{Fields: words("app.command app.home app.package"), Reaches: "a program of the box or of its device, and files of the box", Run: "no",
+			Admin: anything, refuse: refuseApp},
+		{Fields: words("app.recipe app.close"), Reaches: "the device's input", Run: anything, Admin: anything},
+		{Fields: words("app.viewport"), Reaches: usual, Run: anything, Admin: anything},
 		{Fields: words("browser.profile browser.extensions[]"), Reaches: "files of the box", Run: "no", Admin: anything, refuse: never("a folder")},
 		{Fields: words("browser.flags[]"), Reaches: "programs and files of the box, and the browser's sandbox",
 			Run: "those of " + strings.Join(harmlessFlags(), ", "), Admin: anything, refuse: refuseFlag},
@@ -140,6 +146,11 @@ func words(text string) []string { return strings.Fields(text) }
 // howToName says what to do instead.
 const howToName = "the box's admin puts it under browsers: in its configuration, as NAME: {…}, and the plan says browser: NAME; " +
 	"only a token of the scope admin, on the box itself, sends it as it is"
+
+func refuseApp(any) error {
+	return errors.New("a plan of a token of the scope run, or of the head of a fleet, does not name a program or a folder: the box's admin puts it " +
+		"under apps: in its configuration, as NAME: {…}, and the plan says app: NAME; only a token of the scope admin, on the box itself, sends it as it is")
+}
 
 func never(what string) func(any) error {
 	return func(any) error {

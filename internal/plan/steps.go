@@ -70,7 +70,7 @@ func checkAll(steps []lab.Step, path string) error {
 	for i, s := range steps {
 		at := fmt.Sprintf("%s[%d]", path, i)
 		verb, value := s.Verb()
-		if verb == lab.VerbOpen || verb == lab.VerbLaunch {
+		if verb == lab.VerbOpen || verb == lab.VerbLaunch && value != lab.LaunchApp {
 			if err := CheckPage(value); err != nil {
 				wrong = append(wrong, &lab.FieldError{Path: at + "." + verb, Err: err})
 			}

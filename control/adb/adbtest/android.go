@@ -18,6 +18,7 @@ type State struct {
 	Size     string            // as wm prints it
 	Settings map[string]string // "system user_rotation": "1"
 	Packages []string          // that are installed
+	Running  []Process         // of packages
 	Done     []string          // commands that changed something, in order
 	Flaw     string            // what hid does wrong: "no devices", "silent", "dies"
 	Battery  string            // as dumpsys battery prints it
@@ -25,6 +26,13 @@ type State struct {
 	Boots    int               // how often it has started
 	Stuck    bool              // it starts and never gets ready
 	Hangs    string            // a command that begins so is never answered; a start ends that
+}
+
+// Process is a process of a package, with its processor time in hundredths of a second.
+type Process struct {
+	PID   int
+	Name  string
+	Ticks int
 }
 
 // battery is what a phone on a cable says, as Android 14 prints it.
@@ -127,6 +135,36 @@ func (p *Phone) command(command string) (out string, status byte) {
 		return "null\n", 0
 	case strings.HasPrefix(command, "am force-stop"):
 		p.props.Done = append(p.props.Done, command)
+	case strings.HasPrefix(command, "cmd package resolve-activity"):
+		if name := words[len(words)-1]; installed(name) {
+			return "priority=0 preferredOrder=0 match=0x108000 specificIndex=-1 isDefault=true\n" + name + "/.Main\n", 0
+		}
+		return "No activity found\n", 0
+	case strings.HasPrefix(command, "am start -n"):
+		if name, _, _ := strings.Cut(strings.Trim(words[3], "'"), "/"); !installed(name) {
+			return "Error type 3\nError: Activity class {" + words[3] + "} does not exist.\n", 0
+		}
+		p.props.Done = append(p.props.Done, command)
+		return "Starting: Intent { cmp=" + words[3] + " }\n", 0
+	case strings.HasPrefix(command, "ps -A"):
+		out := "  PID NAME\n    1 init\n"
+		for _, one := range p.props.Running {
+			out += fmt.Sprintf("%5d %s\n", one.PID, one.Name)
+		}
+		return out, 0
+	case strings.HasPrefix(command, "cat /proc/"):
+		for _, one := range p.props.Running {
+			if strings.Contains(command, fmt.Sprintf("/proc/%d/stat", one.PID)) {
+				out += fmt.Sprintf("%d (%.15s) S 300 300 0 0 -1 1077952832 9 0 0 0 %d 2 0 0 10 -10 40 0 555 1 2\n", one.PID, one.Name, one.Ticks-2)
+			}
+		}
+		return out, 0
+	case strings.HasPrefix(command, "dumpsys meminfo"):
+		for _, one := range p.props.Running {
+			out += fmt.Sprintf("** MEMINFO in pid %d [%s] **\n           TOTAL PSS:    50000            TOTAL RSS:   120000       TOTAL SWAP PSS:      100\n",
+				one.PID, one.Name)
+		}
+		return out, 0
 	case strings.HasPrefix(command, "am start"):
 		_, in, _ := strings.Cut(command, " -p ")
 		if name, _, _ := strings.Cut(in, " "); in != "" && !installed(name) {

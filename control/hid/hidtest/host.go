@@ -53,6 +53,7 @@ func NewHost(t testing.TB, display, layout string) *Host {
 
 func setLayout(t testing.TB, display, layout string) {
 	t.Helper()
+	layout, composes := strings.CutSuffix(layout, "+compose")
 	name, variant, model := strings.TrimSuffix(layout, "-windows"), "", "pc105"
 	switch layout {
 	case "dvorak":
@@ -62,6 +63,9 @@ func setLayout(t testing.TB, display, layout string) {
 	}
 	cmd := exec.Command(testlab.NeedProgram(t, "setxkbmap"), "-display", display, "-rules", "evdev", "-model", model, "-layout", name,
 		"-variant", variant)
+	if composes {
+		cmd.Args = append(cmd.Args, "-option", "compose:menu")
+	}
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %v: %s", cmd.Args, err, out)
 	}

@@ -107,7 +107,8 @@ func (b *boxService) findDevices(context.Context) (stop func() error, err error)
 	if !box.Is(root) { // a box has no browser
 		b.devices.add("virtual", &virtualDevice{
 			data: b.Data, reach: reach, commands: b.Commands, check: doctor.CheckVirtualDevice,
-			noSandbox: b.Config.Virtual.NoSandbox, browsers: b.Config.Browsers, seat: seat.Seat{Live: liveFolder(b.Data, "virtual")},
+			noSandbox: b.Config.Virtual.NoSandbox, browsers: b.Config.Browsers, apps: b.Config.Apps,
+			seat: seat.Seat{Live: liveFolder(b.Data, "virtual")},
 		})
 	}
 	return nil, nil
@@ -119,7 +120,8 @@ func (b *boxService) watchNetwork(ctx context.Context) error {
 }
 
 func (b *boxService) openRunner(context.Context) (stop func() error, err error) {
-	b.carrier = &runner{data: b.Data, runs: b.runs, devices: b.devices, notifier: b.Notifier, disk: b.disk, browsers: b.Config.Browsers}
+	b.carrier = &runner{data: b.Data, runs: b.runs, devices: b.devices, notifier: b.Notifier, disk: b.disk,
+		browsers: b.Config.Browsers, apps: b.Config.Apps}
 	b.runQueue = runqueue.New(runqueue.Config{Jobs: b.waiting, Store: b.runs, Runner: b.carrier, Log: b.Log})
 	b.queue = b.runQueue
 	return nil, nil
@@ -158,7 +160,7 @@ func (b *boxService) openRetention(context.Context) (stop func() error, err erro
 // panelConfig is the panel of a box.
 func (b *boxService) panelConfig() panel.Config {
 	c := b.shared.panelConfig()
-	c.Browsers = b.Config.Browsers
+	c.Browsers, c.Apps = b.Config.Browsers, b.Config.Apps
 	switch {
 	case b.Config.Network.AllowPrivate:
 		c.Reaches = panel.ReachesPrivate

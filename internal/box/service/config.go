@@ -42,6 +42,8 @@ type Config struct {
 	// Browsers are what plans may name besides chromium and firefox: each is what a plan could say of a browser, with
 	// programs, profiles and other files of this machine, which only its admin names.
 	Browsers plan.Browsers `yaml:"browsers"`
+	// Apps are programs that plans may start in place of a browser.
+	Apps plan.Apps `yaml:"apps"`
 	// Devices are what is plugged into network ports; a box knows its ports by
 	// itself, and takes from here only what is not as usual.
 	Devices []deviceConfig `yaml:"devices"`
@@ -321,6 +323,9 @@ func ParseConfig(file string, text []byte, cfg *Config) error {
 	}
 	if field, err := cfg.Browsers.Check(); err != nil {
 		return atField(file, text, "$.browsers"+field, err)
+	}
+	if field, err := cfg.Apps.Check(); err != nil {
+		return atField(file, text, "$.apps"+field, err)
 	}
 	if wrong := validateDevices(cfg.Devices, cfg.Box.Uplink); wrong != nil {
 		return atField(file, text, "$.devices"+wrong.field, wrong.err)

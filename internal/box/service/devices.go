@@ -249,7 +249,7 @@ func (d *portDevice) refuses(p plan.Checked) error {
 	if err != nil {
 		return err
 	}
-	return cmp.Or(execute.CheckFingers(p, c.Fingers()), execute.CheckStates(p, c.States()))
+	return cmp.Or(execute.CheckFingers(p, c.Fingers()), execute.CheckStates(p, c.States()), execute.CheckApps(p, c.Ways()))
 }
 
 func (d *portDevice) carryOut(ctx context.Context, id string, p plan.Checked, news execute.News) error {

@@ -29,7 +29,8 @@ type runner struct {
 	disk     *disk // nil is one that is well
 	retainer *retainer
 	browsers plan.Browsers // of the configuration
-	head     bool          // boxes carry the runs out, each with the browsers of its own admin
+	apps     plan.Apps
+	head     bool // boxes carry the runs out, each with the browsers of its own admin
 }
 
 // Accept implements runqueue.Runner.
@@ -152,7 +153,7 @@ func progressOf(s experiment.Step, p lab.Plan) runqueue.Progress {
 // resolve checks a plan with the files that were sent with it, and names the files of its recordings. The plan may name
 // what its scope may name now, whenever it was asked for.
 func (r *runner) resolve(p lab.Plan) (plan.Checked, error) {
-	o := plan.Options{From: &plan.Folder{Sent: p.Files}, Scope: plan.ScopeOf(p), Browsers: r.browsers, Elsewhere: r.head}
+	o := plan.Options{From: &plan.Folder{Sent: p.Files}, Scope: plan.ScopeOf(p), Browsers: r.browsers, Apps: r.apps, Elsewhere: r.head}
 	if r.head { // no box obeys the admin of another machine
 		o.Scope = plan.ScopeRun
 	}

@@ -26,6 +26,7 @@ type virtualDevice struct {
 	noSandbox bool
 	// browsers are those of the configuration.
 	browsers plan.Browsers
+	apps     plan.Apps
 	// check returns what the machine lacks; it makes namespaces to find out whether it may.
 	check func(context.Context) error
 
@@ -77,7 +78,8 @@ func (v *virtualDevice) setBusy(busy bool) {
 }
 
 func (*virtualDevice) refuses(p plan.Checked) error {
-	return cmp.Or(execute.CheckFingers(p, 0), execute.CheckStates(p, execute.VirtualStates))
+	return cmp.Or(execute.CheckFingers(p, 0), execute.CheckStates(p, execute.VirtualStates),
+		execute.CheckApps(p, execute.VirtualWays))
 }
 
 func (v *virtualDevice) carryOut(ctx context.Context, id string, p plan.Checked, news execute.News) error {
@@ -94,7 +96,7 @@ func (v *virtualDevice) carryOut(ctx context.Context, id string, p plan.Checked,
 	}
 	t := sandbox.Task{
 		Live: v.seat.Live, ID: id, Plan: p.Plan, Out: v.data, Origins: sandbox.OriginsOutside, Reach: reach, NoSandbox: v.noSandbox,
-		Browsers: v.browsers,
+		Browsers: v.browsers, Apps: v.apps,
 	}
 	if kind, err := sandbox.OriginsOf(p.Plan); err != nil {
 		return err

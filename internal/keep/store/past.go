@@ -23,7 +23,7 @@ type Series struct {
 	Link   string `json:"link" doc:"Access network of the control, as it was asked for"`
 	Device string `json:"device,omitempty" doc:"The device, where the run says it; BOX/DEVICE in a fleet"`
 	// Browser is "" for Chromium as it is.
-	Browser string `json:"browser,omitempty" doc:"The virtual device's browser with its flags and viewport, where the plan names another than Chromium" example:"firefox-esr"`
+	Browser string `json:"browser,omitempty" doc:"The virtual device's browser with its flags and viewport, where the plan names another than Chromium, or the app" example:"firefox-esr"`
 }
 
 // Key returns a short identifier; equal series have equal keys.
@@ -138,6 +138,9 @@ func seriesOf(run *lab.Run) Series {
 	}
 	if browser := run.Plan.Browser.String(); browser != lab.Chromium {
 		s.Browser = browser
+	}
+	if run.Plan.App != nil {
+		s.Browser = run.Plan.App.String()
 	}
 	return s
 }

@@ -19,6 +19,7 @@ type Phone struct {
 
 	mu      sync.Mutex
 	browser *exec.Cmd // nil while it is stopped
+	app     *exec.Cmd // beside it
 }
 
 // PlugPhone turns a network namespace, whose interface is its port, into a phone.
@@ -34,10 +35,23 @@ func (p *Phone) home() string { return filepath.Join(p.dir, "phone") }
 func (p *Phone) Stop() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.browser != nil {
-		_ = syscall.Kill(-p.browser.Process.Pid, syscall.SIGKILL)
-		_ = p.browser.Wait() // reports that it was killed
-		p.browser = nil
+	end(&p.browser)
+}
+
+// Launch starts a program of a shell's words in front of the browser; "" ends it.
+func (p *Phone) Launch(words string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if end(&p.app); words != "" {
+		p.app = p.run(words)
+	}
+}
+
+func end(cmd **exec.Cmd) {
+	if *cmd != nil {
+		_ = syscall.Kill(-(*cmd).Process.Pid, syscall.SIGKILL)
+		_ = (*cmd).Wait() // reports that it was killed
+		*cmd = nil
 	}
 }
 

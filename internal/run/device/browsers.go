@@ -2,6 +2,7 @@ package device
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -35,7 +36,7 @@ func OpenBrowser(ctx context.Context, w Workshop, b *lab.Browser) (Program, erro
 		words = strings.Fields(b.Command)
 		program, err := exec.LookPath(words[0])
 		if err != nil {
-			return nil, fmt.Errorf("browser: command: %w", err)
+			return nil, fmt.Errorf("%s: command: %w", o.name, err)
 		}
 		o.program, words = program, words[1:]
 	case b.Family() == lab.Firefox:
@@ -57,6 +58,13 @@ func OpenBrowser(ctx context.Context, w Workshop, b *lab.Browser) (Program, erro
 	}
 	if err := CheckExtensions(b); err != nil {
 		return nil, fmt.Errorf("browser: %w", err)
+	}
+	if b.IsApp { // it may know no --version
+		o.version, o.whole, o.name = filepath.Base(o.program), words, "app"
+		if o.whole == nil {
+			o.whole = []string{}
+		}
+		return o, o.prepare(ctx, w)
 	}
 	var err error
 	if o.version, err = w.version(ctx, o.program, words); err != nil {
@@ -85,6 +93,9 @@ const profileName = "profile"
 
 // Describe implements [Program].
 func (o *other) Describe() string {
+	if o.what.IsApp {
+		return o.what.String()
+	}
 	text := o.what.String()
 	if o.what.Name != "" {
 		text = strings.TrimSpace(strings.TrimPrefix(text, o.what.Name))
@@ -103,13 +114,15 @@ func (o *other) prepare(ctx context.Context, w Workshop) error {
 		return fmt.Errorf("preparing the browser's home: %w", err)
 	}
 	profile := filepath.Join(o.template, profileName)
-	if o.what.Profile != "" {
-		err = copyFolder(profile, o.what.Profile, ofProfile())
-	} else {
-		err = os.MkdirAll(profile, 0o700)
+	given := profile
+	if o.what.IsApp {
+		given = o.template
 	}
-	if err != nil {
-		return fmt.Errorf("preparing the browser's profile: %w", err)
+	if o.what.Profile != "" {
+		err = copyFolder(given, o.what.Profile, ofProfile())
+	}
+	if err = errors.Join(err, os.MkdirAll(profile, 0o700)); err != nil {
+		return fmt.Errorf("preparing the %s's profile: %w", o.name, err)
 	}
 	// Chromium and its kin read the first folder, Firefox its profile.
 	stores := []string{filepath.Join(o.template, ".pki", "nssdb")}

@@ -25,17 +25,20 @@ func (e Evicted) Share() float64 {
 }
 
 // Evict takes a browser's files out of the page cache: its program's folder, so that the next start
-// reads them from the disk. Libraries of the system stay, as they do for a person who starts a browser
-// on a desktop.
+// reads them from the disk. Of an app that lies among other programs it is its own file. Libraries of the system stay,
+// as they do for a person who starts a browser on a desktop.
 func Evict(p Program) (e Evicted, err error) {
-	program := ""
+	program, isApp := "", false
 	switch p := p.(type) {
 	case *Chromium:
 		program = p.Program
 	case *other:
-		program = p.program
+		program, isApp = p.program, p.what.IsApp
 	}
 	folder, err := programFolder(program)
+	if isApp && err != nil { // of a small program there is nothing else
+		folder, err = filepath.EvalSymlinks(program)
+	}
 	if err != nil {
 		return e, err
 	}

@@ -61,6 +61,8 @@ func launchArguments(first []string, url string) (args []string, err error) {
 type Dormant struct {
 	device *Virtual
 	done   chan struct{}
+	// unfocus ends what gives the windows of an app the keyboard; nil for a browser, which fills the screen.
+	unfocus func()
 	*mutexed
 }
 
@@ -79,7 +81,14 @@ func (v *Virtual) Sleep() (*Dormant, error) {
 	if err := v.X.paint(uint32(c.R)<<16 | uint32(c.G)<<8 | uint32(c.B)); err != nil {
 		return nil, err
 	}
-	return &Dormant{device: v, done: make(chan struct{}), mutexed: &mutexed{}}, nil
+	d := &Dormant{device: v, done: make(chan struct{}), mutexed: &mutexed{}}
+	if o, ok := v.Browser.(*other); ok && o.what.IsApp {
+		var err error
+		if d.unfocus, err = v.X.giveFocus(); err != nil {
+			return nil, err
+		}
+	}
+	return d, nil
 }
 
 // Start starts the browser at a URL. The event is the start of its program: from just before the
@@ -116,6 +125,9 @@ func (d *Dormant) Err() error { return d.awake().Err() }
 
 // Stop ends the browser, if it was started.
 func (d *Dormant) Stop() error {
+	if d.unfocus != nil {
+		d.unfocus()
+	}
 	err := d.device.X.paint(0)
 	if b := d.awake(); b != nil {
 		err = errors.Join(b.Stop(), err)

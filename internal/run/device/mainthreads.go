@@ -24,11 +24,11 @@ func mainThreads(proc string) map[int]time.Duration {
 	}
 	all := map[int]time.Duration{}
 	for _, name := range names {
+		dir := filepath.Dir(name)
 		comm, err := os.ReadFile(name)
-		if err != nil || !isBrowser(string(comm)) {
+		if err != nil || !isProgram(dir, string(comm)) {
 			continue // it has ended, or is another program
 		}
-		dir := filepath.Dir(name)
 		pid, err := strconv.Atoi(filepath.Base(dir))
 		if err != nil {
 			continue

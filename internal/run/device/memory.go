@@ -30,7 +30,7 @@ func (m *Memory) Read(shares bool) (list []lab.ProcessMemory) {
 	all := processes(m.proc)
 	pids := make([]int, 0, len(all))
 	for pid, p := range all {
-		if isBrowser(p.name) {
+		if isProgram(filepath.Join(m.proc, strconv.Itoa(pid)), p.name) {
 			pids = append(pids, pid)
 		}
 	}

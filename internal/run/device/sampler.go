@@ -223,7 +223,7 @@ func (s *Sampler) meet(now lab.Time, pid int, p *sampled) *sampled {
 	name, of := lab.OneLine(stat.name, 40), lab.OfOthers
 	command, _ := os.ReadFile(filepath.Join(dir, "cmdline"))
 	switch {
-	case isBrowser(stat.name):
+	case isProgram(dir, stat.name):
 		name, of = roleOf(stat.name, bytes.FieldsFunc(command, func(r rune) bool { return r == 0 || r == ' ' })), lab.OfBrowser
 	case pid == s.self:
 		name, of = "appliance", lab.OfBox

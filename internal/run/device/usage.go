@@ -49,12 +49,25 @@ func isBrowser(name string) bool {
 	return false
 }
 
+// isProgram reports whether a process belongs to the browser or app of the device: it is one by its name, or lives in the
+// user namespace of the sandbox, where its descendants stay whatever they do, and in which nothing else is.
+func isProgram(dir, name string) bool { return isBrowser(name) || isJailed(dir) }
+
+func isJailed(dir string) bool {
+	theirs, err := os.Readlink(filepath.Join(dir, "ns/user"))
+	if err != nil { // it has ended
+		return false
+	}
+	ours, err := os.Readlink("/proc/self/ns/user")
+	return err == nil && theirs != ours
+}
+
 // role names the consumer that a process belongs to; "" for a process counted elsewhere.
 func (u *Usage) role(pid int, name string) string {
 	switch {
 	case pid == u.self:
 		return "appliance"
-	case isBrowser(name):
+	case isProgram(filepath.Join(u.proc, strconv.Itoa(pid)), name):
 		return "browser"
 	case name == "vpxenc":
 		return "" // its processor time is read when it ends

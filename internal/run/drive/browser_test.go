@@ -105,7 +105,7 @@ func TestTextInFiveLayouts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for layout, national := range map[string]string{"us": "", "de": "äöüÄÖÜß€µ§°²³", "fr": "éèçàùâêîôûëïü£§°µ€²", "ja": "", "dvorak": ""} {
+	for layout, national := range map[string]string{"us": "", "de": "äöüÄÖÜß€µ§°²³", "fr": "éèçàùâêîôûëïü£§°µ€²", "ja": "", "dvorak": "", "us+compose": "éèâñöÿßœ€—«»"} {
 		t.Run(layout, func(t *testing.T) {
 			server := xtest.Start(t, testlab.NeedProgram(t, "Xvfb"), "-screen", "0", "1000x700x24")
 			// The layout is the device's before its browser starts: Chromium goes on to take shortcuts

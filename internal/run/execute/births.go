@@ -181,6 +181,7 @@ type pluggedBirths struct {
 	control screenControl
 	// recovery brings back a device that hangs; nil for one that only a person can.
 	recovery *recovery
+	apps     *apps
 }
 
 // Birth implements [experiment.Device].
@@ -220,7 +221,7 @@ func (p pluggedBirths) born(ctx context.Context, to string) (experiment.Life, er
 			if err = p.park(ctx); err != nil {
 				return nil, fmt.Errorf("moving the pointer aside: %w", err)
 			}
-			return plugged{p.start}, nil
+			return p.apps.of(ctx, plugged{p.start})
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		case <-time.After(limit):

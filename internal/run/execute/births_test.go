@@ -104,7 +104,7 @@ func TestPluggedBirth(t *testing.T) {
 		}
 	}
 	green := netlab.SyncURL("https://www.x.test/?a=b&c")
-	life, err := pluggedBirths{s, fresh, keys, nil}.Birth(t.Context(), green)
+	life, err := pluggedBirths{s, fresh, keys, nil, nil}.Birth(t.Context(), green)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +138,7 @@ func TestPluggedBirthAtSecondTry(t *testing.T) {
 				get(s, "/start")
 			}
 		}
-		if _, err := (pluggedBirths{s, fresh, keys, nil}).Birth(t.Context(), netlab.SyncURL("https://x.test/")); err != nil {
+		if _, err := (pluggedBirths{s, fresh, keys, nil, nil}).Birth(t.Context(), netlab.SyncURL("https://x.test/")); err != nil {
 			t.Fatal(err)
 		}
 		if want := []string{"key Ctrl+W", "key Ctrl+W", "move (798,598)", "move (799,599)"}; !slices.Equal(keys.did, want) {
@@ -154,7 +154,7 @@ func TestPluggedBirthThatFails(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b := pluggedBirths{NewStartPage(http.NotFoundHandler()), fresh, &fakeKeys{}, nil}
+		b := pluggedBirths{NewStartPage(http.NotFoundHandler()), fresh, &fakeKeys{}, nil, nil}
 		if _, err := b.Birth(t.Context(), netlab.SyncURL("https://x.test/")); err == nil ||
 			!strings.Contains(err.Error(), "did not open http://box.test/start though its keys were pressed 3 times") {
 			t.Errorf("error %v", err)

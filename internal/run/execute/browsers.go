@@ -115,7 +115,7 @@ func (b *browsers) keep(
 		return nil
 	}
 	cold := a
-	cold.State = lab.StateCold
+	cold.State, cold.App = lab.StateCold, nil // it starts at its birth
 	if err := b.prepare(ctx, cold); err != nil {
 		return err
 	}
@@ -199,12 +199,19 @@ func (x *Execution) warmUp(ctx context.Context, cell string, a plan.Arm, network
 	if err := x.seed(ctx, a); err != nil {
 		return err
 	}
-	x.News.say("Loading %s once, so that the trials of the %s begin warm", a.Page, name)
+	if a.App != nil {
+		x.News.say("Starting %s once, so that the trials of the %s begin warm", a.App, name)
+	} else {
+		x.News.say("Loading %s once, so that the trials of the %s begin warm", a.Page, name)
+	}
 	session, err := network.Arm(ctx)
 	if err != nil {
 		return err
 	}
 	err = x.Rig.Warm(ctx, a, func(life experiment.Life) error {
+		if a.App != nil {
+			return awaitIdle(ctx, life, x.Rig.Hands, x.Plan.StillTime(), x.Plan.LimitTime())
+		}
 		return awaitQuiet(ctx, life, session, x.Plan.StillTime(), x.Plan.LimitTime())
 	})
 	_, disarmErr := session.Disarm()
@@ -237,6 +244,34 @@ func awaitQuiet(ctx context.Context, life experiment.Life, session experiment.Se
 			return nil
 		case now > deadline:
 			return fmt.Errorf("the page did not come to rest within %v", limit)
+		}
+	}
+}
+
+// idleShare is the most of a processor that a program uses that has nothing to do.
+const idleShare = 0.1
+
+// awaitIdle waits until a program that nobody films has used almost no processor for a time.
+func awaitIdle(ctx context.Context, life experiment.Life, hands *Hands, still, limit time.Duration) error {
+	deadline := clock().Add(limit)
+	var before lab.ProgramUse
+	for {
+		now, err := hands.Used(ctx, false)
+		if err != nil {
+			return err
+		}
+		if now.Processes > 0 && before.Processes == now.Processes && float64(now.Ran-before.Ran) < idleShare*float64(now.At-before.At) {
+			return nil
+		}
+		if before = now; now.At > deadline {
+			return fmt.Errorf("the program did not come to rest within %v", limit)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-life.Done():
+			return life.Err()
+		case <-time.After(still):
 		}
 	}
 }

@@ -42,6 +42,8 @@ type Rig struct {
 	Prepare func(context.Context, plan.Arm) error
 	// States are those in which trials on the device can begin.
 	States []string
+	// Ways are those in which the device starts apps.
+	Ways []string
 	// Fingers is how many fingers the device's controls have for a touch screen.
 	Fingers int
 	// Locale makes the device tell pages that it is where a recording was made; nil where that cannot be changed.
@@ -150,7 +152,7 @@ func (x *Execution) Run(ctx context.Context) (err error) {
 	if p := x.Plan; !x.Rig.Parts && (p.Screen != nil && !p.Screen.IsRehearsal() || p.Controls != nil || p.Recipe != "") {
 		return errors.New("screen, controls and recipe are of a device at a port: the virtual device has its own, and of screen takes nothing but through")
 	}
-	if err := cmp.Or(CheckFingers(x.Plan, x.Rig.Fingers), CheckStates(x.Plan, x.Rig.States)); err != nil {
+	if err := cmp.Or(CheckFingers(x.Plan, x.Rig.Fingers), CheckStates(x.Plan, x.Rig.States), CheckApps(x.Plan, x.Rig.Ways)); err != nil {
 		return err
 	}
 	if _, traces := x.Rig.Device.(experiment.TracedDevice); (x.Plan.Traces > 0 || x.Plan.TraceAll) && !traces {

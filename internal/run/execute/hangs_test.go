@@ -124,7 +124,7 @@ func TestHangs(t *testing.T) {
 					plug = power.New(lab.PowerPart{USB: "1-1.4"}, netip.Addr{}, k.Kernel)
 				}
 				controls := &keys{limit: keyLimit, open: d.open}
-				births := pluggedBirths{d.page, fresh, controls, newRecovery(fresh, controls, plug, nil)}
+				births := pluggedBirths{d.page, fresh, controls, newRecovery(fresh, controls, plug, nil), nil}
 				begun := time.Now()
 				life, err := births.Birth(t.Context(), "/trial")
 				all++

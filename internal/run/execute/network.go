@@ -134,6 +134,7 @@ type recording struct {
 type recordingSession struct {
 	*armed
 	recorder *replay.Recorder
+	isApp    bool          // that asks for nothing, perhaps
 	rest     time.Duration // when the page came to rest, since the start; 0 if it did not
 }
 
@@ -145,7 +146,7 @@ const firstRequest = 45 * time.Second
 // Traffic implements experiment.Session: until it was asked for, the page itself is in flight.
 func (s *recordingSession) Traffic() experiment.Traffic {
 	t := s.armed.Traffic()
-	if t.Requests == 0 && s.recorder.Since(clock()) < firstRequest {
+	if t.Requests == 0 && !s.isApp && s.recorder.Since(clock()) < firstRequest {
 		t.InFlight = 1
 	}
 	return t
@@ -171,7 +172,7 @@ func (r *recording) Arm(ctx context.Context) (experiment.Session, error) {
 		w.Discard()
 		return nil, err
 	}
-	session := &recordingSession{armed: a, recorder: recorder}
+	session := &recordingSession{armed: a, recorder: recorder, isApp: lab.IsAppPage(r.page)}
 	a.core = recorder
 	a.waits = func() (list []experiment.Wait) {
 		for number, heard := range recorder.Waits() {

@@ -70,7 +70,7 @@ func TestByRecipe(t *testing.T) {
 			}
 		}
 		for range 2 {
-			if _, err := (pluggedBirths{s, r, k, nil}).Birth(t.Context(), netlab.SyncURL("https://x.test/")); err != nil {
+			if _, err := (pluggedBirths{s, r, k, nil, nil}).Birth(t.Context(), netlab.SyncURL("https://x.test/")); err != nil {
 				t.Fatal(err)
 			}
 		}

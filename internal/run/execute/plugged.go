@@ -10,6 +10,7 @@ import (
 	"eidetic/capture"
 	"eidetic/capture/source"
 	"eidetic/capture/steady"
+	"eidetic/control/adb"
 	"eidetic/control/connect"
 	"eidetic/control/power"
 	"eidetic/internal/lab"
@@ -80,19 +81,24 @@ func NewPlugged(ctx context.Context, c PluggedConfig) (Rig, io.Closer, error) {
 	if c.Power != nil {
 		plug = power.New(*c.Power, c.Broadcast, power.ThisMachine())
 	}
-	births := pluggedBirths{c.Start, fresh, keys, newRecovery(fresh, keys, plug, c.Say)}
+	started := &apps{control: keys, phone: func(ctx context.Context) (adb.Phone, error) {
+		found, err := adbClient().Find(ctx, c.serial())
+		return adb.Phone{Client: adbClient(), Serial: found.Serial}, err
+	}}
+	births := pluggedBirths{c.Start, fresh, keys, newRecovery(fresh, keys, plug, c.Say), started}
 	rig := Rig{
-		Network: network, Control: keys, Parts: true, States: c.States(), Fingers: c.Fingers(),
+		Network: network, Control: keys, Parts: true, States: c.States(), Fingers: c.Fingers(), Ways: c.Ways(),
 		Prepare: func(_ context.Context, a plan.Arm) error {
-			if a.Browser != nil {
+			if a.Browser != nil && a.App == nil {
 				return errOwnBrowser
 			}
+			started.app = a.App
 			fresh.begin(a.State)
 			return nil
 		},
 		Link:   &guarded{emulated: emulated{network}, watch: func() func() []string { return c.Port.Watch().Reasons }},
 		Device: births,
-		Hands:  &Hands{Controller: onFilm{keys, screen.size}},
+		Hands:  &Hands{Controller: onFilm{keys, screen.size}, Used: started.used},
 		Screen: Screen{Name: film.Name, Noise: film.Noise, Part: screen, Open: func(ctx context.Context) (capture.Source, error) {
 			return patiently(ctx, replugLimit, func(ctx context.Context) (capture.Source, error) { return source.Open(ctx, film) })
 		}},

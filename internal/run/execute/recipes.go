@@ -34,12 +34,13 @@ func (r *byRecipe) do(ctx context.Context, c screenControl) error {
 		return err
 	}
 	if r.open && r.recipe.Fresh != "" {
-		if err := perform(ctx, c, closing); err != nil {
+		if _, err := perform(ctx, c, closing); err != nil {
 			return err
 		}
 	}
 	r.open = true
-	return perform(ctx, c, append(fresh, opening...))
+	_, err = perform(ctx, c, append(fresh, opening...))
+	return err
 }
 
 // begin implements [refresher].
@@ -51,7 +52,8 @@ func (r *byRecipe) shown(ctx context.Context, c screenControl) error {
 	if err != nil {
 		return err
 	}
-	return perform(ctx, c, steps)
+	_, err = perform(ctx, c, steps)
+	return err
 }
 
 func (r *byRecipe) steps(text string) ([]lab.Step, error) {
@@ -61,8 +63,8 @@ func (r *byRecipe) steps(text string) ([]lab.Step, error) {
 	return gesture.Parse(text)
 }
 
-// perform gives the input of steps that look at no screen.
-func perform(ctx context.Context, c screenControl, steps []lab.Step) error {
+// perform gives the input of steps that look at no screen. The event is the last of it.
+func perform(ctx context.Context, c screenControl, steps []lab.Step) (last lab.Event, err error) {
 	d := gesture.Doer{
 		Controller: c, Clock: clock,
 		Find: func(context.Context, lab.Target) (image.Rectangle, error) {
@@ -70,14 +72,17 @@ func perform(ctx context.Context, c screenControl, steps []lab.Step) error {
 		},
 	}
 	for _, s := range steps {
-		_, err := d.Do(ctx, s)
+		log, err := d.Do(ctx, s)
 		var late *gesture.LateError
 		if err != nil && !errors.As(err, &late) { // a late key has been pressed
 			verb, value := s.Verb()
-			return fmt.Errorf("%s %s: %w", verb, value, err)
+			return last, fmt.Errorf("%s %s: %w", verb, value, err)
+		}
+		if n := len(log.Events); n > 0 && s.Wait == "" {
+			last = log.Events[n-1].Event
 		}
 	}
-	return nil
+	return last, nil
 }
 
 // adbClient is that of a server that runs: a service starts no program that outlives it.

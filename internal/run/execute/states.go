@@ -34,6 +34,13 @@ func CheckStates(p plan.Checked, states []string) error {
 	plugged := !slices.Contains(states, lab.StateAppCold)
 	var used []string
 	for _, a := range p.Every() {
+		if a.App != nil {
+			if plugged && a.State != lab.StateAppCold {
+				return &lab.FieldError{Path: a.Field("state"), Err: fmt.Errorf("%s: on a device at a port every start of an app is %s", a.State,
+					lab.StateAppCold)}
+			}
+			continue
+		}
 		used = append(used, a.State)
 		if a.State == "" || slices.Contains(states, a.State) {
 			continue
@@ -54,6 +61,28 @@ func CheckStates(p plan.Checked, states []string) error {
 	if plugged && slices.Contains(used, lab.StateWarm) && slices.ContainsFunc(used, func(s string) bool { return s != lab.StateWarm }) {
 		return &lab.FieldError{Path: "state", Err: errors.New(
 			"warm and another state cannot take turns on a phone: clearing its browser takes away what the warm trials begin with")}
+	}
+	return nil
+}
+
+// VirtualWays are the ways in which the virtual device starts apps.
+var VirtualWays = []string{lab.ByCommand} // constant
+
+// Ways are those of the device: a phone's packages are started by adb, programs of other devices by their input.
+func (c PluggedConfig) Ways() []string {
+	if c.Controls.ADB != "" {
+		return []string{lab.ByPackage, lab.ByRecipe}
+	}
+	return []string{lab.ByRecipe}
+}
+
+// CheckApps returns an error for a plan with an app that a device cannot start.
+func CheckApps(p plan.Checked, ways []string) error {
+	for _, a := range p.Every() {
+		if a.App != nil && !slices.Contains(ways, a.App.Way()) {
+			return &lab.FieldError{Path: a.Field("app"), Err: fmt.Errorf("this device does not start a program by its %s, but by its %s", a.App.Way(),
+				strings.Join(ways, " or its "))}
+		}
 	}
 	return nil
 }

@@ -1,10 +1,12 @@
 package execute
 
 import (
+	"context"
 	"errors"
 	"slices"
 
 	"eidetic/control"
+	"eidetic/internal/lab"
 	"eidetic/internal/plan"
 	"eidetic/internal/run/journey"
 )
@@ -16,6 +18,8 @@ type Hands struct {
 	Where  journey.Where
 	Open   journey.Open
 	Launch journey.Open
+	// Used is that of [journey.Player].
+	Used func(ctx context.Context, memory bool) (lab.ProgramUse, error)
 }
 
 // errNotRunning says that there is no browser.
@@ -32,7 +36,7 @@ func (x *Execution) player() (*journey.Player, error) {
 	}
 	return &journey.Player{
 		Controller: hands.Controller, Clock: clock, Templates: x.Plan.Pictures, Gestures: x.Plan.Gestures,
-		Where: hands.Where, Open: hands.Open, Launch: hands.Launch,
+		Where: hands.Where, Open: hands.Open, Launch: hands.Launch, Used: hands.Used,
 	}, nil
 }
 

@@ -142,9 +142,11 @@ func NewVirtual(ctx context.Context, c VirtualConfig) (_ *Virtual, err error) {
 			}
 			return lab.Event{}, errNotRunning
 		},
+		Used: func(_ context.Context, memory bool) (lab.ProgramUse, error) { return device.Used(memory), nil },
 	}
 	v.device.Protocol, v.device.Again = c.Protocol, c.Again
 	v.Prepare, v.States = v.browsers.prepare, VirtualStates
+	v.Ways = VirtualWays
 	v.Conditions = device.Host{}.Conditions
 	v.Locale = func(l lab.Locale) { v.device.Locale = l }
 	v.Warm = func(ctx context.Context, a plan.Arm, loaded func(experiment.Life) error) error {

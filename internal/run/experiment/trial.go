@@ -253,9 +253,12 @@ func (r *Runner) navigate(ctx context.Context, p Plan, life Life) (lab.Event, er
 	if sleeping, ok := life.(Starter); ok {
 		event, err := sleeping.Start(ctx, p.Page)
 		if err != nil {
-			return event, fmt.Errorf("starting the browser: %w", err)
+			return event, fmt.Errorf("starting the program: %w", err)
 		}
 		event.Name, event.Detail = "navigate", "start of the browser's program with "+p.Page
+		if lab.IsAppPage(p.Page) {
+			event.Detail = "start of the program, " + p.Page
+		}
 		return event, nil
 	}
 	event, err := r.Control.Key(ctx, "Return")

@@ -40,6 +40,9 @@ type Player struct {
 	Where  Where
 	Open   Open
 	Launch Open
+	// Used reads what the processes of the device's program have used and, if asked to, their memory; nil where they are
+	// not seen.
+	Used func(ctx context.Context, memory bool) (lab.ProgramUse, error)
 }
 
 // Where tells where the first visible element of a CSS selector is on a screen of which the page fills
@@ -204,6 +207,9 @@ func (p *play) act(ctx context.Context, s lab.Step, t *lab.TrialStep, at nest) (
 	}
 	p.asked = ""
 	do := p.doer.Do
+	if t.Verb == lab.VerbIdle && p.Used != nil {
+		do = func(ctx context.Context, s lab.Step) (gesture.Log, error) { return p.idle(ctx, s, t) }
+	}
 	if s.Pings > 0 {
 		do = func(ctx context.Context, s lab.Step) (gesture.Log, error) { return p.pings(ctx, s, t) }
 	}
@@ -217,6 +223,24 @@ func (p *play) act(ctx context.Context, s lab.Step, t *lab.TrialStep, at nest) (
 		t.Invalid, err = append(t.Invalid, why), nil
 	}
 	return log, errors.Join(err, p.note(t, log.Events))
+}
+
+// idle leaves the device alone, and notes what its program uses meanwhile.
+func (p *play) idle(ctx context.Context, s lab.Step, t *lab.TrialStep) (gesture.Log, error) {
+	before, err := p.Used(ctx, false)
+	if err != nil {
+		return gesture.Log{}, experiment.Broken(err)
+	}
+	log, err := p.doer.Do(ctx, s)
+	if err != nil {
+		return log, err
+	}
+	after, err := p.Used(ctx, true)
+	if err != nil {
+		return log, experiment.Broken(err)
+	}
+	t.Used = []lab.ProgramUse{before, after}
+	return log, nil
 }
 
 // note writes the events of a step's input.

@@ -12,6 +12,7 @@ import (
 
 	"eidetic/analysis/ends"
 	"eidetic/analysis/find"
+	"eidetic/analysis/response"
 	"eidetic/analysis/visual"
 	"eidetic/internal/lab"
 	"eidetic/internal/metric"
@@ -103,6 +104,9 @@ func (m *measuring) step(t *lab.Trial, s *lab.TrialStep, last int) error {
 		}
 	}
 	o := visual.Options{Start: s.StartFrame, End: s.EndFrame + 1, Origin: s.First, Content: content, Ignore: ignore}
+	if lab.IsAppPage(t.Page) { // no page begins white on the green screen
+		o.Baseline = visual.BaselineStart
+	}
 	if m.more != nil {
 		m.more.Options(s, &o)
 	}
@@ -113,6 +117,15 @@ func (m *measuring) step(t *lab.Trial, s *lab.TrialStep, last int) error {
 	s.Met = met
 	s.LoadHistogram, s.VisualProgress, s.FrameTimes = r.LoadHistogram, r.Progress, r.Times
 	s.Measurements = measurements(frames, r, s, met)
+	if s.Verb == lab.VerbLaunch {
+		first, err := response.FirstWindow(frames, s.StartFrame, s.EndFrame+1)
+		if err != nil {
+			return err
+		}
+		if first > 0 {
+			s.Measurements = append(s.Measurements, r.Instant(metric.FirstWindow, first))
+		}
+	}
 	if s.Opens {
 		if err := m.window(s, ignore); err != nil {
 			return err

@@ -55,7 +55,26 @@ func (m *measuring) measureIdle(s *lab.TrialStep) error {
 		metric.IdleLastChange.Measure(lastChange, nil),
 		metric.IdleArea.Measure(100*float64(most)/float64(max(region.Pixels, 1)), nil),
 	}
+	s.Measurements = append(s.Measurements, used(s.Used)...)
 	return m.propose(s, ignore)
+}
+
+// used is what a program's processes used between two readings, and what they had in memory at the second.
+func used(read []lab.ProgramUse) []lab.Measurement {
+	if len(read) != 2 || read[1].At <= read[0].At || read[1].Processes == 0 {
+		return nil
+	}
+	ran := max(read[1].Ran-read[0].Ran, 0) // less if a process has ended
+	share := 100 * float64(ran) / float64(read[1].At-read[0].At)
+	of := fmt.Sprintf("%d processes", read[1].Processes)
+	if read[1].Processes == 1 {
+		of = "one process"
+	}
+	all := []lab.Measurement{metric.IdleProcessor.Measure(share, nil, of)}
+	if read[1].Memory > 0 {
+		all = append(all, metric.ProgramMemory.Measure(float64(read[1].Memory)/1e6, nil, of))
+	}
+	return all
 }
 
 // propose names the places that kept changing in a step's frames.

@@ -64,8 +64,9 @@ type Task struct {
 	ID   string // of the run
 	Plan lab.Plan
 	Out  string // the store
-	// Browsers are those of the box's configuration that the plan may name.
+	// Browsers and Apps are those of the box's configuration that the plan may name.
 	Browsers plan.Browsers `json:",omitempty"`
+	Apps     plan.Apps     `json:",omitempty"`
 	// Files is the folder of the pictures and gestures that the plan's steps name.
 	Files string `json:",omitempty"`
 	// Live is that of execute.Execution, within Out.
@@ -224,6 +225,9 @@ func (t Task) dialFile() uintptr {
 // prepare readies the device for the plan's pages.
 func prepare(rig *execute.Virtual, asked plan.Checked) error {
 	for _, a := range asked.Every() {
+		if lab.IsAppPage(a.Page) {
+			continue
+		}
 		if err := rig.Reach(a.Page, a.Browser); err != nil {
 			return err
 		}
@@ -271,7 +275,7 @@ func (t Task) read() (asked plan.Checked, dirs []string, err error) {
 		return link.OpenFile(name)
 	}
 	asked, err = plan.Check(plan.Request{Plan: t.Plan}, plan.Options{
-		Traces: open, From: &plan.Folder{Path: t.Files}, Scope: plan.ScopePerson, Browsers: t.Browsers,
+		Traces: open, From: &plan.Folder{Path: t.Files}, Scope: plan.ScopePerson, Browsers: t.Browsers, Apps: t.Apps,
 	})
 	return asked, dirs, err
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 
+	"eidetic/internal/lab"
 	"eidetic/internal/run/execute"
 	"eidetic/internal/run/isolate"
 )
@@ -68,7 +69,7 @@ func (t Task) check(ctx context.Context) error {
 		return nil
 	}
 	for _, a := range t.Plan.Every() {
-		if a.Archive != "" {
+		if a.Archive != "" || lab.IsAppPage(a.Page) {
 			continue
 		}
 		if err := t.Reach.Check(ctx, a.Page); err != nil {

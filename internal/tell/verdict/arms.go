@@ -24,6 +24,7 @@ func differences(run *lab.Run) (control, treatment string) {
 	add("link", a.Link, b.Link)
 	add("matching", a.Match, b.Match)
 	add("browser", a.Browser.String(), b.Browser.String())
+	add("app", a.App.String(), b.App.String())
 	add("state", cmp.Or(a.State, lab.StateCold), cmp.Or(b.State, lab.StateCold))
 	add("process", cmp.Or(a.Process, "same"), cmp.Or(b.Process, "same"))
 	add("script", cmp.Or(a.Inject, "none"), cmp.Or(b.Inject, "none"))

@@ -66,6 +66,7 @@ type Config struct {
 	Answers Answers
 	// Browsers are those of the configuration, which plans may name.
 	Browsers plan.Browsers
+	Apps     plan.Apps
 	// Boxes are those of a fleet, whose head this is; nil has no such routes.
 	Boxes Boxes
 	// Automation keeps workflows, schedules, webhooks and alerts; nil has no such routes.

@@ -101,7 +101,7 @@ const maxSeed = 1<<53 - 1
 
 // problemsOf says what is wrong with a plan of a scope, as far as it is known without its device and its files.
 func (p *Panel) problemsOf(r plan.Request, s plan.Scope) []*lab.FieldError {
-	o := plan.Options{Scope: s, Browsers: p.Browsers}
+	o := plan.Options{Scope: s, Browsers: p.Browsers, Apps: p.Apps}
 	if p.Boxes != nil { // each box has an admin of its own
 		o.Scope, o.Elsewhere = plan.ScopeRun, true
 	}

@@ -59,7 +59,7 @@ func (p *Panel) starts(api huma.API) {
 			http.StatusInsufficientStorage,
 		},
 	}, p.start)
-	plan.NameBrowsers(api.OpenAPI().Components.Schemas)
+	plan.NamePrograms(api.OpenAPI().Components.Schemas)
 	huma.Register(api, huma.Operation{
 		OperationID: "cancel-run", Method: http.MethodDelete, Path: "/api/v1/runs/{id}",
 		Summary: "Cancel a run that waits or is in progress, or delete one that has ended", Tags: []string{tagRuns},
