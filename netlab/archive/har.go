@@ -32,6 +32,8 @@ type (
 		Title       harLoose        `json:"title"`
 		PageTimings struct{}        `json:"pageTimings"`
 		Own         json.RawMessage `json:"_eidetic,omitempty"` // a Page
+
+		log int // that it is in, if a file has several
 	}
 	harEntry struct {
 		PageRef  harLoose        `json:"pageref,omitempty"`
@@ -97,10 +99,10 @@ type (
 		coded    bool   // Size is that of the bytes before they were decoded
 	}
 	harMessage struct {
-		Type   string  `json:"type"` // "send" or "receive"; "error" in Chrome
-		Time   float64 `json:"time"` // in s since 1970
-		Opcode int     `json:"opcode"`
-		Data   string  `json:"data"` // the text of opcode 1, else base64
+		Type   string   `json:"type"` // "send" or "receive"; "error" in Chrome
+		Time   harFloat `json:"time"` // in s since 1970
+		Opcode harInt   `json:"opcode"`
+		Data   string   `json:"data"` // the text of opcode 1, else base64
 	}
 	harTimings struct {
 		Blocked harFloat `json:"blocked,omitempty"`

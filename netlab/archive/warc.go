@@ -271,7 +271,7 @@ var nextRecord = []byte("\nWARC/1.") // constant
 func (rr *recordReader) settle(rec *record, failed error) error {
 	if failed == nil {
 		ahead, err := rr.r.Peek(16)
-		rest := bytes.TrimLeft(ahead, "\r\n")
+		rest := bytes.TrimLeft(ahead, betweenRecords)
 		if len(rest) == 0 && (err != nil || len(ahead) > 0) || bytes.HasPrefix(rest, nextRecord[1:]) ||
 			bytes.HasPrefix(rest, []byte("WARC/")) || bytes.HasPrefix(ahead, []byte("\r\n\r\n")) { // what follows is damaged
 			rr.trim(rec, ahead)
@@ -330,16 +330,38 @@ func (rr *recordReader) trim(rec *record, ahead []byte) {
 	}
 }
 
-// startLine skips the blank lines between records.
+// startLine returns the first line of the next record.
 func (rr *recordReader) startLine() (string, error) {
-	for blank := 0; blank < 16; blank++ {
-		budget := 4096
-		line, err := rr.line(&budget)
-		if err != nil || line != "" {
-			return line, err
+	n, err := skipBlanks(rr.r)
+	if rr.decoded.Add(n) > rr.limits.Decoded {
+		return "", fmt.Errorf("more than %d bytes of blanks: %w", n, errLimit)
+	}
+	if err != nil {
+		return "", err
+	}
+	budget := 4096
+	return rr.line(&budget)
+}
+
+// betweenRecords is what some tools put before, between and behind records, besides the two line ends: blanks, zeros,
+// and the byte order marks of files that were joined as text.
+const betweenRecords = "\r\n \t\x00\ufeff"
+
+// skipBlanks passes over what stands before a record.
+func skipBlanks(r *bufio.Reader) (n int64, err error) {
+	for {
+		if _, err := r.Peek(len(byteOrderMark)); err != nil && r.Buffered() == 0 {
+			return n, err
+		}
+		piece, _ := r.Peek(r.Buffered()) // it is there
+		rest := bytes.TrimLeft(piece, betweenRecords)
+		skipped := len(piece) - len(rest)
+		n += int64(skipped)
+		_, _ = r.Discard(skipped)
+		if skipped == 0 {
+			return n, nil
 		}
 	}
-	return "", fmt.Errorf("record %d is followed by blank lines only", rr.count)
 }
 
 // line reads one line without its end, which may be LF alone.
