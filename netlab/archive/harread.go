@@ -29,16 +29,16 @@ func (a *Archive) openHAR(file *io.SectionReader, files harFiles, l Limits) erro
 	default:
 		a.lose("the file is cut off or damaged after %d whole entries (%v), which are used", hi.entries+hi.wpr.entries, err)
 	}
+	other := otherJSON(hi.names)
 	switch {
-	case hi.hasEntries:
+	case hi.logs == 0 && len(a.exchanges) == 0 && other != "" && !hi.wpr.seen:
+		return fmt.Errorf("the JSON is no HAR: it %s", other)
+	case hi.hasEntries && (!hi.isList || hi.entries > 0 || len(hi.names) == 0):
 	case hi.wpr.seen:
 		hi.wpr.finish()
 		return nil
 	default:
-		return notHAR(hi.names)
-	}
-	if hi.isList && hi.entries == 0 && len(hi.names) > 0 { // of something else
-		return notHAR(hi.names)
+		return fmt.Errorf("the JSON has neither log.entries nor Requests, so it is not a HAR, and no archive of Web Page Replay")
 	}
 	hi.finish()
 	a.notes = append(hi.ofLog.lines(), hi.notes.lines()...)

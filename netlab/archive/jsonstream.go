@@ -202,6 +202,9 @@ func (s *jsonStream) object(field func(name string) error) error {
 		var name string
 		cost, err := s.decode(&name)
 		s.budget.give(cost)
+		if errors.Is(err, errDamaged) {
+			return s.damaged("the name of a field: %v", err)
+		}
 		if err != nil {
 			return err
 		}

@@ -38,7 +38,7 @@ func others() []other {
 		{"Rar!", 0, "a RAR file: " + unpack},
 		{"\x04\x22\x4d\x18", 0, "compressed by lz4: decompress it (lz4 -d), and import what is in it"},
 		{"version https://git-lfs", 0, "a pointer of Git LFS, without the file that it points to: fetch that with 'git lfs pull'"},
-		{"\xd4\xc3\xb2\xa1", 0, packets}, {"\xa1\xb2\xc3\xd4", 0, packets}, {"\x4d\x3c\xb2\xa1", 0, packets}, {"\x0a\x0d\x0d\x0a", 0, packets},
+		{"\xd4\xc3\xb2\xa1", 0, packets}, {"\xa1\xb2\xc3\xd4", 0, packets}, {"\x4d\x3c\xb2\xa1", 0, packets}, {"\x4d\x3c\x2b\x1a", 4, packets},
 		{"\xac\xed\x00\x05", 0, "a session of Charles: export it there as HAR (File, Export Session), and import that"},
 		{"bplist00", 0, "a web archive of Safari or another property list, which has no answers of servers: " + saveHAR},
 		{"From: <Saved by", 0, "a page saved as MHTML, which has no answers of servers: " + saveHAR},
@@ -77,28 +77,26 @@ func unknown(head []byte) error {
 	return fmt.Errorf("%w: it starts with %.20q", errUnknown, head)
 }
 
-// notHAR is the error for JSON whose fields have these names.
-func notHAR(names []string) error {
-	what := "so it is not a HAR, and no archive of Web Page Replay"
+// otherJSON says what JSON is whose fields have these names, or nothing.
+func otherJSON(names []string) string {
 	for _, o := range []struct {
 		names []string
 		what  string
 	}{
-		{[]string{"traceEvents"}, "but is a trace of Chromium's Performance panel, without bodies: " + saveHAR},
-		{[]string{"constants", "events"}, "but is a network log of Chromium (chrome://net-export), without bodies: " + saveHAR},
-		{[]string{"protocolVersion", "scheme", "durations"}, "but is a session of Charles: export it there as HAR (File, Export Session), and import that"},
-		{[]string{"__export_format"}, "but is a collection of Insomnia, without answers: " + saveHAR},
-		{[]string{"info", "item"}, "but is a collection of Postman, without what a page loads: " + saveHAR},
-		{[]string{"openapi"}, "but describes an API (OpenAPI), without answers: " + saveHAR},
-		{[]string{"swagger"}, "but describes an API (OpenAPI), without answers: " + saveHAR},
-		{[]string{"lighthouseVersion"}, "but is a report of Lighthouse, without bodies: " + saveHAR},
-		{[]string{"metric", "type"}, "but has results of k6, without bodies: " + saveHAR},
-		{[]string{"title", "steps"}, "but is a recording of the DevTools Recorder: 'appliance scenario import' reads it"},
+		{[]string{"traceEvents"}, "is a trace of Chromium's Performance panel, without bodies: " + saveHAR},
+		{[]string{"constants", "events"}, "is a network log of Chromium (chrome://net-export), without bodies: " + saveHAR},
+		{[]string{"protocolVersion", "scheme", "durations"}, "is a session of Charles: export it there as HAR (File, Export Session), and import that"},
+		{[]string{"__export_format"}, "is a collection of Insomnia, without answers: " + saveHAR},
+		{[]string{"info", "item"}, "is a collection of Postman, without what a page loads: " + saveHAR},
+		{[]string{"openapi"}, "describes an API (OpenAPI), without answers: " + saveHAR},
+		{[]string{"swagger"}, "describes an API (OpenAPI), without answers: " + saveHAR},
+		{[]string{"lighthouseVersion"}, "is a report of Lighthouse, without bodies: " + saveHAR},
+		{[]string{"metric", "type"}, "has results of k6, without bodies: " + saveHAR},
+		{[]string{"title", "steps"}, "is a recording of the DevTools Recorder, which has clicks and no answers: " + saveHAR},
 	} {
 		if !slices.ContainsFunc(o.names, func(name string) bool { return !slices.Contains(names, name) }) {
-			what = o.what
-			break
+			return o.what
 		}
 	}
-	return fmt.Errorf("the JSON has neither log.entries nor Requests, %s", what)
+	return ""
 }

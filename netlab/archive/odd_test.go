@@ -301,6 +301,8 @@ func TestOddRecords(t *testing.T) {
 		"a negative length":    {head(uri+"Content-Length: -5\r\n", one), "wrong Content-Length"},
 		"a length of words":    {head(uri+"Content-Length: many\r\n", one), "wrong Content-Length"},
 		"an enormous length":   {head(uri+"Content-Length: 1000000000000000\r\n", one), "wrong Content-Length"},
+		"a line without colon": {head(uri+"no field\r\n"+length(one), one), "no fields"},
+		"no type":              {strings.Replace(head(uri+length(one), one), "WARC-Type: response\r\n", "", 1), ""},
 		"answers before it":    {head(uri+length(interim), interim), ""},
 		"another version":      {head(uri+length(strings.Replace(one, "HTTP/1.1 200 OK", "http/1.1  200", 1)), strings.Replace(one, "HTTP/1.1 200 OK", "http/1.1  200", 1)), ""},
 		"a decoded body":       {head(uri+length(decoded), decoded), "not in the coding"},

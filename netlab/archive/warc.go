@@ -27,6 +27,7 @@ type record struct {
 
 	resized int64 // how many bytes more the block has than its record states
 	skipped int64 // damaged bytes before it
+	odd     int   // lines of its header that are no fields
 }
 
 func (r *record) get(name string) string {
@@ -36,6 +37,19 @@ func (r *record) get(name string) string {
 
 // id returns the WARC-Record-ID without angle brackets.
 func (r *record) id() string { return unbracket(r.get("WARC-Record-ID")) }
+
+// kind is the record's type in lower case; one without a type is told by its block.
+func (r *record) kind() string {
+	switch kind := strings.ToLower(r.get("WARC-Type")); {
+	case kind != "":
+		return kind
+	case bytes.HasPrefix(r.block, []byte("HTTP/")):
+		return "response"
+	case strings.Contains(r.get("Content-Type"), "msgtype=request"):
+		return "request"
+	}
+	return ""
+}
 
 func unbracket(s string) string { return strings.TrimSuffix(strings.TrimPrefix(s, "<"), ">") }
 
@@ -214,7 +228,7 @@ func (rr *recordReader) next() (*record, error) {
 		case err != nil:
 			return nil, fmt.Errorf("record %d: %w", rr.count+1, err)
 		case !ok:
-			return nil, fmt.Errorf("record %d has a header line without a colon: %.40q", rr.count+1, line)
+			rec.odd++
 		}
 	}
 	rec.header, rec.headerCost = fields.done(), fields.cost
