@@ -185,7 +185,6 @@ func TestNoRecording(t *testing.T) {
 		"\n\r\r\n\x1c\x00\x00\x00M<+\x1a":                                                                                "pcap",
 		"version https://git-lfs.github.com/spec/v1\n":                                                                   "git lfs pull",
 		`{"a":{`:     "unexpected EOF",
-		`{"log":x`:   "neither",
 		"\n \n\t ":   "blanks",
 		"plain text": "starts with",
 	} {

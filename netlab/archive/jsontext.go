@@ -31,7 +31,8 @@ func isJSON(file *io.SectionReader, l Limits) bool {
 		return false
 	}
 	defer done()
-	return s.begin() == nil
+	err = s.begin()
+	return err == nil || errors.Is(err, errLimit)
 }
 
 // openJSON returns the JSON of a file, and what ends the reading.

@@ -362,11 +362,8 @@ func (ld *loader) readWARC(r io.ReaderAt, f *zip.File, cuts []int64) error {
 // readPacked reads a WARC whose first bytes tell the compression.
 func (ld *loader) readPacked(r io.Reader) error {
 	raw := bufio.NewReaderSize(r, 64<<10)
-	blanks, _ := skipBlanks(raw) // whoever reads next finds the error
+	_, _ = skipBlanks(raw) // whoever reads next finds the error
 	magic, err := raw.Peek(4)
-	if blanks > 0 && len(magic) == 0 && err == io.EOF {
-		return unknown(nil)
-	}
 	if err != nil {
 		return fmt.Errorf("cut off: %w", unexpected(err))
 	}

@@ -285,7 +285,7 @@ var nextRecord = []byte("\nWARC/1.") // constant
 func (rr *recordReader) settle(rec *record, failed error) error {
 	if failed == nil {
 		ahead, err := rr.r.Peek(16)
-		rest := bytes.TrimLeft(ahead, betweenRecords)
+		rest := bytes.TrimLeft(ahead, "\r\n \t\ufeff")
 		if len(rest) == 0 && (err != nil || len(ahead) > 0) || bytes.HasPrefix(rest, nextRecord[1:]) ||
 			bytes.HasPrefix(rest, []byte("WARC/")) || bytes.HasPrefix(ahead, []byte("\r\n\r\n")) { // what follows is damaged
 			rr.trim(rec, ahead)
