@@ -96,6 +96,7 @@ type (
 		File        harLoose   `json:"_file,omitempty"` // Playwright: the body is in this file
 
 		attached []byte // what File has; nil if it was not read
+		isOdd    bool   // it, or a field of it, is of another kind
 		coded    bool   // Size is that of the bytes before they were decoded
 	}
 	harMessage struct {

@@ -64,17 +64,18 @@ func (c *harContent) isCut(e *lab.Exchange) bool {
 	return got > 0 && got+lines+3 < want && !strings.HasPrefix(charset, "utf-16") && want != asUTF16 && want != asUTF16+2
 }
 
-// UnmarshalJSON implements json.Unmarshaler. The body alone may stand for the content.
+// UnmarshalJSON implements json.Unmarshaler. The body alone may stand for the content. An error would end the reading of
+// the fields behind it, too.
 func (c *harContent) UnmarshalJSON(raw []byte) error {
 	type plain harContent
 	switch raw[0] {
 	case '{':
-		return json.Unmarshal(raw, (*plain)(c))
+		c.isOdd = json.Unmarshal(raw, (*plain)(c)) != nil
 	case '"':
-		var text harString
-		err := text.UnmarshalJSON(raw)
-		c.Text = &text
-		return err
+		c.Text = new(harString)
+		return c.Text.UnmarshalJSON(raw)
+	default:
+		c.isOdd = string(raw) != "null"
 	}
 	return nil
 }

@@ -59,6 +59,12 @@ func TestHARForms(t *testing.T) {
 			t.Errorf("%s: its time is %v; want the entry's, or that of the entry before it", name, e.Wall)
 		}
 	}
+	for _, content := range []string{`null`, `[1]`, `7`, `{"mimeType":[]}`} { // and what stands behind it is read
+		a := oddHAR(t, entry(`{"size":3,"mimeType":"text/javascript","text":"ab>"}`, content+`,"bodySize":9`))
+		if e := byURL(a)["http://h.test/odd"]; e == nil || e.Truncated == "" || (content != "null") != strings.Contains(fmt.Sprint(a.Warnings()), "another kind") {
+			t.Errorf("the content %s: read %+v, told %q; want it cut off, and told what is not used", content, e, a.Warnings())
+		}
+	}
 	for _, url := range []string{"/rel", "h.test/rel", "//h.test/rel", ""} {
 		a := oddHAR(t, entry(`"http://h.test/odd"`, `"`+url+`"`), fmt.Sprintf(oddEntry, "after", `{}`))
 		if len(a.Exchanges()) != 1 || a.Lost() != 1 || !strings.Contains(fmt.Sprint(a.Warnings()), "not absolute") {

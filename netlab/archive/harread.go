@@ -395,6 +395,12 @@ func (h *harEntry) exchange() (e *lab.Exchange, notes []string, err error) {
 		size, came := h.Response.Content.Size, h.Response.BodySize
 		h.Response.Content.coded = came > 0 && came == size || e.Response.Get("Content-Length") == fmt.Sprint(int64(size))
 	}
+	if h.Response.Content.isOdd {
+		notes = append(notes, "with a field of another kind (response.content), which is not used")
+	}
+	if c := &h.Response.Content; c.Text == nil && c.Size == 0 && c.MIME == "" { // there is none at all
+		c.Size = h.Response.BodySize
+	}
 	if err := h.Response.Content.fill(e); err != nil {
 		return nil, nil, err
 	}
