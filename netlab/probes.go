@@ -34,17 +34,18 @@ const noContentHosts = `
 	play.googleapis.com www.google.cn g.cn developers.google.cn
 	connectivitycheck.platform.hicloud.com connectivitycheck.cbg-app.huawei.com connectivitycheck.platform.hihonorcloud.com
 	connect.rom.miui.com connectivity.samsung.com.cn conn1.oppomobile.com conn2.oppomobile.com conn1.coloros.com conn2.coloros.com
-	wifi.vivo.com.cn www.qualcomm.cn connectivitycheck.grapheneos.network grapheneos.online 204.ecloud.global fireoscaptiveportal.com
+	wifi.vivo.com.cn open.oneplus.net www.qualcomm.cn connectivitycheck.grapheneos.network grapheneos.online 204.ecloud.global fireoscaptiveportal.com
 	edge-http.microsoft.com cp.cloudflare.com test.steampowered.com capnet.elementary.io ipv4.jolla.com
 `
 
 const (
 	probeHosts = noContentHosts + `
 		captive.apple.com www.apple.com gsp1.apple.com www.appleiphonecell.com www.airport.us www.ibook.info
-		www.itools.info www.thinkdifferent.us
-		www.msftconnecttest.com ipv6.msftconnecttest.com www.msftncsi.com
+		www.itools.info www.thinkdifferent.us netcts.cdn-apple.com
+		www.msftconnecttest.com ipv6.msftconnecttest.com www.msftncsi.com ipv6.msftncsi.com
 		detectportal.firefox.com detectportal.brave-http-only.com
-		nmcheck.gnome.org network-test.debian.org connectivity-check.ubuntu.com ping.archlinux.org networkcheck.kde.org fedoraproject.org
+		nmcheck.gnome.org network-test.debian.org connectivity-check.ubuntu.com ping.archlinux.org ping.manjaro.org
+		networkcheck.kde.org fedoraproject.org static.redhat.com
 		conncheck.opensuse.org spectrum.s3.amazonaws.com ctest.cdn.nintendo.net conntest.nintendowifi.net
 		`
 	timeHosts = `
@@ -72,23 +73,25 @@ func answerProbe(w http.ResponseWriter, r *http.Request) bool {
 	case asksNoContent(path, r.URL.RawQuery) && slices.Contains(strings.Fields(noContentHosts), host):
 		w.WriteHeader(http.StatusNoContent)
 		return true
-	case host == "captive.apple.com", isOldAppleProbe(host), path == "/library/test/success.html" && appleProbe(host):
+	case host == "captive.apple.com", host == "netcts.cdn-apple.com", isOldAppleProbe(host), path == "/library/test/success.html" && appleProbe(host):
 		return text("text/html", "<HTML><HEAD><TITLE>Success</TITLE></HEAD><BODY>Success</BODY></HTML>")
 	case (host == "www.msftconnecttest.com" || host == "ipv6.msftconnecttest.com") && path == "/connecttest.txt":
 		return text("text/plain", "Microsoft Connect Test")
 	case host == "www.msftconnecttest.com" && path == "/redirect":
 		http.Redirect(w, r, "http://go.microsoft.com/fwlink/?LinkID=219472&clcid=0x409", http.StatusFound)
 		return true
-	case host == "www.msftncsi.com" && path == "/ncsi.txt":
+	case (host == "www.msftncsi.com" || host == "ipv6.msftncsi.com") && path == "/ncsi.txt":
 		return text("text/plain", "Microsoft NCSI")
 	case host == "detectportal.firefox.com" && path == "/success.txt":
 		return text("text/plain", "success\n")
 	case host == "detectportal.firefox.com" && path == "/canonical.html":
 		return text("text/html", `<meta http-equiv="refresh" content="0;url=https://support.mozilla.org/kb/captive-portal"/>`)
 	case host == "nmcheck.gnome.org" && path == "/check_network_status.txt", host == "network-test.debian.org" && path == "/nm",
-		host == "ping.archlinux.org" && path == "/nm-check.txt", host == "conncheck.opensuse.org" && path == "/":
+		host == "ping.archlinux.org" && path == "/nm-check.txt",
+		host == "ping.manjaro.org" && path == "/check_network_status.txt", host == "conncheck.opensuse.org" && path == "/":
 		return text("text/plain", "NetworkManager is online\n")
-	case host == "fedoraproject.org" && path == "/static/hotspot.txt", host == "networkcheck.kde.org" && path == "/":
+	case host == "fedoraproject.org" && path == "/static/hotspot.txt",
+		host == "static.redhat.com" && path == "/test/rhel-networkmanager.txt", host == "networkcheck.kde.org" && path == "/":
 		return text("text/plain", "OK\n")
 	case (host == "cp.cloudflare.com" || host == "capnet.elementary.io") && path == "/":
 		w.WriteHeader(http.StatusNoContent)

@@ -44,7 +44,7 @@ type film struct {
 	layout string // ffmpeg's name of format.Pixels
 	lossy  string
 	times  []lab.Time // of each frame, ascending, from 0
-	// isTurned: the container says that the pictures are to be turned, which ffmpeg then does.
+	// isTurned: the container says that the pictures are to be turned or mirrored, which ffmpeg then does.
 	isTurned bool
 }
 
@@ -64,7 +64,7 @@ func openVideo(ctx context.Context, path string) (*Source, error) {
 	// The path must not be taken as an option or as a protocol.
 	path = "file:" + path
 	cmd := exec.CommandContext(ctx, probe, "-v", "error", "-select_streams", "v:0", "-print_format", "json",
-		"-show_entries", "stream=codec_name,width,height,pix_fmt,avg_frame_rate,r_frame_rate:stream_tags=rotate:stream_side_data=rotation:packet=pts_time,flags", path)
+		"-show_entries", "stream=codec_name,width,height,pix_fmt,avg_frame_rate,r_frame_rate:stream_side_data=rotation:packet=pts_time,flags", path)
 	answer, words := &limited{left: maxFilm}, &complaint{}
 	cmd.Stdout, cmd.Stderr = answer, words
 	if err := cmd.Run(); err != nil {
@@ -122,10 +122,7 @@ func parseProbe(answer []byte) (film, error) {
 			Pixels  string `json:"pix_fmt"`
 			Average string `json:"avg_frame_rate"`
 			Lowest  string `json:"r_frame_rate"`
-			Tags    struct {
-				Rotate string `json:"rotate"` // before ffmpeg 5
-			} `json:"tags"`
-			Sides []struct {
+			Sides   []struct {
 				Rotation *float64 `json:"rotation"`
 			} `json:"side_data_list"`
 		} `json:"streams"`
@@ -141,18 +138,14 @@ func parseProbe(answer []byte) (film, error) {
 		return film{}, errors.New("the file holds no video")
 	}
 	s := a.Streams[0]
-	turned := 0.0 // degrees by which a player turns the pictures, as phones store them
-	if t, err := strconv.ParseFloat(s.Tags.Rotate, 64); err == nil {
-		turned = t
-	}
+	isTurned := false // or mirrored, which may be by 0 degrees: what players do with the pictures, as phones store them
 	for _, side := range s.Sides {
 		if side.Rotation != nil {
-			turned = *side.Rotation
+			isTurned = math.Mod(*side.Rotation, 90) == 0
+			if isTurned && math.Mod(*side.Rotation, 180) != 0 {
+				s.Width, s.Height = s.Height, s.Width
+			}
 		}
-	}
-	isTurned := turned != 0 && math.Mod(turned, 90) == 0 && math.Abs(turned) <= 360
-	if isTurned && math.Mod(turned, 180) != 0 {
-		s.Width, s.Height = s.Height, s.Width
 	}
 	f := film{format: lab.Format{Pixels: lab.BGRX, Width: s.Width, Height: s.Height}, layout: "bgr0", isTurned: isTurned}
 	for _, v := range []string{s.Average, s.Lowest, "60/1"} {

@@ -3,6 +3,7 @@ package file
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"io"
 	"os"
@@ -200,48 +201,61 @@ func FuzzProbe(f *testing.F) {
 	})
 }
 
-// TestTurnedVideo: a film that a phone stored lying is read upright, as players show it.
+// TestTurnedVideo: a film that a phone stored lying or mirrored is read as players show it.
 func TestTurnedVideo(t *testing.T) {
 	testlab.NeedProgram(t, "ffmpeg")
 	testlab.NeedProgram(t, "ffprobe")
 	f := lab.Format{Pixels: lab.BGRX, Width: 16, Height: 8, Rate: 25}
 	data := make([]byte, 2*f.FrameSize())
-	for i := 0; i < len(data); i += 4 * f.Width { // the left half is light
-		for x := range 4 * f.Width / 2 {
-			data[i+x] = 255
+	for i := range 4 * f.Width / 2 { // the upper left quarter is light
+		for y := range f.Height / 2 {
+			data[4*f.Width*y+i], data[f.FrameSize()+4*f.Width*y+i] = 255, 255
 		}
 	}
 	flat := encode(t, f, data, "flat.mp4", "-c:v", "libx264rgb", "-qp", "0", "-pix_fmt", "bgr24")
 	for _, c := range []struct {
-		angle         string
-		width, height int
-	}{{"90", 8, 16}, {"270", 8, 16}, {"180", 16, 8}} {
-		path := filepath.Join(filepath.Dir(flat), "turned"+c.angle+".mp4")
-		cmd := exec.Command("ffmpeg", "-v", "error", "-y", "-i", flat, "-c", "copy", "-metadata:s:v:0", "rotate="+c.angle, path)
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("ffmpeg: %v: %s", err, out)
+		name       string
+		a, b, c, d int32 // of the matrix: x' = ax + cy, y' = bx + dy
+		isUpright  bool
+		light      [2]int // which quarter is light: 1 for the right, the lower
+	}{
+		{"as stored", 1, 0, 0, 1, false, [2]int{0, 0}}, {"mirrored", -1, 0, 0, 1, false, [2]int{1, 0}}, {"upside down", 1, 0, 0, -1, false, [2]int{0, 1}},
+		{"180°", -1, 0, 0, -1, false, [2]int{1, 1}}, {"90°", 0, 1, -1, 0, true, [2]int{1, 0}}, {"270°", 0, -1, 1, 0, true, [2]int{0, 1}},
+		{"90°, mirrored", 0, 1, 1, 0, true, [2]int{0, 0}}, {"270°, mirrored", 0, -1, -1, 0, true, [2]int{1, 1}},
+	} {
+		film, err := os.ReadFile(flat)
+		if err != nil {
+			t.Fatal(err)
+		}
+		const toMatrix = 4 + 4 + 5*4 + 2*4 + 4*2 // from the name of the track's header, in its version 0 (ISO/IEC 14496-12, 8.3.2)
+		matrix := film[bytes.Index(film, []byte("tkhd"))+toMatrix:]
+		for i, v := range []int32{c.a, c.b, 0, c.c, c.d} {
+			binary.BigEndian.PutUint32(matrix[4*i:], uint32(v<<16))
+		}
+		path := filepath.Join(filepath.Dir(flat), "turned.mp4")
+		if err := os.WriteFile(path, film, 0o600); err != nil {
+			t.Fatal(err)
 		}
 		s, err := Open(context.Background(), path, Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer s.Close()
 		got := s.Format()
-		if got.Width != c.width || got.Height != c.height {
-			t.Errorf("%s°: read as %dx%d, want %dx%d", c.angle, got.Width, got.Height, c.width, c.height)
-			continue
-		}
 		fr, err := s.Next(context.Background())
 		if err != nil {
 			t.Fatal(err)
 		}
-		light := func(x, y int) bool { return fr.Pix[4*(y*got.Width+x)] > 128 }
-		corners := [2]bool{light(0, 0), light(got.Width-1, got.Height-1)}
-		if corners[0] == corners[1] {
-			t.Errorf("%s°: the first and the last corner are %v, want one half light", c.angle, corners)
+		light := [2]int{-1, -1}
+		for n := range 4 {
+			if x, y := n%2*(got.Width-1), n/2*(got.Height-1); fr.Pix[4*(y*got.Width+x)] > 128 {
+				light = [2]int{n % 2, n / 2}
+			}
 		}
-		if c.angle == "180" && corners != [2]bool{false, true} {
-			t.Errorf("180°: the light half is where it was, want it on the right")
+		if isUpright := got.Height > got.Width; isUpright != c.isUpright || light != c.light {
+			t.Errorf("%s: read as %dx%d with the light quarter %v, want upright %v and %v", c.name, got.Width, got.Height, light, c.isUpright, c.light)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -98,6 +99,15 @@ func TestTerminalEscapes(t *testing.T) {
 			!strings.Contains(got, `\x1b]0;owned\x07`) {
 			t.Errorf("archive %s printed %q, want its escapes visible", args[0], got)
 		}
+	}
+}
+
+// TestErrorsHideUsers: an error that quotes a command line or a plan shows no password of an address.
+func TestErrorsHideUsers(t *testing.T) {
+	var said strings.Builder
+	printError(usage(errors.New("   2 |   - url: https://me:s3cr%40t@h.test/%zz\n>  3 | trials: x")), &said)
+	if text := said.String(); strings.Contains(text, "s3cr") || !strings.Contains(text, "h.test/%zz") || !strings.Contains(text, "trials: x") {
+		t.Errorf("printError wrote %q; want the address without its user", text)
 	}
 }
 

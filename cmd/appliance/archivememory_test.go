@@ -30,19 +30,27 @@ func TestArchiveMemory(t *testing.T) {
 			content := h.Make()
 			in := func(name string) string { return filepath.Join(dir, name) }
 			for name, args := range map[string][]string{
-				"ls":          {"ls", in("a")},
-				"cat":         {"cat", in("a"), "0"},
-				"verify":      {"verify", in("a")},
-				"rm":          {"rm", in("a"), "--partial", "--url", "*"},
-				"edit":        {"edit", in("a"), "--partial", "--url", "*", "--status", "201"},
-				"trim":        {"trim", in("a"), "--partial", "--until", "1h"},
-				"merge":       {"merge", in("out.wacz"), in("a"), in("a"), "--partial"},
-				"import":      {"import", in("out.wacz"), in("a"), "--partial"},
-				"export har":  {"export", in("a"), "--out", in("out.har"), "--partial"},
-				"export warc": {"export", in("a"), "--out", in("out.warc.gz"), "--partial"},
-				"export wacz": {"export", in("a"), "--out", in("out.wacz"), "--partial"},
-				"inspect":     {"inspect", in("a"), "1000000000"},
-				"replay":      {"replay", "--archive", in("a"), "--proxy", "127.0.0.1:0", "--http", "127.0.0.1:0"},
+				"ls":           {"ls", in("a")},
+				"ls json":      {"ls", in("a"), "--json"},
+				"cat":          {"cat", in("a"), "0"},
+				"cat heads":    {"cat", in("a"), "*", "--headers"},
+				"verify":       {"verify", in("a")},
+				"verify json":  {"verify", in("a"), "--json"},
+				"rm":           {"rm", in("a"), "--partial", "--url", "*"},
+				"rm some":      {"rm", in("a"), "--partial", "--id", "0"},
+				"edit":         {"edit", in("a"), "--partial", "--url", "*", "--status", "201"},
+				"edit rules":   {"edit", in("a"), "--partial", "--url", "*", "--ignore", "t"},
+				"trim":         {"trim", in("a"), "--partial", "--until", "1h"},
+				"trim some":    {"trim", in("a"), "--partial", "--id", "0", "--id", "1"},
+				"trim page":    {"trim", in("a"), "--partial", "--page", "http://a.test/1"},
+				"merge":        {"merge", in("out.wacz"), in("a"), in("a"), "--partial"},
+				"import":       {"import", in("out.wacz"), in("a"), "--partial"},
+				"export har":   {"export", in("a"), "--out", in("out.har"), "--partial"},
+				"export warc":  {"export", in("a"), "--out", in("out.warc.gz"), "--partial"},
+				"export wprgo": {"export", in("a"), "--out", in("out.wprgo"), "--partial"},
+				"export wacz":  {"export", in("a"), "--out", in("out.wacz"), "--partial"},
+				"inspect":      {"inspect", in("a"), "1000000000"},
+				"replay":       {"replay", "--archive", in("a"), "--proxy", "127.0.0.1:0", "--http", "127.0.0.1:0"},
 			} {
 				if testing.Short() && name != "import" && name != "replay" {
 					continue
@@ -50,7 +58,7 @@ func TestArchiveMemory(t *testing.T) {
 				if err := os.WriteFile(in("a"), content, 0o600); err != nil {
 					t.Fatal(err)
 				}
-				for _, left := range []string{"out.wacz", "out.har", "out.warc.gz"} {
+				for _, left := range []string{"out.wacz", "out.har", "out.warc.gz", "out.wprgo"} {
 					_ = os.Remove(in(left)) // it need not be there
 				}
 				if name != "inspect" && name != "replay" {

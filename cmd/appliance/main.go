@@ -15,6 +15,8 @@ import (
 
 	"github.com/alecthomas/kong"
 	"github.com/willabides/kongplete"
+
+	"eidetic/internal/keep/redact"
 )
 
 // CLI is the command line; each field is a command, declared in the file of its name.
@@ -147,7 +149,7 @@ func run(ctx context.Context, args []string, std *streams) int {
 		return max(status, helped)
 	}
 	if err != nil {
-		fmt.Fprintln(std.err, "appliance:", err)
+		fmt.Fprintln(std.err, "appliance:", told(err))
 		fmt.Fprintf(std.err, "See %s --help.\n", commandOf(err))
 		return exitUsage
 	}
@@ -199,9 +201,12 @@ func printError(err error, w io.Writer) int {
 	if err == nil || errors.As(err, &known) && known.err == nil {
 		return statusOf(err)
 	}
-	fmt.Fprintln(w, "appliance:", visible(err.Error())) // which may quote a recording
+	fmt.Fprintln(w, "appliance:", told(err))
 	return statusOf(err)
 }
+
+// told is an error's text, which may quote a recording, or an address of a command line or a plan with its password.
+func told(err error) string { return redact.Users(visible(err.Error())) }
 
 // statusOf is the exit status that an error stands for.
 func statusOf(err error) int {

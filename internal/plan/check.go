@@ -435,6 +435,9 @@ func CheckPage(page string) error {
 		return fmt.Errorf("%s: an address in a plan holds no user and no password: 'appliance measure https://USER:PASSWORD@…' sends them "+
 			"to the page's origin, and so does --header 'Authorization: Basic …'", u.Sent())
 	}
+	if authority, _, _ := strings.Cut(page, "/"); strings.Contains(authority, "@") { // a user without a scheme
+		page = page[strings.LastIndex(authority, "@")+1:]
+	}
 	if u := lab.ParseURL(page); !u.IsWeb() || strings.ContainsAny(u.Host, " %\"<>\\^`{|}") || hasControl(page) {
 		return fmt.Errorf("%q: it must be an absolute http or https URL%s", page, meant(page))
 	}

@@ -187,7 +187,8 @@ func TestCheckPageGuesses(t *testing.T) {
 	for page, want := range map[string]string{
 		"localhost:4400": "did you mean http://localhost:4400/?", "shop.example": "did you mean https://shop.example/?",
 		"192.168.1.9/a": "did you mean http://192.168.1.9/a?", "box:443/x?y": "did you mean https://box:443/x?y?", "localhost": "http://localhost/?",
-		"ftp://x.test/": "absolute http or https URL", "foo": "absolute http or https URL", "a b.test": "absolute http or https URL",
+		"me:secret@box:80/": `"box:80/": it must be an absolute http or https URL; did you mean http://box:80/?`,
+		"ftp://x.test/":     "absolute http or https URL", "foo": "absolute http or https URL", "a b.test": "absolute http or https URL",
 		"javascript:alert(1)": "absolute http or https URL", "/index.html": "absolute http or https URL", "localhost:port": "https URL",
 	} {
 		err := CheckPage(page)

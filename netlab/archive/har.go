@@ -32,6 +32,8 @@ type (
 		Title       harLoose        `json:"title"`
 		PageTimings struct{}        `json:"pageTimings"`
 		Own         json.RawMessage `json:"_eidetic,omitempty"` // a Page
+
+		log int // that it is in, if a file has several
 	}
 	harEntry struct {
 		PageRef  harLoose        `json:"pageref,omitempty"`
@@ -94,13 +96,14 @@ type (
 		File        harLoose   `json:"_file,omitempty"` // Playwright: the body is in this file
 
 		attached []byte // what File has; nil if it was not read
+		isOdd    bool   // it, or a field of it, is of another kind
 		coded    bool   // Size is that of the bytes before they were decoded
 	}
 	harMessage struct {
-		Type   string  `json:"type"` // "send" or "receive"; "error" in Chrome
-		Time   float64 `json:"time"` // in s since 1970
-		Opcode int     `json:"opcode"`
-		Data   string  `json:"data"` // the text of opcode 1, else base64
+		Type   string   `json:"type"` // "send" or "receive"; "error" in Chrome
+		Time   harFloat `json:"time"` // in s since 1970
+		Opcode harInt   `json:"opcode"`
+		Data   string   `json:"data"` // the text of opcode 1, else base64
 	}
 	harTimings struct {
 		Blocked harFloat `json:"blocked,omitempty"`

@@ -351,6 +351,13 @@ func TestHARBounds(t *testing.T) {
 }
 
 func FuzzHAR(f *testing.F) {
+	const entry = `{"request":{"method":"GET","url":"http://a/"},"response":{"status":200,"content":{"text":"x"}}}`
+	for _, text := range []string{
+		"[" + entry + ",,{}]", entry + "\n" + entry, `{"a":{"log":{"entries":{"0":` + entry + "}}}}", `"{\"entries\":[]}"`, "// a\n{/* \" */\"entries\":[#]\n" + entry + "]}",
+		"f(" + entry + ");\x00", ")]}'\n[" + entry + "]", "\xff\xfe[\x00]\x00", "\x00[\x00 \x00]",
+	} {
+		f.Add(text)
+	}
 	f.Add(harHead + `]}}`)
 	f.Add(
 		harHead + `{"request":{"method":"GET","url":"http://a/"},"response":{"status":200,"content":{"text":"x"}},"timings":{"wait":1e300}}]}}`,

@@ -2,7 +2,10 @@ package archive
 
 import (
 	"bytes"
+	"encoding/base64"
+	"encoding/json"
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -61,6 +64,22 @@ func (c *harContent) isCut(e *lab.Exchange) bool {
 	return got > 0 && got+lines+3 < want && !strings.HasPrefix(charset, "utf-16") && want != asUTF16 && want != asUTF16+2
 }
 
+// UnmarshalJSON implements json.Unmarshaler. The body alone may stand for the content. An error would end the reading of
+// the fields behind it, too.
+func (c *harContent) UnmarshalJSON(raw []byte) error {
+	type plain harContent
+	switch raw[0] {
+	case '{':
+		c.isOdd = json.Unmarshal(raw, (*plain)(c)) != nil
+	case '"':
+		c.Text = new(harString)
+		return c.Text.UnmarshalJSON(raw)
+	default:
+		c.isOdd = string(raw) != "null"
+	}
+	return nil
+}
+
 // fill sets the body, and adapts the header to how HAR keeps the body.
 func (c *harContent) fill(e *lab.Exchange) error {
 	hasBody := e.Method != "HEAD" && e.Status >= 200 && e.Status != 204 && e.Status != 304
@@ -83,8 +102,10 @@ func (c *harContent) fill(e *lab.Exchange) error {
 	case !isText(c.Encoding):
 		return fmt.Errorf("response body in the unknown encoding %q", c.Encoding)
 	default:
-		text = c.Text.wire(int64(c.Size), int64(c.Size)+int64(c.Compression))
-		e.Response.Body = text.bytes
+		if e.Response.Body = c.unsaidBase64(); e.Response.Body == nil {
+			text = c.Text.wire(int64(c.Size), int64(c.Size)+int64(c.Compression))
+			e.Response.Body = text.bytes
+		}
 	}
 	if !hasBody {
 		e.Response.Body = nil
@@ -93,10 +114,15 @@ func (c *harContent) fill(e *lab.Exchange) error {
 	if c.Text != nil && c.isCut(e) {
 		e.Truncated = "length"
 	}
+	isCoded := isStillCoded(&e.Response)
 	kept := e.Response.Header[:0]
 	for _, f := range e.Response.Header {
 		switch strings.ToLower(f.Name) {
-		case "content-encoding", "transfer-encoding":
+		case "content-encoding":
+			if !isCoded {
+				continue
+			}
+		case "transfer-encoding":
 			continue
 		case "content-length":
 			if f.Value = strconv.Itoa(len(e.Response.Body)); e.Truncated != "" && c.Size > 0 {
@@ -114,4 +140,29 @@ func (c *harContent) fill(e *lab.Exchange) error {
 	}
 	e.Response.Header = kept
 	return nil
+}
+
+// unsaidBase64 is the body of an exporter that writes Base64 and does not say so, or nil: it has the stated size, and
+// the text has another.
+func (c *harContent) unsaidBase64() []byte {
+	text := string(*c.Text)
+	if c.Size <= 0 || c.Encoding != "" || len(text) != base64.StdEncoding.EncodedLen(int(min(c.Size, firstLarge))) || hasCharset(c.MIME) {
+		return nil
+	}
+	if b, err := base64.StdEncoding.DecodeString(text); err == nil && int64(len(b)) == int64(c.Size) {
+		return b
+	}
+	return nil
+}
+
+// firstLarge is more than any body has.
+const firstLarge = 1 << 40
+
+// isStillCoded tells a body that has its content coding: proxies keep what was on the wire, where browsers decode.
+func isStillCoded(m *lab.Message) bool {
+	if codingOf(m) == "" || utf8.Valid(m.Body) {
+		return false
+	}
+	_, err := decodeTo(io.Discard, m, 1<<30)
+	return err == nil
 }

@@ -58,15 +58,20 @@ func readBody(r io.Reader, size int64, l Limits) ([]byte, error) {
 	return b, nil
 }
 
-// soleHAR is the HAR of a zip that is no WACZ, such as Playwright's .har.zip, or nil.
+// isNote tells what macOS adds to a zip for a file.
+func isNote(name string) bool {
+	return strings.HasPrefix(path.Base(name), "._") || strings.HasPrefix(name, "__MACOSX/")
+}
+
+// soleHAR is the HAR, or the archive of Web Page Replay, of a zip that is no WACZ, such as Playwright's .har.zip, or
+// nil.
 func soleHAR(files map[string]*zip.File) (*zip.File, error) {
 	if files[namePackage] != nil {
 		return nil, nil
 	}
 	var names []string
 	for name := range files {
-		isNote := strings.HasPrefix(path.Base(name), "._") // macOS' on the file of this name
-		if !isNote && strings.HasSuffix(strings.ToLower(name), ".har") {
+		if lower := strings.ToLower(name); !isNote(name) && (strings.HasSuffix(lower, ".har") || strings.HasSuffix(lower, ".wprgo")) {
 			names = append(names, name)
 		}
 	}

@@ -278,7 +278,7 @@ func TestHARMessages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := func(d time.Duration) float64 { return seconds(a.Exchanges()[4].Wall.Add(d)) }
+	at := func(d time.Duration) harFloat { return harFloat(seconds(a.Exchanges()[4].Wall.Add(d))) }
 	want := []harMessage{
 		{"receive", at(5e6), opText, "one and one"}, {"receive", at(9e6), opText, "one and one and one"}, {"receive", at(9e6), opText, ""},
 		{"send", at(10e6), opBinary, "AAAA"}, {"send", at(11e6), opText, "ab"}, {"receive", at(12e6), opClose, "A+g="},
@@ -354,7 +354,7 @@ func TestMessageTimes(t *testing.T) {
 	} {
 		var list []harMessage
 		for _, at := range x.times {
-			list = append(list, harMessage{Time: at})
+			list = append(list, harMessage{Time: harFloat(at)})
 		}
 		if got := fmt.Sprint(messageTimes(list, 1000, 20*time.Millisecond)); got != x.want {
 			t.Errorf("messageTimes(%v) = %s, want %s", x.times, got, x.want)

@@ -1,13 +1,22 @@
 package archive
 
 import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/andybalholm/brotli"
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+	"golang.org/x/text/encoding"
 	"golang.org/x/text/encoding/unicode"
+	"golang.org/x/text/encoding/unicode/utf32"
 )
 
 // TestHARForms: what exporters write instead of HAR 1.2 is read, or costs its entry and is told.
@@ -37,6 +46,7 @@ func TestHARForms(t *testing.T) {
 		"an encoding that is none":   {entry(content, content+`,"encoding":"utf-8"`), ""},
 		"base64 in capitals":         {entry(content, `"text":"YWI-","encoding":"BASE64"`), ""},
 		"base64 in a data URL":       {entry(content, `"text":"data:a/b;base64,YW I+\r\n","encoding":"base64"`), ""},
+		"the body for the content":   {entry(`{"size":3,"mimeType":"text/javascript","text":"ab>"}`, `"ab>"`), ""},
 		"a date that cannot be read": {entry("2026-05-01T12:00:00Z", "1/5/26"), "a date that cannot be read"},
 	} {
 		a := oddHAR(t, fmt.Sprintf(oddEntry, "before", `{}`), one.entry, fmt.Sprintf(oddEntry, "after", `{}`))
@@ -49,9 +59,53 @@ func TestHARForms(t *testing.T) {
 			t.Errorf("%s: its time is %v; want the entry's, or that of the entry before it", name, e.Wall)
 		}
 	}
+	for _, content := range []string{`null`, `[1]`, `7`, `{"mimeType":[]}`} { // and what stands behind it is read
+		a := oddHAR(t, entry(`{"size":3,"mimeType":"text/javascript","text":"ab>"}`, content+`,"bodySize":9`))
+		if e := byURL(a)["http://h.test/odd"]; e == nil || e.Truncated == "" || (content != "null") != strings.Contains(fmt.Sprint(a.Warnings()), "another kind") {
+			t.Errorf("the content %s: read %+v, told %q; want it cut off, and told what is not used", content, e, a.Warnings())
+		}
+	}
+	for _, url := range []string{"/rel", "h.test/rel", "//h.test/rel", ""} {
+		a := oddHAR(t, entry(`"http://h.test/odd"`, `"`+url+`"`), fmt.Sprintf(oddEntry, "after", `{}`))
+		if len(a.Exchanges()) != 1 || a.Lost() != 1 || !strings.Contains(fmt.Sprint(a.Warnings()), "not absolute") {
+			t.Errorf("the address %q: %d exchanges, %d lost, told %q; want it left out and named", url, len(a.Exchanges()), a.Lost(), a.Warnings())
+		}
+	}
 	a := oddHAR(t, entry(`"status":200`, `"status":2 00`), fmt.Sprintf(oddEntry, "after", `{}`))
 	if len(a.Exchanges()) != 1 || a.Lost() != 1 || !strings.Contains(fmt.Sprint(a.Warnings()), "entry 0") {
 		t.Errorf("an entry that is no JSON: %d exchanges, %d lost, told %q; want it left out and named", len(a.Exchanges()), a.Lost(), a.Warnings())
+	}
+}
+
+// TestHARWireBodies: proxies keep bodies with their content coding, and some write Base64 and do not say so.
+func TestHARWireBodies(t *testing.T) {
+	const page = "<p>a page that a proxy saw</p>"
+	for coding, pack := range map[string]func(io.Writer) io.WriteCloser{
+		"gzip": func(w io.Writer) io.WriteCloser { return gzip.NewWriter(w) },
+		"br":   func(w io.Writer) io.WriteCloser { return brotli.NewWriter(w) },
+	} {
+		var packed bytes.Buffer
+		z := pack(&packed)
+		_, _ = z.Write([]byte(page)) // to memory
+		_ = z.Close()
+		coded := packed.Bytes()
+		for name, body := range map[string][]byte{coding: coded, "decoded": []byte(page), "decoded, no text": append([]byte("\xff\xfe"), page...)} {
+			text := fmt.Sprintf(oddEntry, "coded", fmt.Sprintf(`{"size":%d,"encoding":"base64","text":%q}`, len(body), base64.StdEncoding.EncodeToString(body)))
+			text = strings.Replace(text, `[{"name":"Content-Type"`, `[{"name":"Content-Encoding","value":"`+coding+`"},{"name":"Content-Type"`, 1)
+			e := byURL(oddHAR(t, text))["http://h.test/coded"]
+			want := ""
+			if name == coding {
+				want = coding
+			}
+			if e == nil || !bytes.Equal(e.Response.Body, body) || e.Response.Get("Content-Encoding") != want {
+				t.Errorf("%s, a body that is %s: read %+v; want its bytes, with the coding %q", coding, name, e, want)
+			}
+		}
+	}
+	a := oddHAR(t, fmt.Sprintf(oddEntry, "p.png", `{"size":8,"mimeType":"image/png","text":"iVBORw0KGgo="}`),
+		fmt.Sprintf(oddEntry, "text", `{"size":12,"mimeType":"text/plain","text":"iVBORw0KGgo="}`))
+	if got := byURL(a); string(got["http://h.test/p.png"].Response.Body) != "\x89PNG\r\n\x1a\n" || len(got["http://h.test/text"].Response.Body) != 12 {
+		t.Errorf("Base64 that is not said: %q, %q; want it decoded where the size tells it", got["http://h.test/p.png"].Response.Body, got["http://h.test/text"].Response.Body)
 	}
 }
 
@@ -63,12 +117,86 @@ func TestHARFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	har, two := `{"log":`+log+`}`, fmt.Sprintf(oddEntry, "two", `{}`)
+	encode := func(e encoding.Encoding) string {
+		text, err := e.NewEncoder().String(har)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	quoted, err := json.Marshal(har)
+	if err != nil {
+		t.Fatal(err)
+	}
+	z, err := zstd.NewWriter(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, text := range map[string]string{
-		"odd parts": `{"log":` + log + `}`, "a log alone": log, "UTF-16": wide, "a mark and line ends": "\xef\xbb\xbf\r\n\r\n\r\n" + log,
+		"odd parts": har, "a log alone": log, "UTF-16": wide, "a mark and line ends": "\xef\xbb\xbf\r\n\r\n\r\n" + log,
+		"UTF-16 without a mark": encode(unicode.UTF16(unicode.LittleEndian, unicode.IgnoreBOM)),
+		"the other order":       encode(unicode.UTF16(unicode.BigEndian, unicode.IgnoreBOM)),
+		"UTF-32":                encode(utf32.UTF32(utf32.LittleEndian, utf32.UseBOM)),
+		"two marks":             "\xef\xbb\xbf\xef\xbb\xbf" + har,
+		"zstd":                  string(z.EncodeAll([]byte(har), nil)),
+		"a list":                "[" + one + "," + two + "]",
+		"an entry":              one,
+		"lines of entries":      one + "\n" + two + "\n",
+		"lines of HARs":         `{"log":{"entries":[` + two + "]}}\n" + har,
+		"a list of HARs":        "[" + har + `,{"log":{"entries":[` + two + "]}}]",
+		"entries by number":     `{"log":{"entries":{"0":` + one + `,"1":` + two + "}}}",
+		"in another answer":     `{"ok":true,"data":{"har":` + har + "}}",
+		"comments":              "// saved \"here\" {\n/* [ * / \" */" + strings.Replace(har, `"entries":[`, "\"entries\": // a\n[ # b \"\n /**/", 1) + " // end",
+		"a comment in an entry": strings.Replace(har, `"time":1`, "/* ms } */ \"time\":1 // \"\n", 1),
+		"commas":                strings.Replace(har, `"entries":[`, `"entries":[,`, 1) + ",",
+		"no comma":              `{"log":{"entries":[` + one + "\n" + two + "]}}",
+		"a script":              "onInputData(" + har + ");",
+		"a module":              "module.exports =\n" + har + ";\n",
+		"a prefix":              ")]}',\n" + har,
+		"a text of JSON":        string(quoted),
+		"zeros behind":          har + "\x00\x00\x00",
 	} {
-		e := byURL(openOdd(t, text))["http://h.test/one"]
-		if e == nil || string(e.Response.Body) != "ż" {
-			t.Errorf("%s: read %+v; want the entry", name, e)
+		a := openOdd(t, text)
+		e := byURL(a)["http://h.test/one"]
+		if e == nil || string(e.Response.Body) != "ż" || a.Lost() != 0 {
+			t.Errorf("%s: read %+v, lost %d (%q); want the entry", name, e, a.Lost(), a.Warnings())
+		}
+		if strings.Contains(text, "/two") && byURL(a)["http://h.test/two"] == nil {
+			t.Errorf("%s: the second entry is missing", name)
+		}
+	}
+	page := func(title string) string {
+		return fmt.Sprintf(`{"log":{"pages":[{"id":"page_1","title":%q}],"entries":[{"pageref":"page_1",%s]}}`, title,
+			strings.Replace(fmt.Sprintf(oddEntry, title, `{"text":"<p>","mimeType":"text/html"}`), "{", "", 1))
+	}
+	if a := openOdd(t, page("a")+page("b")); len(a.Pages()) != 2 || a.Pages()[0].URL != "http://h.test/a" || a.Pages()[1].URL != "http://h.test/b" {
+		t.Errorf("two HARs of which each has a page_1: pages %+v; want one of each", a.Pages())
+	}
+}
+
+// TestNoRecording: what is none of the formats is named, with what to do.
+func TestNoRecording(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"traceEvents":[{"ph":"X"}]}`:           "Performance panel",
+		`{"constants":{},"events":[{"type":1}]}`: "network log",
+		`[{"protocolVersion":"HTTP/1.1","scheme":"a","durations":{},"request":{"header":{}},"response":{"status":200}}]`: "Charles",
+		`{"info":{},"item":[{"request":{"method":"GET"},"response":[]}]}`:                                                "Postman",
+		"{\"type\":\"Metric\"}\n{\"metric\":\"x\",\"type\":\"Point\"}\n":                                                 "k6",
+		"5245:9:websocket;0:~8:response;3:abc}":                                                                          "mitmdump",
+		"<?xml version=\"1.0\"?>\n<items burpVersion=\"1\">":                                                             "Burp",
+		"<!DOCTYPE html><title>Sign in</title>":                                                                          "HTML",
+		"\xfd7zXZ\x00\x00\x04":                                                                                           "xz -d",
+		"a.har" + strings.Repeat("\x00", 252) + "ustar":                                                                  "tar",
+		"\n\r\r\n\x1c\x00\x00\x00M<+\x1a":                                                                                "pcap",
+		"version https://git-lfs.github.com/spec/v1\n":                                                                   "git lfs pull",
+		`{"a":{`:     "unexpected EOF",
+		"\n \n\t ":   "blanks",
+		"plain text": "starts with",
+	} {
+		_, err := OpenReader(strings.NewReader(text), int64(len(text)), Limits{})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.40q: %v; want an error with %q", text, err, want)
 		}
 	}
 }

@@ -1,10 +1,7 @@
 package archive
 
 import (
-	"bufio"
-	"bytes"
 	"cmp"
-	"compress/zlib"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,50 +13,13 @@ import (
 
 	"eidetic/internal/lab"
 	"eidetic/netlab/inject"
-
-	"github.com/klauspost/compress/gzip"
-	"golang.org/x/text/encoding/unicode"
 )
-
-// isHAR tells a HAR by its beginning, after a byte order mark and blanks, or when it is
-// compressed by zlib.
-func isHAR(head []byte) bool {
-	if isZlib(head) || isUTF16(head) {
-		return true
-	}
-	head = bytes.TrimLeft(bytes.TrimPrefix(head, []byte("\xef\xbb\xbf")), " \t\r\n")
-	return len(head) > 0 && head[0] == '{'
-}
-
-func isGzip(head []byte) bool { return bytes.HasPrefix(head, []byte{0x1f, 0x8b}) }
-
-// isGzippedJSON tells JSON in gzip, whose first bytes it decompresses.
-func isGzippedJSON(r io.Reader) bool {
-	z, err := gzip.NewReader(r)
-	if err != nil {
-		return false
-	}
-	defer z.Close()
-	head := make([]byte, 64)
-	n, _ := io.ReadFull(z, head)
-	return isHAR(head[:n]) && !isZlib(head[:n])
-}
-
-// isUTF16 tells UTF-16 by its byte order mark: so Windows' PowerShell writes what a program prints.
-func isUTF16(head []byte) bool {
-	return bytes.HasPrefix(head, []byte("\xff\xfe")) || bytes.HasPrefix(head, []byte("\xfe\xff"))
-}
-
-// isZlib tells a zlib stream by its first two bytes (RFC 1950).
-func isZlib(head []byte) bool {
-	return len(head) >= 2 && head[0] == 0x78 && (int(head[0])<<8|int(head[1]))%31 == 0
-}
 
 // openHAR reads the exchanges of a HAR, entry by entry. Bodies of other tools are decoded, so content
 // codings are removed from the headers; a missing body is marked as cut off. An archive of Web Page Replay is
 // JSON, too, and is told by what is in it.
 func (a *Archive) openHAR(file *io.SectionReader, files harFiles, l Limits) error {
-	hi := harImport{a: a, limits: l, files: files, ids: map[string]bool{}, first: map[harLoose]*lab.Exchange{}}
+	hi := harImport{a: a, limits: l, files: files, ids: map[string]bool{}, first: map[pageKey]*lab.Exchange{}}
 	hi.wpr = wprImport{a: a, limits: l}
 	var tooMuch *memoryError
 	switch err := hi.read(file); {
@@ -69,8 +29,11 @@ func (a *Archive) openHAR(file *io.SectionReader, files harFiles, l Limits) erro
 	default:
 		a.lose("the file is cut off or damaged after %d whole entries (%v), which are used", hi.entries+hi.wpr.entries, err)
 	}
+	other := otherJSON(hi.names)
 	switch {
-	case hi.hasEntries:
+	case hi.logs == 0 && len(a.exchanges) == 0 && other != "" && !hi.wpr.seen:
+		return fmt.Errorf("the JSON is no HAR: it %s", other)
+	case hi.hasEntries && (!hi.isList || hi.entries > 0 || len(hi.names) == 0):
 	case hi.wpr.seen:
 		hi.wpr.finish()
 		return nil
@@ -88,115 +51,57 @@ func (a *Archive) openHAR(file *io.SectionReader, files harFiles, l Limits) erro
 	return nil
 }
 
-// read reads the JSON.
-func (hi *harImport) read(file *io.SectionReader) error {
-	buffered := bufio.NewReaderSize(file, 64<<10)
-	if head, err := buffered.Peek(2); err == nil && (isZlib(head) || isGzip(head)) { // mitmproxy's .zhar, .wprgo, .har.gz
-		z, err := inflater(buffered, isGzip(head))
-		if err != nil {
-			return err
-		}
-		defer z.Close()
-		// What is passed over takes no memory, but time.
-		most := min(hi.limits.Decoded, freeMemory+int64(hi.limits.Ratio)*file.Size())
-		buffered = bufio.NewReaderSize(&boundedReader{r: z, left: most, most: most}, 64<<10)
+// page reads a page of a log.
+func (hi *harImport) page(s *jsonStream) error {
+	var p harPage
+	cost, err := hi.decode(s.decode, fmt.Sprint("page ", len(hi.pages)), &p, func() string { return string(p.Title) })
+	s.budget.give(cost)
+	if errors.Is(err, errDamaged) {
+		return nil
+	} else if err != nil {
+		return fmt.Errorf("page %d: %w", len(hi.pages), err)
 	}
-	if head, err := buffered.Peek(2); err == nil && isUTF16(head) {
-		buffered = bufio.NewReaderSize(unicode.UTF16(unicode.BigEndian, unicode.ExpectBOM).NewDecoder().Reader(buffered), 64<<10)
-	}
-	if head, err := buffered.Peek(len(byteOrderMark)); err == nil && string(head) == byteOrderMark {
-		_, _ = buffered.Discard(len(head)) // they are there
-	}
-	s := &jsonStream{r: buffered, budget: hi.limits.budget}
-	err := s.object(func(name string) error {
-		if strings.EqualFold(name, "log") {
-			return s.object(func(name string) error { return hi.logField(s, name) })
-		}
-		if strings.EqualFold(name, "entries") { // a log without the rest of the file
-			return hi.logField(s, name)
-		}
-		if isOurs, err := hi.wpr.field(s, name); isOurs || err != nil {
-			return err
-		}
-		_, _, err := s.value(false)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	return s.end()
+	p.log = hi.logs
+	hi.pages = append(hi.pages, p)
+	return s.budget.take(int64(recordCost + len(p.Title) + len(p.Own)))
 }
 
-// inflater reads what is compressed by gzip or zlib.
-func inflater(r io.Reader, isGzip bool) (io.ReadCloser, error) {
-	if isGzip {
-		return gzip.NewReader(r)
+// creator reads what wrote a log.
+func (hi *harImport) creator(s *jsonStream) error {
+	var creator harCreator
+	cost, err := hi.decode(s.decode, "creator", &creator, func() string { return "" })
+	s.budget.give(cost)
+	if !hi.isOwn { // else it is in _eidetic
+		hi.a.options.Software = strings.TrimSpace(creator.Name + " " + creator.Version)
 	}
-	return zlib.NewReader(r)
-}
-
-// byteOrderMark is UTF-8's.
-const byteOrderMark = "\xef\xbb\xbf"
-
-// logField reads one field of the log.
-func (hi *harImport) logField(s *jsonStream, name string) error {
-	c, err := s.next()
-	if err != nil {
-		return err
+	if errors.Is(err, errDamaged) {
+		return nil
 	}
-	switch {
-	case strings.EqualFold(name, "entries") && c == '[':
-		hi.hasEntries = true
-		return s.array(func() error { return hi.entry(s) })
-	case strings.EqualFold(name, "pages") && c == '[':
-		return s.array(func() error {
-			var p harPage
-			cost, err := hi.decode(s, fmt.Sprint("page ", len(hi.pages)), &p, func() string { return string(p.Title) })
-			s.budget.give(cost)
-			if errors.Is(err, errDamaged) {
-				return nil
-			} else if err != nil {
-				return fmt.Errorf("page %d: %w", len(hi.pages), err)
-			}
-			hi.pages = append(hi.pages, p)
-			return s.budget.take(int64(recordCost + len(p.Title) + len(p.Own)))
-		})
-	case strings.EqualFold(name, "creator") && c == '{':
-		var creator harCreator
-		cost, err := hi.decode(s, "creator", &creator, func() string { return "" })
-		s.budget.give(cost)
-		if !hi.isOwn { // else it is in _eidetic
-			hi.a.options.Software = strings.TrimSpace(creator.Name + " " + creator.Version)
-		}
-		if errors.Is(err, errDamaged) {
-			return nil
-		}
-		return err
-	case name == "_eidetic":
-		raw, cost, err := s.value(true) // counted to the end, as what is made of it is kept
-		if err == nil {
-			err = s.budget.take(2 * cost) // its DNS answers are the largest elements of all
-		}
-		if err == nil {
-			hi.isOwn, err = hi.a.takeOwnLog(raw)
-			if err != nil {
-				hi.ofLog.add("log", "", fmt.Sprintf("with an _eidetic of the log that is not used: %v", err))
-			}
-			return nil
-		}
-		return err
-	}
-	_, _, err = s.value(false)
 	return err
 }
 
-// entry reads one entry.
-func (hi *harImport) entry(s *jsonStream) error {
+// own reads what an export of this program says of the recording.
+func (hi *harImport) own(s *jsonStream) error {
+	raw, cost, err := s.value(true) // counted to the end, as what is made of it is kept
+	if err == nil {
+		err = s.budget.take(2 * cost) // its DNS answers are the largest elements of all
+	}
+	if err != nil {
+		return err
+	}
+	if hi.isOwn, err = hi.a.takeOwnLog(raw); err != nil {
+		hi.ofLog.add("log", "", fmt.Sprintf("with an _eidetic of the log that is not used: %v", err))
+	}
+	return nil
+}
+
+// entry reads one entry, which decode decodes.
+func (hi *harImport) entry(s *jsonStream, decode func(any) (int64, error)) error {
 	if hi.entries++; hi.entries > hi.limits.Exchanges {
 		return fmt.Errorf("more than %d entries: %w", hi.limits.Exchanges, errLimit)
 	}
 	var h harEntry
-	cost, err := hi.decode(s, fmt.Sprint("entry ", hi.entries-1), &h, func() string { return h.Request.URL })
+	cost, err := hi.decode(decode, fmt.Sprint("entry ", hi.entries-1), &h, func() string { return h.Request.URL })
 	defer s.budget.give(cost)
 	if errors.Is(err, errDamaged) {
 		hi.a.lost++
@@ -210,9 +115,9 @@ func (hi *harImport) entry(s *jsonStream) error {
 	return nil
 }
 
-// decode decodes the next value into v, of the place and what it names, and notes what could not be read.
-func (hi *harImport) decode(s *jsonStream, place string, v any, what func() string) (cost int64, err error) {
-	cost, err = s.decode(v)
+// decode decodes a value into v, of the place and what it names, and notes what could not be read.
+func (hi *harImport) decode(next func(any) (int64, error), place string, v any, what func() string) (cost int64, err error) {
+	cost, err = next(v)
 	var odd *json.UnmarshalTypeError
 	switch {
 	case errors.As(err, &odd): // the other fields were read
@@ -234,13 +139,22 @@ type harImport struct {
 	ofLog   harNotes // which come before the others, wherever the log's own fields stand
 	notes   harNotes
 	pages   []harPage
+	logs    int // that were begun
 	entries int // that were read
-	// hasEntries: the log has a list of them, perhaps an empty one; isOwn: this program wrote the log.
-	hasEntries, isOwn bool
+	names   []string
+	// hasEntries: the log has a list of them, perhaps an empty one; isList: the file is a list; isOwn: this program
+	// wrote the log.
+	hasEntries, isList, isOwn bool
 
 	ids     map[string]bool
-	first   map[harLoose]*lab.Exchange // the document of a page, or else its first exchange, by pageref
-	foreign bool                       // some entry has no usable _eidetic
+	first   map[pageKey]*lab.Exchange // the document of a page, or else its first exchange
+	foreign bool                      // some entry has no usable _eidetic
+}
+
+// pageKey names a page: the log that it is in, and its ID there.
+type pageKey struct {
+	log int
+	id  harLoose
 }
 
 // take adds an entry and returns its exchange, or notes why it is left out.
@@ -274,8 +188,9 @@ func (hi *harImport) take(i int, h *harEntry) *lab.Exchange {
 	}
 	hi.ids[e.ID] = true
 	hi.a.exchanges = append(hi.a.exchanges, e)
-	if known := hi.first[h.PageRef]; known == nil || !isDocument(known) && isDocument(e) {
-		hi.first[h.PageRef] = e
+	key := pageKey{hi.logs, h.PageRef}
+	if known := hi.first[key]; known == nil || !isDocument(known) && isDocument(e) {
+		hi.first[key] = e
 	}
 	return e
 }
@@ -333,7 +248,7 @@ func (hi *harImport) finish() {
 		}
 	}
 	for i := range pages {
-		if p, ok := pages[i].page(hi.first[pages[i].ID]); ok {
+		if p, ok := pages[i].page(hi.first[pageKey{pages[i].log, pages[i].ID}]); ok {
 			a.pages = append(a.pages, p)
 		} else {
 			hi.notes.add("page "+string(pages[i].ID), string(pages[i].Title), "left out: it has neither an entry nor a URL")
@@ -415,9 +330,11 @@ func (h *harEntry) address() (u lab.URL, isSocket bool, err error) {
 	case "ws", "wss":
 		isSocket, u.Scheme = true, "http"+strings.TrimPrefix(u.Scheme, "ws")
 	default:
-		if u.Scheme == "" {
-			u.Scheme, _, _ = strings.Cut(h.Request.URL, ":")
+		scheme, _, isAbsolute := strings.Cut(h.Request.URL, ":")
+		if u.Scheme == "" && (!isAbsolute || strings.ContainsAny(scheme, "/?.")) {
+			return u, false, errors.New("its URL is not absolute: which scheme and host it has is not known")
 		}
+		u.Scheme = cmp.Or(u.Scheme, scheme)
 		return u, false, fmt.Errorf("%wthe scheme %.20q is not http or https", errNothing, u.Scheme)
 	}
 	if u.Host == "" {
@@ -477,6 +394,12 @@ func (h *harEntry) exchange() (e *lab.Exchange, notes []string, err error) {
 	if inject.ContentCoding(e.Response.Header) != "" {
 		size, came := h.Response.Content.Size, h.Response.BodySize
 		h.Response.Content.coded = came > 0 && came == size || e.Response.Get("Content-Length") == fmt.Sprint(int64(size))
+	}
+	if h.Response.Content.isOdd {
+		notes = append(notes, "with a field of another kind (response.content), which is not used")
+	}
+	if c := &h.Response.Content; c.Text == nil && c.Size == 0 && c.MIME == "" { // there is none at all
+		c.Size = h.Response.BodySize
 	}
 	if err := h.Response.Content.fill(e); err != nil {
 		return nil, nil, err

@@ -48,7 +48,7 @@ func messagesOf(e *lab.Exchange, most int64) ([]harMessage, error) {
 			if len(out) > mostMessages {
 				return
 			}
-			m := harMessage{Type: name[p.Device], Time: seconds(e.Wall.Add(p.At)), Opcode: opcode}
+			m := harMessage{Type: name[p.Device], Time: harFloat(seconds(e.Wall.Add(p.At))), Opcode: harInt(opcode)}
 			if opcode == opText {
 				m.Data = strings.ToValidUTF8(string(payload), "\ufffd")
 			} else {
@@ -108,7 +108,7 @@ func (h *harEntry) socket(e *lab.Exchange) (notes []string) {
 		return []string{"a WebSocket without messages, which stays silent: Chrome saves them, Firefox does not"}
 	}
 	var list []harMessage
-	if json.Unmarshal(h.Messages, &list) != nil {
+	if json.Unmarshal(h.Messages, &list) != nil && len(list) == 0 { // else an odd field was not used
 		return []string{"a WebSocket whose messages have an unknown form, which stays silent"}
 	}
 	at := messageTimes(list, h.sentAt(e), e.FirstByte)
@@ -123,7 +123,7 @@ func (h *harEntry) socket(e *lab.Exchange) (notes []string) {
 		}
 		e.Socket = append(
 			e.Socket,
-			lab.SocketPiece{At: at[i], Device: m.Type == "send", Data: appendFrame(nil, m.Opcode, m.Type == "send", data)},
+			lab.SocketPiece{At: at[i], Device: m.Type == "send", Data: appendFrame(nil, int(m.Opcode), m.Type == "send", data)},
 		)
 	}
 	return notes
@@ -144,13 +144,13 @@ func messageTimes(list []harMessage, sent float64, firstByte time.Duration) []ti
 	day := float64(maxTime) / 1e9
 	base := sent
 	for _, m := range list {
-		if m.Time < sent-1 || m.Time > sent+day {
-			base = list[0].Time - firstByte.Seconds()
+		if t := float64(m.Time); t < sent-1 || t > sent+day {
+			base = float64(list[0].Time) - firstByte.Seconds()
 		}
 	}
 	out, last := make([]time.Duration, len(list)), time.Duration(0)
 	for i, m := range list {
-		last = max(last, time.Duration(math.Round(min(max(m.Time-base, 0), day)*1e6))*time.Microsecond)
+		last = max(last, time.Duration(math.Round(min(max(float64(m.Time)-base, 0), day)*1e6))*time.Microsecond)
 		out[i] = last
 	}
 	return out

@@ -78,7 +78,7 @@ func (ld *loader) done() error {
 // count counts the record for contents.
 func (ld *loader) count(it *item) {
 	const most = 20 // kinds; no real file has more
-	kind := strings.ToLower(it.get("WARC-Type"))
+	kind := it.kind()
 	if len(kind) > 20 || kind == "" {
 		kind = "unknown"
 	}

@@ -69,10 +69,21 @@ func (c *jsonCounter) count(piece []byte) int {
 // passed over unchecked.
 type jsonStream struct {
 	r      *bufio.Reader
+	from   *counter // of which r reads
 	budget *budget
 }
 
-var errJSON = errors.New("the JSON is damaged")
+func newJSONStream(r io.Reader, b *budget) *jsonStream {
+	from := &counter{r: r}
+	return &jsonStream{r: bufio.NewReaderSize(from, 64<<10), from: from, budget: b}
+}
+
+var errJSON = errors.New("the JSON is damaged") // constant
+
+// damaged is an error at the place where the stream is.
+func (s *jsonStream) damaged(format string, args ...any) error {
+	return fmt.Errorf("%w at byte %d: %s", errJSON, s.from.n-int64(s.r.Buffered()), fmt.Sprintf(format, args...))
+}
 
 // next returns the first character of what follows, and leaves it there.
 func (s *jsonStream) next() (byte, error) {
@@ -91,7 +102,7 @@ func (s *jsonStream) next() (byte, error) {
 func (s *jsonStream) expect(want byte) error {
 	c, err := s.next()
 	if err == nil && c != want {
-		err = fmt.Errorf("%w: %q where %q was expected", errJSON, c, want)
+		err = s.damaged("%q where %q was expected", c, want)
 	}
 	if err == nil {
 		_, err = s.r.Discard(1)
@@ -132,7 +143,7 @@ func (s *jsonStream) value(keep bool) (raw []byte, cost int64, err error) {
 		}
 		if n >= 0 {
 			if c.bytes == 0 {
-				return nil, cost, fmt.Errorf("%w: a value is missing", errJSON)
+				return nil, cost, s.damaged("a value is missing")
 			}
 			return raw, cost, nil
 		}
@@ -153,7 +164,13 @@ func (s *jsonStream) decode(v any) (cost int64, err error) {
 	if err != nil {
 		return cost, err
 	}
+	return s.unmarshal(raw, cost, v)
+}
+
+// unmarshal decodes a value into v, and adds what it takes to its cost.
+func (s *jsonStream) unmarshal(raw []byte, cost int64, v any) (int64, error) {
 	var bad *json.SyntaxError
+	var err error
 	if err = json.Unmarshal(raw, v); errors.As(err, &bad) {
 		var more int64
 		for _, c := range raw {
@@ -185,6 +202,9 @@ func (s *jsonStream) object(field func(name string) error) error {
 		var name string
 		cost, err := s.decode(&name)
 		s.budget.give(cost)
+		if errors.Is(err, errDamaged) {
+			return s.damaged("the name of a field: %v", err)
+		}
 		if err != nil {
 			return err
 		}
@@ -213,36 +233,22 @@ func (s *jsonStream) array(element func() error) error {
 	}
 }
 
-// separator takes the end of a list, which it reports, or the comma before its next element.
+// separator takes the end of a list, which it reports, or the comma before its next element. There may be too many
+// commas, or none before an object.
 func (s *jsonStream) separator(end byte, first bool) (done bool, err error) {
-	c, err := s.next()
-	switch {
-	case err != nil:
-		return false, err
-	case c == end:
-		_, err = s.r.Discard(1)
-		return true, err
-	case first:
-		return false, nil
-	}
-	if err := s.expect(','); err != nil {
-		return false, err
-	}
-	if c, err = s.next(); err == nil && c == end { // a comma too many
-		_, err = s.r.Discard(1)
-		return true, err
-	}
-	return false, nil
-}
-
-// end checks that nothing follows the value.
-func (s *jsonStream) end() error {
-	switch c, err := s.next(); {
-	case errors.Is(err, io.ErrUnexpectedEOF):
-		return nil
-	case err != nil:
-		return err
-	default:
-		return fmt.Errorf("%w: %q after its end", errJSON, c)
+	for commas := 0; ; commas++ {
+		c, err := s.next()
+		switch {
+		case err != nil:
+			return false, err
+		case c == end:
+			_, err = s.r.Discard(1)
+			return true, err
+		case c != ',' && (first || commas > 0 || c == '{'):
+			return false, nil
+		}
+		if err := s.expect(','); err != nil {
+			return false, err
+		}
 	}
 }

@@ -114,7 +114,7 @@ type item struct {
 
 func parse(rec *record, l Limits) *item {
 	it := &item{record: rec, url: target(rec.get("WARC-Target-URI"))}
-	switch strings.ToLower(rec.get("WARC-Type")) {
+	switch rec.kind() {
 	case "response":
 		it.response(l)
 	case "revisit":
@@ -146,7 +146,7 @@ func (ld *loader) take(it *item) error {
 	if len(ld.order) > ld.limits.Exchanges || ld.records > ld.limits.records() {
 		return fmt.Errorf("more than %d exchanges: %w", ld.limits.Exchanges, errLimit)
 	}
-	switch strings.ToLower(it.get("WARC-Type")) {
+	switch it.kind() {
 	case "warcinfo":
 		ld.info(it.block)
 	case "request":
@@ -163,6 +163,12 @@ func (ld *loader) take(it *item) error {
 	}
 	if it.resized != 0 {
 		ld.notes.add(place, it.url, "with a wrong Content-Length of the record, which is taken to end where the next begins")
+	}
+	if it.odd > 0 {
+		ld.notes.add(place, it.url, "with lines of the record's header that are no fields, which are left out")
+	}
+	if it.kind() == "" {
+		ld.a.lose("record %d (%.120s) is left out: it has no WARC-Type", ld.records, it.url)
 	}
 	if it.isOther() {
 		ld.notes.add(place, it.url, "left out: a record of the tool's own, and no answer to a request of the web")
@@ -303,7 +309,7 @@ func (it *item) isOther() bool {
 	if it.p != nil || it.err != nil {
 		return false
 	}
-	switch strings.ToLower(it.get("WARC-Type")) {
+	switch it.kind() {
 	case "resource", "response", "revisit", "conversion", "continuation":
 		return true
 	}

@@ -301,6 +301,8 @@ func TestOddRecords(t *testing.T) {
 		"a negative length":    {head(uri+"Content-Length: -5\r\n", one), "wrong Content-Length"},
 		"a length of words":    {head(uri+"Content-Length: many\r\n", one), "wrong Content-Length"},
 		"an enormous length":   {head(uri+"Content-Length: 1000000000000000\r\n", one), "wrong Content-Length"},
+		"a line without colon": {head(uri+"no field\r\n"+length(one), one), "no fields"},
+		"no type":              {strings.Replace(head(uri+length(one), one), "WARC-Type: response\r\n", "", 1), ""},
 		"answers before it":    {head(uri+length(interim), interim), ""},
 		"another version":      {head(uri+length(strings.Replace(one, "HTTP/1.1 200 OK", "http/1.1  200", 1)), strings.Replace(one, "HTTP/1.1 200 OK", "http/1.1  200", 1)), ""},
 		"a decoded body":       {head(uri+length(decoded), decoded), "not in the coding"},
@@ -335,6 +337,66 @@ func TestPaddedMembers(t *testing.T) {
 	a := openOdd(t, member("http://t.test/1")+strings.Repeat("\x00", 70_000)+member("http://t.test/2")+"\x00\x00")
 	if got := byURL(a); len(got) != 2 || a.Lost() != 0 || len(a.Warnings()) != 0 {
 		t.Errorf("read %d exchanges, lost %d, told %q; want 2, and nothing told", len(got), a.Lost(), a.Warnings())
+	}
+}
+
+// TestBeforeRecords: what tools put before, between and behind records costs none, also in gzip.
+func TestBeforeRecords(t *testing.T) {
+	record := func(n string) string {
+		return oddRecord("response", "http://t.test/"+n, oddResponse("Content-Type: text/plain\r\n", n), 0)
+	}
+	const mark = "\xef\xbb\xbf"
+	zeros := strings.Repeat("\x00", 5000)
+	for name, text := range map[string]string{
+		"a mark": mark + record("1") + record("2"), "marks": mark + record("1") + mark + record("2"), "a mark and lines": mark + "\r\n\n" + record("1") + record("2"),
+		"blanks": " \t\r\n" + record("1") + "\n \n" + record("2"), "many lines": strings.Repeat("\r\n", 3000) + record("1") + record("2"),
+		"zeros": zeros + record("1") + zeros + record("2") + zeros,
+	} {
+		var packed bytes.Buffer
+		z := gzip.NewWriter(&packed)
+		_, _ = z.Write([]byte(text)) // to memory
+		_ = z.Close()
+		for kind, file := range map[string]string{"plain": text, "gzip": packed.String(), "gzip behind blanks": mark + "\n" + packed.String()} {
+			a := openOdd(t, file)
+			if got := byURL(a); len(got) != 2 || string(got["http://t.test/2"].Response.Body) != "2" || a.Lost() != 0 || len(a.Warnings()) != 0 {
+				t.Errorf("%s, %s: read %d exchanges, lost %d, told %q; want 2, and nothing told", name, kind, len(got), a.Lost(), a.Warnings())
+			}
+		}
+	}
+}
+
+// TestZipsByHand: WARCs in a zip that a person made are read, and other zips are named.
+func TestZipsByHand(t *testing.T) {
+	one := oddRecord("response", "http://t.test/1", oddResponse("Content-Type: text/plain\r\n", "1"), 0)
+	build := func(files ...string) string {
+		var b bytes.Buffer
+		z := zip.NewWriter(&b)
+		for i := 0; i < len(files); i += 2 {
+			w, err := z.Create(files[i])
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, _ = w.Write([]byte(files[i+1])) // to memory
+		}
+		_ = z.Close()
+		return b.String()
+	}
+	const pack = `{"profile":"data-package","resources":[]}`
+	for name, file := range map[string]string{
+		"a WARC": build("x.warc", one), "no package": build("archive/data.warc", one), "a folder": build("site/"+namePackage, pack, "site/archive/x", one),
+		"macOS": build("site/"+namePackage, pack, "site/archive/x.warc", one, "__MACOSX/site/._"+namePackage, "x", "__MACOSX/site/archive/._x.warc", "x"),
+	} {
+		if got := byURL(openOdd(t, file)); len(got) != 1 {
+			t.Errorf("%s: read %d exchanges; want the one", name, len(got))
+		}
+	}
+	for want, file := range map[string]string{
+		"several WACZ": build(namePackage, pack, "a.wacz", "x"), "Fiddler": build("raw/1_c.txt", "", "raw/1_s.txt", ""),
+		"Playwright": build("trace.trace", "", "trace.network", ""), "mitmdump": build("site.mp", ""),
+	} {
+		if _, err := OpenReader(strings.NewReader(file), int64(len(file)), Limits{}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v; want an error with %q", err, want)
+		}
 	}
 }
 

@@ -89,20 +89,19 @@ func OpenReader(r io.ReaderAt, size int64, l Limits) (*Archive, error) {
 		return nil, fmt.Errorf("%d bytes are more than %d: %w", size, l.File, errLimit)
 	}
 	l.budget = newBudget(l, size)
-	magic := make([]byte, 64)
-	n, err := r.ReadAt(magic, 0)
-	if n < 4 {
+	magic := make([]byte, 4)
+	if n, err := r.ReadAt(magic, 0); n < len(magic) {
 		return nil, fmt.Errorf("%d bytes are too few for an archive (%v)", n, err)
 	}
-	magic = magic[:n]
 	a := &Archive{}
 	a.info.Bytes = size
 	sum := background(func() (io.ReadCloser, error) { return io.NopCloser(io.NewSectionReader(r, 0, size)), nil })
 	defer sum.stop()
+	var err error
 	switch {
-	case bytes.HasPrefix(magic, []byte("PK\x03\x04")):
+	case bytes.HasPrefix(magic, []byte("PK")):
 		err = a.openZip(r, size, l)
-	case isHAR(magic), isGzip(magic) && isGzippedJSON(io.NewSectionReader(r, 0, size)):
+	case isJSON(io.NewSectionReader(r, 0, size), l):
 		err = a.openHAR(io.NewSectionReader(r, 0, size), l.files, l)
 	default:
 		err = a.openStream(io.NewSectionReader(r, 0, size), l)
@@ -140,9 +139,6 @@ const arcMagic = "filedesc://"
 var errARC = errors.New("this is an ARC file (it begins with " + arcMagic + "), the format before WARC, which is not read: " +
 	"convert it, for instance with 'warcio recompress old.arc.gz new.warc.gz' (Python's warcio), and import that")
 
-// errUnknown says that a file begins with none of the formats.
-var errUnknown = errors.New("not a WACZ, WARC, HAR or Web Page Replay file")
-
 // decompress returns the decompressed stream of a WARC, whose first bytes tell the compression.
 func (ld *loader) decompress(buffered *bufio.Reader, magic []byte) (io.Reader, func(), error) {
 	switch {
@@ -153,8 +149,7 @@ func (ld *loader) decompress(buffered *bufio.Reader, magic []byte) (io.Reader, f
 		}
 		return m, func() { _ = m.z.Close() }, nil
 	case bytes.Equal(magic, []byte(zstdMagic)), bytes.Equal(magic, []byte(zstdDictionary)):
-		options := []zstd.DOption{zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(128 << 20),
-			zstd.WithDecoderMaxMemory(uint64(ld.limits.Decoded))}
+		var options []zstd.DOption
 		if string(magic) == zstdDictionary {
 			if err := ld.readDictionary(buffered); err != nil {
 				return nil, nil, fmt.Errorf("the dictionary at the front of the file: %w", err)
@@ -163,19 +158,31 @@ func (ld *loader) decompress(buffered *bufio.Reader, magic []byte) (io.Reader, f
 		if ld.dictionary != nil {
 			options = append(options, ld.dictionary)
 		}
-		z, err := zstd.NewReader(buffered, options...)
+		z, err := newUnzstd(buffered, ld.limits, options...)
 		if err != nil {
-			return nil, nil, fmt.Errorf("zstd header: %w", err)
+			return nil, nil, err
 		}
 		return z, z.Close, nil
-	case bytes.HasPrefix([]byte("WARC"), bytes.TrimLeft(magic, "\r\n")):
+	case string(magic) == "WARC":
 		return buffered, func() {}, nil
 	case bytes.Equal(magic, []byte("file")):
 		if head, _ := buffered.Peek(len(arcMagic)); string(head) == arcMagic {
 			return nil, nil, errARC
 		}
 	}
-	return nil, nil, fmt.Errorf("%w: it starts with %q", errUnknown, magic)
+	head, _ := buffered.Peek(mostMagic) // there may be less
+	return nil, nil, unknown(head)
+}
+
+// newUnzstd reads what is compressed by zstd.
+func newUnzstd(r io.Reader, l Limits, options ...zstd.DOption) (*zstd.Decoder, error) {
+	options = append(options, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(128<<20),
+		zstd.WithDecoderMaxMemory(uint64(l.Decoded)))
+	z, err := zstd.NewReader(r, options...)
+	if err != nil {
+		return nil, fmt.Errorf("zstd header: %w", err)
+	}
+	return z, nil
 }
 
 // openZip reads a WACZ.
@@ -212,27 +219,27 @@ func (a *Archive) openZip(r io.ReaderAt, size int64, l Limits) error {
 	} else if har != nil {
 		return a.openZippedHAR(har, seen, l)
 	}
+	seen = inFolder(seen)
 	hashes, err := readPackage(seen, l)
 	if err != nil {
 		return err
+	}
+	data := warcsOf(z, seen)
+	if len(data) == 0 {
+		return noWARC(seen)
+	}
+	if seen[namePackage] == nil {
+		a.warn("the zip has no %s, so that the hashes of its %d WARCs cannot be checked", namePackage, len(data))
 	}
 	ld := newLoader(a, l)
 	index, err := readCuts(z, seen[nameIndex], l)
 	if err != nil {
 		return err
 	}
-	found := false
-	for _, f := range z.File {
-		if !strings.HasPrefix(f.Name, dirData) || strings.HasSuffix(f.Name, "/") {
-			continue
+	for _, one := range data {
+		if err := a.readMember(ld, r, one.file, index.of(one.file.Name), hashes[one.name]); err != nil {
+			return fmt.Errorf("%s in the WACZ: %w", one.file.Name, err)
 		}
-		found = true
-		if err := a.readMember(ld, r, f, index.of(f.Name), hashes[f.Name]); err != nil {
-			return fmt.Errorf("%s in the WACZ: %w", f.Name, err)
-		}
-	}
-	if !found {
-		return fmt.Errorf("the WACZ has nothing under archive/")
 	}
 	if f := seen[namePages]; f != nil {
 		text, err := readSmall(f, l)
@@ -246,12 +253,12 @@ func (a *Archive) openZip(r io.ReaderAt, size int64, l Limits) error {
 	return ld.done()
 }
 
-// readPackage returns the hashes of datapackage.json by path, checking its own digest.
+// readPackage returns the hashes of datapackage.json by path, if there is one, checking its own digest.
 func readPackage(files map[string]*zip.File, l Limits) (map[string]string, error) {
 	hashes := map[string]string{}
 	f := files[namePackage]
 	if f == nil {
-		return nil, fmt.Errorf("the zip has no %s, so it is not a WACZ", namePackage)
+		return hashes, nil
 	}
 	text, err := readSmall(f, l)
 	if err != nil {
@@ -355,6 +362,7 @@ func (ld *loader) readWARC(r io.ReaderAt, f *zip.File, cuts []int64) error {
 // readPacked reads a WARC whose first bytes tell the compression.
 func (ld *loader) readPacked(r io.Reader) error {
 	raw := bufio.NewReaderSize(r, 64<<10)
+	_, _ = skipBlanks(raw) // whoever reads next finds the error
 	magic, err := raw.Peek(4)
 	if err != nil {
 		return fmt.Errorf("cut off: %w", unexpected(err))

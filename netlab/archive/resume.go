@@ -94,8 +94,13 @@ func (m *memberReader) skipZeros() {
 // readFrom reads a WARC from a byte on. Of a gzip member or a zstd frame that is damaged the next is read; without one
 // it returns the error.
 func (ld *loader) readFrom(file *io.SectionReader, from int64) error {
+	front, _ := skipBlanks(bufio.NewReader(io.NewSectionReader(file, 0, file.Size()))) // whoever reads next finds the error
+	if front > 0 && front == file.Size() {
+		return unknown(nil)
+	}
 	magic := make([]byte, 4)
-	_, _ = file.ReadAt(magic, 0)
+	_, _ = file.ReadAt(magic, front)
+	from = max(from, front)
 	for passes := 0; ; passes++ {
 		before, rest := ld.records, io.NewSectionReader(file, from, file.Size()-from)
 		err := error(nil)

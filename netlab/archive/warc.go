@@ -27,6 +27,7 @@ type record struct {
 
 	resized int64 // how many bytes more the block has than its record states
 	skipped int64 // damaged bytes before it
+	odd     int   // lines of its header that are no fields
 }
 
 func (r *record) get(name string) string {
@@ -36,6 +37,19 @@ func (r *record) get(name string) string {
 
 // id returns the WARC-Record-ID without angle brackets.
 func (r *record) id() string { return unbracket(r.get("WARC-Record-ID")) }
+
+// kind is the record's type in lower case; one without a type is told by its block.
+func (r *record) kind() string {
+	switch kind := strings.ToLower(r.get("WARC-Type")); {
+	case kind != "":
+		return kind
+	case bytes.HasPrefix(r.block, []byte("HTTP/")):
+		return "response"
+	case strings.Contains(r.get("Content-Type"), "msgtype=request"):
+		return "request"
+	}
+	return ""
+}
 
 func unbracket(s string) string { return strings.TrimSuffix(strings.TrimPrefix(s, "<"), ">") }
 
@@ -214,7 +228,7 @@ func (rr *recordReader) next() (*record, error) {
 		case err != nil:
 			return nil, fmt.Errorf("record %d: %w", rr.count+1, err)
 		case !ok:
-			return nil, fmt.Errorf("record %d has a header line without a colon: %.40q", rr.count+1, line)
+			rec.odd++
 		}
 	}
 	rec.header, rec.headerCost = fields.done(), fields.cost
@@ -271,7 +285,7 @@ var nextRecord = []byte("\nWARC/1.") // constant
 func (rr *recordReader) settle(rec *record, failed error) error {
 	if failed == nil {
 		ahead, err := rr.r.Peek(16)
-		rest := bytes.TrimLeft(ahead, "\r\n")
+		rest := bytes.TrimLeft(ahead, "\r\n \t\ufeff")
 		if len(rest) == 0 && (err != nil || len(ahead) > 0) || bytes.HasPrefix(rest, nextRecord[1:]) ||
 			bytes.HasPrefix(rest, []byte("WARC/")) || bytes.HasPrefix(ahead, []byte("\r\n\r\n")) { // what follows is damaged
 			rr.trim(rec, ahead)
@@ -330,16 +344,38 @@ func (rr *recordReader) trim(rec *record, ahead []byte) {
 	}
 }
 
-// startLine skips the blank lines between records.
+// startLine returns the first line of the next record.
 func (rr *recordReader) startLine() (string, error) {
-	for blank := 0; blank < 16; blank++ {
-		budget := 4096
-		line, err := rr.line(&budget)
-		if err != nil || line != "" {
-			return line, err
+	n, err := skipBlanks(rr.r)
+	if rr.decoded.Add(n) > rr.limits.Decoded {
+		return "", fmt.Errorf("more than %d bytes of blanks: %w", n, errLimit)
+	}
+	if err != nil {
+		return "", err
+	}
+	budget := 4096
+	return rr.line(&budget)
+}
+
+// betweenRecords is what some tools put before, between and behind records, besides the two line ends: blanks, zeros,
+// and the byte order marks of files that were joined as text.
+const betweenRecords = "\r\n \t\x00\ufeff"
+
+// skipBlanks passes over what stands before a record.
+func skipBlanks(r *bufio.Reader) (n int64, err error) {
+	for {
+		if _, err := r.Peek(len(byteOrderMark)); err != nil && r.Buffered() == 0 {
+			return n, err
+		}
+		piece, _ := r.Peek(r.Buffered()) // it is there
+		rest := bytes.TrimLeft(piece, betweenRecords)
+		skipped := len(piece) - len(rest)
+		n += int64(skipped)
+		_, _ = r.Discard(skipped)
+		if skipped == 0 {
+			return n, nil
 		}
 	}
-	return "", fmt.Errorf("record %d is followed by blank lines only", rr.count)
 }
 
 // line reads one line without its end, which may be LF alone.

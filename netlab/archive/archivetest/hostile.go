@@ -369,13 +369,19 @@ func hars() []Hostile {
 		{"nested", `{"log":{"x":[[]`, `,[[[[[[[]]]]]]]`, `],"entries":[]}}`},
 		{"surrogates", `{"log":{"entries":[{"request":{"method":"GET","url":"http://a"},"response":{"status":200,"content":{"text":"`, `\udc80`, `"}}}]}}`},
 		{"text", `{"log":{"entries":[{"request":{"method":"GET","url":"http://a"},"response":{"status":200,"content":{"text":"`, `x`, `"}}}]}}`},
+		{"list", `[{}`, `,{"request":{"method":"G","url":"http://a"},"response":{"status":200}}`, `]`},
+		{"lines-of-entries", `{}`, "\n" + `{"request":{"method":"G","url":"http://a"},"response":{"status":200}}`, ""},
+		{"fields", `{"request":{"url":"http://a"},"response":{}`, `,"request":{}`, `}`},
+		{"others", `{"a":0`, `,"b":[[{"c":[0]}]]`, `}`},
+		{"comments", `{"log":{"entries":[{}`, `/**/,`, `]}}`},
+		{"quoted", `"{\"log\":{\"entries\":[{}`, `,{\"request\":{\"method\":\"G\",\"url\":\"http://a\"},\"response\":{\"status\":200}}`, `]}}"`},
 		{"web-page-replay", `{"Requests":{"a":{"http://a":[{}`, `,{"SerializedRequest":"R0VUIC8=","SerializedResponse":"SFRUUC8xLjEgMjAw"}`, `]}}}`},
 	} {
 		all = append(all, Hostile{c.name + ".har", func() []byte {
 			n := (MaxBytes - len(c.begin) - len(c.tail)) / len(c.unit)
 			return []byte(c.begin + strings.Repeat(c.unit, n) + c.tail)
 		}})
-		if !slices.Contains([]string{"entries", "empty-headers", "own-dns", "nested", "text", "web-page-replay"}, c.name) {
+		if !slices.Contains([]string{"entries", "empty-headers", "own-dns", "nested", "text", "list", "fields", "quoted", "web-page-replay"}, c.name) {
 			continue
 		}
 		all = append(all, Hostile{c.name + ".zhar", func() []byte { // as mitmproxy compresses them

@@ -139,7 +139,7 @@ func realmsOf() string {
 	worker := `"postMessage(Math.random())"`
 	return `<script type=importmap nonce=n0>{"imports":{"dep":"/dep.js"}}</script>` + script + `
 onmessage=e=>{if(Array.isArray(e.data)){out(e.data[0],"said");seed(e.data[0],e.data[1])}};
-const late=p=>Promise.race([p,new Promise(r=>setTimeout(()=>r("silent"),8000))]);
+const late=p=>Promise.race([p,new Promise(r=>setTimeout(()=>r("silent"),25000))]);
 const hear=(k,make)=>tell(k,late(new Promise((good,bad)=>{const w=make();w.onerror=e=>good("error event");(w.port||w).onmessage=e=>{seed(k,e.data);good("said")}})));
 const attempt=(k,f)=>{try{out(k,f())}catch(e){out(k,"error "+e.name)}};
 hear("blob worker",()=>new Worker(URL.createObjectURL(new Blob([` + worker + `],{type:"text/javascript"}))));

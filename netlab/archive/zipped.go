@@ -1,0 +1,87 @@
+package archive
+
+import (
+	"archive/zip"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+)
+
+// What a zip is that is no WACZ, or one that somebody packed by hand.
+
+// inFolder returns the files by their names in the WACZ: whoever zips a folder has its name before all of them.
+func inFolder(files map[string]*zip.File) map[string]*zip.File {
+	if files[namePackage] != nil {
+		return files
+	}
+	folder, n := "", 0
+	for name := range files {
+		if path.Base(name) == namePackage && !isNote(name) {
+			folder, n = path.Dir(name)+"/", n+1
+		}
+	}
+	if n != 1 {
+		return files
+	}
+	inside := map[string]*zip.File{}
+	for name, f := range files {
+		if rest, ok := strings.CutPrefix(name, folder); ok {
+			inside[rest] = f
+		}
+	}
+	return inside
+}
+
+// warcFile is a WARC of a zip, with its name in the WACZ.
+type warcFile struct {
+	name string
+	file *zip.File
+}
+
+// warcsOf lists the WARCs in the order of the zip: what is under archive/, or, in a zip that is no WACZ, what is named
+// as they are.
+func warcsOf(z *zip.Reader, files map[string]*zip.File) (list []warcFile) {
+	for name, f := range files {
+		is := strings.HasPrefix(name, dirData)
+		if files[namePackage] == nil {
+			lower := strings.ToLower(name)
+			is = strings.HasSuffix(lower, ".warc") || strings.HasSuffix(lower, ".warc.gz") || strings.HasSuffix(lower, ".warc.zst")
+		}
+		if is && !isNote(name) {
+			list = append(list, warcFile{name, f})
+		}
+	}
+	at := map[*zip.File]int{}
+	for i, f := range z.File {
+		at[f] = i
+	}
+	slices.SortFunc(list, func(a, b warcFile) int { return at[a.file] - at[b.file] })
+	return list
+}
+
+// noWARC is the error for a zip without a WARC, by what it has.
+func noWARC(files map[string]*zip.File) error {
+	has := func(suffix string) bool {
+		for name := range files {
+			if strings.HasSuffix(strings.ToLower(name), suffix) && !isNote(name) {
+				return true
+			}
+		}
+		return false
+	}
+	switch {
+	case has(".wacz"):
+		return errors.New("the zip has several WACZ files: unpack it, and join them with appliance archive merge")
+	case has("_c.txt") && has("_s.txt"):
+		return errors.New("the zip is a session archive of Fiddler: export it there as HTTPArchive (File, Export Sessions), and import that")
+	case has(".network"):
+		return errors.New("the zip is a trace of Playwright: record with recordHar, and import that HAR")
+	case has(".mp"), has(".flow"), has(".mitm"):
+		return errors.New("the zip has flows of mitmproxy: make a HAR of them with 'mitmdump -nr FILE --set hardump=out.har', and import that")
+	case files[namePackage] != nil:
+		return errors.New("the WACZ has nothing under archive/")
+	}
+	return fmt.Errorf("the zip has no %s, so it is not a WACZ, and no HAR or WARC", namePackage)
+}
