@@ -107,7 +107,7 @@ func (b *boxService) findDevices(context.Context) (stop func() error, err error)
 	if !box.Is(root) { // a box has no browser
 		b.devices.add("virtual", &virtualDevice{
 			data: b.Data, reach: reach, commands: b.Commands, check: doctor.CheckVirtualDevice,
-			noSandbox: b.Config.Virtual.NoSandbox, browsers: b.Config.Browsers, seat: seat.Seat{Live: liveFolder(b.Data, "virtual")},
+			noSandbox: b.Config.Virtual.NoSandbox, browsers: b.Config.Browsers, seat: seat.Seat{Live: liveFolder(b.Data, "virtual"), Runs: &b.devices.runs},
 		})
 	}
 	return nil, nil

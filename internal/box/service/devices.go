@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"eidetic/internal/lab"
@@ -42,6 +43,7 @@ type deviceList struct {
 	mu    sync.Mutex
 	names []string // in the order in which they came
 	all   map[string]measurable
+	runs  atomic.Int32 // in progress
 }
 
 func (d *deviceList) add(name string, device measurable) {

@@ -123,7 +123,7 @@ func (p *ports) update(ctx context.Context, tick func()) {
 	for _, w := range wanted {
 		if p.known[w.Port] == nil {
 			d := &portDevice{config: w.deviceConfig, data: p.data, software: p.software, log: p.log, checker: p.checker, inPlace: p.plugged}
-			d.seat.Open, d.seat.Live = d.parts, liveFolder(p.data, w.Name)
+			d.seat.Open, d.seat.Live, d.seat.Runs = d.parts, liveFolder(p.data, w.Name), &p.devices.runs
 			p.known[w.Port] = d
 			p.devices.add(w.Name, d)
 		}

@@ -18,6 +18,7 @@ import (
 
 	"eidetic/internal/lab"
 	"eidetic/internal/rigs/testlab"
+	"eidetic/internal/run/seat"
 	"eidetic/internal/tell/report/reporttest"
 )
 
@@ -41,6 +42,44 @@ func (f *fakeSeats) Screen(_ context.Context, device string) (ScreenPicture, err
 	err := png.Encode(&b, image.NewGray(image.Rect(0, 0, 320, 240)))
 	return ScreenPicture{PNG: b.Bytes(), Run: f.run}, err
 }
+
+// fakeView shows the picture, and shows it again when a run begins or ends.
+type fakeView struct {
+	seats  *fakeSeats
+	device string
+	shown  bool
+	run    bool
+}
+
+func (f *fakeSeats) View(device string) (View, error) {
+	if err := named(device); err != nil {
+		return nil, err
+	}
+	return &fakeView{seats: f, device: device}, nil
+}
+
+func (v *fakeView) Next(ctx context.Context) (seat.Update, error) {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		p, err := v.seats.Screen(ctx, v.device)
+		if err != nil {
+			return seat.Update{}, err
+		}
+		if !v.shown || v.run != p.Run {
+			v.shown, v.run = true, p.Run
+			size := image.Pt(320, 240)
+			return seat.Update{Size: size, Run: p.Run, Parts: []seat.Part{{Area: image.Rectangle{Max: size}, Type: "image/png", Bytes: p.PNG}}}, nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return seat.Update{}, ctx.Err()
+		}
+	}
+}
+
+func (*fakeView) Close() {}
 
 // named returns an error for another device than the one there is.
 func named(device string) error {
@@ -131,7 +170,7 @@ func TestDeviceInBrowser(t *testing.T) {
 				}
 			}
 		}
-		until("the picture", `document.getElementById("screen").naturalWidth === 320`)
+		until("the picture", `document.getElementById("screen").checkVisibility() && document.getElementById("screen").width === 320`)
 		if _, err := reporttest.Eval[bool](b, `document.getElementById("take").click(), true`); err != nil {
 			t.Fatal(err)
 		}
