@@ -169,7 +169,7 @@ func (p *ports) start(ctx context.Context, d *portDevice, w wantedPort) {
 		p.log.Error("an access point does not start; trying again", "port", w.Port, "error", err)
 		return
 	}
-	start := execute.NewStartPage(netlab.NewBox(p.authority))
+	start := execute.NewStartPage(d.pictures.Before(netlab.NewBox(p.authority)))
 	running, err := port.Start(ctx, port.Config{
 		Interface: w.Port, Gateway: w.gateway(), CA: p.authority, Upstream: p.upstream, Forwarder: p.forwarder, NoHTTP3: !w.http3(),
 		StateDir: p.data, Direct: []uint16{w.VNC}, Box: start, Clock: lab.Monotonic, Wall: time.Now, Log: p.log,
