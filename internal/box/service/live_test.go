@@ -96,7 +96,7 @@ func TestLiveViewAndInput(t *testing.T) {
 				{ clientX: box.left + x * box.width, clientY: box.top + y * box.height, button: 0, bubbles: true, cancelable: true }));
 			at("pointerdown", 0.25, 0.5);
 			at("pointerup", 0.25, 0.5);
-			await until(() => $("did").textContent.includes("you saw that"));
+			await until(() => $("did").textContent.includes("you saw it"));
 			await say($("did").textContent);
 			await until(() => $("state").textContent.includes("a run uses the device") && !screen.checkVisibility());
 			await say("taken");`, func(text string) string {
@@ -131,7 +131,7 @@ func TestLiveViewAndInput(t *testing.T) {
 			break
 		}
 		paint(0x00c000) // what the click does
-		if got := next(); !strings.HasPrefix(got, "click 25.00%,50.00%: given to the device in ") || !strings.Contains(got, "its screen changed ") {
+		if got := next(); !strings.HasPrefix(got, "click 25.00%,50.00%: given to the device in ") || !strings.Contains(got, "; its screen changed ") {
 			t.Errorf("of its cost the page says %q", got)
 		}
 		back, err := list.get("desk").place().Take(t.Context(), nil)

@@ -56,15 +56,16 @@ async function ended() {
 
 // What an input costs: the device has it in an interval of the box's clock, on which the screen's changes are timed, too.
 const seen = []; // changes, and when the page drew them
+const patience = 3000;
 let waits = null; // the newest input: until the screen changes
 const ms = v => v < 9.95 ? `${v.toFixed(1)} ms` : `${Math.round(v)} ms`;
 function judge() {
   if (!waits?.event) return;
   const { text, event: { earliest, latest }, began } = waits;
-  const found = seen.find(s => s.change > latest);
-  if (!found) return;
+  const found = seen.find(s => s.change > earliest), given = `${text}: given to the device in ${ms((latest - earliest) / 1e6)}; its screen`;
+  if (!found && performance.now() < began + patience) return;
   waits = null;
-  $("did").textContent = `${text}: given to the device in ${ms((latest - earliest) / 1e6)}; its screen changed ${ms((found.change - latest) / 1e6)} later; you saw that ${ms(found.at - began)} after you did it.`;
+  $("did").textContent = found ? `${given} changed ${ms((found.change - earliest) / 1e6)} after that began; you saw it ${ms(found.at - began)} after you did it.` : `${given} has not changed since.`;
 }
 
 function lose() {
@@ -111,6 +112,7 @@ function give(steps, quiet) {
       $("did").textContent = text;
       waits = { text, began, event: events?.[0] };
       judge();
+      setTimeout(judge, began + patience - performance.now() + 10);
     } catch (e) { $("did").textContent = e.message; if (e.status === 409) { lose(); state(); } }
   });
 }
