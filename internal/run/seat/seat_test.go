@@ -133,7 +133,7 @@ func TestView(t *testing.T) {
 		t.Fatal(err)
 	}
 	shown := image.NewRGBA(image.Rect(0, 0, 320, 240))
-	next := func() Update {
+	next := func() lab.LiveUpdate {
 		t.Helper()
 		u, err := v.Next(ctx)
 		if err != nil || u.Size != shown.Rect.Size() || len(u.Parts) == 0 {
@@ -157,7 +157,7 @@ func TestView(t *testing.T) {
 		}
 		return before
 	}
-	until := func(x, y int, want color.RGBA) (last Update) {
+	until := func(x, y int, want color.RGBA) (last lab.LiveUpdate) {
 		t.Helper()
 		for last = next(); shown.RGBAAt(x, y) != want; last = next() {
 		}

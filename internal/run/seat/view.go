@@ -23,23 +23,6 @@ import (
 	"eidetic/internal/run/execute"
 )
 
-// Update is what a view shows newly: parts that replace those of the picture before.
-type Update struct {
-	Size  image.Point // of the picture
-	Parts []Part
-	// Changes are when the screen changed since the update before, the newest drive.Remembered of them; none where that
-	// is not known: of a film, and of pictures that the grabber compresses, which differ while the screen stands still.
-	Changes []lab.Time
-	Run     bool // of the film of a run
-}
-
-// Part is a picture in its place.
-type Part struct {
-	Area  image.Rectangle
-	Type  string // of the bytes: image/png, which is exact, or image/jpeg
-	Bytes []byte
-}
-
 const (
 	// MostViews is how many may look at one device at the same time.
 	MostViews = 8
@@ -96,14 +79,14 @@ func (v *View) Close() {
 
 // Next waits until there is something new, and returns all of it: who is slow misses what was in between. After an error
 // the next update has the whole picture.
-func (v *View) Next(ctx context.Context) (Update, error) {
+func (v *View) Next(ctx context.Context) (lab.LiveUpdate, error) {
 	period := viewPeriod
 	if v.seat.isMeasured() {
 		period = measuredPeriod
 	}
 	err := wait(ctx, time.Until(v.made.Add(period)))
 	for err == nil {
-		var u Update
+		var u lab.LiveUpdate
 		var ok bool
 		if u, ok, err = v.look(ctx); err == nil && ok {
 			v.made = time.Now()
@@ -111,11 +94,11 @@ func (v *View) Next(ctx context.Context) (Update, error) {
 		}
 	}
 	v.screen, v.film = nil, time.Time{}
-	return Update{}, err
+	return lab.LiveUpdate{}, err
 }
 
 // look waits for what is new on the screen; without ok there is nothing, or somebody else has the screen now.
-func (v *View) look(ctx context.Context) (u Update, ok bool, err error) {
+func (v *View) look(ctx context.Context) (u lab.LiveUpdate, ok bool, err error) {
 	s := v.seat
 	screen, err := s.open(ctx)
 	var shown *filmedError
@@ -160,7 +143,7 @@ func (s *Seat) lost(screen *drive.Screen) bool {
 	return true
 }
 
-func (v *View) lookAtFilm(ctx context.Context, shown *filmedError) (u Update, ok bool, err error) {
+func (v *View) lookAtFilm(ctx context.Context, shown *filmedError) (u lab.LiveUpdate, ok bool, err error) {
 	s := v.seat
 	info, err := os.Stat(filepath.Join(s.Live, execute.LivePicture))
 	if err == nil && info.ModTime().Equal(v.film) {
@@ -182,7 +165,7 @@ func (v *View) lookAtFilm(ctx context.Context, shown *filmedError) (u Update, ok
 		v.film = info.ModTime()
 	}
 	size := image.Pt(head.Width, head.Height)
-	return Update{Size: size, Run: p.Run, Parts: []Part{{image.Rectangle{Max: size}, "image/png", p.PNG}}}, true, nil
+	return lab.LiveUpdate{Size: size, Run: p.Run, Parts: []lab.LivePart{{Area: image.Rectangle{Max: size}, Type: "image/png", Bytes: p.PNG}}}, true, nil
 }
 
 // wait waits for a while.
@@ -201,12 +184,12 @@ type newest struct {
 	screen   *drive.Screen
 	from, to int // changes
 	made     time.Time
-	update   Update
+	update   lab.LiveUpdate
 	buffers  buffers
 }
 
 // update returns what has changed after so many changes, and how many there are with it.
-func (s *Seat) update(screen *drive.Screen, after int) (Update, int, error) {
+func (s *Seat) update(screen *drive.Screen, after int) (lab.LiveUpdate, int, error) {
 	n := &s.newest
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -215,14 +198,14 @@ func (s *Seat) update(screen *drive.Screen, after int) (Update, int, error) {
 	}
 	count, times, areas := screen.Since(after)
 	f := screen.Format()
-	u := Update{Size: image.Pt(f.Width, f.Height)}
+	u := lab.LiveUpdate{Size: image.Pt(f.Width, f.Height)}
 	if f.Pixels == lab.MJPEG {
 		code := mjpeg.WithTables(screen.JPEG())
 		if mjpeg.Check(code, f) == nil { // a damaged one is left out
-			u.Parts = []Part{{f.Bounds(), "image/jpeg", code}}
+			u.Parts = []lab.LivePart{{Area: f.Bounds(), Type: "image/jpeg", Bytes: code}}
 		}
 	} else {
-		u.Changes, u.Parts = times, make([]Part, len(areas))
+		u.Changes, u.Parts = times, make([]lab.LivePart, len(areas))
 		var group errgroup.Group
 		group.SetLimit(encoders)
 		for i, area := range areas {
@@ -255,8 +238,8 @@ func (b *buffers) Get() *png.EncoderBuffer {
 func (b *buffers) Put(e *png.EncoderBuffer) { b.pool.Put(e) }
 
 // encode writes a part: one of few colours, such as text, exactly.
-func (b *buffers) encode(p *visual.Picture) (Part, error) {
-	part := Part{Area: p.Area, Type: "image/png"}
+func (b *buffers) encode(p *visual.Picture) (lab.LivePart, error) {
+	part := lab.LivePart{Area: p.Area, Type: "image/png"}
 	var out bytes.Buffer
 	var err error
 	if few := paletted(p); few != nil {

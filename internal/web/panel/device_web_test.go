@@ -18,7 +18,6 @@ import (
 
 	"eidetic/internal/lab"
 	"eidetic/internal/rigs/testlab"
-	"eidetic/internal/run/seat"
 	"eidetic/internal/tell/report/reporttest"
 )
 
@@ -58,23 +57,23 @@ func (f *fakeSeats) View(device string) (View, error) {
 	return &fakeView{seats: f, device: device}, nil
 }
 
-func (v *fakeView) Next(ctx context.Context) (seat.Update, error) {
+func (v *fakeView) Next(ctx context.Context) (lab.LiveUpdate, error) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
 		p, err := v.seats.Screen(ctx, v.device)
 		if err != nil {
-			return seat.Update{}, err
+			return lab.LiveUpdate{}, err
 		}
 		if !v.shown || v.run != p.Run {
 			v.shown, v.run = true, p.Run
 			size := image.Pt(320, 240)
-			return seat.Update{Size: size, Run: p.Run, Parts: []seat.Part{{Area: image.Rectangle{Max: size}, Type: "image/png", Bytes: p.PNG}}}, nil
+			return lab.LiveUpdate{Size: size, Run: p.Run, Parts: []lab.LivePart{{Area: image.Rectangle{Max: size}, Type: "image/png", Bytes: p.PNG}}}, nil
 		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return seat.Update{}, ctx.Err()
+			return lab.LiveUpdate{}, ctx.Err()
 		}
 	}
 }

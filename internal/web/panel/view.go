@@ -15,13 +15,12 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"eidetic/internal/lab"
-	"eidetic/internal/run/seat"
 )
 
 // View is how one person looks at a device for a while.
 type View interface {
 	// Next waits for what is new on the screen; who is slow misses what was in between.
-	Next(ctx context.Context) (seat.Update, error)
+	Next(ctx context.Context) (lab.LiveUpdate, error)
 	Close()
 }
 
@@ -156,7 +155,7 @@ type sender struct {
 }
 
 // send sends an update, and waits until another may follow.
-func (s *sender) send(ctx context.Context, u seat.Update) error {
+func (s *sender) send(ctx context.Context, u lab.LiveUpdate) error {
 	head := ViewHead{Width: u.Size.X, Height: u.Size.Y, Run: u.Run, Changes: u.Changes, Parts: make([]ViewPart, len(u.Parts))}
 	for i, part := range u.Parts {
 		head.Parts[i] = ViewPart{part.Area.Min.X, part.Area.Min.Y, part.Type, len(part.Bytes)}

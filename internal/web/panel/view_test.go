@@ -17,7 +17,6 @@ import (
 
 	"eidetic/internal/lab"
 	"eidetic/internal/rigs/testlab"
-	"eidetic/internal/run/seat"
 )
 
 // countingSeats have a screen that shows something new whenever somebody looks: how often that was.
@@ -34,14 +33,14 @@ func (c *countingSeats) View(string) (View, error) {
 
 type countingView struct{ of *countingSeats }
 
-func (v countingView) Next(context.Context) (seat.Update, error) {
+func (v countingView) Next(context.Context) (lab.LiveUpdate, error) {
 	n := v.of.made.Add(1)
 	if n == 1 {
-		return seat.Update{}, fmt.Errorf("the screen is dark")
+		return lab.LiveUpdate{}, fmt.Errorf("the screen is dark")
 	}
-	return seat.Update{
+	return lab.LiveUpdate{
 		Size: image.Pt(2, 3), Changes: []lab.Time{lab.Time(n)},
-		Parts: []seat.Part{{Area: image.Rect(0, 1, 2, 3), Type: "image/png", Bytes: []byte(fmt.Sprint("number ", n))}, {Type: "image/jpeg", Bytes: []byte("x")}},
+		Parts: []lab.LivePart{{Area: image.Rect(0, 1, 2, 3), Type: "image/png", Bytes: []byte(fmt.Sprint("number ", n))}, {Type: "image/jpeg", Bytes: []byte("x")}},
 	}, nil
 }
 
