@@ -58,6 +58,11 @@ bench-panel: ## Show the panel to a crowd while it measures: lost frames and slo
 	@scripts/deps.sh demo bench
 	go run ./internal/web/panel/bench $(PANEL_FLAGS)
 
+.PHONY: bench-live
+bench-live: ## Look at a screen live in Chromium and Firefox: pictures a second, and how old they are on the page (two minutes)
+	@scripts/deps.sh demo bench
+	go test -run '^$$' -bench LiveView -benchtime 600x ./internal/box/service
+
 .PHONY: bench-store
 bench-store: ## List, filter and open runs over REST in a store of 10,000 trials (half a minute)
 	go test -run '^$$' -bench LargeStore -benchtime 5x ./internal/web/panel

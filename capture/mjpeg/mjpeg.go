@@ -156,17 +156,25 @@ func (s *Source) Close() error {
 	return s.from.Close()
 }
 
+// Check returns what is wrong with the head of a JPEG that is to have the format's size.
+func Check(code []byte, f lab.Format) error {
+	head, err := jpeg.DecodeConfig(bytes.NewReader(code))
+	if err != nil {
+		return fmt.Errorf("a JPEG of %d bytes: %w", len(code), err)
+	}
+	if head.Width != f.Width || head.Height != f.Height {
+		return fmt.Errorf("a JPEG of %d × %d among pictures of %d × %d", head.Width, head.Height, f.Width, f.Height)
+	}
+	return nil
+}
+
 // Picture decodes a JPEG of the format's size, also one without Huffman tables. The error says what is wrong with the
 // bytes.
 func Picture(code []byte, f lab.Format) (image.Image, error) {
-	head, err := jpeg.DecodeConfig(bytes.NewReader(code))
-	if err != nil {
-		return nil, fmt.Errorf("a JPEG of %d bytes: %w", len(code), err)
+	if err := Check(code, f); err != nil {
+		return nil, err
 	}
-	if head.Width != f.Width || head.Height != f.Height {
-		return nil, fmt.Errorf("a JPEG of %d × %d among pictures of %d × %d", head.Width, head.Height, f.Width, f.Height)
-	}
-	img, err := jpeg.Decode(bytes.NewReader(withTables(code)))
+	img, err := jpeg.Decode(bytes.NewReader(WithTables(code)))
 	if err != nil {
 		return nil, fmt.Errorf("a JPEG of %d bytes: %w", len(code), err)
 	}
@@ -231,8 +239,8 @@ var standardTables = sync.OnceValue(func() []byte {
 	return segment
 })
 
-// withTables adds the standard tables to a JPEG that has none.
-func withTables(code []byte) []byte {
+// WithTables adds the standard tables to a JPEG that has none.
+func WithTables(code []byte) []byte {
 	if _, ok := find(code, markerTables); ok || len(code) < 2 {
 		return code
 	}

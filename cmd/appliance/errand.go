@@ -86,6 +86,7 @@ func (c *ErrandCmd) Run(ctx context.Context, std *streams) error {
 	}
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
+	said := ""
 	for err == nil && c.Wait && e.Ended == nil && e.State != "none" {
 		select {
 		case <-ctx.Done():
@@ -93,6 +94,10 @@ func (c *ErrandCmd) Run(ctx context.Context, std *streams) error {
 		case <-tick.C:
 		}
 		e, err = ask("GET", "", nil)
+		if e.State == "waiting" && e.Doing != said { // for somebody
+			said = e.Doing
+			fmt.Fprintln(std.err, "appliance: note:", client.Plain(said))
+		}
 	}
 	switch {
 	case err != nil:

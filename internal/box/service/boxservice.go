@@ -108,7 +108,7 @@ func (b *boxService) findDevices(context.Context) (stop func() error, err error)
 		b.devices.add("virtual", &virtualDevice{
 			data: b.Data, reach: reach, commands: b.Commands, check: doctor.CheckVirtualDevice,
 			noSandbox: b.Config.Virtual.NoSandbox, browsers: b.Config.Browsers, apps: b.Config.Apps,
-			seat: seat.Seat{Live: liveFolder(b.Data, "virtual")},
+			seat: seat.Seat{Live: liveFolder(b.Data, "virtual"), Runs: &b.devices.runs},
 		})
 	}
 	return nil, nil

@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"eidetic/internal/lab"
@@ -42,6 +43,7 @@ type deviceList struct {
 	mu    sync.Mutex
 	names []string // in the order in which they came
 	all   map[string]measurable
+	runs  atomic.Int32 // in progress
 }
 
 func (d *deviceList) add(name string, device measurable) {
@@ -96,6 +98,7 @@ type portDevice struct {
 	log      *slog.Logger
 	checker  inspect.Checker // of recordings
 	seat     seat.Seat
+	pictures errand.Pictures
 	inPlace  *partList // what is plugged into the box; nil is nothing
 
 	point *wifi.AccessPoint // nil without Wi-Fi; set by the goroutine that watches the ports
@@ -172,10 +175,7 @@ func (d *portDevice) describe(ctx context.Context) panel.Device {
 func (d *portDevice) describeNetwork() panel.Device {
 	c := d.config
 	out := panel.Device{
-		Name: c.Name, Kind: "port", Port: c.Port, Screen: screenWords(*c.Screen), Errands: []string{errand.Film, errand.Record, errand.Noise},
-	}
-	if c.Display != "" {
-		out.Errands = append(out.Errands, errand.Qualify)
+		Name: c.Name, Kind: "port", Port: c.Port, Screen: screenWords(*c.Screen), Errands: []string{errand.Film, errand.Record, errand.Qualify, errand.Noise},
 	}
 	d.mu.Lock()
 	running, point, start, err := d.running, d.point, d.start, d.err

@@ -19,7 +19,7 @@ type errands struct {
 
 // forErrands is what people may ask of the device.
 func (d *portDevice) forErrands() errand.Device {
-	return errand.Device{Name: d.config.Name, Seat: &d.seat, Hold: d.hold, Display: d.config.Display}
+	return errand.Device{Name: d.config.Name, Seat: &d.seat, Hold: d.hold, Display: d.config.Display, Pictures: &d.pictures}
 }
 
 // hold keeps the device's network, for a recording, until the returned function is called.

@@ -37,7 +37,7 @@ func TestErrandsOfDevices(t *testing.T) {
 		{"virtual", errand.Film, http.StatusConflict, "a screen while a run uses it"},
 		{"virtual", errand.Record, http.StatusConflict, "a network in runs only"},
 		{"desk", "dance", http.StatusUnprocessableEntity, "write film, record, qualify or noise"},
-		{"desk", errand.Qualify, http.StatusConflict, "name its X display"},
+		{"virtual", errand.Qualify, http.StatusConflict, "a screen while a run uses it"},
 	} {
 		var refused *panel.Refusal
 		_, err := all.Start(c.device, panel.ErrandRequest{Do: c.do}, "anna")
@@ -48,8 +48,8 @@ func TestErrandsOfDevices(t *testing.T) {
 	if e, err := all.Get("desk"); err != nil || e.State != "none" {
 		t.Errorf("Get() before anything was asked = %+v, %v", e, err)
 	}
-	if got := desk.describe(t.Context()).Errands; !slices.Equal(got, []string{errand.Film, errand.Record, errand.Noise}) {
-		t.Errorf("without a display it can be asked for %q", got)
+	if got := desk.describe(t.Context()).Errands; !slices.Equal(got, []string{errand.Film, errand.Record, errand.Qualify, errand.Noise}) {
+		t.Errorf("it can be asked for %q", got)
 	}
 	// Its port is not up: the errand fails with the reason, and the device is free again.
 	for _, do := range []string{errand.Record, errand.Film} {

@@ -27,6 +27,7 @@ import (
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
 	"eidetic/internal/rigs/testlab"
+	"eidetic/internal/rigs/testlab/xtest"
 	"eidetic/internal/tell/verdict"
 )
 
@@ -171,6 +172,7 @@ const (
 func TestMain(m *testing.M) {
 	root := os.Getenv(loopProcess)
 	if root == "" {
+		xtest.Main()
 		os.Exit(m.Run())
 	}
 	seconds, err := strconv.ParseInt(os.Getenv(loopClock), 10, 64)

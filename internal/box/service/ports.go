@@ -123,7 +123,7 @@ func (p *ports) update(ctx context.Context, tick func()) {
 	for _, w := range wanted {
 		if p.known[w.Port] == nil {
 			d := &portDevice{config: w.deviceConfig, data: p.data, software: p.software, log: p.log, checker: p.checker, inPlace: p.plugged}
-			d.seat.Open, d.seat.Live = d.parts, liveFolder(p.data, w.Name)
+			d.seat.Open, d.seat.Live, d.seat.Runs = d.parts, liveFolder(p.data, w.Name), &p.devices.runs
 			p.known[w.Port] = d
 			p.devices.add(w.Name, d)
 		}
@@ -169,7 +169,7 @@ func (p *ports) start(ctx context.Context, d *portDevice, w wantedPort) {
 		p.log.Error("an access point does not start; trying again", "port", w.Port, "error", err)
 		return
 	}
-	start := execute.NewStartPage(netlab.NewBox(p.authority))
+	start := execute.NewStartPage(d.pictures.Before(netlab.NewBox(p.authority)))
 	running, err := port.Start(ctx, port.Config{
 		Interface: w.Port, Gateway: w.gateway(), CA: p.authority, Upstream: p.upstream, Forwarder: p.forwarder, NoHTTP3: !w.http3(),
 		StateDir: p.data, Direct: []uint16{w.VNC}, Box: start, Clock: lab.Monotonic, Wall: time.Now, Log: p.log,

@@ -49,6 +49,19 @@ func (s seats) Screen(ctx context.Context, device string) (panel.ScreenPicture, 
 	return panel.ScreenPicture(p), refusedBy(err)
 }
 
+// View implements [panel.Seats].
+func (s seats) View(device string) (panel.View, error) {
+	at, err := s.at(device)
+	if err != nil {
+		return nil, err
+	}
+	v, err := at.View()
+	if err != nil {
+		return nil, refusedBy(err)
+	}
+	return v, nil
+}
+
 // Drive implements [panel.Seats].
 func (s seats) Drive(device string, who panel.Driver) (panel.Turn, error) {
 	at, err := s.at(device)

@@ -15,17 +15,21 @@ type Filter struct {
 	// Key is that of a series; only runs that are done belong to one.
 	Key            string
 	State, Verdict string
+	Kind           string // that of an Entry; KindPlan for the execution of a plan
 	// Since and Until bound the start of a run: from Since, and before Until.
 	Since, Until time.Time
 	// InQueue has the states of runs in the queue by their IDs: an interrupted run that will go on is in that state.
 	InQueue map[string]string
 }
 
+// KindPlan is the kind of runs that executed a plan, whose entries say none.
+const KindPlan = "plan"
+
 // Matches says whether a run that has no folder matches.
 func (f Filter) Matches(j Job) bool {
 	s := seriesOf(&lab.Run{Name: j.Plan.Name, Page: j.Plan.FirstPage(), Plan: j.Plan, Link: lab.Link{Name: lab.NativeLink}})
 	for _, c := range [][2]string{{f.Name, s.Name}, {f.Page, s.Page}, {f.Link, s.Link}, {f.Device, s.Device}, {f.Browser, s.Browser},
-		{f.State, j.State}, {f.Verdict, ""}, {f.Key, ""}} {
+		{f.State, j.State}, {f.Verdict, ""}, {f.Key, ""}, {f.Kind, KindPlan}} {
 		if c[0] != "" && c[0] != c[1] {
 			return false
 		}
@@ -49,6 +53,9 @@ func (f Filter) where() (condition string, args []any) {
 	}
 	if f.Page != "" {
 		and("(page = ? OR id IN (SELECT id FROM pasts WHERE page = ?))", clip(f.Page), clip(f.Page))
+	}
+	if f.Kind != "" {
+		and("coalesce(entry ->> 'kind', ?) = ?", KindPlan, f.Kind)
 	}
 	if f.Key != "" {
 		and("id IN (SELECT id FROM pasts WHERE series = ?)", f.Key)

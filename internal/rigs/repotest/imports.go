@@ -103,7 +103,7 @@ func directions() []direction {
 		},
 		{
 			"internal/run/seat",
-			append([]string{"capture/source", "control", "internal/run/drive", "internal/run/execute", "internal/rigs/testlab"}, lab...),
+			append([]string{"analysis/visual", "capture", "control", "internal/run/drive", "internal/run/execute", "internal/rigs/testlab"}, lab...),
 			"people see and drive a device between runs, by the instruments that a run uses; it knows nothing of the panel",
 		},
 		{
@@ -155,6 +155,8 @@ func directions() []direction {
 					"image",
 					"systemd",
 					"control/adb",
+					"control/controltest",
+					"analysis/stats",
 					"internal/base/atomicfile",
 					"internal/base/slots",
 					"internal/box/automation",
@@ -186,7 +188,7 @@ func directions() []direction {
 					"internal/tell/verdict",
 				},
 				lab...),
-			"the service wires the box's running parts; cmd/appliance only starts it",
+			"the service wires the box's running parts; cmd/appliance only starts it; its tests look at a device as a person does",
 		},
 		{
 			"internal/keep/runqueue",

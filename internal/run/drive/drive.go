@@ -152,7 +152,7 @@ func (d *doer) await(ctx context.Context, i int, end lab.Ending, did func(int, g
 		return err
 	}
 	judge, err := ends.New(ends.Config{
-		Ending: end, Content: d.Screen.bounds(), Templates: d.Templates, Rate: d.Screen.source.Format().Rate, Since: from, First: first,
+		Ending: end, Content: d.Screen.bounds(), Templates: d.Templates, Rate: d.Screen.format.Rate, Since: from, First: first,
 	})
 	if err != nil {
 		return err

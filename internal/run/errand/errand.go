@@ -90,8 +90,10 @@ type Device struct {
 	// Hold keeps the device's network as it is until the returned function is called; nil for a device without one of
 	// its own.
 	Hold func() (*netlab.Network, func(), error)
-	// Display is the X display of this machine that the device's grabber sees for its qualification; "" for none.
-	Display string
+	// The pictures of a qualification are on a display of this machine that the grabber sees, if there is one (an X
+	// display), or else in the device's own browser.
+	Display  string
+	Pictures *Pictures // nil for a device that opens no page of the box
 }
 
 // Recordings take a recording in.
@@ -189,7 +191,7 @@ func (k *Keeper) Start(d Device, r Request, by string) (Status, error) {
 		return Status{}, errNoScreen
 	case d.Hold == nil && r.Do == Record:
 		return Status{}, errNoNetwork
-	case d.Display == "" && r.Do == Qualify:
+	case d.Display == "" && d.Pictures == nil && r.Do == Qualify:
 		return Status{}, fmt.Errorf("no screen of this machine is known that the grabber of %s sees: connect one, and name its X display in the "+
 			"configuration (display: \":0\" of the device)", d.Name)
 	}
@@ -268,7 +270,7 @@ func (k *Keeper) Trigger(device string) (Status, error) {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.status.State != Waiting {
+	if e.status.State != Waiting || e.request.Do != Film {
 		return Status{}, fmt.Errorf("no film of the device waits for its trigger: the last errand is %s", e.status.State)
 	}
 	if !e.triggered {

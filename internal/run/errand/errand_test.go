@@ -406,6 +406,63 @@ func TestQualification(t *testing.T) {
 	}
 }
 
+// TestQualificationByBrowser: without a display of this machine that the grabber sees, the device's own browser shows the
+// pictures, on a page of the box, as soon as that has the grabber's size.
+func TestQualificationByBrowser(t *testing.T) {
+	t.Parallel()
+	const width, height = 801, 601 // of the window that xtest.Browser opens
+	server := xtest.Start(t, testlab.NeedProgram(t, "Xvfb"), "-screen", "0", fmt.Sprintf("%dx%dx24", width, height))
+	browser := testlab.NeedProgram(t, "chromium", "chromium-browser", "google-chrome")
+	k := newKeeper(t)
+	place := &seat.Seat{Live: t.TempDir(), Open: func() (seat.Parts, error) {
+		return seat.Parts{Screen: source.Options{Name: "x11:" + server.Display}}, nil
+	}}
+	d := Device{Name: "desk", Seat: place, Pictures: &Pictures{}}
+	box := httptest.NewServer(d.Pictures.Before(http.NotFoundHandler()))
+	defer box.Close()
+	get := func(path string) (int, string) {
+		t.Helper()
+		answer, err := http.Get(box.URL + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		body, err := io.ReadAll(answer.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return answer.StatusCode, string(body)
+	}
+	if status, text := get("/pictures/next?width=800&height=600&shown=0"); status != http.StatusNotFound || !strings.Contains(text, "begin one") {
+		t.Errorf("without a qualification the page gets %d %q", status, text)
+	}
+	start(t, k, d, Request{Do: Qualify, Length: time.Second})
+	if s := await(t, k, "desk", func(s Status) bool { return strings.Contains(s.Doing, "http://box.test/pictures") }); s.State != Waiting {
+		t.Fatalf("before anybody opened the page the qualification is %+v", s)
+	}
+	if _, err := k.Trigger("desk"); err == nil {
+		t.Error("a qualification has a trigger")
+	}
+	get("/pictures/next?width=800&height=600&shown=0")
+	if s := await(t, k, "desk", func(s Status) bool { return strings.Contains(s.Doing, "800 × 600") }); s.State != Waiting {
+		t.Fatalf("with a page of another size the qualification is %+v", s)
+	}
+	for _, bad := range []string{"", "?width=1&height=1", "?width=-1&height=1&shown=0", "?width=99999&height=1&shown=0", "?width=1&height=1&shown=x"} {
+		if status, _ := get("/pictures/next" + bad); status != http.StatusBadRequest {
+			t.Errorf("%q: %d; want 400", bad, status)
+		}
+	}
+	xtest.Browser(t, server.Display, browser, box.URL+PicturesPath)
+	s := ended(t, k, "desk")
+	if s.State != Done || s.Run == "" {
+		t.Fatalf("the qualification ended as %+v", s)
+	}
+	text, err := os.ReadFile(filepath.Join(k.Store.Root(), "runs", s.Run, "report.html"))
+	if err != nil || !strings.Contains(string(text), "every pixel is as it was shown") {
+		t.Errorf("the report: %s, %v", text, err)
+	}
+}
+
 // TestRecord: what a device asks its network for becomes a recording when somebody says stop, and none if nobody asked
 // for anything.
 func TestRecord(t *testing.T) {

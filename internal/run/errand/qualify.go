@@ -44,11 +44,11 @@ func (k *Keeper) qualify(ctx context.Context, e *errand, d Device) error {
 		return err
 	}
 	o.Latency = [2]time.Duration{} // it is what is measured
-	screen, err := qualify.OpenXScreen(d.Display)
+	screen, rate, done, err := d.screen(ctx, e, o)
 	if err != nil {
 		return err
 	}
-	defer screen.Close()
+	defer done()
 	src, err := source.Open(ctx, o)
 	if err != nil {
 		return fmt.Errorf("the grabber: %w", err)
@@ -57,7 +57,7 @@ func (k *Keeper) qualify(ctx context.Context, e *errand, d Device) error {
 	run := k.newRun(e, d, lab.KindQualification, "qualification of "+d.Name)
 	run.Environment.Screen = fmt.Sprintf("%s, %d × %d at %g/s", o.Name, f.Width, f.Height, f.Rate)
 	e.begins(Working, "showing pictures and looking for them", e.request.Length)
-	r, err := qualify.Run(ctx, src, screen, qualify.Options{Duration: e.request.Length})
+	r, err := qualify.Run(ctx, src, screen, qualify.Options{Duration: e.request.Length, Rate: rate})
 	if err != nil {
 		return err
 	}
@@ -66,6 +66,35 @@ func (k *Keeper) qualify(ctx context.Context, e *errand, d Device) error {
 		s.State, s.Doing, s.Ends, s.Frames, s.Note = Keeping, "writing the report", nil, r.Capture.Frames, r.Verdict()
 	})
 	return k.put(e, run, func(dir string) error { return writeQualification(dir, run, r) })
+}
+
+// screen opens what shows the pictures, and says how many numbers a second it can; 0 is the usual rate.
+func (d Device) screen(ctx context.Context, e *errand, o source.Options) (s qualify.Screen, rate float64, done func(), err error) {
+	if d.Display != "" {
+		x, err := qualify.OpenXScreen(d.Display)
+		if err != nil {
+			return nil, 0, nil, err
+		}
+		return x, 0, func() { _ = x.Close() }, nil
+	}
+	src, err := source.Open(ctx, o)
+	if err != nil {
+		return nil, 0, nil, fmt.Errorf("the grabber: %w", err)
+	}
+	f := src.Format()
+	if err := src.Close(); err != nil {
+		return nil, 0, nil, fmt.Errorf("the grabber: %w", err)
+	}
+	page, done := d.Pictures.begin(ctx, f.Width, f.Height)
+	e.begins(Waiting, "", MostWait)
+	limited, cancel := context.WithTimeoutCause(ctx, MostWait, fmt.Errorf("nobody opened http://box.test%s on the device, in %d × %d pixels, within %v",
+		PicturesPath, f.Width, f.Height, MostWait))
+	defer cancel()
+	if err := page.fits(limited, func(doing string) { e.tell(func(s *Status) { s.Doing = doing }) }); err != nil {
+		done()
+		return nil, 0, nil, err
+	}
+	return page, pictureRate, done, nil
 }
 
 //go:embed qualification.gohtml

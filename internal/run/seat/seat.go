@@ -14,9 +14,11 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"eidetic/capture/source"
+	"eidetic/capture/steady"
 	"eidetic/control/connect"
 	"eidetic/control/gesture"
 	"eidetic/control/recipe"
@@ -47,6 +49,8 @@ type Seat struct {
 	Open func() (Parts, error)
 	// Live is the folder in which a run shows the screen.
 	Live string
+	// Runs counts the runs in progress on this box, which people who look take no time from; nil: this seat's only.
+	Runs *atomic.Int32
 
 	mu     sync.Mutex
 	taken  bool          // by a run
@@ -58,6 +62,7 @@ type Seat struct {
 	over   *time.Timer     // tidies after it
 	idle   context.Context // ends when a run takes the device
 	stop   context.CancelFunc
+	views  int // open ones
 
 	eyes    sync.Mutex // held while the screen is looked at
 	screen  *drive.Screen
@@ -65,6 +70,8 @@ type Seat struct {
 	last    Picture
 	changed lab.Time    // of last
 	unseen  *time.Timer // tidies after the last look
+	noise   steady.Memory
+	newest  newest
 
 	hands    sync.Mutex // held while input is given
 	controls *connect.Controls
@@ -133,6 +140,9 @@ func (s *Seat) Take(ctx context.Context, waits func(what string)) (back func(), 
 		s.mu.Lock()
 	}
 	s.taken, s.driver = true, Driver{}
+	if s.Runs != nil {
+		s.Runs.Add(1)
+	}
 	if s.stop != nil {
 		s.stop()
 	}
@@ -148,6 +158,9 @@ func (s *Seat) Take(ctx context.Context, waits func(what string)) (back func(), 
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.taken = false
+		if s.Runs != nil {
+			s.Runs.Add(-1)
+		}
 	}, nil
 }
 
@@ -170,7 +183,10 @@ func (s *Seat) letGo() {
 // tidy closes what nobody has used for a while.
 func (s *Seat) tidy() {
 	s.eyes.Lock()
-	if time.Since(s.looked) >= lookTime {
+	s.mu.Lock()
+	watched := s.views > 0
+	s.mu.Unlock()
+	if !watched && time.Since(s.looked) >= lookTime {
 		s.shut()
 	}
 	s.eyes.Unlock()
@@ -211,10 +227,18 @@ func (s *Seat) begin(ctx context.Context, limit time.Duration) (context.Context,
 	return ctx, func() { forget(); cancel() }, nil
 }
 
-// Look returns the newest picture.
-func (s *Seat) Look(ctx context.Context) (Picture, error) {
+// filmedError says that a run or an errand has the screen, and films it.
+type filmedError struct {
+	run  bool
+	none string // what is said while there is no picture of the film
+}
+
+func (e *filmedError) Error() string { return e.none }
+
+// open returns the device's screen, opened if it is not.
+func (s *Seat) open(ctx context.Context) (*drive.Screen, error) {
 	if s.Open == nil && !s.isTaken() {
-		return Picture{}, ErrNoScreen
+		return nil, ErrNoScreen
 	}
 	s.eyes.Lock() // whoever takes the screen closes ours first
 	defer s.eyes.Unlock()
@@ -223,33 +247,54 @@ func (s *Seat) Look(ctx context.Context) (Picture, error) {
 	s.mu.Unlock()
 	switch {
 	case taken:
-		return s.lookAtFilm(true, "a run uses the device, and shows nothing yet: it shows its trials")
+		return nil, &filmedError{true, "a run uses the device, and shows nothing yet: it shows its trials"}
 	case filmed:
-		return s.lookAtFilm(false, "the device is being filmed, and nothing is shown of that yet")
-	}
-	ctx, cancel, err := s.begin(ctx, firstPicture)
-	if err != nil {
-		return Picture{}, err
-	}
-	defer cancel()
-	if s.screen == nil {
-		c, err := s.Open()
-		if err != nil {
-			return Picture{}, err
-		}
-		src, err := source.Open(ctx, c.Screen)
-		if err != nil {
-			return Picture{}, fmt.Errorf("the screen: %w", err)
-		}
-		s.screen = drive.Watch(context.WithoutCancel(ctx), src)
+		return nil, &filmedError{false, "the device is being filmed, and nothing is shown of that yet"}
 	}
 	s.looked = time.Now()
 	after(&s.unseen, lookTime, s.tidy)
-	pic, changed, err := s.screen.Picture(ctx)
+	if s.screen != nil {
+		return s.screen, nil
+	}
+	ctx, cancel, err := s.begin(ctx, firstPicture)
 	if err != nil {
-		s.shut()
+		return nil, err
+	}
+	defer cancel()
+	c, err := s.Open()
+	if err != nil {
+		return nil, err
+	}
+	if c.Screen.Format.Pixels != lab.MJPEG { // those are shown as they come
+		c.Screen.Noise = &s.noise
+	}
+	src, err := source.Open(ctx, c.Screen)
+	if err != nil {
+		return nil, fmt.Errorf("the screen: %w", err)
+	}
+	s.screen = drive.Watch(context.WithoutCancel(ctx), src)
+	return s.screen, nil
+}
+
+// Look returns the newest picture.
+func (s *Seat) Look(ctx context.Context) (Picture, error) {
+	screen, err := s.open(ctx)
+	var shown *filmedError
+	switch {
+	case errors.As(err, &shown):
+		return s.lookAtFilm(shown.run, shown.none)
+	case err != nil:
 		return Picture{}, err
 	}
+	ctx, cancel := context.WithTimeout(ctx, firstPicture)
+	defer cancel()
+	pic, changed, err := screen.Picture(ctx)
+	if err != nil {
+		s.lost(screen)
+		return Picture{}, err
+	}
+	s.eyes.Lock()
+	defer s.eyes.Unlock()
 	if s.last.PNG != nil && s.changed == changed {
 		return s.last, nil
 	}
@@ -269,6 +314,9 @@ func (s *Seat) isTaken() bool {
 	defer s.mu.Unlock()
 	return s.taken
 }
+
+// isMeasured says whether a run is in progress on this box.
+func (s *Seat) isMeasured() bool { return s.isTaken() || s.Runs != nil && s.Runs.Load() > 0 }
 
 // lookAtFilm returns what a run or an errand has shown last, and asks it for more.
 func (s *Seat) lookAtFilm(run bool, none string) (Picture, error) {

@@ -42,6 +42,44 @@ func (f *fakeSeats) Screen(_ context.Context, device string) (ScreenPicture, err
 	return ScreenPicture{PNG: b.Bytes(), Run: f.run}, err
 }
 
+// fakeView shows the picture, and shows it again when a run begins or ends.
+type fakeView struct {
+	seats  *fakeSeats
+	device string
+	shown  bool
+	run    bool
+}
+
+func (f *fakeSeats) View(device string) (View, error) {
+	if err := named(device); err != nil {
+		return nil, err
+	}
+	return &fakeView{seats: f, device: device}, nil
+}
+
+func (v *fakeView) Next(ctx context.Context) (lab.LiveUpdate, error) {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		p, err := v.seats.Screen(ctx, v.device)
+		if err != nil {
+			return lab.LiveUpdate{}, err
+		}
+		if !v.shown || v.run != p.Run {
+			v.shown, v.run = true, p.Run
+			size := image.Pt(320, 240)
+			return lab.LiveUpdate{Size: size, Run: p.Run, Parts: []lab.LivePart{{Area: image.Rectangle{Max: size}, Type: "image/png", Bytes: p.PNG}}}, nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return lab.LiveUpdate{}, ctx.Err()
+		}
+	}
+}
+
+func (*fakeView) Close() {}
+
 // named returns an error for another device than the one there is.
 func named(device string) error {
 	if device != "a desk/2" {
@@ -131,7 +169,7 @@ func TestDeviceInBrowser(t *testing.T) {
 				}
 			}
 		}
-		until("the picture", `document.getElementById("screen").naturalWidth === 320`)
+		until("the picture", `document.getElementById("screen").checkVisibility() && document.getElementById("screen").width === 320`)
 		if _, err := reporttest.Eval[bool](b, `document.getElementById("take").click(), true`); err != nil {
 			t.Fatal(err)
 		}

@@ -33,7 +33,7 @@ type ErrandRequest struct {
 type Errand struct {
 	Do        string       `json:"do,omitempty" enum:"film,record,qualify,noise"`
 	Name      string       `json:"name,omitempty"`
-	State     string       `json:"state" enum:"none,waiting,working,keeping,done,failed,stopped" doc:"none: nothing was asked of the device since the appliance started; waiting: for the trigger of a film with pre-roll; keeping: the result is being written; stopped: nothing was kept"`
+	State     string       `json:"state" enum:"none,waiting,working,keeping,done,failed,stopped" doc:"none: nothing was asked of the device since the appliance started; waiting: for the trigger of a film with pre-roll, or for the device's browser to show the page of a qualification; keeping: the result is being written; stopped: nothing was kept"`
 	By        string       `json:"by,omitempty" doc:"Who asked for it: the name of the token" example:"desk"`
 	Began     time.Time    `json:"began,omitzero"`
 	Ends      *time.Time   `json:"ends,omitempty" doc:"When it ends by itself"`

@@ -75,6 +75,13 @@ func (p *Panel) guard(next http.Handler) http.Handler {
 	})
 }
 
+// asPost is a request as one that changes something.
+func asPost(r *http.Request) *http.Request {
+	post := *r
+	post.Method = http.MethodPost
+	return &post
+}
+
 // refusedRequest is a request that the router does not see.
 type refusedRequest struct {
 	status int
@@ -109,6 +116,8 @@ func (p *Panel) check(cross *http.CrossOriginProtection, r *http.Request) (who c
 			detail: "without a token the panel answers on this machine only; start it with a token"}
 	case cross.Check(r) != nil:
 		return who, &refusedRequest{status: http.StatusForbidden, detail: "a page of another origin may not change anything here"}
+	case r.Header.Get("Upgrade") != "" && cross.Check(asPost(r)) != nil: // a WebSocket, which any page may open and read
+		return who, &refusedRequest{status: http.StatusForbidden, detail: "a page of another origin may not look at anything here"}
 	case isPublic(r), p.isNowhere(r):
 		return who, nil
 	}

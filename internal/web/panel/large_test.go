@@ -72,9 +72,12 @@ func TestListFilters(t *testing.T) {
 	gone := reporttest.Run(1, 1)
 	gone.ID, gone.Wall, gone.State = "20260501-000000-cut", time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC), store.StateRunning
 	putRun(t, st.Root(), gone) // nobody holds its lock: it was interrupted
+	film := reporttest.Run(1, 1)
+	film.ID, film.Wall, film.Kind, film.Plan.Device = "20260502-000000-film", time.Date(2026, 5, 2, 0, 0, 0, 0, time.UTC), lab.KindFilm, "virtual"
+	putRun(t, st.Root(), film)
 	all, err := st.Runs(t.Context(), "", 0)
-	if err != nil || len(all) != 81 {
-		t.Fatalf("%d runs, %v; want 81", len(all), err)
+	if err != nil || len(all) != 82 {
+		t.Fatalf("%d runs, %v; want 82", len(all), err)
 	}
 	s := newServer(t, Config{Store: st, Version: "v1"})
 	read := func(query string) (r Runs) {
@@ -92,15 +95,18 @@ func TestListFilters(t *testing.T) {
 	const page3 = "https://www.shop.example/3"
 	since := time.Date(2026, 3, 2, 6, 0, 0, 0, time.UTC)
 	for query, matches := range map[string]func(store.Entry) bool{
-		"page=" + page3:     func(e store.Entry) bool { return e.Page == page3 },
-		"name=page+4":       func(e store.Entry) bool { return e.Name == "page 4" },
-		"device=virtual":    func(e store.Entry) bool { return e.State == store.StateDone },
-		"device=phone":      func(store.Entry) bool { return false },
-		"browser=firefox":   func(store.Entry) bool { return false },
-		"state=interrupted": func(e store.Entry) bool { return e.ID == gone.ID },
-		"state=failed":      func(store.Entry) bool { return false },
-		"verdict=unknown":   func(e store.Entry) bool { return e.Comparison != nil && e.Comparison.Verdict == lab.Unknown },
-		"verdict=slower":    func(e store.Entry) bool { return e.Comparison != nil && e.Comparison.Verdict == lab.Slower },
+		"page=" + page3:      func(e store.Entry) bool { return e.Page == page3 },
+		"name=page+4":        func(e store.Entry) bool { return e.Name == "page 4" },
+		"device=virtual":     func(e store.Entry) bool { return e.State == store.StateDone },
+		"device=phone":       func(store.Entry) bool { return false },
+		"browser=firefox":    func(store.Entry) bool { return false },
+		"state=interrupted":  func(e store.Entry) bool { return e.ID == gone.ID },
+		"kind=film":          func(e store.Entry) bool { return e.ID == film.ID },
+		"kind=plan":          func(e store.Entry) bool { return e.ID != film.ID },
+		"kind=qualification": func(store.Entry) bool { return false },
+		"state=failed":       func(store.Entry) bool { return false },
+		"verdict=unknown":    func(e store.Entry) bool { return e.Comparison != nil && e.Comparison.Verdict == lab.Unknown },
+		"verdict=slower":     func(e store.Entry) bool { return e.Comparison != nil && e.Comparison.Verdict == lab.Slower },
 		"since=2026-03-02T06:00:00Z": func(e store.Entry) bool {
 			return !e.Wall.Before(since)
 		},
@@ -132,7 +138,7 @@ func TestListFilters(t *testing.T) {
 		}
 	}
 	for query, field := range map[string]string{
-		"state=gone": "query.state", "verdict=slow": "query.verdict", "since=yesterday": "query.since", "series=x": "query.series",
+		"state=gone": "query.state", "verdict=slow": "query.verdict", "kind=run": "query.kind", "since=yesterday": "query.since", "series=x": "query.series",
 		"since=2026-03-02T06:00:00Z&until=2026-03-02T06:00:00Z": "query.until",
 	} {
 		if got := ask(t, s, http.MethodGet, "/api/v1/runs?"+query, nil); got.StatusCode != http.StatusUnprocessableEntity || !strings.Contains(got.text, field) {

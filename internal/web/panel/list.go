@@ -92,7 +92,7 @@ func (p *Panel) addWaits(ctx context.Context, runs []store.Entry) error {
 func (in *listInput) filter(jobs []store.Job) (store.Filter, error) {
 	f := store.Filter{
 		Series: store.Series{Name: in.Name, Page: in.Page, Link: in.Link, Device: in.Device, Browser: in.Browser},
-		Key:    in.Series, State: in.State, Verdict: in.Verdict, Since: in.Since, Until: in.Until, InQueue: map[string]string{},
+		Key:    in.Series, State: in.State, Verdict: in.Verdict, Kind: in.Kind, Since: in.Since, Until: in.Until, InQueue: map[string]string{},
 	}
 	for _, j := range jobs {
 		if inQueue(j.State) {

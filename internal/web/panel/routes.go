@@ -69,6 +69,7 @@ type (
 		Browser string    `query:"browser" maxLength:"1000" doc:"Browser of the virtual device, if not Chromium as it is" example:"firefox-esr"`
 		State   string    `query:"state" enum:"queued,running,done,failed,interrupted" doc:"State of the run"`
 		Verdict string    `query:"verdict" enum:"slower,faster,mixed,none,equivalent,unknown" doc:"Verdict of the run's comparison"`
+		Kind    string    `query:"kind" enum:"plan,film,qualification" doc:"What the run is: the execution of a plan, a film of a device's screen, or the qualification of a grabber"`
 		Since   time.Time `query:"since" doc:"Runs that started then or later (RFC 3339)" example:"2026-11-21T00:00:00Z"`
 		Until   time.Time `query:"until" doc:"Runs that started before (RFC 3339)" example:"2026-11-22T00:00:00Z"`
 	}

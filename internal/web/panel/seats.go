@@ -16,6 +16,8 @@ import (
 // Seats let people see the devices' screens and, one at a time, give a device input between runs.
 type Seats interface {
 	Screen(ctx context.Context, device string) (ScreenPicture, error)
+	// View begins to look at the screen; the caller closes it.
+	View(device string) (View, error)
 	// Drive takes or keeps the turn of giving input; Release gives it up.
 	Drive(device string, who Driver) (Turn, error)
 	Release(device string, who Driver) error
@@ -79,6 +81,7 @@ func driverOf(ctx context.Context, window string) Driver {
 // seats registers the routes of screens and their drivers.
 func (p *Panel) seats(e *echo.Echo, api huma.API) {
 	errs := []int{http.StatusUnauthorized, http.StatusNotFound, http.StatusConflict}
+	p.views(e, api)
 	p.raw(e, api, &huma.Operation{
 		OperationID: "get-screen", Method: http.MethodGet, Path: "/api/v1/devices/{name}/screen", Summary: "What a device's screen shows now",
 		Description: "A lossless picture. During a run it is of the run's own film, a second old at most while somebody looks, and the header " +

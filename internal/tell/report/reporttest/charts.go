@@ -13,7 +13,7 @@ const Charts = `
 			for (const d of left) d.open = true;
 			await frame();
 		}
-		const drawn = [...new Set([...document.querySelectorAll("main svg, main canvas")].filter(e => e.checkVisibility() && e.getBoundingClientRect().width > 80 && !e.closest("#pad, .sheet, .gauge") && !e.parentElement.closest("svg"))
+		const drawn = [...new Set([...document.querySelectorAll("main svg, main canvas")].filter(e => e.checkVisibility() && e.getBoundingClientRect().width > 80 && !e.closest("#pad, #view, .sheet, .gauge") && !e.parentElement.closest("svg"))
 			.map(e => e.closest("table, .curve, .chart, #spread, .run-graph, .tl") || e))];
 		const bare = drawn.filter(c => {
 			let box = c;

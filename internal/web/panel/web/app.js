@@ -13,7 +13,7 @@ let wanted = 0, reading = false; // counts the requests to reload; whether a rel
 let changes = 0; // counts local changes; an older answer does not contain them
 
 // filter is what of the runs is shown; the address has it.
-const query = new URLSearchParams(location.search), filters = ["state", "verdict", "page", "since"];
+const query = new URLSearchParams(location.search), filters = ["state", "kind", "verdict", "page", "since"];
 const filter = () => filters.filter(name => query.get(name)).map(name => `&${name}=${encodeURIComponent(name === "since" ? new Date(`${query.get(name)}T00:00`).toISOString() : query.get(name))}`).join("");
 for (const name of filters) $("filter").elements[name].value = query.get(name) || "";
 

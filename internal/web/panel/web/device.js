@@ -2,48 +2,70 @@
 // time has the controls. All text from the device is inserted as text.
 import { $, call, make, signIn, when } from "./common.js";
 import { errands } from "./errand.js";
+import { live } from "./live.js";
 
 const name = new URLSearchParams(location.search).get("name") || "";
 const device = `/api/v1/devices/${encodeURIComponent(name)}`;
 const own = [...crypto.getRandomValues(new Uint8Array(8))].map(b => b.toString(16).padStart(2, "0")).join("");
-const idle = 400, during = 1000; // ms between pictures
-let asks = false, etag = "", shown = "", mine = false, stopped = false, timer = 0, kept = 0;
+let asks = false, mine = false, stopped = false, kept = 0, view = null;
 
 // say writes what is the matter, and with what it goes on.
 const say = (text, ...more) => { if ($("state").dataset.says !== text) { $("state").dataset.says = text; $("state").replaceChildren(text, ...more); } };
 const list = textContent => [" ", make("a", { href: "/", textContent })];
 
-// show asks for the picture, and again after a while; a window that nobody sees asks for none.
-async function show() {
-  clearTimeout(timer);
+// look opens the live view; a window that nobody sees has none.
+function look() {
+  if (document.hidden || stopped) { view?.close(); view = null; return; }
+  view ||= live(`${device}/view`, $("screen"), { shows, problem, ended });
+}
+
+let run = false;
+const state = () => say(run ? "A run uses the device: this is its film, and its input is locked." : mine ? "You have the controls." : "Live. Nobody here has the controls.");
+
+// shows is told of each picture when it is drawn.
+function shows(head, rate) {
+  if (run !== !!head.run) { run = !!head.run; if (run) lose(); }
+  $("screen").hidden = false;
+  $("screen").setAttribute("aria-label", run ? `The screen of ${name} in a run` : `The screen of ${name}`);
+  $("take").disabled = run;
+  $("pace").textContent = rate > 1 ? `${rate} pictures a second` : "";
+  state();
+  const at = performance.now();
+  for (const change of head.changes || []) seen.push({ change, at });
+  seen.splice(0, seen.length - 500);
+  judge();
+}
+
+function problem(text) {
+  run = false;
+  $("screen").hidden = true;
+  $("pace").textContent = "";
+  say(text, ...text.includes("a run") ? list("Start a run") : []);
+}
+
+// ended is told when the connection is over: the session may be, too.
+async function ended() {
+  view = null;
   if (stopped || document.hidden) return;
-  let again = idle;
-  try {
-    const answer = await fetch(`${device}/screen`, { credentials: "same-origin", headers: etag ? { "If-None-Match": etag } : {} });
-    if (answer.status === 401) { stopped = true; $("all").hidden = true; signIn(begin); return; }
-    const run = answer.headers.get("Eidetic-Run") === "true";
-    if (answer.ok) {
-      etag = answer.headers.get("ETag") || "";
-      const url = URL.createObjectURL(await answer.blob());
-      $("screen").src = url;
-      if (shown) URL.revokeObjectURL(shown);
-      shown = url;
-      $("screen").hidden = false;
-    }
-    if (answer.ok || answer.status === 304) {
-      say(run ? "A run uses the device: this is its film, and its input is locked." : mine ? "You have the controls." : "Live. Nobody here has the controls.");
-      $("screen").alt = run ? `The screen of ${name} in a run` : `The screen of ${name}`;
-    } else {
-      const problem = await answer.json().catch(() => ({}));
-      say(problem.detail || answer.statusText, ...answer.status === 409 ? list("Start a run") : []);
-      $("screen").hidden = true;
-      etag = "";
-      again = 2000;
-    }
-    if (run) { again = during; lose(); }
-    $("take").disabled = run;
-  } catch { say("The appliance does not answer."); again = 2000; }
-  timer = setTimeout(show, again);
+  try { await call("/api/v1/devices"); } catch (e) {
+    if (e.status === 401) { stopped = true; $("all").hidden = true; signIn(begin); return; }
+    problem("The appliance does not answer.");
+  }
+  setTimeout(look, 2000);
+}
+
+// What an input costs: the device has it in an interval of the box's clock, on which the screen's changes are timed, too.
+const seen = []; // changes, and when the page drew them
+const patience = 3000;
+let waits = null; // the newest input: until the screen changes
+const ms = v => v < 9.95 ? `${v.toFixed(1)} ms` : `${Math.round(v)} ms`;
+function judge() {
+  if (!waits?.event) return;
+  const { text, event: { earliest, latest }, began } = waits;
+  const found = seen.find(s => s.change > earliest), given = `${text}: given to the device in ${ms((latest - earliest) / 1e6)}; its screen`;
+  if (!found && performance.now() < began + patience) return;
+  waits = null;
+  $("did").textContent = found ? `${given} changed ${ms((found.change - earliest) / 1e6)} after that began; you saw it ${ms(found.at - began)} after you did it.` : `${given} has not changed since.`;
 }
 
 function lose() {
@@ -53,12 +75,14 @@ function lose() {
   $("screen").classList.remove("mine");
   $("screen").tabIndex = -1;
   $("take").textContent = "Take the controls";
+  waits = null;
 }
 
 async function take() {
   try {
     if (mine) {
       lose();
+      state();
       await call(`${device}/driver?window=${own}`, { method: "DELETE" });
       $("did").textContent = "Given back.";
       return;
@@ -70,21 +94,26 @@ async function take() {
     $("screen").tabIndex = 0;
     $("take").textContent = "Give them back";
     $("did").textContent = "";
+    state();
     clearInterval(kept);
     kept = setInterval(() => { if (document.hidden) return; call(`${device}/driver?window=${own}`, { method: "PUT" }).catch(e => { lose(); $("did").textContent = e.message; }); }, 20000);
   } catch (e) { $("did").textContent = e.message; }
 }
 
-// Inputs go one after another, in the order in which a person made them.
+// Inputs go one after another, in the order in which a person made them. quiet is one that nobody waits for.
 let line = Promise.resolve();
-function give(steps) {
+function give(steps, quiet) {
   if (!mine) return;
+  const text = steps.length > 60 ? `${steps.slice(0, 60)}…` : steps, began = performance.now();
   line = line.then(async () => {
     try {
-      await call(`${device}/input`, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ steps, window: own }) });
-      $("did").textContent = steps.length > 60 ? `${steps.slice(0, 60)}…` : steps;
-    } catch (e) { $("did").textContent = e.message; if (e.status === 409) lose(); }
-    show();
+      const { events } = await call(`${device}/input`, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ steps, window: own }) });
+      if (quiet) return;
+      $("did").textContent = text;
+      waits = { text, began, event: events?.[0] };
+      judge();
+      setTimeout(judge, began + patience - performance.now() + 10);
+    } catch (e) { $("did").textContent = e.message; if (e.status === 409) { lose(); state(); } }
   });
 }
 
@@ -99,6 +128,7 @@ let down = null;
 $("screen").addEventListener("pointerdown", e => {
   if (!mine || e.button > 2) return;
   e.preventDefault();
+  clearTimeout(resting);
   $("screen").focus({ preventScroll: true });
   down = { from: at(e), x: e.clientX, y: e.clientY, button: ["left", "middle", "right"][e.button], began: e.timeStamp };
 });
@@ -111,6 +141,13 @@ $("screen").addEventListener("pointerup", e => {
   down = null;
 });
 $("screen").addEventListener("pointercancel", () => { down = null; });
+// A mouse that rests is moved there, so that what is under it shows that.
+let resting = 0;
+$("screen").addEventListener("pointermove", e => {
+  clearTimeout(resting);
+  if (mine && !down && e.pointerType === "mouse") { const there = at(e); resting = setTimeout(() => give(`move ${there}`, true), 150); }
+});
+$("screen").addEventListener("pointerleave", () => clearTimeout(resting));
 $("screen").addEventListener("contextmenu", e => { if (mine) e.preventDefault(); });
 
 let turned = 0, where = "", turning = 0;
@@ -142,7 +179,7 @@ $("screen").addEventListener("keydown", e => {
 $("take").addEventListener("click", take);
 $("say").addEventListener("submit", e => { e.preventDefault(); if ($("text").value) give(`type ${quote($("text").value)}`); $("text").value = ""; });
 $("press").addEventListener("click", () => { if ($("text").value) give(`key ${$("text").value}`); $("text").value = ""; });
-document.addEventListener("visibilitychange", show);
+document.addEventListener("visibilitychange", look);
 addEventListener("pagehide", () => { if (mine) fetch(`${device}/driver?window=${own}`, { method: "DELETE", keepalive: true, credentials: "same-origin" }); });
 
 // checks are the steps of a set-up: each with what to do, what is known of it, and whether it is done.
@@ -213,7 +250,7 @@ async function begin() {
     $("drive").hidden = d.kind === "virtual";
     if (!asks) errands(device, d.errands || []);
     asks = true;
-    show();
+    look();
   } catch (e) {
     if (e.status === 401) { $("all").hidden = true; signIn(begin); return; }
     $("all").hidden = false;

@@ -32,7 +32,7 @@ export function errands(device, can) {
     last = e;
     const busy = !over(e);
     for (const b of document.querySelectorAll("#errand [data-do]")) { b.disabled = busy; b.hidden = !can.includes(b.dataset.do); }
-    $("trigger").hidden = e.state !== "waiting";
+    $("trigger").hidden = e.state !== "waiting" || e.do !== "film";
     $("keep").hidden = !busy || !["film", "record"].includes(e.do) || e.state !== "working";
     $("cancel").hidden = !busy;
     if (e.state === "none") return;
