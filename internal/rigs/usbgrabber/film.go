@@ -21,8 +21,6 @@ func (p *player) draw(number int, fault Fault) ([]byte, error) {
 	switch fault {
 	case Lost:
 		return nil, nil
-	case Twice:
-		p.g.o.Film(f, p.pix, number-1)
 	case Blue:
 		for i := 0; i < len(p.pix); i += 4 {
 			copy(p.pix[i:], []byte{41, 240, 41, 110}) // blue, by BT.601 in limited range

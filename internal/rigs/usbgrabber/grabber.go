@@ -51,7 +51,7 @@ type Options struct {
 
 // Sent is a picture that has left the stick.
 type Sent struct {
-	Number int // of the film
+	Number int // that it shows, of the film
 	Fault  Fault
 	Bytes  int
 }
@@ -187,6 +187,7 @@ type player struct {
 	began time.Time
 	jump  time.Duration // of the stick's own clock
 	fid   byte          // alternates from picture to picture
+	shown int           // number of the last picture
 	pix   []byte
 	other []byte
 }
@@ -217,14 +218,18 @@ func (p *player) run(ctx context.Context) {
 		if fault == 0 && place < o.BlueFirst {
 			fault = Blue
 		}
-		n, err := p.picture(ctx, number, fault)
+		shown := number
+		if fault == Twice {
+			shown = p.shown
+		}
+		n, err := p.picture(ctx, shown, fault)
 		if err != nil {
 			return // the stream was stopped, or the cable was pulled
 		}
 		p.g.mu.Lock()
-		p.g.sent = append(p.g.sent, Sent{number, fault, n})
+		p.g.sent = append(p.g.sent, Sent{shown, fault, n})
 		p.g.mu.Unlock()
-		number++
+		number, p.shown = number+1, shown
 	}
 }
 

@@ -292,7 +292,7 @@ func TestUnlink(t *testing.T) {
 		if _, status := h.control(0x02, clearFeature, 0, 0x81, 0, nil); status != 0 {
 			t.Errorf("stop: status %d", status)
 		}
-		if f, sent := g.Sent(); f.Width != 640 || len(sent) > 1 {
+		if f, sent := g.Sent(); f.Width != 320 || len(sent) > 1 {
 			t.Errorf("%d pictures of %d columns were sent before the stop", len(sent), f.Width)
 		}
 	}

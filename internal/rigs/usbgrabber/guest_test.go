@@ -33,7 +33,7 @@ import (
 
 // The mode of these tests: 200 ms from picture to picture are long to a stalled machine.
 func small(pixels lab.PixelFormat, rate float64) lab.Format {
-	return lab.Format{Pixels: pixels, Width: 640, Height: 480, Rate: rate}
+	return lab.Format{Pixels: pixels, Width: 320, Height: 240, Rate: rate}
 }
 
 // load loads the drivers, with a parameter of uvcvideo.
@@ -167,9 +167,6 @@ func account(t *testing.T, g *Grabber, r *reel.Reader) []int {
 		s, want := sent[seq], -1
 		if s.Fault != Blue {
 			want = s.Number
-		}
-		if s.Fault == Twice {
-			want--
 		}
 		if n, ok := synthetic.ReadCounter(r.Format(), pix); ok != (want >= 0) || ok && int(n) != want {
 			t.Errorf("frame %d shows number %d (%v), want %d: %+v", i, n, ok, want, s)
@@ -345,7 +342,7 @@ func TestAlteredPicturesAreNamed(t *testing.T) {
 	}{
 		"exact":     {Test, "lossless as far as YUYV can be"},
 		"sharpened": {Sharpened(Test), "lossy: the grabber compresses, scales or filters"},
-		"scaled":    {Scaled(Test, 320, 240), "lossy: the grabber compresses, scales or filters"},
+		"scaled":    {Scaled(Test, 256, 192), "lossy: the grabber compresses, scales or filters"},
 	} {
 		g := New(Options{Film: func(f lab.Format, pix []byte, n int) { c.film(f, pix, n/2) }})
 		cable := plugged(t, g)
