@@ -22,7 +22,7 @@ func testUSBGrabber(t *testing.T, b *Box) {
 // testUSBGrabbers films sticks that are blue, noisy, pulled out, and altering what they see, in all modes.
 func testUSBGrabbers(t *testing.T, b *Box) {
 	testStick(t, b, "TestDamagedCountsAsLost|TestOwnClockJumps|TestCablePulled|TestBlueIsNamed|TestNoiseIsHeld|"+
-		"TestAlteredPicturesAreNamed|TestOtherRate|TestModes")
+		"TestAlteredPicturesAreNamed|TestModes")
 }
 
 func testStick(t *testing.T, b *Box, run string) {

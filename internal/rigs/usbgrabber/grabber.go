@@ -42,9 +42,6 @@ type Options struct {
 	Faults map[int]Fault // by the picture's place in its stream, from 0
 	// BlueFirst is how many pictures are blue after each change of the mode, as cheap sticks have it.
 	BlueFirst int
-	// Real is how many pictures a second there are instead of those that were agreed on, from picture RealFrom on;
-	// 0: as agreed.
-	Real, RealFrom int
 	// Free has pictures follow each other without a pace.
 	Free bool
 }
@@ -197,14 +194,9 @@ func (p *player) run(ctx context.Context) {
 	size := int(bytesOf([2]int{p.format.Width, p.format.Height}))
 	p.pix, p.other = make([]byte, size), make([]byte, size)
 	p.began = time.Now()
-	due, number := p.began, 0
+	due, number, period := p.began, 0, time.Duration(float64(time.Second)/p.format.Rate)
 	for place := 0; ; place++ {
 		o := p.g.o
-		rate := p.format.Rate
-		if o.Real > 0 && place >= o.RealFrom {
-			rate = float64(o.Real)
-		}
-		period := time.Duration(float64(time.Second) / rate)
 		if !o.Free {
 			for late := time.Since(due); late >= period; late -= period { // what the cable had no time for is left out
 				due, number = due.Add(period), number+1

@@ -224,6 +224,16 @@ func TestFaultsAreNamed(t *testing.T) {
 	}
 }
 
+// missing counts the pictures that are not in the reel.
+func missing(at []int) (n int) {
+	for _, i := range at {
+		if i < 0 {
+			n++
+		}
+	}
+	return n
+}
+
 // told says whether an event of a kind stands before a frame.
 func told(r *reel.Reader, kind string, frame int) bool {
 	for _, e := range r.Events() {
@@ -301,12 +311,12 @@ func TestCablePulled(t *testing.T) {
 func TestBlueIsNamed(t *testing.T) {
 	load(t, "")
 	for _, pixels := range formats() {
-		g := New(Options{Film: Scroll, BlueFirst: 15, Faults: map[int]Fault{20: Blue}}) // one alone may be a page's
+		g := New(Options{Film: Scroll, BlueFirst: 15})
 		c := plugged(t, g)
 		status, r := filmed(t, g, small(pixels, 5), 24)
-		account(t, g, r)
-		if b := status.Capture.Blue; len(b) != 1 || b[0].Frames != 15 || b[0].To.Sub(b[0].From) < 2500*time.Millisecond ||
-			!told(r, lab.SourceBlue, 15) {
+		at := account(t, g, r)
+		if b := status.Capture.Blue; len(b) != 1 || b[0].Frames != 15-missing(at[:15]) || b[0].To.Sub(b[0].From) < 2500*time.Millisecond ||
+			!told(r, lab.SourceBlue, at[15]) {
 			t.Errorf("%s: blue %+v, events %v; want 15 frames in 3 s", pixels, b, r.Events())
 		}
 		c.Pull()
@@ -344,7 +354,8 @@ func TestAlteredPicturesAreNamed(t *testing.T) {
 		"sharpened": {Sharpened(Test), "lossy: the grabber compresses, scales or filters"},
 		"scaled":    {Scaled(Test, 256, 192), "lossy: the grabber compresses, scales or filters"},
 	} {
-		g := New(Options{Film: func(f lab.Format, pix []byte, n int) { c.film(f, pix, n/2) }})
+		// Every eighth number is compared.
+		g := New(Options{Film: func(f lab.Format, pix []byte, n int) { c.film(f, pix, 8*n) }})
 		cable := plugged(t, g)
 		src, err := source.Open(t.Context(), source.Options{Name: "v4l2:" + device(), Format: small(lab.YUYV, 5)})
 		if err != nil {
@@ -354,45 +365,23 @@ func TestAlteredPicturesAreNamed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		const numbers = 18
-		began := lab.Monotonic()
-		for n := range numbers {
-			at := began.Add(time.Duration(n) * 400 * time.Millisecond)
-			j.Shown(at, at)
-		}
+		j.Shown(lab.Monotonic(), lab.Monotonic())
 		r, err := capture.Start(t.Context(), src, j, capture.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		await(t, "the last number", func() bool { return j.Seen(numbers) })
+		await(t, "pictures", func() bool { _, sent := g.Sent(); return len(sent) > 6 })
 		st, err := r.Stop()
 		if err != nil {
 			t.Fatal(err)
 		}
-		report := j.Report(st, 2.5)
-		if !strings.HasPrefix(report.Fidelity.Words, c.says) || report.Torn > 0 {
+		report := j.Report(st, 5)
+		if !strings.HasPrefix(report.Fidelity.Words, c.says) || report.Fidelity.Compared == 0 || report.Torn > 0 {
 			t.Errorf("%s: %+v, %d torn; want %q", name, report.Fidelity, report.Torn, c.says)
 		}
-		t.Logf("%s: %s, %v", name, report.Verdict(), report.Problems)
+		t.Logf("%s: %+v", name, report.Fidelity)
 		cable.Pull()
 		await(t, "the device file's end", func() bool { return device() == "" })
-	}
-}
-
-// TestOtherRate: a stick that goes over to another rate in a trial, without a word, ends the film with the name of that.
-func TestOtherRate(t *testing.T) {
-	load(t, "")
-	g := New(Options{Film: Scroll, Real: 5, RealFrom: 45})
-	plugged(t, g)
-	film, _ := filming(t, small(lab.MJPEG, 10))
-	select {
-	case <-film.Done():
-	case <-time.After(2 * testlab.Hang):
-	}
-	if status, err := film.Stop(); !errors.Is(err, capture.ErrRate) {
-		t.Errorf("%v, trouble %q; want %v", err, status.Trouble, capture.ErrRate)
-	} else {
-		t.Log(err)
 	}
 }
 
