@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Take the documents' pictures of reports again, in docs/img: each is the top of what a command of the documents makes.
-# The panel's come from its tests: PANEL_SHOTS=docs/img go test -run InChromium ./internal/web/panel.
+# The panel's come from its tests: PANEL_SHOTS=$PWD/docs/img go test -run InChromium ./internal/web/panel.
 # Usage: scripts/pictures.sh [NAME …], of report, comparison, journey, journey-browsers.
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -1,9 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"log/slog"
 	"net"
 	"os"
 	"strings"
@@ -17,6 +17,7 @@ import (
 
 // HeadCmd is the head of a fleet.
 type HeadCmd struct {
+	Config    string   `placeholder:"FILE" type:"path" help:"Configuration file (YAML) with what a head has of a box's: log, mail, network.resolver, network.trust, repositories, retention, webhooks."`
 	Data      string   `default:"out/head" type:"path" help:"Folder for runs, recordings, files of boxes and, without --database, the queue (${default})."`
 	Database  string   `placeholder:"postgres://…" help:"PostgreSQL in place of a file in --data: then several heads share one queue and one history."`
 	Files     string   `placeholder:"URL" help:"Where what boxes hand in is kept, in place of a folder in --data: file:///FOLDER, or s3://BUCKET/PREFIX?endpoint=https://HOST with the keys in AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY. Several heads share one."`
@@ -61,6 +62,19 @@ func (c HeadCmd) retention() retention.Policy {
 	return retention.Policy{KeepDays: c.KeepDays, KeepGB: c.KeepGB, KeepFreeGB: c.KeepFree}
 }
 
+// config reads the configuration; the flags count for more.
+func (c HeadCmd) config() (service.Config, error) {
+	cfg, err := service.LoadHeadConfig(c.Config)
+	if err != nil {
+		return cfg, err
+	}
+	cfg.Webhooks.Allow = append(cfg.Webhooks.Allow, c.Webhook...)
+	cfg.Retention.KeepDays = cmp.Or(c.KeepDays, cfg.Retention.KeepDays)
+	cfg.Retention.KeepGB = cmp.Or(c.KeepGB, cfg.Retention.KeepGB)
+	cfg.Retention.KeepFreeGB = cmp.Or(c.KeepFree, cfg.Retention.KeepFreeGB)
+	return cfg, nil
+}
+
 // Run serves until ctx is done.
 func (c HeadCmd) Run(ctx context.Context, std *streams) error { return asTold(ctx, c.serve(ctx, std)) }
 
@@ -69,7 +83,15 @@ func (c HeadCmd) serve(ctx context.Context, std *streams) error {
 	if err != nil {
 		return cannot(err)
 	}
-	log := systemd.Logger(std.err, slog.LevelInfo)
+	cfg, err := c.config()
+	if err != nil {
+		return usage(err)
+	}
+	level, err := cfg.Level()
+	if err != nil {
+		return usage(err)
+	}
+	log := systemd.Logger(std.err, level)
 	if err := os.MkdirAll(c.Data, 0o700); err != nil {
 		return cannot(fmt.Errorf("data folder: %w", err))
 	}
@@ -109,6 +131,6 @@ func (c HeadCmd) serve(ctx context.Context, std *streams) error {
 	fmt.Fprintf(std.out, "Its certificate has the SHA-256 %s:%s.\n", first, second)
 	return service.NewHead(service.HeadOptions{
 		Data: c.Data, Database: c.Database, Files: files, Address: address, Hosts: c.Host, Token: token, TLS: cert, Version: version,
-		Commands: ownCommands(), Notifier: notifier, Webhooks: c.Webhook, Log: log, FilmsStay: c.FilmsStay, Retention: c.retention(),
+		Commands: ownCommands(), Notifier: notifier, Log: log, FilmsStay: c.FilmsStay, Config: cfg,
 	}).Serve(ctx, listener)
 }

@@ -17,6 +17,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
@@ -25,6 +26,7 @@ import (
 	"eidetic/internal/run/execute"
 	"eidetic/internal/run/sandbox"
 	"eidetic/internal/tell/report/reporttest"
+	"eidetic/netlab/archive"
 )
 
 // drawnIn makes the half in namespaces of this process draw its trials: the folder has what the pages' servers serve.
@@ -41,7 +43,6 @@ func drawInside(dir string) error {
 	run := &lab.Run{ID: task.ID, Name: p.Name, Plan: p, State: store.StateDone, Page: p.FirstPage(), Link: lab.Link{Name: "native"}, Trials: []*lab.Trial{},
 		Environment: lab.Environment{Appliance: "test", Host: lab.Host{Processor: "drawn", Cores: 2, MemoryBytes: 8e9}}}
 	rng := rand.New(rand.NewPCG(uint64(len(p.Name))+p.Seed, 7))
-	first := 0.0
 	for _, cell := range p.Cells() {
 		run.Cells = append(run.Cells, lab.CellResult{Name: cell.Name, Page: cell.Page, User: cell.User})
 		arms := cell.Plan.Arms()
@@ -50,9 +51,6 @@ func drawInside(dir string) error {
 			works, err := worksFor(dir, arm.Arm)
 			if err != nil {
 				return err
-			}
-			if len(run.Trials) == 0 {
-				first = works
 			}
 			t := &lab.Trial{Number: len(run.Trials) + 1, Cell: cell.Name, Block: 1 + i/10, Arm: arm.Name, Valid: true}
 			for _, g := range metric.Guards() {
@@ -75,27 +73,47 @@ func drawInside(dir string) error {
 	if err != nil {
 		return err
 	}
-	kept := os.WriteFile(filepath.Join(f.Path(), execute.ArchiveFile), []byte(fmt.Sprint(first)), 0o600) // the recording, which a bisect replays
-	return errors.Join(kept, f.Close())
+	return errors.Join(recordDrawn(dir, p, filepath.Join(f.Path(), execute.ArchiveFile)), f.Close())
+}
+
+// recordDrawn is the run's recording, which a bisect replays: the page of its first arm, as it is served now.
+func recordDrawn(dir string, p lab.Plan, file string) error {
+	if p.Archive != "" {
+		return nil
+	}
+	body, err := servedNow(dir, p.FirstPage())
+	if err != nil {
+		return err
+	}
+	return archive.Save(file, archive.New([]*lab.Exchange{{
+		Wall: time.Now(), Method: http.MethodGet, URL: p.FirstPage(), Protocol: "http/1.1", Status: http.StatusOK, Reason: "OK",
+		Response: lab.Message{Header: []lab.HeaderField{{Name: "Content-Type", Value: "text/html"}}, Body: body},
+		Chunks:   []lab.Chunk{{Bytes: len(body)}},
+	}}, nil, nil, archive.CreateOptions{Software: "test", Wall: time.Now()}))
+}
+
+// servedNow is what the server of a page serves.
+func servedNow(dir, page string) ([]byte, error) {
+	folder := map[string]string{"18481": "production", "18482": "trunk", "18483": "preview"}[lab.ParseURL(page).Port()]
+	return os.ReadFile(filepath.Join(dir, folder, "index.html"))
 }
 
 // worksFor is for how many ms the page of an arm works: that of its recording, or as it is served now.
 func worksFor(dir string, a lab.Arm) (float64, error) {
-	if a.Archive != "" {
-		text, err := os.ReadFile(a.Archive)
-		if err != nil {
-			return 0, err
-		}
-		return strconv.ParseFloat(string(text), 64)
+	text, err := []byte(nil), error(nil)
+	if a.Archive == "" {
+		text, err = servedNow(dir, a.Page)
+	} else if kept, openErr := archive.Open(a.Archive); openErr != nil {
+		err = openErr
+	} else {
+		text = kept.Exchanges()[0].Response.Body
 	}
-	folder := map[string]string{"18481": "production", "18482": "trunk", "18483": "preview"}[lab.ParseURL(a.Page).Port()]
-	text, err := os.ReadFile(filepath.Join(dir, folder, "index.html"))
 	if err != nil {
 		return 0, err
 	}
 	found := regexp.MustCompile(`performance\.now\(\) \+ (\d+)`).FindSubmatch(text)
 	if found == nil {
-		return 0, fmt.Errorf("%s: no work in %s", folder, text)
+		return 0, fmt.Errorf("%+v: no work in %s", a, text)
 	}
 	return strconv.ParseFloat(string(found[1]), 64)
 }

@@ -47,6 +47,7 @@ type ScheduleSetCmd struct {
 	Repository string `placeholder:"NAME" help:"A repository of the box's configuration: its newest revision is deployed before each run, and an alert of a run begins a bisect."`
 	Pairs      int    `placeholder:"N" help:"How many pairs of trials a bisect makes at most (800)."`
 	Minutes    int    `placeholder:"N" help:"How long a bisect begins new experiments; without it there is no bound."`
+	Spread     int    `placeholder:"N" help:"With a head: over how many runs at the same time, on as many boxes, the pairs of an experiment are divided (1)."`
 	boxFlags
 }
 
@@ -55,8 +56,8 @@ func (c *ScheduleSetCmd) Validate() error {
 	if c.Zone != "" && c.Cron == "" {
 		return fmt.Errorf("--zone goes with --cron")
 	}
-	if c.Repository == "" && (c.Pairs != 0 || c.Minutes != 0) {
-		return fmt.Errorf("--pairs and --minutes go with --repository")
+	if c.Repository == "" && (c.Pairs != 0 || c.Minutes != 0 || c.Spread != 0) {
+		return fmt.Errorf("--pairs, --minutes and --spread go with --repository")
 	}
 	return c.check()
 }
@@ -66,7 +67,7 @@ func (c *ScheduleSetCmd) Run(ctx context.Context, std *streams) error {
 	return changeSchedule(ctx, std, &c.boxFlags, c.Name, c.JSON, true, func(t *automation.Timing) {
 		*t = automation.Timing{Workflow: c.Workflow, Every: c.Every, Cron: c.Cron, Zone: c.Zone, Paused: t.Paused}
 		if c.Repository != "" {
-			t.Bisect = &automation.Bisecting{Repository: c.Repository, Pairs: c.Pairs, Minutes: c.Minutes}
+			t.Bisect = &automation.Bisecting{Repository: c.Repository, Pairs: c.Pairs, Minutes: c.Minutes, Spread: c.Spread}
 		}
 	})
 }

@@ -35,6 +35,7 @@ type Bisecting struct {
 	Repository string `json:"repository" minLength:"1" maxLength:"60" doc:"Name of a repository in the box's configuration. Its newest revision is deployed before each run" example:"shop"`
 	Pairs      int    `json:"pairs,omitempty" minimum:"10" maximum:"10000" doc:"How many pairs of trials a bisect makes at most; 800 without it"`
 	Minutes    int    `json:"minutes,omitempty" minimum:"1" maximum:"100000" doc:"How long a bisect begins new experiments; without it there is no bound"`
+	Spread     int    `json:"spread,omitempty" minimum:"1" maximum:"50" doc:"At a head: over how many runs at the same time, on as many boxes, the pairs of an experiment of a bisect are divided; 1 without it"`
 }
 
 // Order is what a bisect is asked for.
@@ -110,6 +111,11 @@ func (k *Keeper) bisectionOf(ctx context.Context, a Alert, run *lab.Run, past []
 	if b.Good == b.Bad { // the place of a step is known to about one run
 		b.Good, b.Bad = cmp.Or(revisionBefore(past, i-1), b.Good), revisionFrom(past, i+1)
 	}
+	if b.Good == "" && b.Bad != "" {
+		if b.Good, err = k.goodBefore(ctx, s.Name, run.ID, b.Bad); err != nil {
+			return nil, err
+		}
+	}
 	switch {
 	case b.Bad == "":
 		b.State, b.Reason = bisectionNone, "the runs do not say which revision they measured"
@@ -117,6 +123,37 @@ func (k *Keeper) bisectionOf(ctx context.Context, a Alert, run *lab.Run, past []
 		b.State, b.Reason = bisectionNone, "the runs before and after it measured the same revision"
 	}
 	return b, nil
+}
+
+// goodBefore is the revision of the newest run before a schedule's run that was another and was not found slower: in a
+// fleet another box may have made it, and then it is of another series.
+func (k *Keeper) goodBefore(ctx context.Context, schedule, run, bad string) (string, error) {
+	fired, err := k.Firings(ctx, schedule, 50)
+	if err != nil {
+		return "", err
+	}
+	before := false
+	for _, f := range fired {
+		if f.Run == run {
+			before = true
+			continue
+		}
+		if !before || f.Run == "" {
+			continue
+		}
+		past, err := k.Store.Run(f.Run)
+		if errors.Is(err, store.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return "", err
+		}
+		from, slower := past.Plan.From, past.Comparison != nil && past.Comparison.Verdict == lab.Slower
+		if from != nil && from.Revision != "" && from.Revision != bad && past.State == store.StateDone && !slower {
+			return from.Revision, nil
+		}
+	}
+	return "", nil
 }
 
 // revisionBefore is the revision of the newest run before the i-th that has one.

@@ -99,6 +99,46 @@ func TestAlertIsBisected(t *testing.T) {
 	}
 }
 
+// TestGoodRunOfAnotherBox: in a fleet the run before the one that is slower may be of another box, and so of another
+// series.
+func TestGoodRunOfAnotherBox(t *testing.T) {
+	b := newTestBox(t, nil)
+	b.Bisector = &bench{found: Found{State: "running"}}
+	b.put("checkout", planOf("https://a.test/"))
+	if _, err := b.PutSchedule(t.Context(), "often", Timing{Workflow: "checkout", Every: "2h", Bisect: &Bisecting{Repository: "shop"}}, "ada", Expect{}); err != nil {
+		t.Fatal(err)
+	}
+	fired := func(run string) {
+		t.Helper()
+		if _, err := b.db.ExecContext(t.Context(), `INSERT INTO firings (schedule, due, at, missed, state, run, reason) VALUES ('often', 0, 0, 0, ?, ?, '')`,
+			FiringRun, run); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for day, c := range []struct{ box, revision, verdict string }{
+		{"lab-1", "c1", lab.NoChange}, {"lab-1", "c2", lab.NoChange}, {"lab-1", "c3", lab.Slower}, {"lab-1", "c9", lab.NoChange},
+	} {
+		run := &lab.Run{ID: store.NewID(time.Date(2026, 8, 1+day, 3, 0, 0, 0, time.UTC), "checkout"), State: store.StateDone, Name: "checkout",
+			Plan:        lab.Plan{Name: "checkout", Arm: lab.Arm{Page: "https://a.test/"}, From: &lab.Origin{Schedule: "often", Revision: c.revision}},
+			Environment: lab.Environment{Box: &lab.BoxState{Name: c.box}}, Comparison: &lab.Comparison{Verdict: c.verdict}}
+		f, err := store.Create(b.data, run)
+		if err == nil {
+			err = f.Close()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if day == 3 { // this one was made after the slower one
+			fired(store.NewID(time.Date(2026, 8, 3, 9, 0, 0, 0, time.UTC), "checkout"))
+		}
+		fired(run.ID)
+	}
+	b.compareAt(2, 500, 690, lab.Slower, 0.0001, "c5")
+	if a := b.alerts(true); len(a) != 1 || a[0].Bisection == nil || a[0].Bisection.Good != "c2" || a[0].Bisection.Bad != "c5" {
+		t.Errorf("the alert is %+v; want a bisection from c2, which the other box measured, to c5", a)
+	}
+}
+
 // An alert is bad for a gate until it is resolved, except while it is accepted; from when the acceptance ends it is bad
 // again.
 func TestBadUntilItIsOver(t *testing.T) {

@@ -54,7 +54,7 @@ func (b bisector) Begin(ctx context.Context, o automation.Order) (id string, err
 		return "", errNoBisects
 	}
 	made, err := b.bisects.MakeOf(ctx, o.Repository, o.Good, o.Bad, o.Plan, bisects.Request{
-		Name: o.Name, Metric: o.Metric, Pairs: o.Pairs, Minutes: o.Minutes, Once: o.Once, By: o.By,
+		Name: o.Name, Metric: o.Metric, Pairs: o.Pairs, Minutes: o.Minutes, Spread: o.Spread, Once: o.Once, By: o.By,
 	})
 	var wrong *bisects.WrongError
 	if errors.As(err, &wrong) {

@@ -217,6 +217,42 @@ func LoadConfig(file string) (Config, error) {
 	return cfg, err
 }
 
+// headFields are what the head of a fleet takes from a configuration: it has no device, and its flags say where it
+// listens. A dot leads to a field of a field.
+var headFields = []string{"log", "mail", "network.resolver", "network.trust", "repositories", "retention", "webhooks"} // constant
+
+// LoadHeadConfig is [LoadConfig] for the head of a fleet. What only a box has is an error.
+func LoadHeadConfig(file string) (Config, error) {
+	cfg, err := LoadConfig(file)
+	if err != nil || file == "" {
+		return cfg, err
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return cfg, err
+	}
+	var fields map[string]any
+	if err := yaml.Unmarshal(text, &fields); err != nil {
+		return cfg, fmt.Errorf("%s: %w", file, err)
+	}
+	for name, value := range fields {
+		names := []string{name}
+		if within, ok := value.(map[string]any); ok && name == "network" {
+			names = nil
+			for field := range within {
+				names = append(names, name+"."+field)
+			}
+		}
+		for _, name := range names {
+			if !slices.Contains(headFields, name) {
+				return cfg, atField(file, text, "$."+name,
+					fmt.Errorf("this is a box's; a head takes %s", strings.Join(headFields, ", ")))
+			}
+		}
+	}
+	return cfg, nil
+}
+
 // LoadBoxConfig is [LoadConfig] for the services of a box: they start whatever the
 // file says, because the panel may be the only way to correct it. With a problem
 // it returns what is used instead of the file, in words.

@@ -3,6 +3,8 @@ package service
 import (
 	"errors"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -87,6 +89,32 @@ func TestConfigKeepsDefaults(t *testing.T) {
 	want := Config{Log: "debug", Panel: panelConfig{Listen: "127.0.0.1:8080"}, Box: box.DefaultConfig()}
 	if d := cmp.Diff(want, cfg); d != "" {
 		t.Errorf("configuration (-want +got):\n%s", d)
+	}
+}
+
+// A head takes what it has of a box's configuration; what only a box has would be passed over in silence.
+func TestHeadConfig(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "head.yaml")
+	load := func(text string) (Config, error) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return LoadHeadConfig(file)
+	}
+	cfg, err := load("log: warn\nnetwork: {resolver: '192.0.2.53:53'}\nretention: {keep_days: 9}\nrepositories:\n  shop: {git: /srv/shop.git, deploy: 'true'}\n")
+	if err != nil || cfg.Log != "warn" || cfg.Retention.KeepDays != 9 || cfg.Repositories["shop"].Git != "/srv/shop.git" {
+		t.Errorf("LoadHeadConfig() = %+v, %v; want what is in the file", cfg, err)
+	}
+	for text, want := range map[string]string{
+		"panel: {listen: '127.0.0.1:1'}\n":                                  "head.yaml: panel: this is a box's",
+		"log: info\nnetwork: {resolver: '1.2.3.4:53', allow_private: true}": "head.yaml: network.allow_private: this is a box's",
+		"browsers:\n  nightly: {command: /x}\n":                             "head.yaml: browsers: this is a box's",
+		"repositories:\n  shop: {git: /x}\n":                                "repositories.shop",
+	} {
+		if _, err := load(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("LoadHeadConfig(%q) = %v; want an error with %q", text, err, want)
+		}
 	}
 }
 

@@ -15,7 +15,6 @@ import (
 	"eidetic/internal/fleet"
 	"eidetic/internal/fleet/blob"
 	"eidetic/internal/fleet/head"
-	"eidetic/internal/keep/retention"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/run/sandbox"
 	"eidetic/internal/web/panel"
@@ -38,10 +37,9 @@ type HeadOptions struct {
 	// Commands has that which reads a recording.
 	Commands sandbox.Commands
 	Notifier *systemd.Notifier
-	Webhooks []string // hosts that webhooks may call besides public ones
-	// Retention says whose evidence is deleted; boxes have policies of their own.
-	Retention retention.Policy
-	Log       *slog.Logger
+	// Config is that of LoadHeadConfig; of its retention boxes have their own.
+	Config Config
+	Log    *slog.Logger
 }
 
 // answersFile holds what was answered to requests with a key, as a box's queue does.
@@ -58,9 +56,13 @@ func NewHead(o HeadOptions) *Head { return &Head{o} }
 
 // Serve serves panel and boxes on the listener until ctx is done. An error names the part that failed.
 func (s *Head) Serve(ctx context.Context, listener net.Listener) error {
+	roots, err := s.Config.Network.Roots()
+	if err != nil {
+		return err
+	}
 	box := &Service{Options{
-		Data: s.Data, Token: s.Token, TLS: s.TLS, Version: s.Version, Commands: s.Commands, Notifier: s.Notifier, Log: s.Log,
-		Config: Config{Webhooks: webhooksConfig{Allow: s.Webhooks}, Retention: s.Retention},
+		Data: s.Data, Token: s.Token, TLS: s.TLS, Roots: roots, Version: s.Version, Commands: s.Commands, Notifier: s.Notifier,
+		Log: s.Log, Config: s.Config,
 	}}
 	h := &headService{shared: shared{Service: box, listener: listener, inside: func() []netip.Prefix { return nil }}, options: s.HeadOptions}
 	return serveParts(ctx, h.parts(), s.Log)

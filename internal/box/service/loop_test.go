@@ -107,6 +107,7 @@ type loopBox struct {
 	dir   string // of the box; beside it are the repository and the site
 	clock func() time.Time
 	world *trunk
+	works *runqueue.Queue
 	*shared
 	stop func() error
 }
@@ -138,7 +139,7 @@ func (b *loopBox) open(ctx context.Context) error {
 	}
 	b.world.store = runs
 	queue := runqueue.New(runqueue.Config{Jobs: jobs, Store: runs, Runner: b.world, Now: b.clock})
-	b.shared = &shared{}
+	b.shared, b.works = &shared{}, queue
 	sender := webhook.Sender{Guard: webhook.Guard{Allow: []string{"127.0.0.1"}}, Agent: "test"}
 	if b.keeper, err = automation.Open(ctx, automation.Config{File: filepath.Join(b.dir, "automation.db"), Runs: queue, Store: runs, Sender: sender,
 		Now: b.clock, Bisector: bisector{b.shared}}); err != nil {

@@ -76,9 +76,11 @@ const (
 	commandCompanions = "AsksItsOrigin|FirstVisit|WhereItWasRecorded|ManyKilledTwice|ScenarioSteps|SecretsOfARun|Traces$"
 )
 
-// computing are packages whose tests compute for long, one step after another, though a lock is in them: the race
-// detector would take twenty times as long, and find nothing.
-func computing() []string { return []string{"capture/steady"} }
+// unraced are packages in which the race detector would find nothing, though a lock is in them, and take many times as
+// long: tests that compute one step after another, and other people's programs, which are compiled for it anew.
+func unraced() []string {
+	return []string{"capture/steady", "cmd/appliance/client/clienttest", "internal/fleet/blob/versity"}
+}
 
 // job is one go test, or another command.
 type job struct {

@@ -70,7 +70,7 @@ func survey(ctx context.Context) (all []sources, err error) {
 			}
 		}
 		s.onlyLong = s.onlyLong && len(s.tests) > 0
-		s.concurrent = s.concurrent && !contains(computing(), s.path)
+		s.concurrent = s.concurrent && !contains(unraced(), s.path)
 		all = append(all, s)
 	}
 }

@@ -19,10 +19,10 @@ func TestPagesOfAHeadInChromium(t *testing.T) {
 	shown, calm := headOf(t, config) // as it was before, and with names as people give them
 	phone := &calm.boxes[1].Devices[1]
 	phone.Name, phone.Problem, calm.boxes[2].Reason = "pixel", "no lease yet: is it plugged in?", ""
-	pictures(t, browsers.New(t), newServer(t, shown).URL, pageTest{path: "/boxes", query: "?box=lab-1", show: `
+	picture(t, browsers.New(t), newServer(t, shown).URL+"/boxes?box=lab-1", "boxes", `
 		await until(() => $("levels").querySelector("svg"));
 		press($("join"), "Make a link");
-		await until(() => seen("made"));`})
+		await until(() => seen("made"));`)
 }
 
 func TestPagesOfAHeadInFirefox(t *testing.T) {

@@ -113,7 +113,13 @@ func pagesConfig(t *testing.T) Config {
 
 // TestPagesInChromium does it, and looks for what keeps people out: on all pages, with axe-core, in both themes.
 func TestPagesInChromium(t *testing.T) {
-	pagesInChromium(t, pagesConfig(t), pageTests(), "/", "/history", "/access", "/gesture", "/device?name=a%20desk%2F2", "/trial",
+	config := pagesConfig(t)
+	b, s := browsers.New(t), newServer(t, config)
+	const series = "/history?name=checkout&page=https%3A%2F%2Fwww.shop.example%2F&link=4g"
+	for name, path := range map[string]string{"history": series, "history-browsers": series + "&browsers=all"} {
+		picture(t, b, s.URL+path, name, "await until(() => document.querySelector('.run-point'))")
+	}
+	pagesInChromium(t, config, pageTests(), "/", "/history", "/access", "/gesture", "/device?name=a%20desk%2F2", "/trial",
 		"/runs/20261121-101400-links/report.html", "/recordings?name=20261121-101400-links",
 		"/run?run=20261123-091400-pairs&pair=1&lock=progress", "/help/panel", "/help/security")
 }
@@ -136,7 +142,9 @@ func pagesInChromium(t *testing.T, config Config, tests []pageTest, others ...st
 			if err != nil || plain(got) != p.expect() {
 				t.Errorf("the page says (%v)\n%s\nwant\n%s", err, plain(got), p.expect())
 			}
-			pictures(t, b, s.URL, p)
+			if p.show != noPicture {
+				picture(t, b, s.URL+p.path+p.query, strings.TrimPrefix(p.route(), "/"), p.show)
+			}
 		})
 	}
 	// What the scripts get wrong on purpose is in the log, and that their own looks at canvases are slow; a broken page
@@ -155,36 +163,37 @@ func pagesInChromium(t *testing.T, config Config, tests []pageTest, others ...st
 	})
 }
 
-// pictures writes what the page looks like into the folder PANEL_SHOTS: with docs/img it makes the documentation's.
-func pictures(t *testing.T, b *reporttest.Browser, address string, p pageTest) {
+// picture writes what a page looks like, after the script show, into the folder PANEL_SHOTS: with docs/img it makes the
+// documentation's.
+func picture(t *testing.T, b *reporttest.Browser, address, name, show string) {
 	t.Helper()
 	dir := os.Getenv("PANEL_SHOTS")
-	if dir == "" || p.show == noPicture {
+	if dir == "" {
 		return
 	}
-	err := b.Open(address + p.path + p.query)
+	err := b.Open(address)
 	if err == nil {
-		_, err = reporttest.Eval[bool](b, `(async () => {`+onPage+p.show+`; document.activeElement.blur(); scrollTo(0, 0); return true; })()`)
+		_, err = reporttest.Eval[bool](b, `(async () => {`+onPage+show+`; document.activeElement.blur(); scrollTo(0, 0); return true; })()`)
 	}
 	var tall int64
 	if err == nil {
 		tall, err = reporttest.Eval[int64](b, `Math.ceil(document.querySelector("main").getBoundingClientRect().bottom)`)
 	}
 	if err == nil {
-		most := int64(1500)
-		if p.route() == "/run" { // its films are at the end
-			most = 2300
+		most, ok := map[string]int64{"run": 2300, "history": 870, "history-browsers": 680}[name] // a run's films are at the end
+		if !ok {
+			most = 1500
 		}
 		err = b.View(1100, min(tall, most), "light")
 	}
 	if err == nil {
 		var shot []byte
 		if shot, err = b.Shot(); err == nil {
-			err = os.WriteFile(filepath.Join(dir, strings.TrimPrefix(p.route(), "/")+".png"), shot, 0o644)
+			err = os.WriteFile(filepath.Join(dir, name+".png"), shot, 0o644)
 		}
 	}
 	if err != nil {
-		t.Error(err)
+		t.Errorf("%s: %v", name, err)
 	}
 }
 
