@@ -18,7 +18,7 @@ func recorded(t *testing.T, o capture.Options, frames ...lab.Frame) (*gated, cap
 	}
 	close(src.frames)
 	var sink gated
-	o.NoPriority = true
+	o.NoPriority, o.Ring = true, len(frames)+4 // the source does not wait for the sink
 	r, err := capture.Start(t.Context(), src, &sink, o)
 	if err != nil {
 		t.Fatal(err)
