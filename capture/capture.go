@@ -75,4 +75,9 @@ type Options struct {
 	// are. Otherwise SCHED_FIFO is asked for, else nice −10 (Stats says what was
 	// granted), and GOMAXPROCS is raised, see Start.
 	NoPriority bool
+	// Whole has a frame that the source marks as damaged count as lost (lab.GapCorrupt), because what the screen showed
+	// then is not known. Otherwise it is kept, marked.
+	Whole bool
+	// Card has stretches be named in which a grabber shows one blue, as it does without a signal (lab.SourceBlue).
+	Card bool
 }

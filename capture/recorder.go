@@ -10,6 +10,7 @@ import (
 	"math"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -38,6 +39,8 @@ type Recorder struct {
 	src    Source
 	sink   Sink
 	format lab.Format
+	whole  bool // see Options.Whole
+	card   bool // see Options.Card
 	ring   *ring
 	queue  chan item
 	cancel context.CancelFunc
@@ -50,7 +53,8 @@ type Recorder struct {
 	// unheeded is where changes do not count as such; see Unheed.
 	unheeded image.Rectangle
 
-	bounds bounds // only the writer uses it until done is closed
+	bounds bounds // only the writer uses these two until done is closed
+	blue   blue
 
 	latest sync.Mutex // held while last is read or replaced
 	last   *buffer
@@ -86,7 +90,7 @@ func Start(ctx context.Context, src Source, sink Sink, o Options) (*Recorder, er
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	r := &Recorder{
-		src: src, sink: sink, format: f,
+		src: src, sink: sink, format: f, whole: o.Whole, card: o.Card,
 		ring: newRing(buffers, f.FrameSize()),
 		// Repeats take no buffer, so the queue is longer than the ring.
 		queue:   make(chan item, buffers+4096),
@@ -95,6 +99,7 @@ func Start(ctx context.Context, src Source, sink Sink, o Options) (*Recorder, er
 		reasons: make(map[string]int),
 		meter:   meter{period: 1 / f.Rate},
 		bounds:  bounds{period: time.Duration(1e9 / f.Rate)},
+		blue:    blue{format: f},
 	}
 	go r.grab(ctx, !o.NoPriority)
 	go r.write()
@@ -156,6 +161,7 @@ func (r *Recorder) Stop() (Stats, error) {
 	st.Frames, st.Lost, st.Reasons, st.Interruptions = r.status.Frames, r.status.Lost, maps.Clone(r.reasons), r.status.Interruptions
 	st.RingPeak = r.ring.peak
 	r.bounds.fill(&st)
+	st.Blue = r.blue.list
 	return st, r.status.Err
 }
 
@@ -282,16 +288,13 @@ func (r *Recorder) interrupted(g *grabber, i *Interruption) {
 func (g *grabber) lose(seq uint64, count int, reason string, from, to lab.Time) {
 	if g.pending.Count == 0 {
 		g.pending = lab.Gap{Seq: seq, Reason: reason, From: from}
-	} else if g.pending.Reason != reason {
-		g.pending.Reason = GapSeveral
+	} else if !strings.Contains(g.pending.Reason, reason) {
+		g.pending.Reason += ", and " + reason
 	}
 	g.pending.Count += count
 	g.pending.To = to
 	g.stale = true
 }
-
-// GapSeveral is the reason of a gap in which frames were lost for both reasons.
-const GapSeveral = lab.GapSource + ", and " + lab.GapRing
 
 // enqueue copies a frame into the ring, or counts it as lost.
 func (r *Recorder) enqueue(g *grabber, f lab.Frame) {
@@ -307,6 +310,11 @@ func (r *Recorder) enqueue(g *grabber, f lab.Frame) {
 		r.meter.irregular++
 		r.mu.Unlock()
 		g.note(lab.SourceEvent{Kind: lab.SourceIrregular, Time: f.Time, Detail: wrong})
+	}
+	if r.whole && f.Flags&lab.FrameCorrupt != 0 {
+		g.lose(f.Seq, 1, lab.GapCorrupt, from, f.Time)
+		r.count(lab.GapCorrupt, 1)
+		return
 	}
 
 	it := item{gap: g.pending, events: g.events, frame: true, info: f.FrameInfo}
@@ -385,6 +393,12 @@ func (r *Recorder) write() {
 		}
 		r.show(it.buf, f.FrameInfo)
 	}
+	if b, ok := r.blue.end(r.info.Time); ok && !sinkFailed {
+		if err := r.sink.WriteEvent(blueEvent(b)); err != nil {
+			r.end(fmt.Errorf("record: sink: %w", err))
+			sinkFailed = true
+		}
+	}
 	if r.bounds.untold > 0 && !sinkFailed {
 		e := lab.SourceEvent{Kind: lab.SourceUntold, Time: r.info.Time, Detail: fmt.Sprintf("%d (%s)", r.bounds.untold, lab.SourceUnseen)}
 		if err := r.sink.WriteEvent(e); err != nil {
@@ -402,6 +416,13 @@ func (r *Recorder) writeFrame(f lab.Frame) error {
 		e := lab.SourceEvent{Kind: lab.SourceUnseen, Time: late.To, From: late.From, Missed: late.Missed, Detail: late.String()}
 		if err := r.sink.WriteEvent(e); err != nil {
 			return err
+		}
+	}
+	if r.card {
+		if b, ok := r.blue.look(f); ok {
+			if err := r.sink.WriteEvent(blueEvent(b)); err != nil {
+				return err
+			}
 		}
 	}
 	return r.sink.WriteFrame(f)

@@ -27,6 +27,8 @@ type Stats struct {
 	NormalBound float64      `json:"normal_bound_ms"`
 	WorstBound  float64      `json:"worst_bound_ms"`
 	Unseen      []lab.Unseen `json:"-"`
+	// Blue are the stretches in which a grabber showed one blue (Options.Card).
+	Blue []lab.Blue `json:"blue,omitempty"`
 	// Irregular frames have a time that does not fit their sequence number;
 	// Interruptions are events of the source other than these.
 	Irregular     int     `json:"irregular"`

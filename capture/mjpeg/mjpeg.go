@@ -31,6 +31,7 @@ type Source struct {
 	err    error    // what came after the queue
 	newest []byte   // the bytes of the last picture that came in
 	last   []byte   // the pixels of the last picture that came out
+	bad    bool     // the last bytes that came out could not be decoded
 	free   [][]byte // pixels that nobody reads any more
 }
 
@@ -125,10 +126,11 @@ func (s *Source) begin(f lab.Frame) *job {
 func (s *Source) end(j *job) lab.Frame {
 	f := lab.Frame{FrameInfo: j.info}
 	switch {
-	case j.same && s.last != nil:
+	case j.same && !s.bad:
 		f.Flags |= lab.FrameRepeat
 		f.Changed = nil
-	case j.err != nil:
+	case j.same || j.err != nil:
+		s.bad = true
 		f.Flags |= lab.FrameCorrupt
 		if s.last == nil {
 			clear(j.pix)
@@ -136,6 +138,7 @@ func (s *Source) end(j *job) lab.Frame {
 		}
 		f.Changed = []image.Rectangle{s.format.Bounds()}
 	default:
+		s.bad = false
 		s.last, j.pix = j.pix, s.last
 		f.Flags &^= lab.FrameRepeat | lab.FrameProven
 		f.Changed = []image.Rectangle{s.format.Bounds()}

@@ -68,11 +68,12 @@ func withoutTables(t testing.TB, code []byte) []byte {
 }
 
 // TestSource: pictures come out in their order with their times, decoded; equal bytes are a repetition, bytes that are
-// none mark the picture before, and an interruption stands where it stood.
+// no picture, also the same ones again, mark the picture before, and an interruption stands where it stood.
 func TestSource(t *testing.T) {
 	green, red := picture(t, color.RGBA{0, 255, 0, 255}, 50, 34), picture(t, color.RGBA{200, 0, 0, 255}, 50, 34)
 	gone := &capture.Interruption{Event: lab.SourceEvent{Kind: "signal lost"}}
-	from := &list{format: format, all: []any{[]byte("no JPEG"), green, green, withoutTables(t, red), gone, red[:len(red)/2], picture(t, color.Black, 8, 8), green}}
+	from := &list{format: format, all: []any{[]byte("no JPEG"), green, green, withoutTables(t, red), gone, red[:len(red)/2], red[:len(red)/2],
+		picture(t, color.Black, 8, 8), green}}
 	s := New(from)
 	if s.Format().Pixels != lab.BGRX || s.Format().Width != 50 {
 		t.Fatalf("format %+v", s.Format())
@@ -113,7 +114,7 @@ func TestSource(t *testing.T) {
 	}
 	want := []got{
 		{1, lab.FrameCorrupt, "black", true}, {2, 0, "green", true}, {3, lab.FrameRepeat, "green", false}, {4, 0, "red", true},
-		{6, lab.FrameCorrupt, "red", true}, {7, lab.FrameCorrupt, "red", true}, {8, 0, "green", true},
+		{6, lab.FrameCorrupt, "red", true}, {7, lab.FrameCorrupt, "red", true}, {8, lab.FrameCorrupt, "red", true}, {9, 0, "green", true},
 	}
 	if !slices.Equal(all, want) || gaps != 1 {
 		t.Errorf("%+v, %d interruptions; want %+v and one", all, gaps, want)

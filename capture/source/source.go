@@ -177,13 +177,21 @@ func notLossless(src capture.Source) string {
 	return ""
 }
 
+// Recording is how a trial films a source.
+func Recording(src capture.Source) capture.Options {
+	return capture.Options{Whole: true, Card: isCard(src)}
+}
+
+// isCard says whether a source is a grabber, which names its card.
+func isCard(src capture.Source) bool { return Notes(src)["card"] != "" }
+
 // Record films a source into a sink until ctx or the source ends. A file is copied,
 // because it can wait for the sink.
 func Record(ctx context.Context, src capture.Source, sink capture.Sink) (capture.Stats, error) {
 	if _, ok := src.(*file.Source); ok {
 		return capture.Copy(ctx, src, sink)
 	}
-	r, err := capture.Start(ctx, src, sink, capture.Options{})
+	r, err := capture.Start(ctx, src, sink, capture.Options{Card: isCard(src)})
 	if err != nil {
 		src.Close()
 		return capture.Stats{}, err

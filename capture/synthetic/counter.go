@@ -19,8 +19,9 @@ func blockSize(f lab.Format) int {
 	return min(f.Width/blocks, f.Height, 16) &^ 1
 }
 
-// check is a checksum of a number that no single swapped block leaves unchanged.
-func check(n uint32) uint32 { return (n*0x9e3779b1 ^ n>>15) >> 24 }
+// check is a checksum of a number that no single swapped block leaves unchanged. That of 0 is not 0: a black picture has
+// no number.
+func check(n uint32) uint32 { return (n*0x9e3779b1^n>>15)>>24 ^ 0xa5 }
 
 // DrawCounter draws n into the top of a frame.
 func DrawCounter(f lab.Format, pix []byte, n uint32) {

@@ -23,6 +23,8 @@ var cases = []guestCase{
 	{"no way in", "", testNoWayIn},
 	{"grabber", "", testGrabber},
 	{"grabber's colours", "films three hundred times; the case above films each format in one of six ways", testGrabberColours},
+	{"USB grabber", "", testUSBGrabber},
+	{"USB grabbers", "nine films more; the case above has a fault of each kind that leaves the stick plugged in", testUSBGrabbers},
 	{"USB keyboard", "", testGadget},
 	{"USB port", "one more port, as the two of the story", testUSBPort},
 	{"third port", "one more port, as the two of the story", testThirdPort},

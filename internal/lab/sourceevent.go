@@ -12,7 +12,7 @@ type SourceEvent struct {
 	Detail string `json:"detail,omitempty"` // for people
 	// Format is the new format, with SourceResized and if it is known.
 	Format *Format `json:"format,omitempty"`
-	// From and Missed belong to SourceUnseen, which is the interval [From, Time].
+	// From belongs to SourceUnseen and SourceBlue, which are the interval [From, Time]; Missed to SourceUnseen.
 	From   Time `json:"from_ns,omitempty"`
 	Missed int  `json:"missed,omitempty"`
 }
@@ -26,8 +26,16 @@ const (
 	SourceResized    = "format changed"      // resolution, pixel format or rate
 	SourceIrregular  = "irregular timestamp" // a frame's time does not fit its sequence number
 	SourceUnseen     = "late look"           // the screen changed in an unusually long interval between two looks, see Unseen
+	SourceBlue       = "blue picture"        // all of the picture was one blue, as grabbers show while they have no signal
 	SourceUntold     = "events not recorded" // more events than a recording keeps; Detail says how many
 )
+
+// Blue is a stretch in which a grabber showed nothing but one blue.
+type Blue struct {
+	From   Time `json:"from_ns"`
+	To     Time `json:"to_ns"` // of the first frame that showed something else, or of the last one
+	Frames int  `json:"frames"`
+}
 
 func (e SourceEvent) String() string {
 	s := fmt.Sprintf("before frame %d: %s", e.Before, e.Kind)

@@ -208,8 +208,10 @@ type CaptureState struct {
 	NormalBound  float64        `json:"normal_bound_ms"` // usual uncertainty of the time of a change
 	WorstBound   float64        `json:"worst_bound_ms"`  // worst uncertainty
 	LostBecause  map[string]int `json:"lost_because,omitempty"`
-	Source       *SourceState   `json:"source,omitempty"` // of a device at a port
-	Noise        *ScreenNoise   `json:"noise,omitempty"`  // of a screen that is not read exactly
+	Irregular    int            `json:"irregular,omitempty"` // frames whose time does not fit their number
+	Blue         []Blue         `json:"blue,omitempty"`      // stretches in which a grabber had no signal
+	Source       *SourceState   `json:"source,omitempty"`    // of a device at a port
+	Noise        *ScreenNoise   `json:"noise,omitempty"`     // of a screen that is not read exactly
 }
 
 // SourceState is what a device's screen was filmed by, as the source itself says.

@@ -78,7 +78,7 @@ func open(ctx context.Context, d Device, dir string, preRoll time.Duration) (*ca
 	header := source.Header(src, parts.Screen.Name, time.Now())
 	c.state = execute.SourceOf(parts.Screen.Name, header, nil)
 	if c.tape, err = tape.Create(tape.Options{File: c.file, Header: header, PreRoll: preRoll}); err == nil {
-		c.Recorder, err = capture.Start(ctx, src, c.tape.Sink(), capture.Options{})
+		c.Recorder, err = capture.Start(ctx, src, c.tape.Sink(), source.Recording(src))
 		if err != nil {
 			_ = c.tape.Close()
 		}

@@ -61,7 +61,7 @@ func (s Screen) Film(ctx context.Context, path string) (experiment.Film, error) 
 		src.Close()
 		return nil, err
 	}
-	r, err := capture.Start(ctx, src, w, capture.Options{})
+	r, err := capture.Start(ctx, src, w, source.Recording(src))
 	if err != nil {
 		w.Close()
 		src.Close()
@@ -149,6 +149,7 @@ func CaptureOf(stats capture.Stats, source *lab.SourceState, noise *steady.Memor
 		Rate:   micro(stats.Rate), IntervalP99: micro(stats.IntervalP99), IntervalMax: micro(stats.IntervalMax),
 		Jitter: micro(stats.Jitter), Scheduling: stats.Scheduling, MissedProven: stats.MissedProven, MissedDrawn: stats.MissedDrawn,
 		NormalBound: micro(stats.NormalBound), WorstBound: micro(stats.WorstBound), LostBecause: stats.Reasons,
+		Irregular: stats.Irregular, Blue: stats.Blue,
 	}
 	if noise != nil {
 		known := noise.Noise()

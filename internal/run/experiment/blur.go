@@ -48,7 +48,8 @@ func captureBlur(t *lab.Trial, f facts, start, until lab.Time) float64 {
 	if worst, ok := lab.WorstUnseen(f.film.Unseen, start, until); ok {
 		blur = millis(worst.Bound() - f.film.Normal - f.film.Period/2)
 	}
-	if t.FramesLost > 0 {
+	// A stick that sends no picture for a while numbers those that it sends without a gap: only their times say it.
+	if t.FramesLost > 0 || t.Capture != nil && t.Capture.Irregular > 0 {
 		blur = max(blur, lossBlur(t, f))
 	}
 	return max(0, blur)

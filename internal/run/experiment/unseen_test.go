@@ -39,10 +39,14 @@ func TestLossBlur(t *testing.T) {
 	const ms = lab.Time(time.Millisecond)
 	times := []float64{-16.7, 0, 16.7, 33.3, 100, 116.7, 1000, 1016.7}
 	film := FilmStatus{Period: time.Second / 60, Normal: 17 * time.Millisecond, LastChange: 1000*ms + lab.Time(116700*time.Microsecond)}
-	for lost, want := range map[int]float64{0: 0, 3: 41.7} {
-		trial := &lab.Trial{StartTime: 1000 * ms, FrameTimes: times, FramesLost: lost}
-		if got := blurOf(trial, facts{film: film}, 1000*ms).Capture; got != want {
-			t.Errorf("%d frames lost: blurOf().Capture = %v, want %v", lost, got, want)
+	// So do those that a stick has left out without a gap in its numbers, which only their times tell.
+	for _, c := range []struct {
+		lost, irregular int
+		want            float64
+	}{{0, 0, 0}, {3, 0, 41.7}, {0, 1, 41.7}} {
+		trial := &lab.Trial{StartTime: 1000 * ms, FrameTimes: times, FramesLost: c.lost, Capture: &lab.CaptureState{Irregular: c.irregular}}
+		if got := blurOf(trial, facts{film: film}, 1000*ms).Capture; got != c.want {
+			t.Errorf("%d frames lost, %d irregular: blurOf().Capture = %v, want %v", c.lost, c.irregular, got, c.want)
 		}
 	}
 }

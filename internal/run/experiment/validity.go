@@ -71,6 +71,10 @@ func judge(t *lab.Trial, f facts) (reasons []string) {
 	if t.Machine != nil && t.Machine.Service > mostService {
 		reasons = append(reasons, t.Machine.Beside()+": close pages of the panel, and let no strangers reach its port")
 	}
+	if b, ok := blueOf(t); ok {
+		reasons = append(reasons, fmt.Sprintf("the grabber showed nothing but one blue for %.1f s, as sticks do without a signal and after the "+
+			"device's mode has changed: hold the mode steady; if the page itself is so, let it have another shade", b.To.Sub(b.From).Seconds()))
+	}
 	if f.link.Invalid != "" {
 		reasons = append(reasons, f.link.Invalid)
 	}
@@ -81,6 +85,20 @@ func judge(t *lab.Trial, f facts) (reasons []string) {
 		reasons = append(reasons, fmt.Sprintf("%s by %v", lab.ClockStepped, step.Round(time.Millisecond)))
 	}
 	return reasons
+}
+
+// blueOf returns the first stretch without a signal between a trial's start and its end.
+func blueOf(t *lab.Trial) (lab.Blue, bool) {
+	end, ended := endOf(t)
+	if t.Capture == nil {
+		return lab.Blue{}, false
+	}
+	for _, b := range t.Capture.Blue {
+		if b.To > t.StartTime && (!ended || b.From < end) {
+			return b, true
+		}
+	}
+	return lab.Blue{}, false
 }
 
 // dialogue returns the first address for which the browser asks for a password, and gets no other answer later.

@@ -30,3 +30,20 @@ func TestDialogueMakesInvalid(t *testing.T) {
 		}
 	}
 }
+
+// TestBlueMakesInvalid: a grabber that had no signal between start and end has not shown the page.
+func TestBlueMakesInvalid(t *testing.T) {
+	for _, c := range []struct {
+		from, to lab.Time
+		want     bool
+	}{{10, 90, false}, {10, 110, true}, {150, 160, true}, {190, 300, true}, {200, 300, false}} {
+		trial := &lab.Trial{
+			StartTime: 100, Events: []lab.Event{{Name: "end", Latest: 200}},
+			Capture: &lab.CaptureState{Blue: []lab.Blue{{From: c.from, To: c.to, Frames: 9}}},
+		}
+		reasons := judge(trial, facts{})
+		if got := slices.ContainsFunc(reasons, func(r string) bool { return strings.Contains(r, "one blue") }); got != c.want {
+			t.Errorf("blue from %d to %d: invalid because of %q; want it named %v", c.from, c.to, reasons, c.want)
+		}
+	}
+}

@@ -266,6 +266,10 @@ func captureRows(c *lab.CaptureState) (r rows) {
 		r.add("Noise of the screen", c.Noise.Floor())
 		r.add("Changes that are seen for certain", c.Noise.Sees())
 	}
+	r.add("Frames whose time does not fit their number", nonzero(c.Irregular))
+	for _, b := range c.Blue {
+		r.add("One blue, as grabbers show without a signal", fmt.Sprintf("%d frames in %.1f s", b.Frames, b.To.Sub(b.From).Seconds()))
+	}
 	for _, why := range slices.Sorted(maps.Keys(c.LostBecause)) {
 		r.add("Frames lost: "+why, fmt.Sprint(c.LostBecause[why]))
 	}
