@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"eidetic/internal/rigs/testlab"
 )
 
 func TestParseChord(t *testing.T) {
@@ -54,6 +56,7 @@ func FuzzParseChord(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
+		defer testlab.Input(t)()
 		c, err := ParseChord(s)
 		if err != nil {
 			return

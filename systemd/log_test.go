@@ -8,6 +8,8 @@ import (
 
 	"github.com/coreos/go-systemd/v22/journal"
 	"github.com/google/go-cmp/cmp"
+
+	"eidetic/internal/rigs/testlab"
 )
 
 type entry struct {
@@ -74,6 +76,7 @@ func FuzzFieldName(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, key string) {
+		defer testlab.Input(t)()
 		name := fieldName(key)
 		if name == "" || len(name) > maxFieldName || strings.Trim(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") != "" ||
 			name[0] == '_' || '0' <= name[0] && name[0] <= '9' {

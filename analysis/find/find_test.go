@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"eidetic/analysis/visual"
+	"eidetic/internal/rigs/testlab"
 )
 
 // screen is a picture of noise over a gradient.
@@ -128,6 +129,7 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte("\x89PNG\r\n\x1a\n"))
 	p := screen(40, 30, image.Point{})
 	f.Fuzz(func(t *testing.T, content []byte) {
+		defer testlab.Input(t)()
 		template, err := Read(content)
 		if err != nil {
 			return

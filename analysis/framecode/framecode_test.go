@@ -10,6 +10,7 @@ import (
 	"eidetic/analysis/framecode"
 	"eidetic/analysis/visual"
 	"eidetic/internal/lab"
+	"eidetic/internal/rigs/testlab"
 )
 
 const width, height = 420, 30
@@ -107,6 +108,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte{1, 2, 3}, 0, 0)
 	f.Add(make([]byte, 4*width*5), 3, 1)
 	f.Fuzz(func(t *testing.T, pix []byte, x, y int) {
+		defer testlab.Input(t)()
 		format := lab.Format{Pixels: lab.BGRX, Width: width, Height: 5, Rate: 60}
 		a, err := visual.NewAccess(format)
 		if err != nil {

@@ -155,6 +155,7 @@ func FuzzCriticalPath(f *testing.F) {
 	f.Add(seed)
 	f.Add([]byte(`{"Zero":5,"End":9000000,"Work":[{"s":-9,"e":9000}],"Fetches":[{"u":"x","sent_ns":8}],"Served":[{"url":"x","time_ns":5}]}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
+		defer testlab.Input(t)()
 		var s PathSource
 		if json.Unmarshal(b, &s) != nil || s.Zero < 0 || s.End > inMS(1e9) || s.End < s.Zero {
 			return

@@ -14,6 +14,7 @@ import (
 
 	"eidetic/analysis/trace/tracetest"
 	"eidetic/internal/lab"
+	"eidetic/internal/rigs/testlab"
 )
 
 // smallChrome is a page's thread that runs a script, in which styles are computed, and one that decodes a picture.
@@ -227,6 +228,7 @@ func FuzzReadChrome(f *testing.F) {
 	f.Add([]byte(smallChrome))
 	f.Add([]byte(`{"traceEvents":[{"ph":"X","name":"a","pid":1,"tid":1,"ts":-1,"dur":1e300},{"ph":"E","name":"a","pid":1,"tid":1,"ts":9}]}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
+		defer testlab.Input(t)()
 		p, err := ReadChrome(bytes.NewReader(b))
 		if err == nil {
 			checkWork(t, p)
@@ -237,6 +239,7 @@ func FuzzReadChrome(f *testing.F) {
 func FuzzReadGecko(f *testing.F) {
 	f.Add([]byte(smallGecko))
 	f.Fuzz(func(t *testing.T, b []byte) {
+		defer testlab.Input(t)()
 		p, err := ReadGecko(bytes.NewReader(b))
 		if err == nil {
 			checkWork(t, p)

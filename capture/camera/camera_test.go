@@ -15,6 +15,7 @@ import (
 
 	"eidetic/capture"
 	"eidetic/internal/lab"
+	"eidetic/internal/rigs/testlab"
 )
 
 // rendered is what a camera sees of a screen under perspective: with the sensor's noise, a light
@@ -215,6 +216,7 @@ func FuzzFindQuad(f *testing.F) {
 	f.Add([]byte{0, 255, 0, 0}, uint8(0))
 	f.Add([]byte("any picture"), uint8(40))
 	f.Fuzz(func(t *testing.T, text []byte, inset uint8) {
+		defer testlab.Input(t)()
 		format := lab.Format{Pixels: lab.BGRX, Width: 96, Height: 80, Rate: 30}
 		pix := make([]byte, format.FrameSize())
 		for y := int(inset % 40); y < 80-int(inset%40); y++ {

@@ -12,6 +12,7 @@ import (
 
 	"eidetic/capture/file"
 	"eidetic/internal/lab"
+	"eidetic/internal/rigs/testlab"
 )
 
 // frames reads a source to its end.
@@ -116,6 +117,7 @@ func FuzzY4M(f *testing.F) {
 	f.Add([]byte("YUV4MPEG2 W4 H2 F30:1 Ip C420jpeg\nFRAME\nabcdefghUuVv"))
 	f.Add([]byte("YUV4MPEG2 W4 H1 F60000:1001 C422\nFRAME\nabcdUuVv"))
 	f.Fuzz(func(t *testing.T, data []byte) {
+		defer testlab.Input(t)()
 		if !bytes.HasPrefix(data, []byte("YUV4MPEG2 ")) {
 			return // anything else is ffmpeg's to read
 		}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/rigs/testlab"
 )
 
 // picturesIn writes one small picture for each name, whose first pixel is its place in the list.
@@ -121,6 +122,7 @@ func FuzzName(f *testing.F) {
 	f.Add("shot-12.5ms", 60.0)
 	f.Add("frame 99999999999999999999999999", 1.0)
 	f.Fuzz(func(t *testing.T, name string, rate float64) {
+		defer testlab.Input(t)()
 		if !(rate >= 0 && rate <= 1000) {
 			return
 		}
@@ -145,6 +147,7 @@ func FuzzPicture(f *testing.F) {
 	}
 	f.Add(b.Bytes())
 	f.Fuzz(func(t *testing.T, data []byte) {
+		defer testlab.Input(t)()
 		in := bytes.NewReader(data)
 		_, size, err := pictureHeader(in)
 		if err != nil || size.X*size.Y > 1<<16 {

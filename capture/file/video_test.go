@@ -188,6 +188,7 @@ func FuzzProbe(f *testing.F) {
 	)
 	f.Add([]byte(`{"streams":[]}`))
 	f.Fuzz(func(t *testing.T, answer []byte) {
+		defer testlab.Input(t)()
 		p, err := parseProbe(answer)
 		if err != nil {
 			return

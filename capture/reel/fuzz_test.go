@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/rigs/testlab"
 )
 
 // fuzzFormats are small, and have every plane layout.
@@ -91,6 +92,7 @@ func FuzzReader(f *testing.F) {
 		f.Add(data[:len(data)*2/3])
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
+		defer testlab.Input(t)()
 		r, err := NewReader(bytes.NewReader(data), int64(len(data)))
 		if err != nil || r.Format().FrameSize() > 1<<20 {
 			return
@@ -112,6 +114,7 @@ func FuzzDecode(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, n byte, key bool, body []byte) {
+		defer testlab.Input(t)()
 		f := fuzzFormats[int(n)%len(fuzzFormats)]
 		d := newDecoder(f, false)
 		first, second := d.decode(body, key), d.decode(body, false)
@@ -132,6 +135,7 @@ func FuzzFrameHead(f *testing.F) {
 	h.Seq, h.Time, h.Uncertainty, h.Changed = 7, -9, 11, []image.Rectangle{image.Rect(1, 2, 300, 400)}
 	f.Add(h.append(nil))
 	f.Fuzz(func(t *testing.T, data []byte) {
+		defer testlab.Input(t)()
 		h, err := parseFrameHead(data, bounds)
 		if err != nil {
 			return

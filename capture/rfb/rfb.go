@@ -51,8 +51,8 @@ const (
 
 // Options of a capture.
 type Options struct {
-	Address  string // "host:port" or "unix:/path"
-	Password string // for VNC Authentication
+	Address  string     // "host:port" or "unix:/path"
+	Password lab.Secret // for VNC Authentication
 	Rate     float64
 	Encoding Encoding
 	Pointer  bool // the server draws its pointer into the picture

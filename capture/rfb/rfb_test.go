@@ -278,9 +278,9 @@ func TestPassword(t *testing.T) {
 		addresses = append(addresses, rfbtest.New(t, rfbtest.Config{Version: v, Password: "sesame"}).Addr())
 	}
 	for _, address := range addresses {
-		open(t, rfb.Options{Address: address, Password: "sesame"})
+		open(t, rfb.Options{Address: address, Password: lab.NewSecret("sesame")})
 		for password, want := range map[string]string{"": "asks for a password", "wrong": "refuses the password"} {
-			_, err := rfb.Open(within(t), rfb.Options{Address: address, Password: password})
+			_, err := rfb.Open(within(t), rfb.Options{Address: address, Password: lab.NewSecret(password)})
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s, password %q: %v", address, password, err)
 			}

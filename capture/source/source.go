@@ -28,7 +28,7 @@ import (
 type Options struct {
 	Name     string         // KIND:NAME
 	Format   lab.Format     // asked for; a source may deliver another one
-	Password string         // of a VNC server
+	Password lab.Secret     // of a VNC server
 	Controls map[string]int // of a grabber or camera, set first
 	EDID     string         // a mode that an HDMI receiver is to offer: 1080p60
 	// Through is what a rehearsed grabber does to exact pictures (package through); "": nothing.

@@ -10,6 +10,7 @@ import (
 	"eidetic/capture/mjpeg"
 	"eidetic/capture/through"
 	"eidetic/internal/lab"
+	"eidetic/internal/rigs/testlab"
 )
 
 func TestParse(t *testing.T) {
@@ -27,6 +28,7 @@ func TestParse(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	f.Add("rotate=90,scale=1920x1080,dither=4,noise=1,420")
 	f.Fuzz(func(t *testing.T, text string) {
+		defer testlab.Input(t)()
 		w, err := through.Parse(text)
 		if err == nil && (w.Noise < 0 || w.Noise > 64 || w.Rotate%90 != 0 || w.JPEG < 0 || w.JPEG > 100) {
 			t.Errorf("%q: %+v", text, w)

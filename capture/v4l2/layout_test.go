@@ -12,6 +12,7 @@ import (
 
 	"eidetic/capture/diff"
 	"eidetic/internal/lab"
+	"eidetic/internal/rigs/testlab"
 )
 
 // laid is a picture of 4 × 2 pixels as a driver lays it out: the rows of each plane.
@@ -256,6 +257,7 @@ func FuzzLayouts(f *testing.F) {
 		f.Add(uint8(i), 4, 2, 64, uint16(100), []byte(l.code+" filled by a driver, more or less"))
 	}
 	f.Fuzz(func(t *testing.T, which uint8, width, height, stride int, cut uint16, data []byte) {
+		defer testlab.Input(t)()
 		l := layouts()[int(which)%len(layouts())]
 		if width < 1 || width > 300 || height < 1 || height > 40 || stride < 0 || stride > 1<<16 {
 			return

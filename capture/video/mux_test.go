@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"eidetic/internal/rigs/testlab"
 )
 
 // stream is what an encoder writes: a header and packets.
@@ -52,6 +54,7 @@ func FuzzIVF(f *testing.F) {
 	f.Add(stream("VP80", []byte{0, 1, 2}, []byte{1}))
 	f.Add(stream("VP80")[:31])
 	f.Fuzz(func(t *testing.T, b []byte) {
+		defer testlab.Input(t)()
 		in, err := newIVF(bytes.NewReader(b))
 		for read := 0; err == nil; {
 			var p []byte

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/binary"
 	"testing"
+
+	"eidetic/internal/rigs/testlab"
 )
 
 // authority builds an entry of an Xauthority file.
@@ -43,6 +45,7 @@ func TestCookie(t *testing.T) {
 func FuzzCookie(f *testing.F) {
 	f.Add(authority(256, "box", "1", "MIT-MAGIC-COOKIE-1", "0123456789abcdef"))
 	f.Fuzz(func(t *testing.T, b []byte) {
+		defer testlab.Input(t)()
 		if c := parseCookie(b, "box", "1"); c != nil && len(c) != 16 {
 			t.Errorf("a cookie of %d bytes", len(c))
 		}
@@ -53,6 +56,7 @@ func FuzzCookie(f *testing.F) {
 func FuzzScreen(f *testing.F) {
 	f.Add(make([]byte, 120))
 	f.Fuzz(func(t *testing.T, b []byte) {
+		defer testlab.Input(t)()
 		w := &wire{}
 		_ = w.screen(b)
 	})

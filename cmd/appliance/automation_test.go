@@ -109,7 +109,7 @@ func TestWebhookCommand(t *testing.T) {
 	}))
 	defer server.Close()
 	status, secret, said := command("webhook", "make", "chat", server.URL, "--event", "run.finished")
-	if status != exitGood || webhook.CheckSecret(strings.TrimSpace(secret)) != nil || !strings.Contains(said, "cannot show its secret again") {
+	if status != exitGood || webhook.CheckSecret(lab.NewSecret(strings.TrimSpace(secret))) != nil || !strings.Contains(said, "cannot show its secret again") {
 		t.Fatalf("webhook make: status %d, %q, %q; want a secret", status, secret, said)
 	}
 	if status, out, said := command("run", "--page", "https://www.shop.example/"); status != exitGood {
@@ -120,7 +120,7 @@ func TestWebhookCommand(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, err := webhook.Sign(strings.TrimSpace(secret), got.header.Get("Webhook-Id"), time.Unix(0, int64(seconds)), got.body)
+	want, err := webhook.Sign(lab.NewSecret(strings.TrimSpace(secret)), got.header.Get("Webhook-Id"), time.Unix(0, int64(seconds)), got.body)
 	if err != nil || got.header.Get("Webhook-Signature") != want || !bytes.Contains(got.body, []byte(`"state":"done"`)) {
 		t.Errorf("posted %v %s; want the signature %q (%v)", got.header, got.body, want, err)
 	}

@@ -53,7 +53,7 @@ func (f *boxFlags) check() error {
 
 // config is the client's configuration; news of a box that is new goes to w.
 func (f *boxFlags) config(w io.Writer) (client.Config, error) {
-	token := strings.TrimSpace(os.Getenv(tokenVariable))
+	token := client.NewSecret(strings.TrimSpace(os.Getenv(tokenVariable)))
 	if f.TokenFile != "" {
 		var err error
 		if token, err = service.ReadToken(f.TokenFile); err != nil {

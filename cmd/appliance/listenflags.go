@@ -70,6 +70,8 @@ type originFlags struct {
 	Trust    string         `type:"existingfile" placeholder:"FILE" help:"PEM certificates of authorities to trust for origins, besides this machine's."`
 	Insecure bool           `name:"insecure-origin" help:"Take the certificates of origins unverified; the report says so."`
 	Private  bool           `name:"allow-private" help:"Let pages reach this machine and private networks. Without it a page that is there itself reaches its own host."`
+	// Strange says that the pages were not named by the person who gives the command.
+	Strange bool `kong:"-"`
 }
 
 // pem reads the certificates of --trust.
@@ -94,7 +96,7 @@ func (f *originFlags) reach(ctx context.Context, pages ...string) (sandbox.Reach
 		return sandbox.Reach{}, err
 	}
 	r := sandbox.Reach{Resolver: f.Resolver, Roots: roots, AnyCertificate: f.Insecure, Private: f.Private}
-	if !r.Private {
+	if !r.Private && !f.Strange {
 		r.Open(ctx, pages)
 	}
 	return r, nil
@@ -125,8 +127,8 @@ func (f *pageFlags) withoutUser(page string) string {
 	if f.signIn == nil {
 		f.signIn = proxy.Session{}
 	}
-	f.signIn[u.Origin()] = []lab.HeaderField{{
-		Name: "Authorization", Value: "Basic " + base64.StdEncoding.EncodeToString([]byte(plain(user)+":"+plain(password))),
+	f.signIn[u.Origin()] = []proxy.Field{{
+		Name: "Authorization", Value: lab.NewSecret("Basic " + base64.StdEncoding.EncodeToString([]byte(plain(user)+":"+plain(password)))),
 	}}
 	if u.Fragment != "" {
 		return u.Sent() + "#" + u.Fragment
@@ -145,14 +147,14 @@ func (f *pageFlags) reach(ctx context.Context, pages ...string) (sandbox.Reach, 
 	if err != nil || len(f.Header)+len(f.signIn) == 0 {
 		return r, err
 	}
-	var fields []lab.HeaderField
+	var fields []proxy.Field
 	for _, h := range f.Header {
 		name, value, ok := strings.Cut(h, ":")
-		field := lab.HeaderField{Name: name, Value: strings.TrimSpace(value)}
-		if !ok || !httpguts.ValidHeaderFieldName(name) || !httpguts.ValidHeaderFieldValue(field.Value) {
-			return r, fmt.Errorf("--header %q: write NAME: VALUE, such as 'Cookie: session=1'", h)
+		value = strings.TrimSpace(value)
+		if !ok || !httpguts.ValidHeaderFieldName(name) || !httpguts.ValidHeaderFieldValue(value) {
+			return r, fmt.Errorf("--header %.20q…: write NAME: VALUE, such as 'Cookie: session=1'", name)
 		}
-		fields = append(fields, field)
+		fields = append(fields, proxy.Field{Name: name, Value: lab.NewSecret(value)})
 	}
 	r.Send = proxy.Session{}
 	for _, page := range pages {

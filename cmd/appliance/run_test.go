@@ -149,7 +149,7 @@ func (b *testBox) start(t *testing.T) {
 		panel.Config{
 			Store: runs, Automation: b.keeper, Boxes: b.boxes,
 			Queue:     queue,
-			Token:     b.token,
+			Token:     lab.NewSecret(b.token),
 			TLS:       service.Certificate(service.DefaultConfig(), b.data, slog.New(slog.DiscardHandler)),
 			Version:   "v1",
 			Archives:  service.Uploads{Dir: filepath.Join(b.data, service.UploadsDir)},

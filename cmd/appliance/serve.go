@@ -20,6 +20,7 @@ import (
 	"eidetic/internal/box/service"
 	"eidetic/internal/keep/pin"
 	"eidetic/internal/keep/support"
+	"eidetic/internal/lab"
 	"eidetic/internal/web/panel"
 	"eidetic/systemd"
 )
@@ -170,9 +171,9 @@ func (c ServeCmd) config(root string) (cfg service.Config, instead string, probl
 
 // tellToken says where the panel is, and shows its token to a person. What else standard output is, a journal or a
 // container's log, more people read than may have the token.
-func tellToken(out io.Writer, address, token, file string) {
+func tellToken(out io.Writer, address string, token lab.Secret, file string) {
 	if f, ok := out.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
-		fmt.Fprintf(out, "The panel is at %s/ and asks for the token %s (kept in %s).\n", address, token, file)
+		fmt.Fprintf(out, "The panel is at %s/ and asks for the token %s (kept in %s).\n", address, token.Reveal(), file)
 		return
 	}
 	fmt.Fprintf(out, "The panel is at %s/ and asks for the token that is kept in %s.\n", address, file)

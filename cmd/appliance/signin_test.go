@@ -7,6 +7,7 @@ import (
 
 	"eidetic/internal/lab"
 	"eidetic/internal/plan"
+	"eidetic/netlab/proxy"
 )
 
 // TestPasswordOfAnAddress: user and password go to the page's origin, as curl sends them, and are in nothing else.
@@ -21,7 +22,7 @@ func TestPasswordOfAnAddress(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := lab.HeaderField{Name: "Authorization", Value: "Basic QWRhOnBAc3Mldw=="} // Ada:p@ss%w
+	want := proxy.Field{Name: "Authorization", Value: lab.NewSecret("Basic QWRhOnBAc3Mldw==")} // Ada:p@ss%w
 	if got := r.Send["https://shop.test:8443"]; len(got) != 1 || got[0] != want {
 		t.Errorf("sent to the page's origin: %v, want %v", got, want)
 	}

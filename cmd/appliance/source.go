@@ -62,20 +62,20 @@ func (s *sourceFlags) open(ctx context.Context) (capture.Source, error) {
 }
 
 // readPassword returns a file's first line; no file means no password.
-func readPassword(path string) (string, error) {
+func readPassword(path string) (none lab.Secret, err error) {
 	if path == "" {
-		return "", nil
+		return none, nil
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return "", fmt.Errorf("password file: %w", err)
+		return none, fmt.Errorf("password file: %w", err)
 	}
 	defer f.Close()
 	const longest = 1 << 10
 	b, err := io.ReadAll(io.LimitReader(f, longest))
 	if err != nil {
-		return "", fmt.Errorf("password file: %w", err)
+		return none, fmt.Errorf("password file: %w", err)
 	}
 	line, _, _ := bytes.Cut(b, []byte("\n"))
-	return strings.TrimRight(string(line), "\r"), nil
+	return lab.NewSecret(strings.TrimRight(string(line), "\r")), nil
 }

@@ -126,3 +126,41 @@ func TestSuiteKnobs(t *testing.T) {
 		}
 	})
 }
+
+// A suite that came with somebody's result names no program, device or file of this machine when it is run again, and
+// opens no private host.
+func TestStrangeSuiteNamesNothingOfThisMachine(t *testing.T) {
+	for _, c := range []struct{ plan, want string }{
+		{"link: trace=/etc/passwd", "trace"},
+		{"inject: .env", "inject"},
+		{"archive: /etc/passwd", "not in this folder"},
+		{"archive: ../shop.wacz", "not in this folder"},
+		{"screen: {v4l2: /dev/video0}", "screen.v4l2"},
+		{"tolerance_ms: 20", ""},
+	} {
+		text := "suite: strange\nentries:\n  - name: a\n    type: load\n    visual: load/speed_index_ms\n    plan:\n      " + c.plan +
+			"\n      steps: [{name: load, open: 'http://127.0.0.1:1/'}]\n"
+		s, err := suite.Parse("strange.yaml", []byte(text))
+		if err == nil {
+			err = checkStrange(s)
+		}
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: %v; want an error with %q", c.plan, err, c.want)
+		}
+	}
+	for _, strange := range []bool{false, true} {
+		r, err := (&originFlags{Strange: strange}).reach(t.Context(), "http://127.0.0.1:1/")
+		if err != nil || len(r.Pages) > 0 == strange {
+			t.Errorf("with a plan of a stranger (%v) the hosts %v are opened, %v", strange, r.Pages, err)
+		}
+	}
+	for name, want := range map[string]bool{"eidetic-1": true, "strange": false} {
+		text := []byte(tornSuite)
+		if s, err := suite.Open("eidetic-1"); err == nil && want {
+			text = s.Text()
+		}
+		if s, err := suite.Parse(name, text); err != nil || s.IsShipped() != want {
+			t.Errorf("%s is the program's own: %v, %v; want %v", name, !want, err, want)
+		}
+	}
+}

@@ -16,7 +16,6 @@ import (
 	"eidetic/internal/plan"
 	"eidetic/internal/run/execute"
 	"eidetic/internal/tell/suite"
-	"eidetic/netlab/link"
 )
 
 // SuiteVerifyCmd measures the reels of a result again.
@@ -150,9 +149,10 @@ func measureAgain(dir string, s *suite.Suite, at int, o *suite.Outcome) (map[int
 	if err != nil {
 		return nil, err
 	}
-	asked, err := plan.Check(q, plan.Options{
-		Scope: plan.ScopePerson, Traces: link.OpenFile, From: &plan.Folder{Path: filepath.Join(folder, execute.FilesFolder)},
-	})
+	if err := q.Set("link", lab.NativeLink); err != nil { // that of the plan may be a file of this machine, and is not needed
+		return nil, err
+	}
+	asked, err := plan.Check(q, plan.Options{Scope: plan.ScopePerson, From: &plan.Folder{Path: filepath.Join(folder, execute.FilesFolder)}})
 	if err != nil {
 		return nil, s.Locate(at, err)
 	}
@@ -259,6 +259,24 @@ func (c *SuiteCompareCmd) Run(std *streams) error {
 	return c.tell(std, earlier, later)
 }
 
+// checkStrange judges the plans of a suite that came with a result as a box judges those of a token of the scope run:
+// they name no program, device or file of this machine but recordings beside it.
+func checkStrange(s *suite.Suite) error {
+	for i := range s.Entries {
+		q, err := s.PlanOf(i, nil, 0, 0)
+		if err != nil {
+			return err
+		}
+		if q.Archive != "" && !filepath.IsLocal(q.Archive) {
+			return s.Locate(i, &lab.FieldError{Path: "archive", Err: fmt.Errorf("%.100q is not in this folder", q.Archive)})
+		}
+		if _, err := plan.Check(q, plan.Options{Scope: plan.ScopeRun, From: &plan.Folder{}}); err != nil {
+			return s.Locate(i, err)
+		}
+	}
+	return nil
+}
+
 // SuiteRepeatCmd measures a suite again.
 type SuiteRepeatCmd struct {
 	File     string   `arg:"" type:"path" help:"A result, or the folder that it is in."`
@@ -272,6 +290,9 @@ type SuiteRepeatCmd struct {
 func (SuiteRepeatCmd) Help() string {
 	return `Runs the suite that the result holds, with the same browsers by name, trials and seed, on this machine, and compares the geometric
 means as suite compare does. The same call goes on where it was cut off.
+
+A result may come from somebody else. Unless its suite is one of this program, its plans name no program, file or device of this machine,
+and reach private networks only with --allow-private. A suite that you trust runs by appliance suite run.
 
 Example:
   appliance suite repeat out/suite/suite.json --within 1`
@@ -292,6 +313,12 @@ func (c *SuiteRepeatCmd) Run(ctx context.Context, std *streams) error {
 			return usage(fmt.Errorf("%s compares the program %s: a file from somebody else starts no program here by itself; add --program %s if it may",
 				c.File, client.Plain(b), client.Plain(b)))
 		}
+	}
+	if !s.IsShipped() {
+		if err := checkStrange(s); err != nil {
+			return usage(fmt.Errorf("%w; a suite that you trust runs by appliance suite run, and suite compare compares the results", err))
+		}
+		c.Strange = true
 	}
 	later := suite.New(s, versionLine(), earlier.Browsers, earlier.Trials, earlier.Seed, time.Now().UTC())
 	if later, err = c.measure(ctx, std, s, later, c.Out, nil); err != nil {

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"eidetic/internal/lab"
 )
 
 // Tokens are made, listed and revoked over TLS with a box that is trusted on first use.
@@ -72,7 +74,7 @@ func TestBoxFlagsRefuse(t *testing.T) {
 // token.
 func TestTokenIsNotLogged(t *testing.T) {
 	var out bytes.Buffer
-	tellToken(&out, "https://192.0.2.1:8080", "abcdefghijklmnop", "/data/token")
+	tellToken(&out, "https://192.0.2.1:8080", lab.NewSecret("abcdefghijklmnop"), "/data/token")
 	if text := out.String(); strings.Contains(text, "abcdefgh") || !strings.Contains(text, "/data/token") || !strings.Contains(text, "192.0.2.1") {
 		t.Errorf("tellToken() wrote %q; want the address and the file alone", text)
 	}

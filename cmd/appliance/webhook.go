@@ -9,6 +9,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"eidetic/cmd/appliance/client"
+	"eidetic/internal/lab"
 )
 
 // WebhookCmd manages the addresses that a box tells of events.
@@ -47,13 +48,13 @@ type WebhookMakeCmd struct {
 
 // Run implements the command.
 func (c *WebhookMakeCmd) Run(ctx context.Context, std *streams) error {
-	secret := ""
+	var secret lab.Secret
 	if c.SecretFile != "" {
 		text, err := os.ReadFile(c.SecretFile)
 		if err != nil {
 			return usage(fmt.Errorf("--secret-file: %w", err))
 		}
-		secret = strings.TrimSpace(string(text[:min(len(text), 1000)]))
+		secret = lab.NewSecret(strings.TrimSpace(string(text[:min(len(text), 1000)])))
 	}
 	return c.onBox(std, func(box *client.Client) error {
 		made, err := box.MakeWebhook(ctx, c.Name, c.As, c.URL, c.Event, secret)

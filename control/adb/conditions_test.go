@@ -7,6 +7,7 @@ import (
 	"eidetic/control/adb"
 	"eidetic/control/adb/adbtest"
 	"eidetic/internal/lab"
+	"eidetic/internal/rigs/testlab"
 )
 
 // TestConditions reads a phone's battery, heat, brightness and refresh rate, and leaves out what it does not tell.
@@ -63,6 +64,7 @@ func FuzzConditions(f *testing.F) {
 	f.Add("AC powered: true\nlevel: 84\nscale: 100\ntemperature: 326\n", "Thermal Status: 3\n", "renderFrameRate 60.000004\n")
 	f.Add("level: -1\nscale: 0\ntemperature: 1e309\n", "Thermal Status: 7\n", "fps=0")
 	f.Fuzz(func(t *testing.T, battery, thermal, display string) {
+		defer testlab.Input(t)()
 		c := adb.ParseConditions(battery, thermal, "102\n0\n", display)
 		if c.BatteryPercent != nil && !(*c.BatteryPercent >= 0) || c.BatteryC != nil && !(*c.BatteryC > -60 && *c.BatteryC < 210) ||
 			c.RefreshHz != nil && !(*c.RefreshHz >= 1 && *c.RefreshHz <= 1000) {

@@ -12,6 +12,7 @@ import (
 
 	"eidetic/control/hid"
 	"eidetic/internal/lab"
+	"eidetic/internal/rigs/testlab"
 )
 
 func TestParseDevices(t *testing.T) {
@@ -99,6 +100,7 @@ func FuzzAnswers(f *testing.F) {
 	f.Add([]byte("\x01\xff\xff\xff\xff"))
 	f.Add([]byte(printed))
 	f.Fuzz(func(t *testing.T, b []byte) {
+		defer testlab.Input(t)()
 		if text, err := readMessage(bytes.NewReader(b)); err == nil {
 			if list := parseDevices(text); len(list) > maxDevices {
 				t.Fatalf("%d devices", len(list))

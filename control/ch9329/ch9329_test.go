@@ -239,6 +239,7 @@ func FuzzFrame(f *testing.F) {
 	f.Add([]byte("\x57\xab\x00\x82\xff\x00"))
 	f.Add([]byte("\x57"))
 	f.Fuzz(func(t *testing.T, b []byte) {
+		defer testlab.Input(t)()
 		for {
 			before := len(b)
 			got, rest, ok, _ := nextFrame(b)

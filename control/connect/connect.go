@@ -27,7 +27,7 @@ type Options struct {
 	Name     string      // KIND:NAME
 	Layout   string      // of the device's keyboard, for ch9329, gadget and adb
 	Screen   image.Point // of the device in pixels, for ch9329 and gadget; the others say it themselves
-	Password string      // of a VNC server
+	Password lab.Secret  // of a VNC server
 	Baud     int         // of a ch9329: 9600 or 115200
 	Relative bool        // a relative mouse in place of an absolute one, for ch9329 and gadget
 	Touch    bool        // a touch screen too, for gadget

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"eidetic/internal/rigs/testlab"
 )
 
 // raw are events as the kernel writes them: time in ms, type, code, value.
@@ -58,6 +60,7 @@ func FuzzRecordEvdev(f *testing.F) {
 	f.Add(raw([4]int{0, 1, btnTouch, 1}, [4]int{0, 3, absX, 3}, [4]int{0, 0, 0, 0}, [4]int{5, 1, btnTouch, 0}, [4]int{5, 0, 0, 0}), 10, false)
 	f.Add(raw([4]int{0, 3, absTrackingID, 1}, [4]int{0, 3, absMTX, -3}, [4]int{0, 0, 0, 0}), 100, true)
 	f.Fuzz(func(t *testing.T, events []byte, size int, slots bool) {
+		defer testlab.Input(t)()
 		g, err := RecordEvdev(bytes.NewReader(events), Axes{MaxX: size, MaxY: size, Slots: slots}, 0, 0)
 		if err != nil {
 			return

@@ -14,6 +14,7 @@ import (
 
 	"eidetic/control"
 	"eidetic/internal/lab"
+	"eidetic/internal/rigs/testlab"
 )
 
 func TestParse(t *testing.T) {
@@ -67,6 +68,7 @@ func FuzzParse(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
+		defer testlab.Input(t)()
 		steps, err := Parse(text)
 		if err != nil {
 			return
@@ -273,6 +275,7 @@ func FuzzParseRecording(f *testing.F) {
 	f.Add([]byte("{\"gesture\":1,\"width\":10,\"height\":10}\n{\"t_ms\":0,\"x\":1,\"y\":1}\n{\"t_ms\":5,\"x\":2,\"y\":9.5}\n"))
 	f.Add([]byte("{\"gesture\":1,\"width\":-1}"))
 	f.Fuzz(func(t *testing.T, text []byte) {
+		defer testlab.Input(t)()
 		g, err := ParseRecording(bytes.NewReader(text))
 		if err != nil {
 			return

@@ -180,8 +180,8 @@ func (s *Switch) get(ctx context.Context, base, path string, query url.Values, a
 	if err != nil {
 		return err
 	}
-	if s.part.Password != "" && s.part.Shelly != "" {
-		r.SetBasicAuth("admin", s.part.Password)
+	if !s.part.Password.IsZero() && s.part.Shelly != "" {
+		r.SetBasicAuth("admin", s.part.Password.Reveal())
 	}
 	resp, err := s.client.Do(r)
 	if err != nil {
@@ -234,9 +234,9 @@ func (s *Switch) tasmota(ctx context.Context, on bool) error {
 		name += strconv.Itoa(s.part.Relay)
 	}
 	query := url.Values{"cmnd": {name + " " + onOff(on)}}
-	if s.part.Password != "" {
+	if !s.part.Password.IsZero() {
 		query.Set("user", "admin")
-		query.Set("password", s.part.Password)
+		query.Set("password", s.part.Password.Reveal())
 	}
 	var answer map[string]any
 	err := s.get(ctx, s.part.Tasmota, "/cm", query, &answer)

@@ -26,7 +26,9 @@ func TestPlugs(t *testing.T) {
 	for kind, part := range map[string]func(url string) lab.PowerPart{
 		powertest.Shelly1: func(url string) lab.PowerPart { return lab.PowerPart{Shelly: url} },
 		powertest.Shelly2: func(url string) lab.PowerPart { return lab.PowerPart{Shelly: url} },
-		powertest.Tasmota: func(url string) lab.PowerPart { return lab.PowerPart{Tasmota: url, Password: powertest.Password} },
+		powertest.Tasmota: func(url string) lab.PowerPart {
+			return lab.PowerPart{Tasmota: url, Password: lab.NewSecret(powertest.Password)}
+		},
 	} {
 		t.Run(kind, func(t *testing.T) {
 			plug := powertest.New(t, kind, nil)
@@ -51,8 +53,8 @@ func TestPlugs(t *testing.T) {
 			if err := power.New(p, netip.Addr{}, power.ThisMachine()).Set(within(t), false); err == nil {
 				t.Error("Set() of a relay that the plug lacks = nil; want an error")
 			}
-			if p.Password != "" {
-				p.Password, p.Relay = "wrong-secret", 0
+			if !p.Password.IsZero() {
+				p.Password, p.Relay = lab.NewSecret("wrong-secret"), 0
 				err := power.New(p, netip.Addr{}, power.ThisMachine()).Set(within(t), false)
 				if err == nil || !strings.Contains(err.Error(), "set password") || strings.Contains(err.Error(), "wrong-secret") {
 					t.Errorf("Set() with another password = %v; want an error that asks for it and does not tell it", err)
@@ -60,7 +62,7 @@ func TestPlugs(t *testing.T) {
 			}
 		})
 	}
-	gone := power.New(lab.PowerPart{Tasmota: "http://127.0.0.1:1", Password: "planted-secret"}, netip.Addr{}, power.ThisMachine())
+	gone := power.New(lab.PowerPart{Tasmota: "http://127.0.0.1:1", Password: lab.NewSecret("planted-secret")}, netip.Addr{}, power.ThisMachine())
 	if err := gone.Set(within(t), true); err == nil || strings.Contains(err.Error(), "planted-secret") {
 		t.Errorf("Set() of a plug that is not there = %v; want an error without the password", err)
 	}

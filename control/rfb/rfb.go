@@ -29,8 +29,8 @@ import (
 
 // Options of a controller.
 type Options struct {
-	Address  string // "host:port" or "unix:/path"
-	Password string // for VNC Authentication
+	Address  string     // "host:port" or "unix:/path"
+	Password lab.Secret // for VNC Authentication
 	Clock    lab.Clock
 	// Repeat is how long messages with a key may take on their way to the server; 0 is control.RepeatDelay.
 	Repeat time.Duration

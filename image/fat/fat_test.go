@@ -256,6 +256,7 @@ func FuzzOpen(f *testing.F) {
 	f.Add(head, []byte("\xe5\x00\x0f\x0f\x0f"), uint32(0x90000))     // anywhere
 	f.Add(head[:90], []byte("\xff\xff\xff\xff"), uint32(0x7fffffff)) // beyond the end
 	f.Fuzz(func(t *testing.T, boot, patch []byte, at uint32) {
+		defer testlab.Input(t)()
 		if len(boot) > 1<<16 || len(patch) > 1<<12 {
 			return
 		}

@@ -138,6 +138,7 @@ func FuzzInstalled(f *testing.F) {
 	f.Add([]byte("Package: a\nStatus: install ok installed\nVersion: 1\nArchitecture: all\n"))
 	f.Add([]byte("\n\n\n: \n"))
 	f.Fuzz(func(t *testing.T, status []byte) {
+		defer testlab.Input(t)()
 		all, err := Installed(status)
 		if err == nil && Drift(nil, all) == nil && len(all) > 0 {
 			t.Error("Drift against an empty lock = nil, want a line for each package")

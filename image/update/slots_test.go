@@ -335,6 +335,7 @@ func FuzzOpen(f *testing.F) {
 	f.Add(good[:30])
 	f.Add([]byte(magic + "\xff\xff\xff\xff"))
 	f.Fuzz(func(t *testing.T, b []byte) {
+		defer testlab.Input(t)()
 		read, readErr := ReadManifest(bytes.NewReader(b))
 		m, r, err := Open(bytes.NewReader(b), public(key))
 		if err != nil {
@@ -355,6 +356,7 @@ func FuzzManifest(f *testing.F) {
 	f.Add([]byte(`{"version":"0.1","version":"9"}`))
 	f.Add([]byte(`{}{}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
+		defer testlab.Input(t)()
 		m, err := parseManifest(text)
 		if err != nil {
 			return

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/rigs/testlab"
 )
 
 func lab1() Offer {
@@ -97,6 +98,7 @@ func FuzzMatches(f *testing.F) {
 	f.Add("*a*b*", "xaxbx")
 	f.Add("a*a", "a")
 	f.Fuzz(func(t *testing.T, pattern, value string) {
+		defer testlab.Input(t)()
 		got := matches(pattern, value)
 		if !strings.Contains(pattern, "*") && got && !strings.EqualFold(pattern, value) {
 			t.Errorf("matches(%q, %q) = %v", pattern, value, got)

@@ -3,6 +3,8 @@ package fleet
 import (
 	"strings"
 	"testing"
+
+	"eidetic/internal/rigs/testlab"
 )
 
 func TestLink(t *testing.T) {
@@ -35,6 +37,7 @@ func FuzzParseLink(f *testing.F) {
 	f.Add(Link{"[::1]:1", "AbCdEfGhIjKlMnOpQrSt", strings.Repeat("0", 64)}.String())
 	f.Add("eidetic-head://h:1/%41AbCdEfGhIjKlMnOp?pin=")
 	f.Fuzz(func(t *testing.T, text string) {
+		defer testlab.Input(t)()
 		if l, err := ParseLink(text); err == nil {
 			if l.String() != strings.TrimSpace(text) || !IsDigest(l.Pin) || CheckHost(l.Host) != nil {
 				t.Errorf("ParseLink(%q) = %+v", text, l)

@@ -48,7 +48,7 @@ type PowerPart struct {
 	ActiveLow bool    `json:"active_low,omitempty" doc:"The relay is active while its line is low"`
 	WakeOnLAN string  `json:"wake_on_lan,omitempty" maxLength:"17" doc:"Hardware address of a device that is woken by a magic packet" example:"00:11:22:33:44:55"`
 	Relay     int     `json:"relay,omitempty" minimum:"0" maximum:"31" doc:"Which relay, as the plug numbers them; without it the only or first one"`
-	Password  string  `json:"password,omitempty" maxLength:"255" doc:"Of the plug"`
+	Password  Secret  `json:"password,omitzero" maxLength:"255" doc:"Of the plug"`
 	Boot      float64 `json:"boot_s,omitempty" minimum:"0" maximum:"900" doc:"How long the device takes to start; without it 60"`
 }
 

@@ -2,6 +2,7 @@ package lab
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -38,18 +39,44 @@ type PlanUser struct {
 	Weight   int    `json:"weight,omitempty" minimum:"1" maximum:"100" doc:"Without it 1. Compares: how much the user counts in the verdict of all together, such as its share of the visits in percent" example:"70"`
 	// Cookies and Storage are in the browser's profile before each of its trials.
 	Cookies []PlanCookie      `json:"cookies,omitempty" maxItems:"50" doc:"Cookies that the browser has for the plan's pages"`
-	Storage map[string]string `json:"storage,omitempty" doc:"What localStorage holds at the origin of each page: at most 100 entries, and 16 KiB together"`
+	Storage map[string]Secret `json:"storage,omitempty" doc:"What localStorage holds at the origin of each page: at most 100 entries, and 16 KiB together"`
 }
 
 // PlanCookie is a cookie of a user.
 type PlanCookie struct {
 	Name     string `json:"name" minLength:"1" maxLength:"200" doc:"Name" example:"session"`
-	Value    string `json:"value,omitempty" maxLength:"4096" doc:"Value, as in Set-Cookie"`
+	Value    Secret `json:"value,omitzero" maxLength:"4096" doc:"Value, as in Set-Cookie"`
 	Domain   string `json:"domain,omitempty" maxLength:"253" doc:"Domain of which the hosts of pages get it; without it each page's host alone" example:"shop.example"`
 	Path     string `json:"path,omitempty" maxLength:"1000" doc:"Path from which on it is sent; without it /"`
 	Secure   bool   `json:"secure,omitempty" doc:"It is sent by https only"`
 	HTTPOnly bool   `json:"http_only,omitempty" doc:"Scripts do not see it"`
 	SameSite string `json:"same_site,omitempty" enum:"strict,lax,none" doc:"Which requests of other sites send it; none needs secure"`
+}
+
+// MarshalJSON implements json.Marshaler, with the secrets: a plan in JSON is what a run is made from, and is made again.
+// Whoever may only read gets a copy without them.
+func (u PlanUser) MarshalJSON() ([]byte, error) {
+	type plain PlanUser
+	var storage map[string]string
+	for name, value := range u.Storage {
+		if storage == nil {
+			storage = map[string]string{}
+		}
+		storage[name] = value.Reveal()
+	}
+	return json.Marshal(struct {
+		plain
+		Storage map[string]string `json:"storage,omitempty"`
+	}{plain(u), storage})
+}
+
+// MarshalJSON implements json.Marshaler as that of a [PlanUser].
+func (c PlanCookie) MarshalJSON() ([]byte, error) {
+	type plain PlanCookie
+	return json.Marshal(struct {
+		plain
+		Value string `json:"value,omitempty"`
+	}{plain(c), c.Value.Reveal()})
 }
 
 // IsSeeded says whether the browser's profile is prepared for the user.

@@ -21,7 +21,7 @@ func many() Plan {
 		},
 		Users: []PlanUser{
 			{Name: "new"},
-			{Name: "anna", Viewport: "412x915", Cookies: []PlanCookie{{Name: "session", Value: "1", Domain: "shop.example", Secure: true}}},
+			{Name: "anna", Viewport: "412x915", Cookies: []PlanCookie{{Name: "session", Value: NewSecret("1"), Domain: "shop.example", Secure: true}}},
 		},
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"eidetic/internal/rigs/testlab"
 )
 
 func TestProfiles(t *testing.T) {
@@ -53,6 +55,7 @@ func FuzzProfiles(f *testing.F) {
 	f.Add("slow.jsonl weight 3, fast.jsonl", 7)
 	f.Add("a weight , weight 2", 0)
 	f.Fuzz(func(t *testing.T, text string, n int) {
+		defer testlab.Input(t)()
 		profiles, err := ParseProfiles(text)
 		if err != nil {
 			return

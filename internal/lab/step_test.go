@@ -5,6 +5,8 @@ import (
 	"image"
 	"strings"
 	"testing"
+
+	"eidetic/internal/rigs/testlab"
 )
 
 func TestCheckStepsNamesThePlace(t *testing.T) {
@@ -85,6 +87,7 @@ func FuzzStep(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
+		defer testlab.Input(t)()
 		if target, err := ParseTarget(text); err == nil && target.CSS == "" && target.Picture == "" && (target.X < 0 || target.X > MaxSide) {
 			t.Errorf("ParseTarget(%q) = %+v", text, target)
 		}

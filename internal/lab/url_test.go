@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"eidetic/internal/rigs/testlab"
 )
 
 func TestURLKeepsBytes(t *testing.T) {
@@ -71,6 +73,7 @@ func FuzzURL(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, raw string) {
+		defer testlab.Input(t)()
 		u := ParseURL(raw)
 		if again := ParseURL(u.Sent()); u.IsWeb() && again.Sent() != u.Sent() {
 			t.Errorf("ParseURL(%q).Sent() = %q, then %q", raw, u.Sent(), again.Sent())

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"eidetic/analysis/find"
 	"eidetic/control/gesture"
@@ -44,11 +45,14 @@ func (f Folder) read(name string) ([]byte, error) {
 		return nil, err
 	}
 	defer root.Close()
-	file, err := root.Open(name)
+	file, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe, which somebody sent, may have nobody to write
 	if err != nil {
 		return nil, fmt.Errorf("it is not beside the plan: %w", err)
 	}
 	defer file.Close()
+	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, errors.Join(err, errors.New("it is no file"))
+	}
 	content, err := io.ReadAll(io.LimitReader(file, maxFile+1))
 	if err == nil && len(content) > maxFile {
 		err = fmt.Errorf("it has more than %d MiB", maxFile>>20)

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"eidetic/internal/lab"
@@ -107,5 +108,16 @@ func TestCheckState(t *testing.T) {
 		if (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
 			t.Errorf("Check(state %q, %d steps) = %v; want an error with %q", c.state, len(c.steps), err, c.says)
 		}
+	}
+}
+
+// A pipe in the place of a file, which came with somebody's folder, is not waited for.
+func TestPipeIsNoFile(t *testing.T) {
+	dir := t.TempDir()
+	if err := syscall.Mkfifo(filepath.Join(dir, "a.js"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := (Folder{Path: dir}).read("a.js"); err == nil || !strings.Contains(err.Error(), "no file") {
+		t.Errorf("read() = %q, %v; want an error that it is no file", text, err)
 	}
 }

@@ -76,10 +76,10 @@ func checkUsers(p lab.Plan) error {
 	return nil
 }
 
-func checkStorage(path string, storage map[string]string) error {
+func checkStorage(path string, storage map[string]lab.Secret) error {
 	size := 0
 	for key, value := range storage {
-		size += len(key) + len(value)
+		size += len(key) + len(value.Reveal())
 	}
 	switch {
 	case len(storage) > maxStorage:
@@ -117,11 +117,11 @@ func checkCookie(path string, c lab.PlanCookie) error {
 	switch {
 	case c.Name == "" || strings.ContainsFunc(c.Name, isNoToken):
 		return fieldError(path+".name", "%.60q: a cookie's name has letters, digits and some signs, without spaces (RFC 6265)", c.Name)
-	case strings.ContainsFunc(c.Value, func(r rune) bool { return r < ' ' || r >= 0x7f || strings.ContainsRune(";\\\"", r) }):
+	case strings.ContainsFunc(c.Value.Reveal(), func(r rune) bool { return r < ' ' || r >= 0x7f || strings.ContainsRune(";\\\"", r) }):
 		return fieldError(path+".value", "it has a character that no cookie's value has (a quote, a semicolon, a backslash, a control or "+
 			"non-ASCII character): escape it as the site does")
-	case len(c.Name)+len(c.Value) > maxCookieBytes:
-		return fieldError(path+".value", "name and value have %d bytes; browsers keep at most %d", len(c.Name)+len(c.Value), maxCookieBytes)
+	case len(c.Name)+len(c.Value.Reveal()) > maxCookieBytes:
+		return fieldError(path+".value", "name and value have %d bytes; browsers keep at most %d", len(c.Name)+len(c.Value.Reveal()), maxCookieBytes)
 	case strings.ContainsFunc(c.Domain, func(r rune) bool { return !isHostRune(r) }):
 		return fieldError(path+".domain", "%.60q is no name of a host", c.Domain)
 	case c.Path != "" && (c.Path[0] != '/' || strings.ContainsFunc(c.Path, func(r rune) bool { return r < ' ' || r >= 0x7f || r == ';' })):

@@ -21,7 +21,7 @@ func many() lab.Plan {
 		},
 		Users: []lab.PlanUser{
 			{Name: "new"},
-			{Name: "anna", Viewport: "412x915", Cookies: []lab.PlanCookie{{Name: "session", Value: "1", Domain: "shop.example", Secure: true}}},
+			{Name: "anna", Viewport: "412x915", Cookies: []lab.PlanCookie{{Name: "session", Value: lab.NewSecret("1"), Domain: "shop.example", Secure: true}}},
 		},
 	}
 }
@@ -56,24 +56,26 @@ func TestCheckMany(t *testing.T) {
 		"wide viewport":    {func(p *lab.Plan) { p.Users[0].Viewport = "100000x1" }, "users[0].viewport: \"100000x1\": write WIDTHxHEIGHT, each side from 100 to 4096"},
 		"no viewport":      {func(p *lab.Plan) { p.Users[0].Viewport = "wide" }, "users[0].viewport"},
 		"cookie's name":    {cookie(lab.PlanCookie{Name: "a b"}), "users[1].cookies[0].name"},
-		"no cookie's name": {cookie(lab.PlanCookie{Value: "x"}), "users[1].cookies[0].name"},
-		"cookie injects":   {cookie(lab.PlanCookie{Name: "a", Value: "1; Domain=evil.example"}), "users[1].cookies[0].value"},
-		"cookie breaks":    {cookie(lab.PlanCookie{Name: "a", Value: "1\r\nSet-Cookie: b=2"}), "users[1].cookies[0].value"},
+		"no cookie's name": {cookie(lab.PlanCookie{Value: lab.NewSecret("x")}), "users[1].cookies[0].name"},
+		"cookie injects":   {cookie(lab.PlanCookie{Name: "a", Value: lab.NewSecret("1; Domain=evil.example")}), "users[1].cookies[0].value"},
+		"cookie breaks":    {cookie(lab.PlanCookie{Name: "a", Value: lab.NewSecret("1\r\nSet-Cookie: b=2")}), "users[1].cookies[0].value"},
 		"path injects":     {cookie(lab.PlanCookie{Name: "a", Path: "/; Secure"}), "users[1].cookies[0].path"},
 		"domain injects":   {cookie(lab.PlanCookie{Name: "a", Domain: "shop.example; Secure"}), "users[1].cookies[0].domain"},
-		"large cookie":     {cookie(lab.PlanCookie{Name: "a", Value: strings.Repeat("x", 5000)}), "users[1].cookies[0].value: must have at most 4096 characters"},
+		"large cookie":     {cookie(lab.PlanCookie{Name: "a", Value: lab.NewSecret(strings.Repeat("x", 5000))}), "users[1].cookies[0].value: must have at most 4096 characters"},
 		"other domain":     {cookie(lab.PlanCookie{Name: "a", Domain: "bank.example"}), "users[1].cookies[0].domain: no page of the plan can have it: the pages are of https://www.shop.example"},
 		"suffix only":      {cookie(lab.PlanCookie{Name: "a", Domain: "hop.example"}), "users[1].cookies[0].domain: no page"},
 		"same site":        {cookie(lab.PlanCookie{Name: "a", SameSite: "none"}), "users[1].cookies[0].same_site"},
 		"host prefix":      {cookie(lab.PlanCookie{Name: "__Host-a", Secure: true, Path: "/x"}), "users[1].cookies[0].name"},
 		"many cookies":     {func(p *lab.Plan) { p.Users[0].Cookies = make([]lab.PlanCookie, 51) }, "users[0].cookies: 51 cookies; at most 50"},
-		"large storage": {func(p *lab.Plan) { p.Users[0].Storage = map[string]string{"a": strings.Repeat("x", 20_000)} },
+		"large storage": {func(p *lab.Plan) {
+			p.Users[0].Storage = map[string]lab.Secret{"a": lab.NewSecret(strings.Repeat("x", 20_000))}
+		},
 			"users[0].storage: 20001 bytes in all; at most 16 KiB"},
 		"large altogether": {func(p *lab.Plan) {
 			p.Users = nil
-			cookies := slices.Repeat([]lab.PlanCookie{{Name: "a", Value: strings.Repeat("x", 4000), Domain: "shop.example", Secure: true}}, 10)
+			cookies := slices.Repeat([]lab.PlanCookie{{Name: "a", Value: lab.NewSecret(strings.Repeat("x", 4000)), Domain: "shop.example", Secure: true}}, 10)
 			for i := range 20 {
-				p.Users = append(p.Users, lab.PlanUser{Name: fmt.Sprint(i), Storage: map[string]string{"a": strings.Repeat("x", 16_000)}, Cookies: cookies})
+				p.Users = append(p.Users, lab.PlanUser{Name: fmt.Sprint(i), Storage: map[string]lab.Secret{"a": lab.NewSecret(strings.Repeat("x", 16_000))}, Cookies: cookies})
 			}
 		}, "pages: pages and users have"},
 		"one treatment":  {func(p *lab.Plan) { p.Treatment = nil }, "pages[1].treatment: either all pages"},

@@ -124,7 +124,7 @@ func checkControls(p lab.ControlsPart) (field string, err error) {
 	if p.Baud != 0 && p.Baud != 9600 && p.Baud != 115200 {
 		return ".baud", fmt.Errorf("%d is neither 9600 nor 115200", p.Baud)
 	}
-	if err := connect.Check(ConnectOptions(p, netip.IPv4Unspecified(), "")); err != nil {
+	if err := connect.Check(ConnectOptions(p, netip.IPv4Unspecified(), lab.Secret{})); err != nil {
 		return "", err
 	}
 	return "", nil
@@ -162,7 +162,7 @@ func serverOf(name string, device netip.Addr) (string, error) {
 var usualScreen = image.Pt(1920, 1080) // constant
 
 // ConnectOptions are those of a device's controls.
-func ConnectOptions(p lab.ControlsPart, device netip.Addr, password string) connect.Options {
+func ConnectOptions(p lab.ControlsPart, device netip.Addr, password lab.Secret) connect.Options {
 	o := connect.Options{
 		Name: p.Device(), Layout: p.Layout, Password: password, Baud: p.Baud, Relative: p.Relative, Touch: p.Touch, Screen: usualScreen,
 	}
@@ -179,7 +179,7 @@ func ConnectOptions(p lab.ControlsPart, device netip.Addr, password string) conn
 }
 
 // SourceOptions are those of a device's screen.
-func SourceOptions(p lab.ScreenPart, device netip.Addr, password string) source.Options {
+func SourceOptions(p lab.ScreenPart, device netip.Addr, password lab.Secret) source.Options {
 	o := source.Options{
 		Name: p.Source(), Format: lab.Format{Pixels: p.Pixels, Rate: p.Rate}, Password: password, Controls: p.Set, EDID: p.EDID,
 		Through: p.Through,

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/rigs/testlab"
 )
 
 func TestCheckParts(t *testing.T) {
@@ -52,6 +53,7 @@ func FuzzCheckParts(f *testing.F) {
 	f.Add("/dev/video0", "5900", "1920x1080", "auto", "de")
 	f.Add("/dev/v4l/../../x", "h:", "0x99999", "x\x00", "")
 	f.Fuzz(func(t *testing.T, file, server, size, name, layout string) {
+		defer testlab.Input(t)()
 		s := lab.ScreenPart{V4L2: file, Size: size}
 		if CheckParts(&s, nil, "") == nil && !strings.HasPrefix(filepath.Clean(file), "/dev/v") {
 			t.Errorf("the device file %q is accepted", file)

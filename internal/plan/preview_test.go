@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/rigs/testlab"
 )
 
 func TestPreview(t *testing.T) {
@@ -53,6 +54,7 @@ func FuzzPreview(f *testing.F) {
 	f.Add("http://{revision}/", "https://a.test//evil.test/", "..")
 	f.Add("https://x.test/{revision}", "//a", "v1")
 	f.Fuzz(func(t *testing.T, pattern, page, revision string) {
+		defer testlab.Input(t)()
 		if CheckPreview(pattern) != nil {
 			return
 		}

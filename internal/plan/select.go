@@ -79,19 +79,22 @@ func tagsOf(steps []lab.Step) (all []string) {
 // TagsOf are the tags that changed files need, by the patterns of the plan. all says that the whole plan is needed,
 // since no pattern has the file that because names.
 func TagsOf(p lab.Plan, files []string) (tags []string, all bool, because string) {
+	needed := map[string]bool{}
 	for _, file := range files {
 		known := false
 		for pattern, needs := range p.Paths {
 			if matches(strings.Split(pattern, "/"), strings.Split(file, "/")) {
-				known, tags = true, append(tags, needs...)
+				known = true
+				for _, t := range needs {
+					needed[t] = true
+				}
 			}
 		}
 		if !known {
 			return nil, true, file
 		}
 	}
-	slices.Sort(tags)
-	return slices.Compact(tags), false, ""
+	return slices.Sorted(maps.Keys(needed)), false, ""
 }
 
 // matches says whether a path has a pattern, both in their parts. ** is any number of folders.

@@ -13,6 +13,7 @@ import (
 	"testing/iotest"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/rigs/testlab"
 )
 
 // A file may take the less of a share of the machine's memory and a number of times its size; the
@@ -97,6 +98,7 @@ func FuzzJSONStream(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
+		defer testlab.Input(t)()
 		got := map[string]string{}
 		s := newJSONStream(&uncommented{r: bufio.NewReaderSize(iotest.OneByteReader(strings.NewReader(text)), 16)}, nil)
 		err := s.object(func(name string) error {

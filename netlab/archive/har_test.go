@@ -420,6 +420,7 @@ func FuzzHARText(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, escaped string) {
+		defer testlab.Input(t)()
 		var want string
 		var got harString
 		err := json.Unmarshal([]byte(`"`+escaped+`"`), &want)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/rigs/testlab"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -457,6 +458,7 @@ func FuzzMessages(f *testing.F) {
 	f.Add([]byte("\x01\x01a\x89\x00\x80\x01b\x88\x02\x03\xe8"), "")
 	f.Add([]byte("\xc1\x07\xf2\x48\xcd\xc9\xc9\x07\x00\xc1\x05\xf2\x00\x11\x00\x00"), "permessage-deflate")
 	f.Fuzz(func(t *testing.T, data []byte, extension string) {
+		defer testlab.Input(t)()
 		e := &lab.Exchange{
 			ID:       "urn:x",
 			Method:   "GET",

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"eidetic/internal/rigs/testlab"
 )
 
 func fixed(t time.Time) func() time.Time { return func() time.Time { return t } }
@@ -273,6 +275,7 @@ func FuzzLeaf(f *testing.F) {
 	}
 	a := newAuthority(f, fixed(noon))
 	f.Fuzz(func(t *testing.T, host string) {
+		defer testlab.Input(t)()
 		cert, err := a.Leaf(host)
 		if (cert == nil) == (err == nil) {
 			t.Errorf("Leaf(%q) = %v, %v; want either a certificate or an error", host, cert, err)

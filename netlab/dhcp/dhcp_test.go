@@ -450,6 +450,7 @@ func FuzzMessage(f *testing.F) {
 	}
 	x := newTable(f, nil)
 	f.Fuzz(func(t *testing.T, b []byte) {
+		defer testlab.Input(t)()
 		m, err := dhcpv4.FromBytes(b)
 		if err != nil {
 			return
@@ -473,6 +474,7 @@ func FuzzLeaseFile(f *testing.F) {
 	f.Add([]byte("null"))
 	f.Add([]byte(`[{"mac":"","addr":"","until":"9999-12-31T23:59:59Z"}]`))
 	f.Fuzz(func(t *testing.T, b []byte) {
+		defer testlab.Input(t)()
 		x := newTable(t, nil)
 		if err := x.parse(b); err != nil {
 			return

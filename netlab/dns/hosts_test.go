@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/miekg/dns"
+
+	"eidetic/internal/rigs/testlab"
 )
 
 func TestReadHosts(t *testing.T) {
@@ -66,6 +68,7 @@ func FuzzParseHosts(f *testing.F) {
 	f.Add("127.0.0.1 localhost\n::1 ip6-localhost # x\n")
 	f.Add("10.0.0.7\tapp.test app\n")
 	f.Fuzz(func(t *testing.T, text string) {
+		defer testlab.Input(t)()
 		hosts, err := parseHosts(strings.NewReader(text))
 		if err != nil {
 			return

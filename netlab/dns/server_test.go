@@ -520,6 +520,7 @@ func FuzzQuestion(f *testing.F) {
 		inFlight: make(chan struct{}, 1), ctx: context.Background()}
 	s.Use(table())
 	f.Fuzz(func(t *testing.T, packet []byte) {
+		defer testlab.Input(t)()
 		m := new(dns.Msg)
 		if m.Unpack(packet) != nil {
 			return

@@ -384,6 +384,7 @@ func FuzzStream(f *testing.F) {
 	f.Add([]byte("<!--<meta charset"), "", 1)
 	f.Add([]byte("\xff\xfe<\x00h\x00"), "", 2)
 	f.Fuzz(func(t *testing.T, body []byte, coding string, n int) {
+		defer testlab.Input(t)()
 		p := testScript.Plan("GET", "https://a.example/", document(), 200, htmlHeader("Content-Encoding", coding))
 		if p == nil {
 			return
@@ -423,6 +424,7 @@ func FuzzStream(f *testing.F) {
 func FuzzPolicy(f *testing.F) {
 	f.Add("default-src 'none'; script-src 'self', connect-src *")
 	f.Fuzz(func(t *testing.T, policy string) {
+		defer testlab.Input(t)()
 		p := testScript.Plan("GET", "https://a.example/", document(), 200, htmlHeader())
 		allow(policy, p)
 	})

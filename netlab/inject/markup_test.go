@@ -9,6 +9,8 @@ import (
 
 	"golang.org/x/net/html"
 	"pgregory.net/rapid"
+
+	"eidetic/internal/rigs/testlab"
 )
 
 // tokens are what a tokeniser that is not ours reads: the start tags with
@@ -245,6 +247,7 @@ func FuzzDataURL(f *testing.F) {
 	f.Add("data:text/html;charset=x;base64,PHA+")
 	f.Add("data:text/html,%3Cp%3")
 	f.Fuzz(func(t *testing.T, raw string) {
+		defer testlab.Input(t)()
 		out, ok := testScript.dataURL(raw, "")
 		if !ok {
 			return
@@ -268,6 +271,7 @@ func FuzzMarkup(f *testing.F) {
 	f.Add([]byte("<ifrAme srCdoC=\"<ifrAme srCdoC='&lt;ifrAme srCdoC=0>'>\">0"), 89)
 	f.Add([]byte(`<iframe srcdoc="<p><iframe srcdoc='&lt;iframe srcdoc=&amp;quot;x&amp;quot;>'>"><iframe src=data:text/html,%3cp>`), 7)
 	f.Fuzz(func(t *testing.T, text []byte, n int) {
+		defer testlab.Input(t)()
 		n = max(n, 1+len(text)/64)
 		plan := testScript.Plan("GET", "https://a.example/", document(), 200, htmlHeader())
 		whole := bytes.Clone(plan.newMarkup().feed(text, true))

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"eidetic/internal/rigs/testlab"
 )
 
 func TestParse(t *testing.T) {
@@ -89,6 +91,7 @@ func FuzzParse(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
+		defer testlab.Input(t)()
 		p, err := Parse(s)
 		if err != nil {
 			return

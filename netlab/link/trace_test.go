@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"eidetic/internal/rigs/testlab"
 )
 
 // files returns a Reader of files in memory.
@@ -67,6 +69,7 @@ func FuzzReadTrace(f *testing.F) {
 	f.Add("86400000\n")
 	f.Add("-1\n9999999999999999999\nx")
 	f.Fuzz(func(t *testing.T, s string) {
+		defer testlab.Input(t)()
 		tr, err := ReadTrace("f", strings.NewReader(s))
 		if err != nil {
 			return

@@ -6,6 +6,8 @@ import (
 	"io"
 	"strings"
 	"testing"
+
+	"eidetic/internal/rigs/testlab"
 )
 
 func read(t *testing.T, text string) *Head {
@@ -93,6 +95,7 @@ func FuzzMessage(f *testing.F) {
 	f.Add("HTTP/1.1 200 OK\nContent-Length: 1, 1\n\nx")
 	f.Add("POST / HTTP/1.1\r\nTransfer-Encoding : chunked\r\n\r\n00a;b\r\n0123456789\r\n0\r\nt: u\r\n\r\n")
 	f.Fuzz(func(t *testing.T, text string) {
+		defer testlab.Input(t)()
 		r := bufio.NewReader(strings.NewReader(text))
 		h, err := ReadHead(r, 32<<10)
 		if err != nil {

@@ -76,7 +76,7 @@ func TestAccessPoint(t *testing.T) {
 	})
 
 	wrong := network
-	wrong.Passphrase = "not-the-passphrase"
+	wrong.Passphrase = lab.NewSecret("not-the-passphrase")
 	if joins(t, supplicant, sta.name, wrong, 15*time.Second) {
 		t.Fatal("a station joined with another passphrase")
 	}
@@ -128,7 +128,7 @@ func radios(t *testing.T) (list []radio) {
 func joins(t *testing.T, supplicant, name string, n wifi.Network, within time.Duration) bool {
 	t.Helper()
 	conf := filepath.Join(t.TempDir(), "wpa.conf")
-	text := fmt.Sprintf("network={\n\tssid=\"%s\"\n\tpsk=\"%s\"\n\tkey_mgmt=WPA-PSK\n}\n", n.SSID, n.Passphrase)
+	text := fmt.Sprintf("network={\n\tssid=\"%s\"\n\tpsk=\"%s\"\n\tkey_mgmt=WPA-PSK\n}\n", n.SSID, n.Passphrase.Reveal())
 	if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

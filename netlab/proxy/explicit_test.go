@@ -156,6 +156,7 @@ func FuzzConnect(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, host string) {
+		defer testlab.Input(t)()
 		name, dest, ok := target(host)
 		if ok && (name == "" || dest.Port() == 0) {
 			t.Errorf("target(%q) = %q, %v", host, name, dest)

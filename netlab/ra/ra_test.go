@@ -188,6 +188,7 @@ func FuzzSolicitation(f *testing.F) {
 	f.Add([]byte{133, 0, 0, 0, 0, 0, 0, 0, 1, 1, 2, 0, 0, 0, 0, 1}, false)
 	f.Add([]byte{133, 0, 0, 0, 0, 0, 0, 0, 14, 0}, true)
 	f.Fuzz(func(t *testing.T, b []byte, nobody bool) {
+		defer testlab.Input(t)()
 		from := netip.MustParseAddr("fe80::2")
 		if nobody {
 			from = netip.IPv6Unspecified()

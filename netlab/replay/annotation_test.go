@@ -5,6 +5,8 @@ import (
 	"testing"
 	"unicode"
 	"unicode/utf8"
+
+	"eidetic/internal/rigs/testlab"
 )
 
 // TestLabel: the name that a page gives lab.done() arrives, whatever the page sends.
@@ -35,6 +37,7 @@ func FuzzLabel(f *testing.F) {
 	f.Add([]byte(`{"name":"cart shown","at_ms":812.5}`))
 	f.Add([]byte(`{"name":"\u202e\u0000` + strings.Repeat("x", 300) + `"}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
+		defer testlab.Input(t)()
 		label := Annotation{Body: body}.Label()
 		if n := utf8.RuneCountInString(label); n > labelMost || !utf8.ValidString(label) {
 			t.Errorf("Label() has %d runes, valid UTF-8: %v; want at most %d", n, utf8.ValidString(label), labelMost)

@@ -12,6 +12,7 @@ import (
 	"github.com/coder/websocket"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/rigs/testlab"
 )
 
 // chat greets, answers each message with a count that changes from one
@@ -168,6 +169,7 @@ func TestMessageCounter(t *testing.T) {
 func FuzzMessageCounter(f *testing.F) {
 	f.Add([]byte{0x81, 0x01, 'x', 0x88, 0xff})
 	f.Fuzz(func(t *testing.T, b []byte) {
+		defer testlab.Input(t)()
 		var whole, single messageCounter
 		n := whole.feed(b)
 		for i := range b {

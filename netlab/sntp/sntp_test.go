@@ -129,6 +129,7 @@ func FuzzAnswer(f *testing.F) {
 	f.Add(question(1, 1))
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, ask []byte) {
+		defer testlab.Input(t)()
 		b, err := Answer(ask, time.Unix(1.7e9, 0), time.Time{})
 		if err == nil && (len(b) != packetSize || len(b) > len(ask) || b[0]&7 != 4) {
 			t.Fatalf("Answer(%x) = %x, want a packet of a server", ask, b)

@@ -14,12 +14,18 @@ import (
 	"strings"
 
 	"eidetic/internal/base/atomicfile"
+	"eidetic/internal/lab"
 )
 
 // Network is what a device needs to join.
 type Network struct {
-	SSID       string `json:"ssid"`
-	Passphrase string `json:"passphrase"`
+	SSID       string     `json:"ssid"`
+	Passphrase lab.Secret `json:"passphrase"`
+}
+
+// MarshalJSON implements json.Marshaler, with the passphrase: so the box keeps its network.
+func (n Network) MarshalJSON() ([]byte, error) {
+	return json.Marshal(map[string]string{"ssid": n.SSID, "passphrase": n.Passphrase.Reveal()})
 }
 
 // Check returns an error that says what is wrong with a network, or nil.
@@ -27,7 +33,7 @@ func (n Network) Check() error {
 	if len(n.SSID) < 1 || len(n.SSID) > 32 {
 		return fmt.Errorf("the name %q of the network has %d bytes; 1 to 32 are allowed", n.SSID, len(n.SSID))
 	}
-	if len(n.Passphrase) < 8 || len(n.Passphrase) > 63 || strings.ContainsFunc(n.Passphrase,
+	if secret := n.Passphrase.Reveal(); len(secret) < 8 || len(secret) > 63 || strings.ContainsFunc(secret,
 		func(r rune) bool { return r < ' ' || r > '~' }) {
 		return errors.New("the passphrase needs 8 to 63 ASCII characters (IEEE 802.11, J.4)")
 	}
@@ -37,7 +43,7 @@ func (n Network) Check() error {
 // QR returns the text of the QR code with which phones join.
 func (n Network) QR() string {
 	escape := strings.NewReplacer(`\`, `\\`, `;`, `\;`, `,`, `\,`, `"`, `\"`, `:`, `\:`)
-	return "WIFI:T:WPA;S:" + escape.Replace(n.SSID) + ";P:" + escape.Replace(n.Passphrase) + ";;"
+	return "WIFI:T:WPA;S:" + escape.Replace(n.SSID) + ";P:" + escape.Replace(n.Passphrase.Reveal()) + ";;"
 }
 
 // letters of a passphrase, without those that people confuse.
@@ -57,7 +63,7 @@ func NewNetwork() Network {
 		}
 		return string(out)
 	}
-	return Network{SSID: "eidetic-" + pick(4), Passphrase: pick(4) + "-" + pick(4) + "-" + pick(4) + "-" + pick(4)}
+	return Network{SSID: "eidetic-" + pick(4), Passphrase: lab.NewSecret(pick(4) + "-" + pick(4) + "-" + pick(4) + "-" + pick(4))}
 }
 
 const maxFile = 4096
@@ -150,7 +156,7 @@ func (c Config) hostapd() (string, error) {
 	set("wpa_key_mgmt", "WPA-PSK WPA-PSK-SHA256")
 	set("rsn_pairwise", "CCMP")
 	set("ieee80211w", "1") // protected management frames for devices that support them
-	set("wpa_passphrase", "%s", c.Network.Passphrase)
+	set("wpa_passphrase", "%s", c.Network.Passphrase.Reveal())
 	set("ap_isolate", "1") // stations reach the box but not each other
 	return b.String(), nil
 }

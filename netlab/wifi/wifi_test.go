@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"eidetic/internal/lab"
 	"eidetic/internal/rigs/testlab"
 )
 
@@ -36,7 +37,7 @@ func TestLoadOrCreate(t *testing.T) {
 	}
 	seen := map[string]bool{}
 	for range 100 {
-		seen[NewNetwork().Passphrase] = true
+		seen[NewNetwork().Passphrase.Reveal()] = true
 	}
 	if len(seen) != 100 {
 		t.Errorf("100 networks have %d different passphrases, want 100", len(seen))
@@ -44,7 +45,7 @@ func TestLoadOrCreate(t *testing.T) {
 }
 
 func TestConfig(t *testing.T) {
-	good := Config{Interface: "wlan0", Dir: "/run/x", Network: Network{"Büro; \"1\"", "secret-words"}}
+	good := Config{Interface: "wlan0", Dir: "/run/x", Network: Network{"Büro; \"1\"", lab.NewSecret("secret-words")}}
 	text, err := good.hostapd()
 	if err != nil {
 		t.Fatal(err)
@@ -61,7 +62,7 @@ func TestConfig(t *testing.T) {
 	for says, change := range map[string]func(*Config){
 		"interface": func(c *Config) { c.Interface = "wlan0\nbridge=br0" },
 		"32":        func(c *Config) { c.Network.SSID = strings.Repeat("x", 33) },
-		"8 to 63":   func(c *Config) { c.Network.Passphrase = "secret\nwpa=0" },
+		"8 to 63":   func(c *Config) { c.Network.Passphrase = lab.NewSecret("secret\nwpa=0") },
 		"country":   func(c *Config) { c.Country = "de" },
 		"channel":   func(c *Config) { c.Channel = 14 },
 		"radar":     func(c *Config) { c.Channel = 52 },
@@ -156,7 +157,7 @@ func FuzzNetwork(f *testing.F) {
 	f.Fuzz(func(t *testing.T, name, passphrase, kept string) {
 		const lines = 15 // as TestHostapd has them, at most
 		testlab.Bounded(t, 4<<20, func() {
-			c := Config{Interface: "wlan0", Network: Network{name, passphrase}, Dir: "/run/x"}
+			c := Config{Interface: "wlan0", Network: Network{name, lab.NewSecret(passphrase)}, Dir: "/run/x"}
 			text, err := c.hostapd()
 			if err == nil && (strings.Count(text, "\nssid2=") != 1 || strings.Contains(text, "\nssid=") || strings.Count(text, "\nwpa_passphrase=") > 1 ||
 				strings.ContainsRune(text, '\r') || strings.Count(text, "\n") > 2*lines) {

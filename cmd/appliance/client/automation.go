@@ -174,7 +174,7 @@ func (c *Client) Webhooks(ctx context.Context) ([]automation.Hook, error) {
 
 // MakeWebhook makes a webhook. The box makes a secret if it is empty.
 func (c *Client) MakeWebhook(
-	ctx context.Context, name, as, address string, events []string, secret string,
+	ctx context.Context, name, as, address string, events []string, secret Secret,
 ) (made panel.NewWebhook, err error) {
 	body := map[string]any{"name": name, "url": address}
 	if as != "" {
@@ -183,8 +183,8 @@ func (c *Client) MakeWebhook(
 	if len(events) > 0 {
 		body["events"] = events
 	}
-	if secret != "" {
-		body["secret"] = secret
+	if !secret.IsZero() {
+		body["secret"] = secret.Reveal()
 	}
 	err = c.exchange(ctx, http.MethodPost, "/api/v1/webhooks", "", body, &made)
 	if err == nil && (made.Secret == "" && as != automation.AsMail || Plain(made.Secret) != made.Secret) {

@@ -32,7 +32,7 @@ import (
 // Config says where a panel is and how patiently it is asked.
 type Config struct {
 	Base  string // the panel's address, such as http://127.0.0.1:8080
-	Token string // empty: none
+	Token Secret // the zero value: none
 	Trust        // of a box whose address begins with https
 	// Patience is how long a box that does not answer is asked again; 0 is not at all.
 	Patience time.Duration
@@ -95,7 +95,7 @@ func (c *Client) CheckReady(ctx context.Context) error {
 		return err
 	}
 	switch {
-	case health.Token && c.config.Token == "":
+	case health.Token && c.config.Token.IsZero():
 		return c.noToken()
 	case !health.Starts:
 		return &UnsuitableError{c.config.Base, "only shows runs, as the panel of a demo does; appliance serve is one that starts them"}
@@ -214,8 +214,8 @@ func (c *Client) ask(ctx context.Context, method, path string, body io.Reader, c
 	if err != nil {
 		return nil, err
 	}
-	if c.config.Token != "" {
-		r.Header.Set("Authorization", "Bearer "+c.config.Token)
+	if !c.config.Token.IsZero() {
+		r.Header.Set("Authorization", "Bearer "+c.config.Token.Reveal())
 	}
 	if change != nil {
 		change(r)
@@ -252,7 +252,7 @@ func (c *Client) refusal(answer *http.Response) error {
 		}
 	}
 	switch {
-	case answer.StatusCode == http.StatusUnauthorized && c.config.Token == "":
+	case answer.StatusCode == http.StatusUnauthorized && c.config.Token.IsZero():
 		return c.noToken()
 	case answer.StatusCode == http.StatusUnauthorized:
 		e.Detail = "the token is not the token of this box"

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"eidetic/internal/plan"
+	"eidetic/internal/rigs/testlab"
 	"eidetic/internal/web/panel"
 )
 
@@ -22,7 +23,7 @@ func serve(t *testing.T, handler http.HandlerFunc) *Client {
 	t.Helper()
 	s := httptest.NewServer(handler)
 	t.Cleanup(s.Close)
-	c := New(Config{Base: s.URL + "/", Token: "0123456789abcdef", Patience: time.Minute, FirstPause: time.Millisecond})
+	c := New(Config{Base: s.URL + "/", Token: NewSecret("0123456789abcdef"), Patience: time.Minute, FirstPause: time.Millisecond})
 	t.Cleanup(c.Close)
 	return c
 }
@@ -246,6 +247,7 @@ func FuzzReadEvents(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
+		defer testlab.Input(t)()
 		lines := 0
 		_ = readEvents(bytes.NewReader(text), func() { lines++ }, func(s panel.Progress) bool { return s.State != "done" })
 		if most := bytes.Count(text, []byte{'\n'}) + 1; lines > most {

@@ -36,7 +36,7 @@ func Example() {
 
 	c := client.New(client.Config{
 		Base:  box.URL, // https://box.local:8080
-		Token: box.Token,
+		Token: client.NewSecret(box.Token),
 		Trust: client.Trust{Fingerprint: box.Fingerprint}, // as the box's screen shows it
 	})
 	defer c.Close()
@@ -82,7 +82,7 @@ func ExampleClient_PutSchedule() {
 	ctx := context.Background()
 	box, stop := box()
 	defer stop()
-	c := client.New(client.Config{Base: box.URL, Token: box.Token, Trust: client.Trust{Fingerprint: box.Fingerprint}})
+	c := client.New(client.Config{Base: box.URL, Token: client.NewSecret(box.Token), Trust: client.Trust{Fingerprint: box.Fingerprint}})
 	defer c.Close()
 
 	plan := &client.Request{Plan: client.Plan{Trials: 10, Arm: client.Arm{Page: "https://www.shop.example/"}}}
@@ -95,7 +95,7 @@ func ExampleClient_PutSchedule() {
 		log.Fatal(err)
 	}
 	fmt.Println(w.Version, s.Name, s.Cron)
-	hook, err := c.MakeWebhook(ctx, "chat", "", "https://hooks.shop.example/eidetic", []string{"alert.raised"}, "")
+	hook, err := c.MakeWebhook(ctx, "chat", "", "https://hooks.shop.example/eidetic", []string{"alert.raised"}, client.Secret{})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -114,7 +114,7 @@ func ExampleRefusedError() {
 	ctx := context.Background()
 	box, stop := box()
 	defer stop()
-	c := client.New(client.Config{Base: box.URL, Token: box.Token, Trust: client.Trust{Fingerprint: box.Fingerprint}})
+	c := client.New(client.Config{Base: box.URL, Token: client.NewSecret(box.Token), Trust: client.Trust{Fingerprint: box.Fingerprint}})
 	defer c.Close()
 
 	_, err := c.StartPlan(ctx, client.Plan{Trials: 6000, Arm: client.Arm{Page: "https://www.shop.example/"}})
@@ -125,7 +125,7 @@ func ExampleRefusedError() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	looks := client.New(client.Config{Base: box.URL, Token: reader.Secret, Trust: client.Trust{Fingerprint: box.Fingerprint}})
+	looks := client.New(client.Config{Base: box.URL, Token: client.NewSecret(reader.Secret), Trust: client.Trust{Fingerprint: box.Fingerprint}})
 	defer looks.Close()
 	if _, err = looks.StartPlan(ctx, client.Plan{Arm: client.Arm{Page: "https://www.shop.example/"}}); err != nil {
 		fmt.Println(err)

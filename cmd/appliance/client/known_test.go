@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"eidetic/internal/keep/pin"
+	"eidetic/internal/rigs/testlab"
 )
 
 // secureBox answers the health over TLS with a certificate of its own.
@@ -36,7 +37,7 @@ func secureBox(t *testing.T) (box *httptest.Server, fingerprint string, asked *i
 // ready asks the box once.
 func ready(t *testing.T, base string, trust Trust) error {
 	t.Helper()
-	c := New(Config{Base: base, Token: "a-token-of-the-box", Trust: trust})
+	c := New(Config{Base: base, Token: NewSecret("a-token-of-the-box"), Trust: trust})
 	defer c.Close()
 	return c.CheckReady(t.Context())
 }
@@ -101,6 +102,7 @@ func FuzzFindKnown(f *testing.F) {
 	f.Add("# boxes\nbox.local:8080 " + strings.Repeat("00", 32) + "\n")
 	f.Add("box.local:8080\n")
 	f.Fuzz(func(t *testing.T, text string) {
+		defer testlab.Input(t)()
 		if got, _, err := findKnown(strings.NewReader(text), "box.local:8080"); err == nil && got != "" && len(got) != 64 {
 			t.Errorf("findKnown(%q) = %q", text, got)
 		}

@@ -33,6 +33,7 @@ type (
 	Delivery   = automation.Delivery
 	Alert      = automation.Alert
 	Token      = credentials.Token
+	Secret     = lab.Secret
 	NewToken   = panel.NewToken
 	Scope      = credentials.Scope
 	History    = panel.Histories
@@ -55,3 +56,6 @@ const (
 	StateFailed      = store.StateFailed
 	StateInterrupted = store.StateInterrupted
 )
+
+// NewSecret keeps a token, or the value of a cookie, so that it is not printed by chance.
+func NewSecret(text string) Secret { return lab.NewSecret(text) }

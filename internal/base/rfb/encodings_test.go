@@ -19,6 +19,7 @@ import (
 	"github.com/jezek/xgb/xproto"
 
 	"eidetic/internal/base/rfb/rfbtest"
+	"eidetic/internal/lab"
 	"eidetic/internal/rigs/testlab"
 	"eidetic/internal/rigs/testlab/xtest"
 )
@@ -188,7 +189,7 @@ func view(t *testing.T, address string, e Encoding) *viewer {
 		t.Fatal(err)
 	}
 	v := &viewer{}
-	if v.conn, err = New(t.Context(), heard{c, &v.heard}, ""); err != nil {
+	if v.conn, err = New(t.Context(), heard{c, &v.heard}, lab.Secret{}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = v.conn.Close() })

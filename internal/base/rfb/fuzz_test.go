@@ -8,6 +8,9 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"eidetic/internal/lab"
+	"eidetic/internal/rigs/testlab"
 )
 
 // canned is a connection to a server that sends recorded bytes.
@@ -28,7 +31,7 @@ func (canned) RemoteAddr() net.Addr               { return nil }
 func replay(b []byte, pixels int) (*Screen, error) {
 	conn := newConn(canned{Reader: bytes.NewReader(b)})
 	conn.maxPixels = pixels
-	if err := conn.handshake("sesame"); err != nil {
+	if err := conn.handshake(lab.NewSecret("sesame")); err != nil {
 		return nil, err
 	}
 	s := conn.NewScreen()
@@ -66,6 +69,7 @@ func FuzzSession(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
+		defer testlab.Input(t)()
 		const pixels = 1 << 16
 		s, err := replay(b, pixels)
 		if err == nil {

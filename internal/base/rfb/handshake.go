@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"eidetic/internal/lab"
 )
 
 var be = binary.BigEndian
@@ -24,7 +26,7 @@ const (
 const maxWords = 1 << 10
 
 // handshake does RFC 6143, 7.1 to 7.3.
-func (c *Conn) handshake(password string) error {
+func (c *Conn) handshake(password lab.Secret) error {
 	minor, err := c.negotiateVersion()
 	if err != nil {
 		return err
@@ -34,7 +36,7 @@ func (c *Conn) handshake(password string) error {
 		return err
 	}
 	if security == securityVNC {
-		if password == "" {
+		if password.IsZero() {
 			return errors.New("the server asks for a password, and none was given")
 		}
 		if err := c.answerChallenge(password); err != nil {
@@ -137,12 +139,12 @@ func (c *Conn) chooseSecurity(minor int) (byte, error) {
 }
 
 // answerChallenge encrypts the server's 16 bytes with the password (7.2.2).
-func (c *Conn) answerChallenge(password string) error {
+func (c *Conn) answerChallenge(password lab.Secret) error {
 	var b [16]byte
 	if err := c.readFull(b[:]); err != nil {
 		return err
 	}
-	answer, err := encryptChallenge(b, password)
+	answer, err := encryptChallenge(b, password.Reveal())
 	if err != nil {
 		return err
 	}

@@ -35,8 +35,8 @@ const basePort = 5900
 
 // Options configure a connection.
 type Options struct {
-	Address  string // "host:port", "[::1]:5901" or "unix:/path"
-	Password string // for VNC Authentication; only its first 8 bytes are used
+	Address  string     // "host:port", "[::1]:5901" or "unix:/path"
+	Password lab.Secret // for VNC Authentication; only its first 8 bytes are used
 }
 
 // Conn is a connection after its handshake. Only one goroutine may call Read; any goroutine
@@ -81,7 +81,7 @@ func Dial(ctx context.Context, o Options) (*Conn, error) {
 }
 
 // New does the handshake over c, and closes c if that fails.
-func New(ctx context.Context, c net.Conn, password string) (*Conn, error) {
+func New(ctx context.Context, c net.Conn, password lab.Secret) (*Conn, error) {
 	conn := newConn(c)
 	stop := context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })
 	err := conn.handshake(password)

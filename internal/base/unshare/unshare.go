@@ -22,7 +22,10 @@ func Run(cmd *exec.Cmd, flags uintptr) error {
 	// must live as long as the child.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: flags, Pdeathsig: syscall.SIGKILL}
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	cmd.SysProcAttr.Cloneflags, cmd.SysProcAttr.Pdeathsig = flags, syscall.SIGKILL
 	// Root needs no user namespace, and without one it can also open devices.
 	if os.Geteuid() != 0 {
 		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER

@@ -15,6 +15,7 @@ import (
 	"eidetic/internal/box/mail"
 	"eidetic/internal/box/webhook"
 	"eidetic/internal/keep/store"
+	"eidetic/internal/lab"
 )
 
 // Bounds of deliveries.
@@ -161,16 +162,17 @@ func (m *postman) leave(hook string) {
 // try makes one attempt and notes what came of it. What is not noted is tried again.
 func (m *postman) try(ctx context.Context, seq int64) error {
 	p := webhook.Post{At: m.Now()}
-	var hook, way, path string
+	var hook, way, path, secret string
 	var attempts int
 	err := m.db.QueryRowContext(ctx, `SELECT d.id, d.hook, h.way, h.url, d.path, h.secret, d.body, d.attempts FROM deliveries d JOIN hooks h ON h.id = d.hook
-		WHERE d.seq = ? AND d.state = ? AND h.paused = 0`, seq, DeliveryWaits).Scan(&p.ID, &hook, &way, &p.URL, &path, &p.Secret, &p.Body, &attempts)
+		WHERE d.seq = ? AND d.state = ? AND h.paused = 0`, seq, DeliveryWaits).Scan(&p.ID, &hook, &way, &p.URL, &path, &secret, &p.Body, &attempts)
 	if errors.Is(err, sql.ErrNoRows) { // the webhook was removed or paused meanwhile
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("read delivery: %w", err)
 	}
+	p.Secret = lab.NewSecret(secret)
 	answer, err := m.tell(ctx, way, path, p)
 	if err != nil && ctx.Err() != nil {
 		return ctx.Err()
@@ -228,7 +230,7 @@ func (m *postman) tell(ctx context.Context, way, path string, p webhook.Post) (w
 		}
 		return webhook.Answer{Status: http.StatusOK}, nil
 	}
-	p.URL, p.Header, p.Secret = strings.TrimSuffix(p.URL, "/")+path, header(way, p.Secret), ""
+	p.URL, p.Header, p.Secret = strings.TrimSuffix(p.URL, "/")+path, header(way, p.Secret), lab.Secret{}
 	return m.Sender.Post(ctx, p)
 }
 

@@ -68,9 +68,9 @@ func (r *receiver) answer(status int, after string) {
 }
 
 // hook makes a webhook for a receiver.
-func (b *testBox) hook(name, url string, events ...string) (Hook, string) {
+func (b *testBox) hook(name, url string, events ...string) (Hook, lab.Secret) {
 	b.t.Helper()
-	h, secret, err := b.MakeHook(b.t.Context(), name, "", url, "", events, "tester")
+	h, secret, err := b.MakeHook(b.t.Context(), name, "", url, lab.Secret{}, events, "tester")
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -246,12 +246,12 @@ func TestHooksRefuse(t *testing.T) {
 		if c.event != "" {
 			events = append(events, c.event)
 		}
-		if _, _, err := b.MakeHook(t.Context(), c.name, "", c.url, c.secret, events, ""); !errors.As(err, &wrong) || !strings.Contains(err.Error(), c.want) {
+		if _, _, err := b.MakeHook(t.Context(), c.name, "", c.url, lab.NewSecret(c.secret), events, ""); !errors.As(err, &wrong) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("MakeHook(%q, %q, %q, %q) = %v; want %q", c.name, c.url, c.secret, c.event, err, c.want)
 		}
 	}
 	b.hook("x", "http://127.0.0.1:1/")
-	if _, _, err := b.MakeHook(t.Context(), "x", "", "http://127.0.0.1/", "", nil, ""); !errors.Is(err, ErrExists) {
+	if _, _, err := b.MakeHook(t.Context(), "x", "", "http://127.0.0.1/", lab.Secret{}, nil, ""); !errors.Is(err, ErrExists) {
 		t.Errorf("a second webhook of the name = %v; want ErrExists", err)
 	}
 	all, err := b.Hooks(t.Context())

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"eidetic/internal/keep/store"
+	"eidetic/internal/lab"
 )
 
 // The events that webhooks are told of.
@@ -46,31 +47,31 @@ type Hook struct {
 
 // MakeHook makes a webhook, and returns its secret, which cannot be read again. An empty
 // secret lets the box draw one; no events mean all.
-func (k *Keeper) MakeHook(ctx context.Context, name, as, url, secret string, events []string, by string) (Hook, string, error) {
+func (k *Keeper) MakeHook(ctx context.Context, name, as, url string, secret lab.Secret, events []string, by string) (Hook, lab.Secret, error) {
 	if err := CheckName(name); err != nil {
-		return Hook{}, "", err
+		return Hook{}, lab.Secret{}, err
 	}
 	if len(events) == 0 {
 		events = EventTypes()
 	}
 	for _, e := range events {
 		if !slices.Contains(EventTypes(), e) {
-			return Hook{}, "", wrong("events: there is no %.40q; there are: %s", e, strings.Join(EventTypes(), ", "))
+			return Hook{}, lab.Secret{}, wrong("events: there is no %.40q; there are: %s", e, strings.Join(EventTypes(), ", "))
 		}
 	}
 	secret, err := k.checkWay(as, url, secret)
 	if err != nil {
-		return Hook{}, "", err
+		return Hook{}, lab.Secret{}, err
 	}
 	if as != AsMail {
 		if err := k.Sender.CheckHost(ctx, url); err != nil {
-			return Hook{}, "", wrong("url: %w", err)
+			return Hook{}, lab.Secret{}, wrong("url: %w", err)
 		}
 	}
 	h := Hook{ID: strings.ToLower(rand.Text()[:12]), Name: name, As: as, URL: url, Events: merged(events), Made: k.Now().UTC(), By: by}
 	text, err := json.Marshal(h.Events)
 	if err != nil {
-		return Hook{}, "", err
+		return Hook{}, lab.Secret{}, err
 	}
 	err = k.in(ctx, "keep webhook", func(tx *sql.Tx) error {
 		var all, same int
@@ -84,7 +85,7 @@ func (k *Keeper) MakeHook(ctx context.Context, name, as, url, secret string, eve
 			return ErrMany
 		}
 		return execAll(ctx, tx, []statement{{`INSERT INTO hooks (id, name, way, url, events, secret, paused, reason, made, by) VALUES (?, ?, ?, ?, ?, ?, 0, '', ?, ?)`,
-			[]any{h.ID, name, as, url, string(text), secret, stamp(h.Made), by}}})
+			[]any{h.ID, name, as, url, string(text), secret.Reveal(), stamp(h.Made), by}}})
 	})
 	return h, secret, err
 }

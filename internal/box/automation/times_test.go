@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"eidetic/internal/rigs/testlab"
 )
 
 func at(t *testing.T, text string) time.Time {
@@ -105,6 +107,7 @@ func FuzzTimes(f *testing.F) {
 	f.Add("", "59 23 31 12 0", "Pacific/Apia", int64(1_325_200_000))
 	f.Add("", "15 2 * * *", "Australia/Lord_Howe", int64(1_790_900_000))
 	f.Fuzz(func(t *testing.T, every, expression, zone string, seconds int64) {
+		defer testlab.Input(t)()
 		from := time.Unix(seconds%(1<<33), 0)
 		times, err := ParseTimes(every, expression, zone, from)
 		if err != nil {

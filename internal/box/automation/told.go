@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"regexp"
 	"slices"
 	"strings"
@@ -30,55 +29,56 @@ func Ways() []string { return []string{AsMail, AsGitHub, AsGitLab, AsGerrit} }
 
 // checkWay returns an error for a way of being told that does not go with the address and the secret, and the secret
 // that is kept.
-func (k *Keeper) checkWay(as, address, secret string) (string, error) {
+func (k *Keeper) checkWay(as, address string, secret lab.Secret) (lab.Secret, error) {
 	switch as {
 	case AsEvents:
-		if secret == "" {
+		if secret.IsZero() {
 			secret = webhook.NewSecret()
 		}
 		if err := webhook.CheckSecret(secret); err != nil {
-			return "", wrong("secret: %w", err)
+			return lab.Secret{}, wrong("secret: %w", err)
 		}
 	case AsMail:
 		to, ok := strings.CutPrefix(address, "mailto:")
 		switch {
 		case !ok:
-			return "", wrong("url: mail goes to an address such as mailto:perf@shop.example")
+			return lab.Secret{}, wrong("url: mail goes to an address such as mailto:perf@shop.example")
 		case mail.CheckAddress(to) != nil:
-			return "", wrong("url: %w", mail.CheckAddress(to))
-		case secret != "":
-			return "", wrong("secret: mail has none: the configuration says how the server is logged into (mail)")
+			return lab.Secret{}, wrong("url: %w", mail.CheckAddress(to))
+		case !secret.IsZero():
+			return lab.Secret{}, wrong("secret: mail has none: the configuration says how the server is logged into (mail)")
 		case k.Mail == nil:
-			return "", wrong("as: the configuration names no mail server (mail.server)")
+			return lab.Secret{}, wrong("as: the configuration names no mail server (mail.server)")
 		}
 	case AsGitHub, AsGitLab, AsGerrit:
-		if len(secret) < 8 || len(secret) > 200 || strings.ContainsFunc(secret, func(c rune) bool { return c <= ' ' || c > '~' }) {
-			return "", wrong("secret: the token with which %s is called, 8 to 200 characters; of Gerrit USER:PASSWORD", as)
+		text := secret.Reveal()
+		if len(text) < 8 || len(text) > 200 || strings.ContainsFunc(text, func(c rune) bool { return c <= ' ' || c > '~' }) {
+			return lab.Secret{}, wrong("secret: the token with which %s is called, 8 to 200 characters; of Gerrit USER:PASSWORD", as)
 		}
-		if user, _, ok := strings.Cut(secret, ":"); as == AsGerrit && (!ok || user == "") {
-			return "", wrong("secret: of Gerrit USER:PASSWORD, the password of its REST interface")
+		if user, _, ok := strings.Cut(text, ":"); as == AsGerrit && (!ok || user == "") {
+			return lab.Secret{}, wrong("secret: of Gerrit USER:PASSWORD, the password of its REST interface")
 		}
 		if strings.ContainsAny(address, "?#") {
-			return "", wrong("url: without ? and #: what is told is below it")
+			return lab.Secret{}, wrong("url: without ? and #: what is told is below it")
 		}
 	default:
-		return "", wrong("as: there is no %.40q; there are: %s", as, strings.Join(Ways(), ", "))
+		return lab.Secret{}, wrong("as: there is no %.40q; there are: %s", as, strings.Join(Ways(), ", "))
 	}
 	return secret, nil
 }
 
 // header is with what a code host is called.
-func header(as, secret string) http.Header {
-	h := http.Header{}
+func header(as string, secret lab.Secret) map[string]lab.Secret {
+	h := map[string]lab.Secret{}
 	switch as {
 	case AsGitHub:
-		h.Set("Authorization", "Bearer "+secret)
-		h.Set("Accept", "application/vnd.github+json")
-		h.Set("X-GitHub-Api-Version", "2022-11-28")
+		h["Authorization"] = lab.NewSecret("Bearer " + secret.Reveal())
+		h["Accept"] = lab.NewSecret("application/vnd.github+json")
+		h["X-GitHub-Api-Version"] = lab.NewSecret("2022-11-28")
 	case AsGitLab:
-		h.Set("PRIVATE-TOKEN", secret)
+		h["PRIVATE-TOKEN"] = secret
 	case AsGerrit:
-		h.Set("Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(secret)))
+		h["Authorization"] = lab.NewSecret("Basic " + base64.StdEncoding.EncodeToString([]byte(secret.Reveal())))
 	}
 	return h
 }

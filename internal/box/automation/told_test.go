@@ -120,11 +120,11 @@ func TestToldInOtherWays(t *testing.T) {
 	sent := make(chan mail.Message, 10)
 	b.Mail = func(_ context.Context, m mail.Message) error { sent <- m; return nil }
 	for _, h := range [][3]string{{AsGitHub, "/repos/o/r", "ghp_token"}, {AsGitLab, "/api/v4/projects/g%2Fp", "glpat-token"}, {AsGerrit, "/a/changes/shop~main", "box:hush-hush"}} {
-		if _, _, err := b.MakeHook(t.Context(), h[0], h[0], server.URL+h[1], h[2], []string{EventRaised}, ""); err != nil {
+		if _, _, err := b.MakeHook(t.Context(), h[0], h[0], server.URL+h[1], lab.NewSecret(h[2]), []string{EventRaised}, ""); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, _, err := b.MakeHook(t.Context(), "sheriff", AsMail, "mailto:perf@shop.example", "", []string{EventRaised}, ""); err != nil {
+	if _, _, err := b.MakeHook(t.Context(), "sheriff", AsMail, "mailto:perf@shop.example", lab.Secret{}, []string{EventRaised}, ""); err != nil {
 		t.Fatal(err)
 	}
 	tx, err := b.db.BeginTx(t.Context(), nil)
@@ -175,12 +175,12 @@ func TestToldInOtherWays(t *testing.T) {
 		{"x", "nope", server.URL, "secretsecret"}, {"x", AsGitHub, server.URL, "short"}, {"x", AsGitHub, server.URL + "/?a", "ghp_token"}, {"x", AsGerrit, server.URL, "no-password"},
 		{"x", AsMail, "https://a.test", ""}, {"x", AsMail, "mailto:a@b.test,c@d.test", ""}, {"x", AsGitHub, "https://192.168.0.1/repos/o/r", "ghp_token"},
 	} {
-		if _, _, err := b.MakeHook(t.Context(), h[0], h[1], h[2], h[3], nil, ""); !errors.As(err, &wrong) {
+		if _, _, err := b.MakeHook(t.Context(), h[0], h[1], h[2], lab.NewSecret(h[3]), nil, ""); !errors.As(err, &wrong) {
 			t.Errorf("MakeHook(%q) = %v; want a refusal", h, err)
 		}
 	}
 	b.Mail = nil
-	if _, _, err := b.MakeHook(t.Context(), "y", AsMail, "mailto:a@b.test", "", nil, ""); !errors.As(err, &wrong) {
+	if _, _, err := b.MakeHook(t.Context(), "y", AsMail, "mailto:a@b.test", lab.Secret{}, nil, ""); !errors.As(err, &wrong) {
 		t.Errorf("mail without a server = %v; want a refusal", err)
 	}
 }

@@ -455,6 +455,7 @@ func FuzzRevisions(f *testing.F) {
 	f.Add("a one\nb two\n# c\n", "a", "b")
 	f.Add("a\r\nb", "", "")
 	f.Fuzz(func(t *testing.T, list, good, bad string) {
+		defer testlab.Input(t)()
 		all, err := ReadRevisions("list", strings.NewReader(list), good, bad)
 		if err != nil {
 			return
@@ -485,6 +486,7 @@ func FuzzJournal(f *testing.F) {
 `))
 	h := header{Version: 1, Revisions: []string{"a", "b", "c"}, Deploy: "d", Metric: "m", Plan: "p", Seed: 1}
 	f.Fuzz(func(t *testing.T, content []byte) {
+		defer testlab.Input(t)()
 		j := &journal{deployed: map[int]deployed{}, archives: map[int]string{}}
 		whole, err := j.read(content, h)
 		if err != nil {

@@ -103,7 +103,7 @@ type Request struct {
 	Minutes    int                  // after which no experiment begins; 0 is no bound
 	Once       string               // of two requests of one key, one bisect is made that does not fail; "" is no key
 	AnyHook    bool                 // it may be at a host that the configuration does not name
-	Secret     string               // empty lets the box draw one
+	Secret     lab.Secret           // none lets the box draw one
 	Limit      time.Duration        // of a deployment; 0 is 15 minutes
 	Metric     string               // empty is the plan's
 	Confidence float64              // 0 is 0.95
@@ -253,7 +253,7 @@ func (k *Keeper) Make(ctx context.Context, q Request) (Bisect, string, error) {
 	}
 	k.all[b.ID] = b
 	k.stir()
-	return b.Bisect, q.Secret, nil
+	return b.Bisect, q.Secret.Reveal(), nil
 }
 
 // check returns an error for a request that cannot be carried out, and fills it in.
@@ -317,7 +317,7 @@ func (k *Keeper) check(ctx context.Context, q *Request) error {
 		}
 		return nil
 	}
-	if q.Secret == "" {
+	if q.Secret.IsZero() {
 		q.Secret = webhook.NewSecret()
 	}
 	if err := webhook.CheckSecret(q.Secret); err != nil {
@@ -456,7 +456,7 @@ func (b *kept) holds(name string) bool {
 func (k *Keeper) Secrets() (all []string) {
 	for _, r := range k.Repositories {
 		if r.Hook != "" {
-			all = append(all, r.Secret, strings.TrimPrefix(r.Secret, "whsec_"), r.Hook)
+			all = append(all, r.Secret.Reveal(), strings.TrimPrefix(r.Secret.Reveal(), "whsec_"), r.Hook)
 		}
 	}
 	k.mu.Lock()
@@ -465,7 +465,7 @@ func (k *Keeper) Secrets() (all []string) {
 		if b.request.Repository != "" {
 			continue
 		}
-		all = append(all, b.request.Secret, strings.TrimPrefix(b.request.Secret, "whsec_"), b.request.URL)
+		all = append(all, b.request.Secret.Reveal(), strings.TrimPrefix(b.request.Secret.Reveal(), "whsec_"), b.request.URL)
 	}
 	return all
 }

@@ -42,7 +42,7 @@ func newBox(t *testing.T, w *world) *box {
 }
 
 func request(url string, n int) Request {
-	return Request{Plan: plan.Request{Plan: lab.Plan{Arm: lab.Arm{Page: "https://a.test/"}}}, Revisions: revisions(n), URL: url, Secret: secret, By: "test"}
+	return Request{Plan: plan.Request{Plan: lab.Plan{Arm: lab.Arm{Page: "https://a.test/"}}}, Revisions: revisions(n), URL: url, Secret: lab.NewSecret(secret), By: "test"}
 }
 
 func (b *box) make(t *testing.T, q Request) string {
@@ -320,7 +320,7 @@ func TestRequestsThatAreWrong(t *testing.T) {
 		"confidence":                  func(q *Request) { q.Confidence = 1 },
 		"pairs: 3":                    func(q *Request) { q.Pairs = 3 },
 		"hook.limit_s":                func(q *Request) { q.Limit = time.Millisecond },
-		"hook.secret":                 func(q *Request) { q.Secret = "hunter2" },
+		"hook.secret":                 func(q *Request) { q.Secret = lab.NewSecret("hunter2") },
 		"hook.url: http://":           func(q *Request) { q.URL = "http://deploy.example/" },
 		"private network":             func(q *Request) { q.URL = "https://10.0.0.1/" },
 		"of the box itself":           func(q *Request) { q.URL = "https://127.0.0.2/" },

@@ -13,6 +13,7 @@ import (
 
 	"eidetic/internal/base/atomicfile"
 	"eidetic/internal/box/bisection"
+	"eidetic/internal/lab"
 	"eidetic/internal/plan"
 )
 
@@ -63,7 +64,7 @@ type asked struct {
 func (b *kept) save() error {
 	q := b.request
 	a := asked{
-		q.Plan, q.Revisions, q.URL, q.Secret, q.Limit, q.Confidence, q.Least, q.Pairs, q.Seed, q.Spread, q.Repository, q.Minutes, q.Once,
+		q.Plan, q.Revisions, q.URL, q.Secret.Reveal(), q.Limit, q.Confidence, q.Least, q.Pairs, q.Seed, q.Spread, q.Repository, q.Minutes, q.Once,
 	}
 	text, err := json.Marshal(content{b.Bisect, a, b.runs, 1})
 	if err == nil {
@@ -103,7 +104,7 @@ func readKept(dir string) (*kept, error) {
 	}
 	q := c.Request
 	b := &kept{Bisect: c.Bisect, dir: dir, runs: c.Runs, request: Request{
-		Name: c.Bisect.Name, Plan: q.Plan, Revisions: q.Revisions, URL: q.URL, Secret: q.Secret, Limit: q.Limit, Metric: c.Bisect.Metric,
+		Name: c.Bisect.Name, Plan: q.Plan, Revisions: q.Revisions, URL: q.URL, Secret: lab.NewSecret(q.Secret), Limit: q.Limit, Metric: c.Bisect.Metric,
 		Confidence: q.Confidence, Least: q.Least, Pairs: q.Pairs, Seed: q.Seed, Spread: q.Spread, By: c.Bisect.By,
 		Repository: q.Repository, Minutes: q.Minutes, Once: q.Once,
 	}}

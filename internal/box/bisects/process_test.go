@@ -175,7 +175,7 @@ func newHook(t *testing.T) *hook {
 			_, err = fmt.Sscan(r.Header.Get("Webhook-Timestamp"), &seconds)
 		}
 		id := r.Header.Get("Webhook-Id")
-		signature, signErr := webhook.Sign(secret, id, time.Unix(seconds, 0), body)
+		signature, signErr := webhook.Sign(lab.NewSecret(secret), id, time.Unix(seconds, 0), body)
 		h.mu.Lock()
 		if err != nil || signErr != nil || r.Method != http.MethodPost || r.Header.Get("Webhook-Signature") != signature || e.Type != EventDeploy ||
 			e.Data.Answer != "/api/v1/bisects/"+e.Data.Bisect+"/deployment" || e.Data.Words == "" {

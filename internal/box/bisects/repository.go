@@ -26,7 +26,7 @@ type Repository struct {
 	Good   string        `yaml:"good"`   // the revision before the first run, such as the tag of production
 	Deploy string        `yaml:"deploy"` // run by /bin/sh -c, with the revision as $1 and in REVISION
 	Hook   string        `yaml:"hook"`   // in place of Deploy: is posted each revision, as the hook of a bisect
-	Secret string        `yaml:"secret"` // with which posts to the hook are signed
+	Secret lab.Secret    `yaml:"secret"` // with which posts to the hook are signed
 	URL    string        `yaml:"url"`    // in place of Deploy: where each revision is, with {revision}
 	Limit  time.Duration `yaml:"limit"`  // of a deployment; 0 is 15 minutes
 }
@@ -46,7 +46,7 @@ func (r Repository) Check() (field string, err error) {
 		return ".good", fmt.Errorf("%q begins with a dash: git would take it for a flag", r.Good)
 	case one(r.Deploy, r.Hook, r.URL) != 1:
 		return "", errors.New("one of deploy, a command that deploys the revision $1, hook, an address that is posted it, or url, where each revision is, is needed")
-	case (r.Hook == "") != (r.Secret == ""):
+	case (r.Hook == "") != r.Secret.IsZero():
 		return ".secret", errors.New("it belongs to a hook, whose posts are signed with it")
 	case r.Hook != "" && webhook.CheckSecret(r.Secret) != nil:
 		return ".secret", webhook.CheckSecret(r.Secret)

@@ -119,7 +119,7 @@ func listed(t *testing.T, n int) string {
 // The hook of a repository deploys what the bisects of alerts ask for, signed with the secret of the configuration.
 func TestRepositoryOfAHook(t *testing.T) {
 	h := newHook(t)
-	b := newBox(t, &world{repositories: map[string]Repository{"shop": {File: listed(t, 17), Hook: h.URL, Secret: secret}}})
+	b := newBox(t, &world{repositories: map[string]Repository{"shop": {File: listed(t, 17), Hook: h.URL, Secret: lab.NewSecret(secret)}}})
 	made, err := b.keeper.MakeOf(t.Context(), "shop", "r0000", "r0016", lab.Plan{Arm: lab.Arm{Page: "https://a.test/"}}, Request{By: "test"})
 	if err != nil {
 		t.Fatal(err)
@@ -153,7 +153,7 @@ func TestHeadByHook(t *testing.T) {
 				if err == nil {
 					_, err = fmt.Sscan(r.Header.Get("Webhook-Timestamp"), &at)
 				}
-				signature, signErr := webhook.Sign(secret, r.Header.Get("Webhook-Id"), time.Unix(at, 0), body)
+				signature, signErr := webhook.Sign(lab.NewSecret(secret), r.Header.Get("Webhook-Id"), time.Unix(at, 0), body)
 				if err != nil || signErr != nil || signature != r.Header.Get("Webhook-Signature") || e.Type != EventDeployHead ||
 					e.Data != (order{Repository: "shop", Revision: "r0002", Answer: "/api/v1/repositories/shop/deployment"}) {
 					t.Errorf("the hook is posted %s with %v, %v, %v", body, r.Header, err, signErr)
@@ -172,7 +172,7 @@ func TestHeadByHook(t *testing.T) {
 			}))
 			defer server.Close()
 			k.Config = Config{Now: time.Now, Sender: webhook.Sender{Guard: webhook.Guard{Allow: []string{"127.0.0.1"}}, Agent: "test"},
-				Repositories: map[string]Repository{"shop": {File: listed(t, 3), Hook: server.URL, Secret: secret}}}
+				Repositories: map[string]Repository{"shop": {File: listed(t, 3), Hook: server.URL, Secret: lab.NewSecret(secret)}}}
 			if revision, reason, err := k.DeployHead(t.Context(), "shop"); revision != "r0002" || reason != want || err != nil {
 				t.Errorf("DeployHead() = %q, %q, %v; want r0002, %q", revision, reason, err, want)
 			}
@@ -231,7 +231,7 @@ func TestCheckRepository(t *testing.T) {
 		"must begin with https://": {Git: "/srv/x.git", URL: "ftp://{revision}"},
 		"come from the plan":       {Git: "/srv/x.git", URL: "https://{revision}.x.test/?a"},
 		"it belongs to a hook":     {Git: "/srv/x.git", Hook: "https://x.test"},
-		"a secret is whsec_":       {Git: "/srv/x.git", Hook: "https://x.test", Secret: "x"},
+		"a secret is whsec_":       {Git: "/srv/x.git", Hook: "https://x.test", Secret: lab.NewSecret("x")},
 	} {
 		if _, err := r.Check(); want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("Check(%+v) = %v; want %q", r, err, want)

@@ -15,6 +15,7 @@ import (
 	"eidetic/internal/box/bisection"
 	"eidetic/internal/box/webhook"
 	"eidetic/internal/keep/store"
+	"eidetic/internal/lab"
 	"eidetic/netlab/reach"
 )
 
@@ -179,13 +180,14 @@ const (
 
 // asking is how a hook is asked for a revision.
 type asking struct {
-	url, secret string
-	limit       time.Duration
-	kind, id    string // of the event
-	order       order
-	answer      <-chan string // of a hook that answered 202
-	accepted    func()        // is called when it does
-	again       func(pause time.Duration, why error)
+	url      string
+	secret   lab.Secret
+	limit    time.Duration
+	kind, id string // of the event
+	order    order
+	answer   <-chan string // of a hook that answered 202
+	accepted func()        // is called when it does
+	again    func(pause time.Duration, why error)
 }
 
 // deploy asks the hook for a revision, and waits until it is deployed. It returns why the revision cannot be tried, or

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"eidetic/internal/rigs/testlab"
 )
 
 func TestAuditSurvivesARestart(t *testing.T) {
@@ -101,6 +103,7 @@ func FuzzDecodeEvent(f *testing.F) {
 	f.Add([]byte(`{"time":"2027-01-`))
 	f.Add([]byte(`null`))
 	f.Fuzz(func(t *testing.T, line []byte) {
+		defer testlab.Input(t)()
 		if e, ok := decodeEvent(line); ok && len(e.Who)+len(e.What)+len(e.From) > 3*(maxText+8) {
 			t.Errorf("an event of %d bytes", len(e.Who)+len(e.What)+len(e.From))
 		}

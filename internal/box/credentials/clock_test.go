@@ -3,15 +3,17 @@ package credentials
 import (
 	"testing"
 	"time"
+
+	"eidetic/internal/lab"
 )
 
 // A session that was opened while the clock was years ahead ends a week after the clock is right, and
 // tokens do not depend on the clock.
 func TestClockThatWasAhead(t *testing.T) {
 	now := time.Date(2099, 1, 1, 0, 0, 0, 0, time.UTC)
-	o := Options{Own: "correct-horse-battery", Dir: t.TempDir(), Now: func() time.Time { return now }}
+	o := Options{Own: lab.NewSecret("correct-horse-battery"), Dir: t.TempDir(), Now: func() time.Time { return now }}
 	s := Open(o)
-	secret, _, ok := s.OpenSession(o.Own, "192.0.2.7")
+	secret, _, ok := s.OpenSession(o.Own.Reveal(), "192.0.2.7")
 	_, token, err := s.Create("nightly", Run)
 	if err != nil || !ok {
 		t.Fatalf("OpenSession() = %v, Create() = %v", ok, err)

@@ -8,6 +8,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"eidetic/internal/lab"
+	"eidetic/internal/rigs/testlab"
 )
 
 const own = "correct-horse-battery"
@@ -21,7 +24,7 @@ func (c *clock) now() time.Time { return c.at }
 
 func (c *clock) open(t *testing.T, dir string) *Store {
 	t.Helper()
-	s := Open(Options{Own: own, Dir: dir, Now: c.now})
+	s := Open(Options{Own: lab.NewSecret(own), Dir: dir, Now: c.now})
 	t.Cleanup(func() { _ = s.Close() })
 	return s
 }
@@ -169,7 +172,7 @@ func TestSessions(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, ok := Open(Options{Own: "another-own-token", Dir: dir, Now: c.now}).Session(ofBox); ok {
+	if _, ok := Open(Options{Own: lab.NewSecret("another-own-token"), Dir: dir, Now: c.now}).Session(ofBox); ok {
 		t.Error("a session outlives the box's token that opened it")
 	}
 }
@@ -271,6 +274,7 @@ func FuzzDecodeKept(f *testing.F) {
 	f.Add([]byte(`{"sessions":[{"sha256":"` + digest("x") + `","token":"a"}]}`))
 	f.Add([]byte(`{"tokens":[null]}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
+		defer testlab.Input(t)()
 		all, err := decodeKept(text)
 		if err != nil {
 			return

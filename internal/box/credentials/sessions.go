@@ -77,7 +77,7 @@ func (s *Store) Valid(who Identity) bool {
 // holder is whoever opened a session with the token of this ID; s.mu is held.
 func (s *Store) holder(id string) (Identity, bool) {
 	if id == s.ownID() {
-		return s.own(), s.Own != ""
+		return s.own(), !s.Own.IsZero()
 	}
 	t := s.byID(id)
 	if t == nil {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"eidetic/internal/base/atomicfile"
+	"eidetic/internal/lab"
 )
 
 const (
@@ -29,7 +30,7 @@ const (
 // Options are what a store is made of.
 type Options struct {
 	// Own is the box's own token, which has the scope admin; empty if there is none.
-	Own string
+	Own lab.Secret
 	// Dir is the folder to keep everything in; empty keeps it in memory.
 	Dir string
 	Now func() time.Time // the wall clock; nil is time.Now

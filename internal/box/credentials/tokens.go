@@ -123,9 +123,9 @@ func (s *Store) own() Identity { return Identity{Name: OwnToken, Scope: Admin, t
 func (t *token) identity() Identity { return Identity{Name: t.Name, Scope: t.Scope, token: t.ID} }
 
 func (s *Store) isOwn(d string) bool {
-	return s.Own != "" && subtle.ConstantTimeCompare([]byte(d), []byte(digest(s.Own))) == 1
+	return !s.Own.IsZero() && subtle.ConstantTimeCompare([]byte(d), []byte(digest(s.Own.Reveal()))) == 1
 }
 
 // ownID stands for the box's own token in sessions. It changes with the token, so that a
 // new token ends the sessions of the old one.
-func (s *Store) ownID() string { return "own-" + digest("session of " + s.Own)[:16] }
+func (s *Store) ownID() string { return "own-" + digest("session of " + s.Own.Reveal())[:16] }

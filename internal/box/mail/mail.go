@@ -19,15 +19,17 @@ import (
 	"net/smtp"
 	"strings"
 	"time"
+
+	"eidetic/internal/lab"
 )
 
 // Server is where mail is handed in, as a configuration has it.
 type Server struct {
-	Server   string `yaml:"server"`   // host:port; at port 465 TLS begins at once, at others with STARTTLS
-	From     string `yaml:"from"`     // address of the sender
-	User     string `yaml:"user"`     // "" logs nobody in
-	Password string `yaml:"password"` // of the user
-	Plain    bool   `yaml:"plain"`    // without TLS, which is for a server on this machine
+	Server   string     `yaml:"server"`   // host:port; at port 465 TLS begins at once, at others with STARTTLS
+	From     string     `yaml:"from"`     // address of the sender
+	User     string     `yaml:"user"`     // "" logs nobody in
+	Password lab.Secret `yaml:"password"` // of the user
+	Plain    bool       `yaml:"plain"`    // without TLS, which is for a server on this machine
 }
 
 // Bounds of a message and of an attempt to send it.
@@ -49,7 +51,7 @@ func (s Server) Check() (field string, err error) {
 		return ".server", fmt.Errorf("%.100q: write host:port, such as smtp.shop.example:465", s.Server)
 	case CheckAddress(s.From) != nil:
 		return ".from", CheckAddress(s.From)
-	case (s.User == "") != (s.Password == ""):
+	case (s.User == "") != s.Password.IsZero():
 		return ".password", errors.New("a user and a password belong together")
 	case s.Plain && !isLocal(host):
 		return ".plain", fmt.Errorf("%.100q is not this machine: without TLS others read the mail on its way", host)
@@ -112,7 +114,7 @@ func (s Server) Send(ctx context.Context, m Message, roots *x509.CertPool) (err 
 		}
 	}
 	if s.User != "" {
-		if err := c.Auth(smtp.PlainAuth("", s.User, s.Password, host)); err != nil {
+		if err := c.Auth(smtp.PlainAuth("", s.User, s.Password.Reveal(), host)); err != nil {
 			return err
 		}
 	}

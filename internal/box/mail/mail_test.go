@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"eidetic/internal/lab"
 	"eidetic/internal/rigs/testlab"
 )
 
@@ -91,7 +92,7 @@ func server(t *testing.T, startTLS bool) (address string, roots *x509.CertPool, 
 // A message is handed in over TLS, after a log-in, and what its text says adds no header.
 func TestSend(t *testing.T) {
 	address, roots, said := server(t, true)
-	s := Server{Server: address, From: "box@shop.example", User: "box", Password: "hush"}
+	s := Server{Server: address, From: "box@shop.example", User: "box", Password: lab.NewSecret("hush")}
 	m := Message{To: "perf@shop.example", Subject: "Größe\r\nBcc: evil@evil.test", Text: "one\n.\nBcc: evil\n" + strings.Repeat("x", 2*mostText), ID: "msg_1\r\nX: y", At: time.Unix(1_800_000_000, 0)}
 	if err := s.Send(t.Context(), m, roots); err != nil {
 		t.Fatal(err)
@@ -117,7 +118,7 @@ func TestSend(t *testing.T) {
 func TestSendIsRefused(t *testing.T) {
 	m := Message{To: "perf@shop.example", ID: "x", At: time.Now()}
 	address, roots, said := server(t, false)
-	if err := (Server{Server: address, From: "box@shop.example", User: "box", Password: "hush"}).Send(t.Context(), m, roots); err == nil || !strings.Contains(err.Error(), "no TLS") {
+	if err := (Server{Server: address, From: "box@shop.example", User: "box", Password: lab.NewSecret("hush")}).Send(t.Context(), m, roots); err == nil || !strings.Contains(err.Error(), "no TLS") {
 		t.Errorf("Send() without TLS = %v; want a refusal", err)
 	}
 	address, _, _ = server(t, true)

@@ -87,7 +87,7 @@ func TestKeeperKnowsTheBox(t *testing.T) {
 	if _, err := k.PutWorkflow(t.Context(), "w", plan, nil, "", automation.Expect{}); err != nil {
 		t.Errorf("a plan for a device that is away = %v; want nil", err)
 	}
-	if _, _, err := k.MakeHook(t.Context(), "h", "", "https://203.0.112.7/", "", nil, ""); !errors.As(err, &wrong) || !strings.Contains(err.Error(), "network of a device") {
+	if _, _, err := k.MakeHook(t.Context(), "h", "", "https://203.0.112.7/", lab.Secret{}, nil, ""); !errors.As(err, &wrong) || !strings.Contains(err.Error(), "network of a device") {
 		t.Errorf("a webhook in a device's network = %v; want a refusal", err)
 	}
 	if got := (&ports{config: []deviceConfig{{Port: "eth9", Gateway: "203.0.112.1/24"}}}).prefixes(); len(got) != 1 || got[0] != netip.MustParsePrefix("203.0.112.0/24") {

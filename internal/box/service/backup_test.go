@@ -81,10 +81,10 @@ func kept(t *testing.T) (b backups, data string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = k.Close() })
-	if _, _, err := k.MakeHook(t.Context(), "chat", "", "https://127.0.0.1:1/hooks.shop.example", secret["webhook"], automation.EventTypes(), "box"); err != nil {
+	if _, _, err := k.MakeHook(t.Context(), "chat", "", "https://127.0.0.1:1/hooks.shop.example", lab.NewSecret(secret["webhook"]), automation.EventTypes(), "box"); err != nil {
 		t.Fatal(err)
 	}
-	tokens := credentials.Open(credentials.Options{Own: secret["token"], Dir: filepath.Join(data, "credentials")})
+	tokens := credentials.Open(credentials.Options{Own: lab.NewSecret(secret["token"]), Dir: filepath.Join(data, "credentials")})
 	_, made, err := tokens.Create("nightly", credentials.Run)
 	if err != nil {
 		t.Fatal(err)
@@ -146,7 +146,7 @@ func TestBackupWithoutSecrets(t *testing.T) {
 	if all, err := jobs.Jobs(t.Context()); err != nil || len(all) != 1 || all[0].ID != "20270103-000000-waits" {
 		t.Errorf("restored jobs: %+v, %v; want the one that waits", all, err)
 	}
-	if cfg, err := LoadConfig(filepath.Join(fresh, backup.ConfigName)); err != nil || len(cfg.Devices) != 1 || cfg.Devices[0].Password != "" {
+	if cfg, err := LoadConfig(filepath.Join(fresh, backup.ConfigName)); err != nil || len(cfg.Devices) != 1 || !cfg.Devices[0].Password.IsZero() {
 		t.Errorf("restored configuration: %+v, %v; want a device without its password", cfg.Devices, err)
 	}
 	tokens := credentials.Open(credentials.Options{Dir: filepath.Join(fresh, "credentials")})

@@ -32,8 +32,8 @@ type deviceConfig struct {
 	Controls *lab.ControlsPart `yaml:"controls"`
 	Recipe   string            `yaml:"recipe"`
 	// VNC is the TCP port of its VNC server.
-	VNC      uint16 `yaml:"vnc"`
-	Password string `yaml:"password"`
+	VNC      uint16     `yaml:"vnc"`
+	Password lab.Secret `yaml:"password"`
 	// HTTP3 lets the device speak HTTP/3 with hosts whose origins do; the default is true.
 	HTTP3 *bool `yaml:"http3"`
 	// Rate is how many times a second its screen is sampled.

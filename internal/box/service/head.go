@@ -16,6 +16,7 @@ import (
 	"eidetic/internal/fleet/blob"
 	"eidetic/internal/fleet/head"
 	"eidetic/internal/keep/store"
+	"eidetic/internal/lab"
 	"eidetic/internal/run/sandbox"
 	"eidetic/internal/web/panel"
 	"eidetic/systemd"
@@ -29,7 +30,7 @@ type HeadOptions struct {
 	Files   blob.Store
 	Address string // by which boxes reach the head, HOST:PORT; "" is where it listens
 	Hosts   []string
-	Token   string
+	Token   lab.Secret
 	TLS     *tls.Certificate
 	Version string
 	// FilmsStay leaves films on the boxes until somebody opens them.

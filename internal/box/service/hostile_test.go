@@ -54,9 +54,10 @@ func besiege(t *testing.T) *besieged {
 		}
 		return nil
 	}, watchdog, time.Now)
-	v.own = newToken()
+	own := newToken()
+	v.own = own.Reveal()
 	data := t.TempDir()
-	s := New(Options{Config: DefaultConfig(), Data: data, Token: v.own, TLS: Certificate(DefaultConfig(), data, slog.New(slog.DiscardHandler)),
+	s := New(Options{Config: DefaultConfig(), Data: data, Token: own, TLS: Certificate(DefaultConfig(), data, slog.New(slog.DiscardHandler)),
 		Notifier: notifier, Log: slog.New(slog.DiscardHandler)})
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)

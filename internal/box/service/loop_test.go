@@ -298,7 +298,7 @@ func TestAlertFindsItsAuthor(t *testing.T) {
 	plan := lab.Plan{Name: "checkout", Trials: 12, Arm: lab.Arm{Page: "https://www.shop.example/"}, Treatment: &lab.Arm{Page: "https://trunk.shop.example/"}}
 	_, err := b.keeper.PutWorkflow(ctx, "checkout", plan, nil, "ada", automation.Expect{})
 	if err == nil {
-		_, _, err = b.keeper.MakeHook(ctx, "chat", "", receiver.URL, "", []string{automation.EventRaised}, "ada")
+		_, _, err = b.keeper.MakeHook(ctx, "chat", "", receiver.URL, lab.Secret{}, []string{automation.EventRaised}, "ada")
 	}
 	timing := automation.Timing{Workflow: "checkout", Every: "2h", Bisect: &automation.Bisecting{Repository: "shop", Minutes: 600}}
 	if err == nil {

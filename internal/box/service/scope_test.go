@@ -40,7 +40,7 @@ func attack(t *testing.T, data string) *attacked {
 	config := DefaultConfig()
 	config.Browsers = plan.Browsers{"nightly": {Command: "/opt/nightly/chromium", Profile: "/srv/shop"}}
 	return attackOn(t, data, func(token string, n *systemd.Notifier) func(context.Context, net.Listener) error {
-		return New(Options{Config: config, Data: data, Token: token, Log: slog.New(slog.DiscardHandler), Notifier: n}).Serve
+		return New(Options{Config: config, Data: data, Token: lab.NewSecret(token), Log: slog.New(slog.DiscardHandler), Notifier: n}).Serve
 	})
 }
 
@@ -53,7 +53,7 @@ func attackOn(
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := &attacked{url: "http://" + listener.Addr().String(), data: data, own: newToken()}
+	a := &attacked{url: "http://" + listener.Addr().String(), data: data, own: newToken().Reveal()}
 	ctx, stop := context.WithCancel(t.Context())
 	ready, done := make(chan string, 1000), make(chan error, 1)
 	serve := of(a.own, systemd.NewNotifier(func(s string) error { ready <- s; return nil }, time.Minute, time.Now))
@@ -201,7 +201,7 @@ func TestRunTokenNamesNothingOfTheBox(t *testing.T) {
 func TestHeadNamesNothingOfItsBoxes(t *testing.T) {
 	data := t.TempDir()
 	a := attackOn(t, data, func(token string, n *systemd.Notifier) func(context.Context, net.Listener) error {
-		return NewHead(HeadOptions{Data: data, Token: token, Log: slog.New(slog.DiscardHandler), Notifier: n}).Serve
+		return NewHead(HeadOptions{Data: data, Token: lab.NewSecret(token), Log: slog.New(slog.DiscardHandler), Notifier: n}).Serve
 	})
 	spy, mark := a.spy(t)
 	const page = `"page":"https://shop.example/"`

@@ -17,6 +17,7 @@ import (
 
 	"eidetic/internal/box/doctor"
 	"eidetic/internal/keep/support"
+	"eidetic/internal/lab"
 	"eidetic/internal/run/sandbox"
 	"eidetic/systemd"
 )
@@ -25,7 +26,7 @@ import (
 type Options struct {
 	Config   Config
 	Data     string           // the folder of runs, recordings, the queue and what the box must remember
-	Token    string           // the panel's own; others are kept in Data
+	Token    lab.Secret       // the panel's own; others are kept in Data
 	TLS      *tls.Certificate // the panel's, see [Certificate]; nil for a panel without TLS
 	Roots    string           // certificates in PEM form, trusted for origins besides the system's
 	Warnings []string         // what somebody should mend, in words that a stranger may read

@@ -9,15 +9,13 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/goccy/go-yaml"
-
-	"eidetic/internal/base/bounded"
 	"eidetic/internal/box/automation"
 	"eidetic/internal/box/bisects"
 	"eidetic/internal/keep/redact"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/keep/support"
 	"eidetic/internal/web/panel"
+	"eidetic/netlab/wifi"
 )
 
 // supporter makes support bundles; it implements [panel.Supporter].
@@ -115,7 +113,7 @@ func (p supporter) addDoctor(ctx context.Context, b *support.Bundle) error {
 
 // secrets are those that the service knows, to be removed wherever they are.
 func (p supporter) secrets(ctx context.Context) []string {
-	known := []string{p.s.Token, p.s.Config.Mail.Password}
+	known := append(redact.Secrets(p.s.Config), p.s.Token.Reveal())
 	if p.keeper != nil {
 		if all, err := p.keeper.Secrets(ctx); err == nil {
 			known = append(known, all...)
@@ -125,37 +123,17 @@ func (p supporter) secrets(ctx context.Context) []string {
 		known = append(known, p.bisects.Secrets()...)
 	}
 	if text, err := os.ReadFile(filepath.Join(p.s.Data, "wifi.json")); err == nil {
-		var v any
-		if json.Unmarshal(text, &v) == nil {
-			known = append(known, secretsIn("", v)...)
+		var network wifi.Network
+		if json.Unmarshal(text, &network) == nil {
+			known = append(known, network.Passphrase.Reveal())
 		}
 	}
-	if p.config != nil {
+	if p.config != nil { // it may have changed since the service began
+		var changed Config
 		if text, err := p.config(); err == nil {
-			var v any
-			if bounded.YAML([]byte(text), func() error { return yaml.Unmarshal([]byte(text), &v) }) == nil {
-				known = append(known, secretsIn("", v)...)
-			}
+			_ = ParseConfig("", []byte(text), &changed) // what could be read counts
+			known = append(known, redact.Secrets(changed)...)
 		}
 	}
 	return known
-}
-
-// secretsIn are the values of secret fields.
-func secretsIn(name string, v any) (all []string) {
-	switch v := v.(type) {
-	case string:
-		if redact.IsSecret(name) {
-			all = append(all, v)
-		}
-	case []any:
-		for _, one := range v {
-			all = append(all, secretsIn(name, one)...)
-		}
-	case map[string]any:
-		for key, one := range v {
-			all = append(all, secretsIn(key, one)...)
-		}
-	}
-	return all
 }

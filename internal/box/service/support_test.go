@@ -62,7 +62,7 @@ func TestSupportBundleHasNoSecrets(t *testing.T) {
 		Arm:   lab.Arm{Page: "https://ann:user-info-1@x.test/a?session=query-token-2#access=fragment-3"},
 		Steps: []lab.Step{{Type: "typed-password-8"}},
 		Files: map[string][]byte{"login.js": []byte("file-secret-4")},
-		Users: []lab.PlanUser{{Name: "ann", Cookies: []lab.PlanCookie{{Name: "sid", Value: "cookie-value-5"}}}},
+		Users: []lab.PlanUser{{Name: "ann", Cookies: []lab.PlanCookie{{Name: "sid", Value: lab.NewSecret("cookie-value-5")}}}},
 	}
 	if err := jobs.Add(t.Context(), store.Job{ID: "20270104-000000-ann", Device: "laptop", Created: time.Now(), Plan: plan}); err != nil {
 		t.Fatal(err)
@@ -98,7 +98,7 @@ func TestSupportBundleHasNoSecrets(t *testing.T) {
 	log.Info("a request", "url", "https://x.test/?key=logged-query-6", "header", "Authorization: Bearer "+named, "cookie", "sid=logged-cookie-7")
 	log.Warn("hook " + "https://127.0.0.1:1/hooks.shop.example failed, key " + secret["webhook"] + ", box " + secret["token"] + ", Wi-Fi " + secret["Wi-Fi"])
 	log.Warn("the hook of bisect " + made.ID + " does not answer: post " + hook + ": refused, signed with " + deployKey + " of " + deployKey[len("whsec_"):])
-	s := &Service{Options{Data: data, Token: secret["token"], Software: "appliance test", Version: "v1", Recent: recent,
+	s := &Service{Options{Data: data, Token: lab.NewSecret(secret["token"]), Software: "appliance test", Version: "v1", Recent: recent,
 		Doctor: func(context.Context) ([]doctor.Finding, error) {
 			return []doctor.Finding{{Name: "chromium", Found: "with " + secret["password"]}}, nil
 		}}}

@@ -57,6 +57,6 @@ func (p *ports) startAccessPoint(ctx context.Context, d *portDevice) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.point = point
-	d.wifi = &panel.WiFi{SSID: network.SSID, Passphrase: network.Passphrase, QR: network.QR()}
+	d.wifi = &panel.WiFi{SSID: network.SSID, Passphrase: network.Passphrase.Reveal(), QR: network.QR()}
 	return nil
 }

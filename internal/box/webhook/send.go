@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"time"
 
+	"eidetic/internal/lab"
 	"eidetic/netlab/reach"
 )
 
@@ -38,12 +39,13 @@ type Sender struct {
 
 // Post is one event for one address.
 type Post struct {
-	URL, Secret string
-	ID          string // of the event: the same in all attempts
-	At          time.Time
-	Body        []byte // JSON
+	URL    string
+	Secret lab.Secret
+	ID     string // of the event: the same in all attempts
+	At     time.Time
+	Body   []byte // JSON
 	// Header says who calls in place of a signature; nil signs with the secret.
-	Header http.Header
+	Header map[string]lab.Secret
 }
 
 // Answer is what came back.
@@ -87,15 +89,18 @@ func (s Sender) Post(ctx context.Context, p Post) (Answer, error) {
 	if err != nil {
 		return Answer{}, err
 	}
+	header := http.Header{}
+	for name, value := range p.Header {
+		header.Set(name, value.Reveal())
+	}
 	if p.Header == nil {
 		signature, err := Sign(p.Secret, p.ID, p.At, p.Body)
 		if err != nil {
 			return Answer{}, err
 		}
-		p.Header = http.Header{}
-		p.Header.Set("Webhook-Id", p.ID)
-		p.Header.Set("Webhook-Timestamp", strconv.FormatInt(p.At.Unix(), 10))
-		p.Header.Set("Webhook-Signature", signature)
+		header.Set("Webhook-Id", p.ID)
+		header.Set("Webhook-Timestamp", strconv.FormatInt(p.At.Unix(), 10))
+		header.Set("Webhook-Signature", signature)
 	}
 	ctx, cancel := context.WithTimeout(ctx, attemptLimit)
 	defer cancel()
@@ -103,7 +108,7 @@ func (s Sender) Post(ctx context.Context, p Post) (Answer, error) {
 	if err != nil {
 		return Answer{}, err
 	}
-	r.Header = p.Header.Clone()
+	r.Header = header
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("User-Agent", s.Agent)
 	transport := s.transport()

@@ -18,6 +18,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"eidetic/internal/lab"
 )
 
 // secretPrefix begins a secret, as the standard has it.
@@ -30,20 +32,20 @@ const (
 )
 
 // NewSecret draws a secret.
-func NewSecret() string {
+func NewSecret() lab.Secret {
 	key := make([]byte, 32)
 	_, _ = rand.Read(key) // never fails
-	return secretPrefix + base64.StdEncoding.EncodeToString(key)
+	return lab.NewSecret(secretPrefix + base64.StdEncoding.EncodeToString(key))
 }
 
 // CheckSecret returns an error for a text that is no secret of the standard.
-func CheckSecret(secret string) error {
+func CheckSecret(secret lab.Secret) error {
 	_, err := keyOf(secret)
 	return err
 }
 
-func keyOf(secret string) ([]byte, error) {
-	text, ok := strings.CutPrefix(secret, secretPrefix)
+func keyOf(secret lab.Secret) ([]byte, error) {
+	text, ok := strings.CutPrefix(secret.Reveal(), secretPrefix)
 	key, err := base64.StdEncoding.DecodeString(text)
 	if !ok || err != nil || len(key) < leastSecret || len(key) > mostSecret {
 		return nil, fmt.Errorf("a secret is %s and %d to %d bytes in Base64; leave it out, and the box makes one", secretPrefix, leastSecret, mostSecret)
@@ -52,7 +54,7 @@ func keyOf(secret string) ([]byte, error) {
 }
 
 // Sign returns the value of the header webhook-signature.
-func Sign(secret, id string, at time.Time, body []byte) (string, error) {
+func Sign(secret lab.Secret, id string, at time.Time, body []byte) (string, error) {
 	key, err := keyOf(secret)
 	if err != nil {
 		return "", err

@@ -15,13 +15,14 @@ import (
 
 	"github.com/miekg/dns"
 
+	"eidetic/internal/lab"
 	"eidetic/internal/rigs/testlab"
 	"eidetic/netlab/reach"
 )
 
 func TestMain(m *testing.M) { testlab.NoLeaks(m) }
 
-const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+var secret = lab.NewSecret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw") // constant
 
 // The example of Standard Webhooks' own libraries.
 func TestSignIsTheStandards(t *testing.T) {
@@ -33,7 +34,7 @@ func TestSignIsTheStandards(t *testing.T) {
 		t.Error(err)
 	}
 	for _, bad := range []string{"", "whsec_", "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "whsec_c2hvcnQ=", "whsec_!!", "whsec_" + strings.Repeat("QUFB", 22)} {
-		if CheckSecret(bad) == nil {
+		if CheckSecret(lab.NewSecret(bad)) == nil {
 			t.Errorf("CheckSecret(%q) = nil; want an error", bad)
 		}
 	}
@@ -249,6 +250,7 @@ func FuzzCheckURL(f *testing.F) {
 	}
 	g := Guard{Allow: []string{"ci.lan"}, Machine: func() (reach.Machine, error) { return reach.Machine{}, nil }}
 	f.Fuzz(func(t *testing.T, text string) {
+		defer testlab.Input(t)()
 		u, err := g.CheckURL(text)
 		if err != nil {
 			return

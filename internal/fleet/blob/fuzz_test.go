@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"eidetic/internal/fleet/blob"
+	"eidetic/internal/rigs/testlab"
 )
 
 func FuzzPatchHeaders(f *testing.F) {
@@ -19,6 +20,7 @@ func FuzzPatchHeaders(f *testing.F) {
 	f.Add(kind, "0x10", "1_000", "", int64(0), false)
 	f.Add(kind, " 1", "1 ", "", int64(0), false)
 	f.Fuzz(func(t *testing.T, kind, offset, length, encoding string, body int64, twice bool) {
+		defer testlab.Input(t)()
 		r := &http.Request{Header: http.Header{"Content-Type": {kind}, "Upload-Offset": {offset}, "Upload-Length": {length}}, ContentLength: body}
 		if encoding != "" {
 			r.Header.Set("Content-Encoding", encoding)

@@ -14,6 +14,7 @@ import (
 	"eidetic/internal/fleet/metrology"
 	"eidetic/internal/fleet/metrology/simulate"
 	"eidetic/internal/lab"
+	"eidetic/internal/rigs/testlab"
 )
 
 // quiet is a box whose readings have a spread of about 1 %.
@@ -195,6 +196,7 @@ func FuzzJudge(f *testing.F) {
 	f.Add(uint64(2), 12, 1e14, 1e14, 1, 1)
 	f.Add(uint64(3), 25, 1e-300, 0.0, 3, 0)
 	f.Fuzz(func(t *testing.T, seed uint64, n int, median, spread float64, trials, thrown int) {
+		defer testlab.Input(t)()
 		r := rand.New(rand.NewPCG(seed, 1))
 		var all []metrology.Reading
 		for i := range min(max(n, 0), 60) {

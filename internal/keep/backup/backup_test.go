@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"eidetic/internal/rigs/testlab"
 )
 
 var made = time.Date(2027, 1, 15, 8, 0, 0, 0, time.UTC) // constant
@@ -359,6 +361,7 @@ func FuzzRead(f *testing.F) {
 	f.Add(whole(f, Manifest{Secrets: true}, "ca/cert.pem", "token"))
 	f.Add(sparse())
 	f.Fuzz(func(t *testing.T, content []byte) {
+		defer testlab.Input(t)()
 		var names []string
 		_, err := Read(bytes.NewReader(content), 1<<20, func(m Manifest, e Entry) error {
 			names = append(names, e.Name)

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"eidetic/internal/rigs/testlab"
 )
 
 func fixed(t time.Time) func() time.Time { return func() time.Time { return t } }
@@ -104,6 +106,7 @@ func TestParse(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	f.Add("SHA256:" + strings.Repeat("3B:", 32))
 	f.Fuzz(func(t *testing.T, text string) {
+		defer testlab.Input(t)()
 		if got, err := Parse(text); err == nil && len(got) != 64 {
 			t.Errorf("Parse(%q) = %q", text, got)
 		}

@@ -17,11 +17,12 @@ import (
 	"sync"
 
 	"eidetic/internal/base/bounded"
+	"eidetic/internal/lab"
 	"github.com/goccy/go-yaml"
 )
 
 // Removed stands where a secret was.
-const Removed = "[removed]"
+const Removed = lab.Removed
 
 // Redactor removes secrets. It may be used from any goroutine.
 type Redactor struct {

@@ -3,6 +3,8 @@ package redact
 import (
 	"strings"
 	"testing"
+
+	"eidetic/internal/rigs/testlab"
 )
 
 func TestText(t *testing.T) {
@@ -52,6 +54,7 @@ func TestYAML(t *testing.T) {
 func FuzzText(f *testing.F) {
 	f.Add("https://u:p@h/?q https://u@h -----BEGIN PRIVATE KEY-----", "secret-1")
 	f.Fuzz(func(t *testing.T, text, secret string) {
+		defer testlab.Input(t)()
 		if len(secret) < shortest || strings.ContainsAny(secret, "[]") || strings.Contains(Removed, secret) {
 			return // it may be made of the marks of what was removed
 		}

@@ -67,14 +67,7 @@ func OfRun(run *lab.Run) *Redactor {
 		known = append(known, typed(cell.Plan.Steps)...)
 	}
 	known = append(known, secretsOf(run.Page)...)
-	for _, u := range plan.Users {
-		for _, c := range u.Cookies {
-			known = append(known, c.Value)
-		}
-		for _, value := range u.Storage {
-			known = append(known, value)
-		}
-	}
+	known = append(known, Secrets(plan.Users)...)
 	return New(slices.DeleteFunc(known, func(secret string) bool {
 		return slices.ContainsFunc(append(pages, run.Page), func(page string) bool { // a word that stands in the page's name is none
 			u, err := url.Parse(page)
@@ -119,19 +112,29 @@ func (r *Redactor) Run(run *lab.Run) *lab.Run {
 	return Copy(run, func(text string) string { return r.Known(r.Addresses(text)) })
 }
 
-// Copy returns a copy of a value, whose texts are changed; what of a plan is a secret by its field is removed. Keys of
+// Copy returns a copy of a value, whose texts are changed; secrets, and what is typed, are removed. Keys of
 // maps and fields that are not exported stay.
 func Copy[T any](v T, change func(string) string) T {
-	c := copier{change, map[reflect.Type]bool{}}
+	c := copier{change, func(lab.Secret) lab.Secret { return lab.NewSecret(Removed) }, map[reflect.Type]bool{}}
 	to := reflect.ValueOf(&v).Elem()
 	to.Set(c.of(to))
 	return v
 }
 
+// Secrets lists the texts of all secrets that a value holds in fields that are exported.
+func Secrets(v any) (all []string) {
+	c := copier{func(text string) string { return text }, func(s lab.Secret) lab.Secret { all = append(all, s.Reveal()); return s }, map[reflect.Type]bool{}}
+	c.of(reflect.ValueOf(v))
+	return all
+}
+
 type copier struct {
 	change func(string) string
+	secret func(lab.Secret) lab.Secret
 	texts  map[reflect.Type]bool // whether a value of the type may hold a text
 }
+
+var secretType = reflect.TypeFor[lab.Secret]() // constant
 
 // of returns the copy of a value.
 func (c *copier) of(v reflect.Value) reflect.Value {
@@ -139,6 +142,12 @@ func (c *copier) of(v reflect.Value) reflect.Value {
 		return v
 	}
 	to := reflect.New(v.Type()).Elem()
+	if s, ok := reflect.TypeAssert[lab.Secret](v); ok {
+		if !s.IsZero() {
+			to.Set(reflect.ValueOf(c.secret(s)))
+		}
+		return to
+	}
 	switch v.Kind() {
 	case reflect.String:
 		to.SetString(c.change(v.String()))
@@ -185,15 +194,9 @@ func (c *copier) of(v reflect.Value) reflect.Value {
 	return to
 }
 
-// hide removes the secrets of a plan from their fields, and what was typed from the trial's events.
+// hide removes what was typed, from a plan's steps and from the trial's events.
 func hide(v any) {
 	switch v := v.(type) {
-	case *lab.PlanCookie:
-		v.Value = hidden(v.Value)
-	case *lab.PlanUser:
-		for key, value := range v.Storage {
-			v.Storage[key] = hidden(value)
-		}
 	case *lab.Step:
 		v.Type = hidden(v.Type)
 	case *lab.Event:
@@ -216,7 +219,7 @@ func (c *copier) mayHold(t reflect.Type) bool {
 		return known
 	}
 	c.texts[t] = true // until it is known, for a type that holds itself
-	may := false
+	may := t == secretType
 	switch t.Kind() {
 	case reflect.String, reflect.Interface:
 		may = true

@@ -10,7 +10,7 @@ import (
 
 // planted is a run with secrets in all places of its plan that may have some. Each has "hush" in it.
 func planted() *lab.Run {
-	user := lab.PlanUser{Name: "anna", Cookies: []lab.PlanCookie{{Name: "session", Value: "hush-cookie"}}, Storage: map[string]string{"token": "hush-storage"}}
+	user := lab.PlanUser{Name: "anna", Cookies: []lab.PlanCookie{{Name: "session", Value: lab.NewSecret("hush-cookie")}}, Storage: map[string]lab.Secret{"token": lab.NewSecret("hush-storage")}}
 	page := "https://bob:hush@pass'word@shop.example/cart?token=hush-query-1#hush"
 	run := &lab.Run{ID: "1", Page: page, Warnings: []string{"the page " + page + " is slow; anna has the cookie hush-cookie", "typed hush-typed"}}
 	run.Plan.Page = page

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/rigs/testlab"
 )
 
 // TestAnnotate: what several writers add at once is read again whole, and a half line of a killed one is left out.
@@ -68,6 +69,7 @@ func FuzzReadAnnotations(f *testing.F) {
 	f.Add("{\"op\":\"set\",\"text\":\"a\",\"source\":\"tcp\",\"earliest_ns\":1,\"latest_ns\":2}\n")
 	f.Add("{\"op\":\"mark\",\"text\":\"\\u202e\\u0000<script>\",\"colour\":\"#123456\"}\n{")
 	f.Fuzz(func(t *testing.T, text string) {
+		defer testlab.Input(t)()
 		list, _, err := ReadAnnotations(strings.NewReader(text), lab.MostAnnotations)
 		for _, a := range list {
 			if err != nil || len(a.Text) > lab.MaxAnnotationText || strings.ContainsAny(a.Text, "\x00\n\u202e") {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/rigs/testlab"
 )
 
 func TestReadMemory(t *testing.T) {
@@ -22,6 +23,7 @@ func TestReadMemory(t *testing.T) {
 func FuzzReadMemory(f *testing.F) {
 	f.Add(`{"t_ns":5,"pid":7,"name":"renderer","rss_bytes":4096}`)
 	f.Fuzz(func(t *testing.T, text string) {
+		defer testlab.Input(t)()
 		list, _, _ := ReadMemory(strings.NewReader(text)) // a line may be too long
 		for _, m := range list {
 			if m.RSS < 0 || m.PSS < 0 || m.At < 0 || len(m.Name) > 300 {
@@ -34,6 +36,7 @@ func FuzzReadMemory(f *testing.F) {
 func FuzzReadSamples(f *testing.F) {
 	f.Add(`{"t_ns":5,"pid":7,"name":"ren\u0000derer","of":"browser","for_ns":10000000,"ran_ns":5,"waited_ns":7}` + "\n" + `{"t_ns":5,"pid":7,"rss_bytes":4096,"own_bytes":4097}`)
 	f.Fuzz(func(t *testing.T, text string) {
+		defer testlab.Input(t)()
 		list, _, _ := ReadSamples(strings.NewReader(text)) // a line may be too long
 		for _, s := range list {
 			if s.PID < 0 || s.At < 0 || s.For < 0 || s.Ran < 0 || s.Waited < 0 || s.Own < 0 || s.Own > s.RSS || len(s.Name) > 300 {

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"eidetic/internal/rigs/testlab"
 )
 
 func TestDecodeRunRefuses(t *testing.T) {
@@ -82,6 +84,7 @@ func FuzzDecodeRun(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
+		defer testlab.Input(t)()
 		run, err := DecodeRun(bytes.NewReader(b))
 		if err != nil {
 			return
@@ -115,6 +118,7 @@ func FuzzDecodeServed(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
+		defer testlab.Input(t)()
 		got, err := DecodeServed(bytes.NewReader(b), 3)
 		if got == nil || len(got.Lines) > 3 || err != nil && got.Cut {
 			t.Errorf("DecodeServed() = %v, %v; want at most 3 lines, and no error of a cut line", got, err)

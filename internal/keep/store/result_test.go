@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/rigs/testlab"
 )
 
 // run.json and report.json give the same numbers and facts.
@@ -70,6 +71,7 @@ func FuzzDecodeResult(f *testing.F) {
 		),
 	)
 	f.Fuzz(func(t *testing.T, b []byte) {
+		defer testlab.Input(t)()
 		run, err := DecodeResult(bytes.NewReader(b))
 		if err != nil {
 			return

@@ -150,6 +150,19 @@ func (s *Store) Run(id string) (*lab.Run, error) {
 	return ReadRun(dir)
 }
 
+// RunBytes is how large the file of a run is, which has been measured or goes on; 0 if there is none.
+func (s *Store) RunBytes(id string) int64 {
+	dir, err := s.dir(id)
+	if err != nil {
+		return 0
+	}
+	info, err := os.Stat(filepath.Join(dir, RunFile))
+	if err != nil {
+		return 0
+	}
+	return info.Size()
+}
+
 // Files opens a run's folder for reading. The result gives no access to files outside
 // the folder, whatever names and symbolic links it contains.
 func (s *Store) Files(id string) (*os.Root, error) {

@@ -22,6 +22,7 @@ func documentRules() []Rule {
 		{"promises have tests", "what docs promise is proved by make test, or nobody would notice that it broke", checkPromises},
 		{"who connects is told", "a connection that no rule judges, and no reason excuses, is one that a page can lead somewhere", checkConnects},
 		{"what listens is bounded", "a listener without a bound is one that a stranger can fill", checkListens},
+		{"attacks have tests", "a table of what was tried, whose tests are gone, or a parser of which it says nothing, tells a reader of a safety that nobody proves", checkAttacks},
 		{"make targets are documented", "a target that make help does not list is known to its author only", checkTargetsDocumented},
 	}
 }

@@ -209,7 +209,7 @@ func directions() []direction {
 		{"internal/base/bounded", nil, "what a text may cost does not depend on what is read"},
 		{"internal/keep/retention", nil, "what is deleted is decided of sizes, times and reasons alone, so that it can be said before"},
 		{"internal/keep/pin", []string{"internal/base/atomicfile"}, "how a certificate is known again is the same for the box and for its clients"},
-		{"internal/box/credentials", []string{"internal/base/atomicfile"}, "who may do what is decided without knowing what there is to do"},
+		{"internal/box/credentials", []string{"internal/base/atomicfile", "internal/lab"}, "who may do what is decided without knowing what there is to do"},
 		{
 			"internal/box/doctor",
 			append([]string{
@@ -314,8 +314,8 @@ func directions() []direction {
 			append([]string{"internal/tell/report", "internal/tell/verdict", "analysis/stats", "internal/tell/report/reporttest"}, lab...),
 			"the page of a run shows what its report and its verdict say; it computes nothing anew; its tests read runs that are made for tests",
 		},
-		{"internal/box/webhook", []string{"netlab/reach"}, "one rule says which addresses are public"},
-		{"internal/box/mail", nil, "mail is a subject and a text for a server; what they say is the caller's"},
+		{"internal/box/webhook", []string{"internal/lab", "netlab/reach"}, "one rule says which addresses are public"},
+		{"internal/box/mail", []string{"internal/lab"}, "mail is a subject and a text for a server; what they say is the caller's"},
 		{
 			"internal/box/automation",
 			append([]string{"internal/fleet", "internal/plan", "internal/tell/history", "internal/keep/runqueue", "internal/keep/store", "internal/box/mail", "internal/box/webhook", "internal/tell/report/reporttest"}, lab...),

@@ -18,17 +18,32 @@ const fuzzed = 20 * time.Second
 // process with its stack, and the fuzzer keeps its input.
 func Bounded(t testing.TB, most uint64, call func()) {
 	t.Helper()
+	defer bound(t, most)()
+	call()
+}
+
+// Input is Bounded of all that a fuzz target does with one input, until done is called: at most 1 GiB, for a parser
+// whose need of memory nobody has looked at more closely.
+func Input(t testing.TB) (done func()) {
+	t.Helper()
+	return bound(t, 1<<30)
+}
+
+func bound(t testing.TB, most uint64) (done func()) {
 	limit := Hang
 	if f := flag.Lookup("test.fuzzworker"); f != nil && f.Value.String() == "true" {
 		limit = fuzzed
 	}
 	hung := time.AfterFunc(limit, func() { panic(fmt.Sprintf("one input has been read for %v", limit)) })
-	defer hung.Stop()
-	var before, after runtime.MemStats
+	var before runtime.MemStats
 	runtime.ReadMemStats(&before)
-	call()
-	runtime.ReadMemStats(&after)
-	if took := after.TotalAlloc - before.TotalAlloc; took > most {
-		t.Errorf("one input took %d MB of memory; want at most %d MB", took>>20, most>>20)
+	return func() {
+		t.Helper()
+		hung.Stop()
+		var after runtime.MemStats
+		runtime.ReadMemStats(&after)
+		if took := after.TotalAlloc - before.TotalAlloc; took > most {
+			t.Errorf("one input took %d MB of memory; want at most %d MB", took>>20, most>>20)
+		}
 	}
 }

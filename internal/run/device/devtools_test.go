@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/rigs/testlab"
 )
 
 // speak answers the DevTools protocol as a browser with two tabs does, the second of which is shown.
@@ -131,6 +132,7 @@ func FuzzDevtools(f *testing.F) {
 	f.Add([]byte("{\"id\":1,\"error\":{\"message\":\"no\"}}\x00{\"id\":2}\x00\x00"))
 	f.Add([]byte("[]\x00nonsense"))
 	f.Fuzz(func(t *testing.T, said []byte) {
+		defer testlab.Input(t)()
 		d, theirs, err := openDevtools()
 		if err != nil {
 			t.Fatal(err)

@@ -17,7 +17,7 @@ func TestRecordingsOfCells(t *testing.T) {
 	p := lab.Plan{
 		Trials: 1, Treatment: &lab.Arm{Link: "3g"},
 		Pages: []lab.PlanPage{{Page: "https://a.test/x"}, {Page: "https://a.test/y", Archive: "y.wacz"}, {Name: "z", Page: "https://a.test/x", Treatment: &lab.PageTreatment{Page: "https://a.test/new"}}},
-		Users: []lab.PlanUser{{Name: "new"}, {Name: "same"}, {Name: "anna", Cookies: []lab.PlanCookie{{Name: "a", Value: "1"}}}},
+		Users: []lab.PlanUser{{Name: "new"}, {Name: "same"}, {Name: "anna", Cookies: []lab.PlanCookie{{Name: "a", Value: lab.NewSecret("1")}}}},
 	}
 	arms, recordings := armsOf(checked(t, p))
 	var files []string
@@ -43,9 +43,9 @@ func TestRecordingsOfCells(t *testing.T) {
 // header or the script.
 func TestUserPages(t *testing.T) {
 	u := lab.PlanUser{
-		Name: "anna", Storage: map[string]string{"a": "</script><script>alert(1)</script>"},
+		Name: "anna", Storage: map[string]lab.Secret{"a": lab.NewSecret("</script><script>alert(1)</script>")},
 		Cookies: []lab.PlanCookie{
-			{Name: "s", Value: "1", Domain: ".shop.test", Secure: true, HTTPOnly: true, SameSite: "lax"}, {Name: "t", Value: "2", Path: "/x"},
+			{Name: "s", Value: lab.NewSecret("1"), Domain: ".shop.test", Secure: true, HTTPOnly: true, SameSite: "lax"}, {Name: "t", Value: lab.NewSecret("2"), Path: "/x"},
 		},
 	}
 	origins := []string{"https://www.shop.test", "http://other.test:8080"}
@@ -59,7 +59,7 @@ func TestUserPages(t *testing.T) {
 		strings.Contains(pages[0].body, "</script><script>") {
 		t.Errorf("the first page: %s", pages[0].body)
 	}
-	checks := checkPages(lab.PlanUser{Cookies: []lab.PlanCookie{{Name: "s", Domain: "shop.test"}}, Storage: map[string]string{"</script>": "1"}}, origins)
+	checks := checkPages(lab.PlanUser{Cookies: []lab.PlanCookie{{Name: "s", Domain: "shop.test"}}, Storage: map[string]lab.Secret{"</script>": lab.NewSecret("1")}}, origins)
 	if !strings.Contains(checks[0].body, `document.cookie.includes("eidetic-user=kept")`) || strings.Contains(checks[1].body, "document.cookie") ||
 		!strings.Contains(checks[0].body, `location.replace("http://other.test:8080`+checkPath+`")`) || !strings.Contains(checks[1].body, `lab.done("kept")`) ||
 		strings.Count(checks[0].body, "</script>") != 1 {

@@ -26,7 +26,7 @@ type PluggedConfig struct {
 	Address  netip.Addr // of the device
 	Screen   lab.ScreenPart
 	Controls lab.ControlsPart
-	Password string // of its VNC server
+	Password lab.Secret // of its VNC server
 	// Fresh makes the device fresh; without it Recipe says how.
 	Fresh  Fresh
 	Recipe string

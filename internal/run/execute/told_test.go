@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/rigs/testlab"
 	"eidetic/netlab/replay"
 )
 
@@ -119,6 +120,7 @@ func FuzzTold(f *testing.F) {
 	f.Add(`{"doc":"a","origin_ms":1,"n":1,"sent_ms":110,"heard":[[1,2]],"list":[{"kind":"mark","name":"hero","page_ms":100,"box":[1,2,3,4]}]}`)
 	f.Add(`{"doc":"a","n":-1,"sent_ms":1e9,"heard":[[1e99,-2]],"list":[{"op":"set","text":"\u0000","page_ms":100}]}`)
 	f.Fuzz(func(t *testing.T, body string) {
+		defer testlab.Input(t)()
 		marks, notes := told(true, post1("page", 1, body), post1("annotations", 2, body), post1("page", 3, body))
 		for _, m := range marks {
 			if m.Latest < m.Earliest || len([]rune(m.Name)) > mostMarkName {

@@ -226,14 +226,18 @@ func quoted(text string) string {
 func storageOf(u lab.PlanUser) string {
 	text := []byte("{}")
 	if u.Storage != nil {
-		text, _ = json.Marshal(u.Storage) // a map of texts has a form
+		plain := map[string]string{}
+		for name, value := range u.Storage {
+			plain[name] = value.Reveal()
+		}
+		text, _ = json.Marshal(plain) // a map of texts has a form
 	}
 	return "JSON.parse(" + quoted(string(text)) + ")" // in an object that the script wrote itself the name __proto__ would not be an entry
 }
 
 // setCookie is a cookie as a site sets it. The plan was checked: no part ends another.
 func setCookie(c lab.PlanCookie) string {
-	text := c.Name + "=" + c.Value + "; Max-Age=" + strconv.Itoa(int(userAge.Seconds())) + "; Path="
+	text := c.Name + "=" + c.Value.Reveal() + "; Max-Age=" + strconv.Itoa(int(userAge.Seconds())) + "; Path="
 	if text += c.Path; c.Path == "" {
 		text += "/"
 	}
@@ -274,7 +278,7 @@ func userArchive(path string, pages []userPage, wall time.Time, by string) (*arc
 			e.Response.Header = append(e.Response.Header, lab.HeaderField{Name: "Set-Cookie", Value: c})
 		}
 		if len(p.cookies) > 0 { // the last, which is not written before the others
-			mark := setCookie(lab.PlanCookie{Name: keptName, Value: keptMark, Path: userPath})
+			mark := setCookie(lab.PlanCookie{Name: keptName, Value: lab.NewSecret(keptMark), Path: userPath})
 			e.Response.Header = append(e.Response.Header, lab.HeaderField{Name: "Set-Cookie", Value: mark})
 		}
 		if err := w.Add(e); err != nil {

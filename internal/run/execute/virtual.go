@@ -18,6 +18,7 @@ import (
 	"eidetic/internal/plan"
 	"eidetic/internal/run/device"
 	"eidetic/internal/run/experiment"
+	"eidetic/internal/run/isolate"
 	"eidetic/internal/run/meter"
 	"eidetic/netlab"
 	"eidetic/netlab/ca"
@@ -241,7 +242,7 @@ func (v *Virtual) describe(e *lab.Environment) {
 	e.Browser = v.browsers.describe()
 	e.Screen = fmt.Sprintf("%s at %d Hz, Xvfb, read by MIT-SHM", v.seats.describe(), frameRate)
 	e.Network = v.Network.Environment()
-	e.Sandbox = v.device.Sandbox.String()
+	e.Sandbox = v.device.Sandbox.String() + "; " + isolate.MemoryBounds()
 }
 
 // isolation records the evidence that nobody outside the lab was contacted.

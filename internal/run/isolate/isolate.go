@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 	"syscall"
 	"time"
@@ -80,6 +81,9 @@ func Run(ctx context.Context, args []string, extra ...*os.File) error {
 	cmd.ExtraFiles = extra
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = stopGrace
+	runtime.LockOSThread() // what is started from the thread is born in the thread's control group
+	defer runtime.UnlockOSThread()
+	defer enter(cmd)()
 	err := unshare.Run(cmd, namespaces)
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) && ctx.Err() == nil {

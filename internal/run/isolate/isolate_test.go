@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -11,10 +12,13 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"eidetic/internal/base/unshare"
 	"eidetic/internal/rigs/testlab"
@@ -37,6 +41,8 @@ func TestMain(m *testing.M) {
 		view(os.NewFile(3, "report"))
 	case "available":
 		fmt.Println(Available(context.Background()))
+	case "bounds":
+		bound(os.NewFile(3, "report"))
 	case "linger":
 		linger(os.NewFile(3, "report"))
 	}
@@ -236,6 +242,111 @@ func TestRemedyOfARefusal(t *testing.T) {
 	for _, err := range []error{syscall.ENOSPC, fmt.Errorf("unshare: unshare failed: No space left on device")} {
 		if got := (&Refusal{err}).Error(); !strings.Contains(strings.ToLower(got), "sysctl user.max_user_namespaces") || !strings.Contains(got, "--no-sandbox") {
 			t.Errorf("the refusal of %v is %q; want the limit that is reached, and the flag that goes on without", err, got)
+		}
+	}
+}
+
+// A run is bounded in memory: by a control group where this machine lets it make one, else each of its processes.
+func TestRunIsBoundedInMemory(t *testing.T) {
+	needNamespaces(t)
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	t.Setenv(part, "bounds")
+	err = Run(t.Context(), nil, w)
+	w.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got bounds
+	if err := json.NewDecoder(r).Decode(&got); err != nil {
+		t.Fatal(err)
+	}
+	most, err := memoryBound()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !got.Group && got.Data > most || got.Group != strings.HasSuffix(got.Said, "for the run") {
+		t.Errorf("the run is bounded by %+v; want a group, or at most %d bytes a process, and to say so", got, most)
+	}
+	lines, err := os.ReadFile("/proc/self/cgroup")
+	if own, ok := ownGroup(groupsRoot, string(lines)); err == nil && ok {
+		if left, _ := filepath.Glob(filepath.Join(own.dir, prefix+strconv.Itoa(os.Getpid())+"-*")); len(left) > 0 {
+			t.Errorf("the groups %q are left; want none", left)
+		}
+	}
+	if os.Getuid() == 0 && isWritable(groupsRoot+"/memory") && !got.Group {
+		t.Errorf("root's run is bounded by %+v; want a control group", got)
+	}
+}
+
+type bounds struct {
+	Group bool
+	Data  uint64
+	Said  string
+}
+
+// bound reports the bounds of the inside.
+func bound(report io.Writer) {
+	var b bounds
+	var data unix.Rlimit
+	if Limit() == nil && unix.Getrlimit(unix.RLIMIT_DATA, &data) == nil {
+		b = bounds{isGroupBounded(), data.Cur, MemoryBounds()}
+	}
+	json.NewEncoder(report).Encode(b)
+}
+
+func isWritable(dir string) bool { return unix.Access(dir, unix.W_OK) == nil }
+
+// The group of a run is made where the kernel of either version lets memory be bounded, and a bound that is there is
+// found.
+func TestGroupOfEitherVersion(t *testing.T) {
+	type tree map[string]string // files of groups
+	const most = 800
+	for name, c := range map[string]struct {
+		tree  tree
+		lines string
+		here  string // where a group is made
+		made  string // in which group; "" is none
+		bound bool
+	}{
+		"version 1": {tree{"memory/a/memory.limit_in_bytes": "9223372036854771712", "memory/a/cgroup.procs": ""}, "4:cpu:/b\n3:memory:/a\n0::/\n", "memory/a", "memory/a", false},
+		"version 1, bounded": {tree{"memory/a/b/memory.limit_in_bytes": "9223372036854771712", "memory/a/memory.limit_in_bytes": "700"}, "3:memory:/a/b\n",
+			"", "", true},
+		"version 2, the parent's": {tree{"cgroup.controllers": "memory", "u/memory.max": "max", "u/cgroup.procs": "", "u/s/cgroup.procs": "", "u/s/memory.max": "max"}, "0::/u/s\n",
+			"u", "u", false},
+		"version 2, bounded":         {tree{"cgroup.controllers": "memory", "u/memory.max": "800", "u/s/memory.max": "max"}, "0::/u/s\n", "", "", true},
+		"version 2, none is allowed": {tree{"cgroup.controllers": "memory", "u/memory.max": "max"}, "0::/u\n", "elsewhere", "", false},
+		"no groups":                  {tree{}, "0::/\n", "", "", false},
+	} {
+		root := t.TempDir()
+		for file, text := range c.tree {
+			path := filepath.Join(root, file)
+			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		g, ok := ownGroup(root, c.lines)
+		if ok && g.isBounded(most) != c.bound {
+			t.Errorf("%s: isBounded() = %v; want %v", name, !c.bound, c.bound)
+		}
+		if !ok || c.bound {
+			continue
+		}
+		made, err := g.make(most, func(dir, pattern string) (string, error) { // as the kernel: with files, where memory can be bounded
+			made, err := os.MkdirTemp(dir, pattern)
+			if err == nil && dir != filepath.Join(root, c.here) {
+				err = os.Mkdir(filepath.Join(made, g.file), 0o755) // cannot be written
+			}
+			return made, err
+		})
+		if in, _ := filepath.Rel(root, filepath.Dir(made.dir)); err == nil && in != c.made || err != nil && c.made != "" {
+			t.Errorf("%s: a group in %q, %v; want one in %q", name, in, err, c.made)
+		}
+		if text, _ := os.ReadFile(filepath.Join(made.dir, g.file)); err == nil && string(text) != "800" {
+			t.Errorf("%s: it may have %q bytes; want 800", name, text)
 		}
 	}
 }

@@ -23,7 +23,15 @@ const (
 
 // Limit bounds what this process, and all that it starts, may take of the machine. A limit that is lower already stays.
 func Limit() error {
-	for resource, most := range map[int]uint64{unix.RLIMIT_NPROC: mostProcesses, unix.RLIMIT_NOFILE: mostFiles, unix.RLIMIT_CORE: 0} {
+	limits := map[int]uint64{unix.RLIMIT_NPROC: mostProcesses, unix.RLIMIT_NOFILE: mostFiles, unix.RLIMIT_CORE: 0}
+	if !isGroupBounded() {
+		most, err := memoryBound()
+		if err != nil {
+			return err
+		}
+		limits[unix.RLIMIT_DATA] = most // of each process; what it reserves and does not use is not counted
+	}
+	for resource, most := range limits {
 		var is unix.Rlimit
 		if err := unix.Getrlimit(resource, &is); err != nil {
 			return fmt.Errorf("reading the limits of the run: %w", err)

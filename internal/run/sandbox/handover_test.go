@@ -22,10 +22,19 @@ import (
 // reportTo names the file into which this test's binary writes, as an inner half, what it was started with.
 const reportTo = "EIDETIC_SANDBOX_REPORT"
 
+// crash is the file of an inner half that writes none, and ends as what hangs is ended.
+const crash = "crash"
+
 func TestMain(m *testing.M) {
 	file := os.Getenv(reportTo)
 	if file == "" {
 		os.Exit(m.Run())
+	}
+	if file == crash { // as the watchdog ends what hangs
+		var task Task
+		_ = takeOver(&task)
+		_ = syscall.Kill(os.Getpid(), syscall.SIGABRT)
+		select {}
 	}
 	if err := report(file); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -97,9 +106,9 @@ func TestTaskIsNoArgument(t *testing.T) {
 	testlab.Need(t, err == nil, fmt.Sprintf("namespaces: %v", err))
 	const secret = "planted-session-id"
 	plan := lab.Plan{Arm: lab.Arm{Page: "https://a.test/", Archive: "/tmp/a.wacz"}, Name: strings.Repeat("long ", 60_000)}
-	plan.Users = []lab.PlanUser{{Name: "u", Cookies: []lab.PlanCookie{{Name: "sid", Value: secret}}}}
+	plan.Users = []lab.PlanUser{{Name: "u", Cookies: []lab.PlanCookie{{Name: "sid", Value: lab.NewSecret(secret)}}}}
 	task := Task{ID: "x", Plan: plan, Out: t.TempDir()}
-	task.Reach.Send = proxy.Session{"https://a.test": {{Name: "Authorization", Value: secret}}}
+	task.Reach.Send = proxy.Session{"https://a.test": {{Name: "Authorization", Value: lab.NewSecret(secret)}}}
 	file := filepath.Join(t.TempDir(), "report")
 	t.Setenv(reportTo, file)
 	if err := task.Run(t.Context(), Commands{Inside: []string{"inside"}}); err != nil {
@@ -125,5 +134,33 @@ func TestTaskIsNoArgument(t *testing.T) {
 	}
 	if len(got.Open) > 0 {
 		t.Errorf("programs of the inner half inherit the descriptors %v; want none", got.Open)
+	}
+}
+
+// What an inner half with secrets prints when it is aborted has the stacks of its goroutines, and no secret.
+func TestCrashSaysNoSecret(t *testing.T) {
+	err := isolate.Available(t.Context())
+	testlab.Need(t, err == nil, fmt.Sprintf("namespaces: %v", err))
+	const secret = "planted-session-id"
+	plan := lab.Plan{Arm: lab.Arm{Page: "https://a.test/"}}
+	plan.Users = []lab.PlanUser{{Name: "u", Cookies: []lab.PlanCookie{{Name: "sid", Value: lab.NewSecret(secret)}}, Storage: map[string]lab.Secret{"k": lab.NewSecret(secret)}}}
+	task := Task{ID: "x", Plan: plan, Out: t.TempDir()}
+	task.Reach.Send = proxy.Session{"https://a.test": {{Name: "Authorization", Value: lab.NewSecret(secret)}}}
+	said, err := os.Create(filepath.Join(t.TempDir(), "said"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer said.Close()
+	t.Setenv(reportTo, crash)
+	old := os.Stderr
+	os.Stderr = said
+	err = task.Run(t.Context(), Commands{Inside: []string{"inside"}})
+	os.Stderr = old
+	text, readErr := os.ReadFile(said.Name())
+	if err == nil || readErr != nil || !strings.Contains(string(text), "goroutine ") || strings.Contains(string(text)+err.Error(), secret) {
+		t.Errorf("it ended with %v and said %.1000q, %v; want stacks without the secret", err, text, readErr)
+	}
+	if said := fmt.Sprintf("%+v %#v", task, task); strings.Contains(said, secret) {
+		t.Errorf("printing the task says the secret: %.500s", said)
 	}
 }

@@ -354,7 +354,7 @@ func TestSecretsAreNotExported(t *testing.T) {
 		run.Page = "https://bob:hushword@shop.example/cart?token=hushquery"
 		run.Plan.Page = run.Page
 		run.Name = ""
-		run.Plan.Users = []lab.PlanUser{{Name: "anna", Cookies: []lab.PlanCookie{{Name: "s", Value: "hushcookie"}}}}
+		run.Plan.Users = []lab.PlanUser{{Name: "anna", Cookies: []lab.PlanCookie{{Name: "s", Value: lab.NewSecret("hushcookie")}}}}
 		run.Warnings = append(run.Warnings, "slow: "+run.Page+" with hushcookie", "turned \u202e and \u009b31m")
 		if c := run.Comparison; c != nil {
 			c.Headline = run.Page + " is slower"

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/rigs/testlab"
 )
 
 // at is 27 November 2026, 09:22:11.25 UTC.
@@ -162,6 +163,7 @@ func FuzzRead(f *testing.F) {
 	}
 	clock := NewClock([]Pair{{Log: at, Grain: time.Second, Earliest: 5e9, Latest: 6e9}}, true)
 	f.Fuzz(func(t *testing.T, text string) {
+		defer testlab.Input(t)()
 		_, err := Read(strings.NewReader(text), options(""), func(e Entry) error {
 			low, high, err := clock.At(e)
 			if err != nil {

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"eidetic/internal/rigs/testlab"
 )
 
 // file is a CSV file whose numbers step up by 30 at the 31st and down again at the 61st.
@@ -191,6 +193,7 @@ func FuzzRead(f *testing.F) {
 	f.Add("a;b\n1;2", "", "", 0)
 	f.Add("a\n\"x\n", "#1", "#1", -1)
 	f.Fuzz(func(t *testing.T, text, column, times string, last int) {
+		defer testlab.Input(t)()
 		table, err := Read("f", strings.NewReader(text), column, times, last)
 		if err != nil {
 			if !strings.HasPrefix(err.Error(), "f:") {

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/rigs/testlab"
 )
 
 // article are the byte sequences of "Using Streamline annotations with Fennec", as its commands write them.
@@ -61,6 +62,7 @@ func FuzzFeed(f *testing.F) {
 	f.Add([]byte("\x1b\x01no" + head("begin", "row", "7", "#800000", "3", "text") + "plain\x00" + headMark + "mark\x1fcut" + headMark + "\x1f\x00"))
 	f.Add([]byte("\x1b\x00\x00\x00" + strings.Repeat("long \xff", 9000) + "\x00"))
 	f.Fuzz(func(t *testing.T, b []byte) {
+		defer testlab.Input(t)()
 		collect := func(piece int) (list []Note) {
 			var p Parser
 			for rest := b; len(rest) > 0; rest = rest[min(piece, len(rest)):] {

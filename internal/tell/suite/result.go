@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"eidetic/internal/base/atomicfile"
@@ -310,13 +311,16 @@ func (e Entry) said(t *lab.Trial) map[string]float64 {
 	return all
 }
 
-// HashOf is the SHA-256 of a file.
+// HashOf is the SHA-256 of a file. What is none, such as a pipe, may come with somebody's result, and have no end.
 func HashOf(file string) (string, error) {
-	f, err := os.Open(file)
+	f, err := os.OpenFile(file, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return "", err
 	}
 	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return "", errors.Join(err, fmt.Errorf("%s is no file", file))
+	}
 	sum := sha256.New()
 	if _, err := io.Copy(sum, f); err != nil {
 		return "", err

@@ -4,11 +4,13 @@ import (
 	"encoding/json"
 	"math"
 	"math/rand/v2"
+	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/rigs/testlab"
 )
 
 const two = `suite: two
@@ -164,6 +166,13 @@ func TestAgree(t *testing.T) {
 }
 
 // TestResultsAreRefused: what is wrong with a result is told with its field.
+// What is no file has no hash: a pipe that came with a result would be read for ever.
+func TestHashOfFilesAlone(t *testing.T) {
+	if sum, err := HashOf(os.DevNull); err == nil {
+		t.Errorf("HashOf(%s) = %s; want an error", os.DevNull, sum)
+	}
+}
+
 func TestResultsAreRefused(t *testing.T) {
 	for _, c := range []struct {
 		change func(*Result)
@@ -211,6 +220,7 @@ func FuzzParseResult(f *testing.F) {
 	f.Add(text)
 	f.Add([]byte(`{"schema":"eidetic/suite-result/1","suite_text":"suite: x"}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
+		defer testlab.Input(t)()
 		r, err := ParseResult(text)
 		if err != nil {
 			return

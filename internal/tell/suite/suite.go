@@ -113,6 +113,15 @@ func Open(name string) (*Suite, error) {
 	return Parse(name, text)
 }
 
+// IsShipped says whether the suite is one that the program has.
+func (s *Suite) IsShipped() bool {
+	if !slices.Contains(Shipped(), s.Name) {
+		return false
+	}
+	own, err := Open(s.Name)
+	return err == nil && own.SHA256() == s.SHA256()
+}
+
 // File is the file that the suite was read from, or the name of one that the program has.
 func (s *Suite) File() string { return s.file }
 

@@ -3,6 +3,8 @@ package suite
 import (
 	"strings"
 	"testing"
+
+	"eidetic/internal/rigs/testlab"
 )
 
 // TestShippedSuites: the suites of the program are read, with all their plans, and compare more than one browser.
@@ -69,6 +71,7 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Add([]byte("entries: [[[[]]]]"))
 	f.Fuzz(func(t *testing.T, text []byte) {
+		defer testlab.Input(t)()
 		s, err := Parse("fuzzed", text)
 		if err != nil {
 			return

@@ -60,7 +60,7 @@ type (
 // panel has none of them, except the sessions, which its page asks for.
 func (p *Panel) access(e *echo.Echo, api huma.API) {
 	p.sessions(e, api)
-	if p.Token == "" {
+	if p.Token.IsZero() {
 		return
 	}
 	huma.Register(api, huma.Operation{
@@ -149,7 +149,7 @@ func (p *Panel) login(c echo.Context) error {
 	if err != nil {
 		return echo.NewHTTPError(http.StatusBadRequest, "the body could not be read")
 	}
-	if p.Token == "" {
+	if p.Token.IsZero() {
 		return c.NoContent(http.StatusNoContent)
 	}
 	if wait := p.Credentials.Wait(from(r)); wait > 0 {
@@ -167,7 +167,7 @@ func (p *Panel) login(c echo.Context) error {
 
 func (p *Panel) logout(c echo.Context) error {
 	r := c.Request()
-	if old, err := r.Cookie(cookieName); err == nil && p.Token != "" {
+	if old, err := r.Cookie(cookieName); err == nil && !p.Token.IsZero() {
 		who, ok := p.Credentials.Session(old.Value)
 		if err := p.Credentials.CloseSession(old.Value); err != nil {
 			p.Log.Warn("a session that was closed is still on the disk", "error", err)

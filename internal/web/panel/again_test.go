@@ -24,7 +24,7 @@ func TestPlanOfARun(t *testing.T) {
 	run.ID = "20261122-090000-again"
 	run.Plan = lab.Plan{Arm: lab.Arm{Page: "https://a.test/", Link: "lte", Process: "same", Inject: "fix.js", Archive: filepath.Join(config.Store.Root(), "runs", "20261121-091400-demo", recordingName)},
 		Treatment: &lab.Arm{Page: "https://a.test/", Link: "3g", Process: "same", Inject: "fix.js", Archive: "/data/archives/shop.wacz"}, Scope: "admin", Opened: []string{"a.test"},
-		From: &lab.Origin{Workflow: "w"}, Users: []lab.PlanUser{{Name: "anna", Cookies: []lab.PlanCookie{{Name: "sid", Value: "secret", Domain: "a.test"}}}}}.WithDefaults()
+		From: &lab.Origin{Workflow: "w"}, Users: []lab.PlanUser{{Name: "anna", Cookies: []lab.PlanCookie{{Name: "sid", Value: lab.NewSecret("secret"), Domain: "a.test"}}}}}.WithDefaults()
 	addRun(t, config.Store, run)
 	files := filepath.Join(config.Store.Root(), "runs", run.ID, planFiles)
 	if err := os.MkdirAll(files, 0o755); err != nil {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"eidetic/internal/keep/store"
+	"eidetic/internal/lab"
 )
 
 // fakeArchives holds one recording and accepts files that begin with PK.
@@ -114,7 +115,7 @@ func whole(t *testing.T) (Config, *string, *int) {
 	return Config{
 		Store: newStore(
 			t,
-		), Token: token, Version: "v1", Certificate: []byte("-----BEGIN CERTIFICATE-----"), Links: []string{"native", "lte"},
+		), Token: lab.NewSecret(token), Version: "v1", Certificate: []byte("-----BEGIN CERTIFICATE-----"), Links: []string{"native", "lte"},
 		PluggedIn: func(context.Context) []PluggedPart {
 			return []PluggedPart{{
 				Kind: "serial port", Use: "ch9329:/dev/serial/by-id/usb-1a86_USB_Serial-if00-port0", Name: "1a86 USB Serial",
@@ -190,7 +191,7 @@ func TestRestartWaitsForRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer q.Close()
-	config.Queue, config.Token = queueOf(config.Store, q, &fakeRunner{}), ""
+	config.Queue, config.Token = queueOf(config.Store, q, &fakeRunner{}), lab.Secret{}
 	s := newServer(t, config)
 	send := func(method, path, body string) reply {
 		return ask(t, s, method, path, func(r *http.Request) {

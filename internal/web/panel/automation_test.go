@@ -12,6 +12,7 @@ import (
 	"eidetic/internal/box/automation"
 	"eidetic/internal/box/webhook"
 	"eidetic/internal/keep/store"
+	"eidetic/internal/lab"
 	"eidetic/internal/tell/report/reporttest"
 )
 
@@ -69,7 +70,7 @@ func newAutomated(t *testing.T) automated {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = q.Close() })
-	config := Config{Store: newStore(t), Token: token}
+	config := Config{Store: newStore(t), Token: lab.NewSecret(token)}
 	config.Queue = queueOf(config.Store, q, &fakeRunner{})
 	config.Automation = keeperOf(t, config)
 	s := newServer(t, config)
@@ -197,7 +198,7 @@ func TestWebhookRoutes(t *testing.T) {
 	}
 	var made NewWebhook
 	text := call{"POST", "/api/v1/webhooks", "", `{"name":"chat","url":"https://hooks.example/s3cr3t","events":["alert.raised"]}`, 201, "whsec_"}.make(t, a)
-	if err := json.Unmarshal([]byte(text), &made); err != nil || webhook.CheckSecret(made.Secret) != nil {
+	if err := json.Unmarshal([]byte(text), &made); err != nil || webhook.CheckSecret(lab.NewSecret(made.Secret)) != nil {
 		t.Fatalf("the answer has the secret %q (%v)", made.Secret, err)
 	}
 	at := "/api/v1/webhooks/" + made.ID

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"eidetic/internal/box/credentials"
+	"eidetic/internal/lab"
 )
 
 // fakeBackups writes a few bytes, and restores what begins with "backup".
@@ -48,8 +49,8 @@ func (b fakeBackups) Restore(_ context.Context, r io.Reader) (Backup, error) {
 
 func TestBackupRoutes(t *testing.T) {
 	restored := 0
-	log := credentials.Open(credentials.Options{Own: token})
-	s := newServer(t, Config{Store: newStore(t), Token: token, Credentials: log, Backups: fakeBackups{restored: &restored}})
+	log := credentials.Open(credentials.Options{Own: lab.NewSecret(token)})
+	s := newServer(t, Config{Store: newStore(t), Token: lab.NewSecret(token), Credentials: log, Backups: fakeBackups{restored: &restored}})
 	for _, c := range []struct {
 		method, path, body string
 		status             int

@@ -51,6 +51,11 @@ func (p *Panel) between(ctx context.Context, in *betweenInput) (*betweenBody, er
 	if err != nil {
 		return nil, err
 	}
+	done, err := p.telling.take(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
 	found, err := compare.Runs(reference.Body, run.Body, in.Margin, in.Seed)
 	if err != nil {
 		return nil, huma.Error409Conflict(err.Error())

@@ -15,6 +15,7 @@ import (
 	"eidetic/internal/box/bisection"
 	"eidetic/internal/box/bisects"
 	"eidetic/internal/keep/store"
+	"eidetic/internal/lab"
 	"eidetic/internal/plan"
 )
 
@@ -49,9 +50,9 @@ func (d Deployment) reason() string {
 
 // BisectHook is where revisions are deployed.
 type BisectHook struct {
-	URL    string  `json:"url" maxLength:"2000" doc:"Is posted each revision that is to be deployed. It begins with https://; http:// and hosts in private networks need webhooks.allow in the configuration, and with a token of the scope run every host does" example:"https://deploy.shop.example/eidetic"`
-	Secret string  `json:"secret,omitempty" maxLength:"200" doc:"whsec_ and 24 to 64 bytes in Base64; without it the box makes one"`
-	Limit  float64 `json:"limit_s,omitempty" minimum:"1" maximum:"86400" default:"900" doc:"How long a deployment may take; a revision that takes longer cannot be tried"`
+	URL    string     `json:"url" maxLength:"2000" doc:"Is posted each revision that is to be deployed. It begins with https://; http:// and hosts in private networks need webhooks.allow in the configuration, and with a token of the scope run every host does" example:"https://deploy.shop.example/eidetic"`
+	Secret lab.Secret `json:"secret,omitzero" maxLength:"200" doc:"whsec_ and 24 to 64 bytes in Base64; without it the box makes one"`
+	Limit  float64    `json:"limit_s,omitempty" minimum:"1" maximum:"86400" default:"900" doc:"How long a deployment may take; a revision that takes longer cannot be tried"`
 }
 
 // Repository is one of the box's configuration.

@@ -71,7 +71,7 @@ func TestBisectOverREST(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer q.Close()
-	config := Config{Store: st, Token: token, Queue: runqueue.New(runqueue.Config{Jobs: q, Store: st, Runner: slower{st}, Now: testNow})}
+	config := Config{Store: st, Token: lab.NewSecret(token), Queue: runqueue.New(runqueue.Config{Jobs: q, Store: st, Runner: slower{st}, Now: testNow})}
 	config.Bisects = bisectsOf(t, config)
 	s := newServer(t, config)
 	asked := make(chan string, 10)

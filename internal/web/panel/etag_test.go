@@ -10,12 +10,13 @@ import (
 	"net/http/httptest"
 	"testing"
 
+	"eidetic/internal/lab"
 	"eidetic/internal/tell/report/reporttest"
 )
 
 func TestETags(t *testing.T) {
 	config, _, _ := whole(t)
-	config.Token = ""
+	config.Token = lab.Secret{}
 	s := newServer(t, config)
 	for _, path := range []string{"/api/v1/runs", "/api/v1/runs?limit=1", "/api/v1/runs/20261121-091400-demo",
 		"/api/v1/runs/20261121-091400-demo/view", "/api/v1/runs/20261121-091400-demo/view?metric=unique_fps", "/api/v1/archives", "/api/v1/history"} {

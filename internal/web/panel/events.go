@@ -78,7 +78,12 @@ func (p *Panel) stream(c echo.Context, run string) error {
 	defer l.Close()
 	var now *Progress // of a stream of one run: how it is, as the client knows it
 	if run != "" {
+		done, err := p.read(ctx, run)
+		if err != nil {
+			return err
+		}
 		got, err := p.get(ctx, &idInput{ID: run})
+		done() // the stream goes on without it
 		if err != nil {
 			return err
 		}

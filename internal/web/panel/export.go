@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"mime"
 	"net/http"
 	"os"
@@ -55,6 +56,23 @@ func (p *Panel) exports(api huma.API) {
 	}
 }
 
+// maxExport bounds what a run may be in a format, which is in memory until it has been sent.
+const maxExport = 128 << 20
+
+// boundedText keeps what is written to it, up to maxExport.
+type boundedText struct{ kept bytes.Buffer }
+
+var errLarge = fmt.Errorf("the run has more than %d MiB in this format: ask for one trial (trial=N), or let appliance export write a file of the run's folder",
+	maxExport>>20) // constant
+
+// Write implements io.Writer.
+func (b *boundedText) Write(text []byte) (int, error) {
+	if b.kept.Len()+len(text) > maxExport {
+		return 0, errLarge
+	}
+	return b.kept.Write(text)
+}
+
 func (p *Panel) export(ctx context.Context, in *exportInput) (*exportBody, error) {
 	format, err := export.Find(in.Format)
 	if err != nil {
@@ -72,12 +90,17 @@ func (p *Panel) export(ctx context.Context, in *exportInput) (*exportBody, error
 	case !errors.Is(err, store.ErrNotFound) && !errors.Is(err, os.ErrNotExist): // it may wait in the queue
 		return nil, p.internalError(err)
 	}
-	var text bytes.Buffer
+	done, err := p.telling.take(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	var text boundedText
 	if err := format.WriteTo(&text, source); err != nil {
 		return nil, huma.Error409Conflict(err.Error())
 	}
 	name := in.ID + "-" + format.Name + path.Ext(format.File)
 	return &exportBody{
-		Type: format.Type, Saved: mime.FormatMediaType("attachment", map[string]string{"filename": name}), Policy: filePolicy, Body: text.Bytes(),
+		Type: format.Type, Saved: mime.FormatMediaType("attachment", map[string]string{"filename": name}), Policy: filePolicy, Body: text.kept.Bytes(),
 	}, nil
 }

@@ -1,6 +1,8 @@
 package panel
 
 import (
+	"context"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -43,5 +45,37 @@ func TestExportRun(t *testing.T) {
 		if status != strings.Fields(got.Status)[0] || !strings.Contains(got.text, text) {
 			t.Errorf("%s: %s %.300s, want %q", query, got.Status, got.text, want)
 		}
+	}
+}
+
+// An export that would fill the memory of the box is refused, however it is written.
+func TestExportIsBounded(t *testing.T) {
+	var b boundedText
+	piece := strings.Repeat("x", 1<<20)
+	for range maxExport >> 20 {
+		if _, err := io.WriteString(&b, piece); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := io.WriteString(&b, "x"); err == nil {
+		t.Errorf("%d bytes are kept; want at most %d", b.kept.Len(), maxExport)
+	}
+}
+
+// Of comparisons and exports one is made at a time, and whoever leaves waits no longer.
+func TestTurnEndsWithItsClient(t *testing.T) {
+	one := make(turn, 1)
+	done, err := one.take(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	if _, err := one.take(gone); err == nil {
+		t.Error("two have the turn")
+	}
+	done()
+	if _, err := one.take(t.Context()); err != nil {
+		t.Errorf("after it was given back: %v", err)
 	}
 }

@@ -289,24 +289,33 @@ func (p *Panel) framesTable(c echo.Context) error {
 }
 
 func (p *Panel) framePicture(c echo.Context) error {
+	b, err := p.pictureFor(c)
+	if err != nil || b == nil {
+		return err
+	}
+	return c.Blob(http.StatusOK, "image/png", b) // without the turn: a slow client takes long
+}
+
+// pictureFor makes the answer's body, or answers itself.
+func (p *Panel) pictureFor(c echo.Context) ([]byte, error) {
 	p.counted.turn.Lock()
 	defer p.counted.turn.Unlock()
 	r, frame, err := p.reelOf(c)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if c.Request().Header.Get("If-None-Match") == r.tag {
-		return c.NoContent(http.StatusNotModified)
+		return nil, c.NoContent(http.StatusNotModified)
 	}
 	img, err := frames.Picture(r.Reader, frame)
 	if err != nil {
-		return echo.NewHTTPError(http.StatusConflict, err.Error())
+		return nil, echo.NewHTTPError(http.StatusConflict, err.Error())
 	}
 	var b bytes.Buffer
 	if err := (&png.Encoder{CompressionLevel: png.BestSpeed}).Encode(&b, img); err != nil {
-		return err
+		return nil, err
 	}
-	return c.Blob(http.StatusOK, "image/png", b.Bytes())
+	return b.Bytes(), nil
 }
 
 func (p *Panel) frameDifferences(c echo.Context) error {

@@ -111,7 +111,7 @@ func (p *Panel) check(cross *http.CrossOriginProtection, r *http.Request) (who c
 	case !p.isKnownHost(r.Host):
 		return who, &refusedRequest{status: http.StatusMisdirectedRequest,
 			detail: "the panel is not called " + clip(r.Host) + "; call it by its address, or name it in the configuration (panel.hosts)"}
-	case p.Token == "" && !isLocal(r):
+	case p.Token.IsZero() && !isLocal(r):
 		return who, &refusedRequest{status: http.StatusForbidden,
 			detail: "without a token the panel answers on this machine only; start it with a token"}
 	case cross.Check(r) != nil:

@@ -8,13 +8,14 @@ import (
 	"testing"
 
 	"eidetic/docs"
+	"eidetic/internal/lab"
 )
 
 // Each document is a page for everybody, and each link in it, and from a page of the panel, leads to a place that is
 // there.
 func TestHelp(t *testing.T) {
 	config := pagesConfig(t)
-	config.Token = token
+	config.Token = lab.NewSecret(token)
 	s := newServer(t, config)
 	pages := map[string]string{}
 	err := fs.WalkDir(docs.Files, ".", func(name string, _ fs.DirEntry, err error) error {
@@ -49,7 +50,7 @@ func TestHelp(t *testing.T) {
 // An address that leads nowhere is a page for a person, and a problem for a program; what needs a token still does.
 func TestUnknownAddress(t *testing.T) {
 	config := pagesConfig(t)
-	config.Token = token
+	config.Token = lab.NewSecret(token)
 	s := newServer(t, config)
 	person := header("Accept", "text/html,application/xhtml+xml")
 	for _, c := range []struct {

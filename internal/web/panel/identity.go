@@ -28,7 +28,7 @@ func identityOf(ctx context.Context) credentials.Identity {
 // identify returns who makes a request. Wrong tokens delay the next one of the same address;
 // a session is not delayed.
 func (p *Panel) identify(r *http.Request) (credentials.Identity, *refusedRequest) {
-	if p.Token == "" {
+	if p.Token.IsZero() {
 		return credentials.Identity{Name: thisMachine, Scope: credentials.Admin}, nil
 	}
 	if token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
@@ -53,7 +53,7 @@ const tooManyWrong = "too many wrong tokens came from this address: wait, then s
 // isStill says whether the one who makes a long request, such as an event stream, would
 // still be let in.
 func (p *Panel) isStill(ctx context.Context) bool {
-	return p.Token == "" || p.Credentials.Valid(identityOf(ctx))
+	return p.Token.IsZero() || p.Credentials.Valid(identityOf(ctx))
 }
 
 // from is the address of a client.

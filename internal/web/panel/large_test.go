@@ -1,10 +1,12 @@
 package panel
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -309,5 +311,44 @@ func TestRunPageIsSmall(t *testing.T) {
 	t.Logf("ready after %.0f ms, with %.0f kB", got[0], got[1]/1e3)
 	if dots, err := reporttest.Eval[int](b, `document.querySelectorAll(".metric svg a").length`); err != nil || dots != 4*(100+50) {
 		t.Errorf("%d dots (%v), want 600", dots, err)
+	}
+}
+
+// Requests for large runs wait for each other, and only as long as their clients do; small ones wait for nobody.
+func TestLargeRunsAreReadInTurn(t *testing.T) {
+	st := emptyStore(t)
+	for id, warning := range map[string]string{"small": "none", "large": strings.Repeat("x", freeRun)} {
+		run := reporttest.Compared(1, 8, 100)
+		run.ID, run.Warnings = id, []string{warning}
+		addRun(t, st, run)
+	}
+	p, err := New(Config{Store: st, Version: "v1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := func(ctx context.Context, path string) int {
+		r := httptest.NewRequest(http.MethodGet, "http://127.0.0.1/api/v1/runs/"+path, nil).WithContext(ctx)
+		r.RemoteAddr = "127.0.0.1:1"
+		w := httptest.NewRecorder()
+		p.large(p.router).ServeHTTP(w, r)
+		return w.Code
+	}
+	gone, leave := context.WithCancel(t.Context()) // whoever has left gets what nobody has to wait for
+	leave()
+	if !p.reading.TryAcquire(mostRuns) {
+		t.Fatal("somebody reads a run")
+	}
+	for path, waits := range map[string]bool{"small": false, "large": true, "large/view": true, "large/export?format=csv": true, "large/events": true,
+		"small/comparison?reference=large": true, "large/pin": false} {
+		if got := ask(gone, path); waits != (got == http.StatusServiceUnavailable) {
+			t.Errorf("%s while others read: %d; want that it waits: %v", path, got, waits)
+		}
+	}
+	p.reading.Release(mostRuns)
+	for range 2 {
+		if got := ask(t.Context(), "large"); got != http.StatusOK || !p.reading.TryAcquire(mostRuns) {
+			t.Fatalf("the large run, which nobody reads: %d; want 200, and that nobody reads it afterwards", got)
+		}
+		p.reading.Release(mostRuns)
 	}
 }

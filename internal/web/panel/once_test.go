@@ -11,13 +11,14 @@ import (
 	"eidetic/internal/box/credentials"
 	"eidetic/internal/keep/runqueue"
 	"eidetic/internal/keep/store"
+	"eidetic/internal/lab"
 )
 
 // A request that makes something and comes again with its key makes nothing more, and is answered as the first was,
 // without the secret.
 func TestRepeatedRequests(t *testing.T) {
 	config, _ := editable(t)
-	config.Credentials = credentials.Open(credentials.Options{Own: token})
+	config.Credentials = credentials.Open(credentials.Options{Own: lab.NewSecret(token)})
 	_, other, err := config.Credentials.Create("other", credentials.Admin)
 	if err != nil {
 		t.Fatal(err)

@@ -25,6 +25,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/labstack/echo/v4"
+	"golang.org/x/sync/semaphore"
 
 	"eidetic/internal/box/automation"
 	"eidetic/internal/box/bisects"
@@ -47,7 +48,7 @@ type Config struct {
 	// Token is the box's own token. A token must come with every call that reads a recording
 	// or changes anything, as "Authorization: Bearer TOKEN", or a session in the cookie that
 	// the page sets. It may be empty only on a loopback listener.
-	Token string
+	Token lab.Secret
 	// Credentials are the tokens and sessions, and the audit log; nil is a store in memory
 	// that knows only Token.
 	Credentials *credentials.Store
@@ -145,7 +146,9 @@ type Panel struct {
 	api       huma.API
 	events    *runqueue.Events
 	finder    *history.Finder
-	checking  chan struct{} // holds one for the plan's text that is being read
+	checking  turn                // of a plan's text that is read
+	telling   turn                // of a comparison or an export of a run
+	reading   *semaphore.Weighted // bytes of the runs that are read
 	counted   counting
 	boxCounts fleetCounts
 }
@@ -155,8 +158,8 @@ func New(c Config) (*Panel, error) {
 	switch {
 	case c.Store == nil:
 		return nil, errors.New("panel: no store")
-	case c.Token != "" && len(c.Token) < MinToken:
-		return nil, fmt.Errorf("panel: the token has %d characters, it needs at least %d", len(c.Token), MinToken)
+	case !c.Token.IsZero() && len(c.Token.Reveal()) < MinToken:
+		return nil, fmt.Errorf("panel: the token has %d characters, it needs at least %d", len(c.Token.Reveal()), MinToken)
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
@@ -164,7 +167,8 @@ func New(c Config) (*Panel, error) {
 	if c.Credentials == nil {
 		c.Credentials = credentials.Open(credentials.Options{Own: c.Token, Log: c.Log})
 	}
-	p := &Panel{Config: c, events: runqueue.NewEvents(), finder: history.NewFinder(), checking: make(chan struct{}, 1)}
+	p := &Panel{Config: c, events: runqueue.NewEvents(), finder: history.NewFinder(), checking: make(turn, 1), telling: make(turn, 1),
+		reading: semaphore.NewWeighted(mostRuns)}
 	if own, ok := c.Queue.(*runqueue.Queue); ok && c.Answers == nil {
 		p.Answers = own.Jobs
 	}
@@ -176,7 +180,7 @@ func New(c Config) (*Panel, error) {
 	p.router = e
 	p.api = p.routes(e)
 	p.web(e)
-	p.handler = p.guard(p.once(conditional(describe(e))))
+	p.handler = p.guard(p.once(conditional(p.large(describe(e)))))
 	return p, nil
 }
 

@@ -256,7 +256,7 @@ func TestHealthOfAHungPart(t *testing.T) {
 }
 
 func TestToken(t *testing.T) {
-	s := newServer(t, Config{Store: newStore(t), Token: token})
+	s := newServer(t, Config{Store: newStore(t), Token: lab.NewSecret(token)})
 	const run = "/runs/20261121-091400-demo/report.json"
 	for _, c := range []struct {
 		name, path string
@@ -329,7 +329,7 @@ func TestHostAndOrigin(t *testing.T) {
 
 func TestNewRefuses(t *testing.T) {
 	st := newStore(t)
-	for name, c := range map[string]Config{"no store": {}, "short token": {Store: st, Token: "short"}} {
+	for name, c := range map[string]Config{"no store": {}, "short token": {Store: st, Token: lab.NewSecret("short")}} {
 		if _, err := New(c); err == nil {
 			t.Errorf("New() with %s succeeded; want an error", name)
 		}
@@ -450,7 +450,7 @@ func (d *deadlined) SetReadDeadline(t time.Time) error { d.until = append(d.unti
 // A client without the token cannot keep a connection open by not sending its body, even if
 // the body is not needed; an event stream has no deadline.
 func TestStrangersBodiesHaveADeadline(t *testing.T) {
-	p, err := New(Config{Store: newStore(t), Token: token})
+	p, err := New(Config{Store: newStore(t), Token: lab.NewSecret(token)})
 	if err != nil {
 		t.Fatal(err)
 	}

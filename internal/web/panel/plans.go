@@ -62,16 +62,28 @@ func (p *Panel) plans(api huma.API) {
 	}, p.checkPlan)
 }
 
+// turn lets one of those who ask go on at a time: what they ask for takes much of the machine. Its capacity is 1.
+type turn chan struct{}
+
+// take waits for the turn, as long as the one who asks does.
+func (t turn) take(ctx context.Context) (done func(), err error) {
+	select {
+	case t <- struct{}{}:
+		return func() { <-t }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
 func (p *Panel) checkPlan(ctx context.Context, in *planTextInput) (*checkedPlanBody, error) {
 	if in.Body.YAML != "" && in.Body.Plan != nil {
 		return nil, huma.Error422UnprocessableEntity("give yaml or plan, not both")
 	}
-	select { // one at a time: reading takes up to a second and 200 MB
-	case p.checking <- struct{}{}:
-		defer func() { <-p.checking }()
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	done, err := p.checking.take(ctx) // reading takes up to a second and 200 MB
+	if err != nil {
+		return nil, err
 	}
+	defer done()
 	checked := CheckedPlan{YAML: in.Body.YAML, Plan: in.Body.Plan, Problems: []PlanProblem{}}
 	if in.Body.Plan != nil {
 		text, err := in.Body.Plan.request.YAML()

@@ -126,6 +126,11 @@ const recordingName = "archive.wacz"
 
 // lastReplay finds the newest run that replayed a recording.
 func (p *Panel) lastReplay(ctx context.Context, digest string) (*Replayed, error) {
+	done, err := p.telling.take(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
 	entries, err := p.Store.Runs(ctx, "", maxLooked)
 	if err != nil {
 		return nil, err

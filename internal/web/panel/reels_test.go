@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"sync"
 	"testing"
 )
 
@@ -40,4 +41,40 @@ func TestRecentReels(t *testing.T) {
 	if n := len(p.counted.recent.open); n != 0 {
 		t.Errorf("%d reels are open after they were forgotten", n)
 	}
+}
+
+// turnSeer is a client to whom an answer is written: it looks whether others could ask for frames meanwhile.
+type turnSeer struct {
+	*httptest.ResponseRecorder
+	turn *sync.Mutex
+	held bool
+}
+
+func (w *turnSeer) Write(b []byte) (int, error) {
+	if w.turn.TryLock() {
+		w.turn.Unlock()
+	} else {
+		w.held = true
+	}
+	return w.ResponseRecorder.Write(b)
+}
+
+// A client that reads a picture or a piece slowly keeps nobody else from theirs.
+func TestSlowReadersHoldNoTurn(t *testing.T) {
+	st := emptyStore(t)
+	run := filmedPairs(t, st)
+	p, err := New(Config{Store: st, Version: "v1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, of := range []string{"0", "0/differences"} {
+		r := httptest.NewRequest(http.MethodGet, fmt.Sprintf("http://127.0.0.1/api/v1/runs/%s/trials/1/frames/%s", run.ID, of), nil)
+		r.RemoteAddr = "127.0.0.1:1"
+		w := &turnSeer{ResponseRecorder: httptest.NewRecorder(), turn: &p.counted.turn}
+		p.router.ServeHTTP(w, r)
+		if w.Code != http.StatusOK || w.held {
+			t.Errorf("frames/%s: %d, and others wait for the client: %v", of, w.Code, w.held)
+		}
+	}
+	p.counted.forget()
 }

@@ -50,6 +50,11 @@ func (p *Panel) runReferences(api huma.API) {
 		Description:   "It becomes the newest version of its name and the branch. Its files, and with them its recordings, stay while it is one; the newest 20 of a name and branch are kept.",
 		DefaultStatus: http.StatusCreated, Security: needsToken(), Errors: []int{http.StatusNotFound, http.StatusUnprocessableEntity},
 	}, func(ctx context.Context, in *putReferenceInput) (*runReferenceBody, error) {
+		done, err := p.read(ctx, in.Body.Run)
+		if err != nil {
+			return nil, err
+		}
+		defer done()
 		run, err := p.get(ctx, &idInput{in.Body.Run})
 		if err != nil {
 			return nil, err

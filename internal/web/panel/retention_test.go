@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"eidetic/internal/keep/retention"
+	"eidetic/internal/lab"
 )
 
 // fakeRetainer would delete one run, whatever the policy is.
@@ -34,7 +35,7 @@ func (r fakeRetainer) Apply(ctx context.Context, p retention.Policy) (Retention,
 
 func TestRetentionRoutes(t *testing.T) {
 	var applied retention.Policy
-	s := newServer(t, Config{Store: newStore(t), Token: token, Retainer: fakeRetainer{&applied}})
+	s := newServer(t, Config{Store: newStore(t), Token: lab.NewSecret(token), Retainer: fakeRetainer{&applied}})
 	for _, c := range []struct {
 		method, path string
 		status       int

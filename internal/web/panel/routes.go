@@ -168,7 +168,7 @@ func (p *Panel) routes(e *echo.Echo) huma.API {
 func (p *Panel) OpenAPI() *huma.OpenAPI { return p.api.OpenAPI() }
 
 func (p *Panel) health(ctx context.Context, _ *noInput) (*healthBody, error) {
-	answer := Health{Status: "ok", Version: p.Version, Token: p.Token != "", Starts: p.Queue != nil, Parts: []Part{}, Warnings: p.Warnings,
+	answer := Health{Status: "ok", Version: p.Version, Token: !p.Token.IsZero(), Starts: p.Queue != nil, Parts: []Part{}, Warnings: p.Warnings,
 		Fingerprint: p.Fingerprint, Joins: p.Fleet != nil}
 	if p.Alerts != nil {
 		answer.Warnings = append(slices.Clone(answer.Warnings), p.Alerts()...)

@@ -52,7 +52,7 @@ func Listen(ctx context.Context, addr, flag string) (net.Listener, error) {
 // be TLS or not, and one from another machine must be: see [Panel.secureOnly].
 func (p *Panel) Serve(ctx context.Context, listeners ...net.Listener) error {
 	for _, l := range listeners {
-		if p.Token == "" && !Loopback(l.Addr()) {
+		if p.Token.IsZero() && !Loopback(l.Addr()) {
 			for _, l := range listeners {
 				_ = l.Close()
 			}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"eidetic/internal/keep/pin"
+	"eidetic/internal/lab"
 )
 
 // elsewhere makes a listener's connections look as if they came from another machine.
@@ -36,7 +37,7 @@ func serveTLS(t *testing.T, change func(net.Listener) net.Listener) (addr, finge
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := New(Config{Store: newStore(t), Token: token, TLS: cert, Fingerprint: pin.Of(cert.Leaf)})
+	p, err := New(Config{Store: newStore(t), Token: lab.NewSecret(token), TLS: cert, Fingerprint: pin.Of(cert.Leaf)})
 	if err != nil {
 		t.Fatal(err)
 	}

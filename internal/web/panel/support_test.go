@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"eidetic/internal/lab"
 )
 
 type fakeSupporter struct{ breaks error }
@@ -17,7 +19,7 @@ func (f fakeSupporter) Support(_ context.Context, w io.Writer, health Health) er
 }
 
 func TestSupportRoute(t *testing.T) {
-	s := newServer(t, Config{Store: newStore(t), Token: token, Version: "v1", Supporter: fakeSupporter{}})
+	s := newServer(t, Config{Store: newStore(t), Token: lab.NewSecret(token), Version: "v1", Supporter: fakeSupporter{}})
 	got := ask(t, s, http.MethodGet, "/api/v1/support", sending(token, ""))
 	if got.StatusCode != 200 || got.text != "bundle of v1" || got.Header.Get("Content-Type") != "application/gzip" {
 		t.Errorf("GET support = %d %s", got.StatusCode, got.text)

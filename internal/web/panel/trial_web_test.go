@@ -351,7 +351,7 @@ func TestTrialRefuses(t *testing.T) {
 	other := reporttest.Run(3, 1)
 	other.ID = "20261121-101500-bare"
 	addRun(t, st, other)
-	p, err := New(Config{Store: st, Token: token, Version: "v1"})
+	p, err := New(Config{Store: st, Token: lab.NewSecret(token), Version: "v1"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -55,7 +55,7 @@ func TestPageInBrowser(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer q.Close()
-	s := newServer(t, Config{Store: st, Token: token, Version: "v1", Queue: queueOf(st, q, waiting), Archives: fakeArchives{},
+	s := newServer(t, Config{Store: st, Token: lab.NewSecret(token), Version: "v1", Queue: queueOf(st, q, waiting), Archives: fakeArchives{},
 		Certificate: []byte("x"),
 		Links:       []string{"native", "lte"}, Parts: func() []Part { return []Part{{"network", true, 5}} },
 		Devices: func(context.Context) []Device {

@@ -8,6 +8,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"eidetic/internal/box/automation"
+	"eidetic/internal/lab"
 )
 
 // NewWebhook is the response to a request for a webhook.
@@ -24,11 +25,11 @@ type ByHook struct {
 type (
 	newHookInput struct {
 		Body struct {
-			Name   string   `json:"name" maxLength:"60" pattern:"^[a-z0-9][a-z0-9._-]*$" doc:"What you call it; no two have the same name" example:"chat"`
-			As     string   `json:"as,omitempty" enum:"mail,github,gitlab,gerrit" doc:"How it is told: mail, to a mailto: address, by the server of the configuration; a commit status of GitHub or GitLab; a comment of Gerrit on the change of a culprit. Without it events as JSON, signed"`
-			URL    string   `json:"url" maxLength:"2000" doc:"Where events are posted to; of GitHub https://api.github.com/repos/OWNER/NAME, of GitLab …/api/v4/projects/ID, of Gerrit …/a/changes/PROJECT~BRANCH. It begins with https://; http:// and hosts in private networks need webhooks.allow in the configuration" example:"https://hooks.shop.example/eidetic"`
-			Events []string `json:"events,omitempty" maxItems:"10" doc:"What it is told of: run.finished, alert.raised, alert.acknowledged; without it, of all"`
-			Secret string   `json:"secret,omitempty" maxLength:"200" doc:"whsec_ and 24 to 64 bytes in Base64; without it the box makes one. Of a code host the token with which it is called; of Gerrit USER:PASSWORD"`
+			Name   string     `json:"name" maxLength:"60" pattern:"^[a-z0-9][a-z0-9._-]*$" doc:"What you call it; no two have the same name" example:"chat"`
+			As     string     `json:"as,omitempty" enum:"mail,github,gitlab,gerrit" doc:"How it is told: mail, to a mailto: address, by the server of the configuration; a commit status of GitHub or GitLab; a comment of Gerrit on the change of a culprit. Without it events as JSON, signed"`
+			URL    string     `json:"url" maxLength:"2000" doc:"Where events are posted to; of GitHub https://api.github.com/repos/OWNER/NAME, of GitLab …/api/v4/projects/ID, of Gerrit …/a/changes/PROJECT~BRANCH. It begins with https://; http:// and hosts in private networks need webhooks.allow in the configuration" example:"https://hooks.shop.example/eidetic"`
+			Events []string   `json:"events,omitempty" maxItems:"10" doc:"What it is told of: run.finished, alert.raised, alert.acknowledged; without it, of all"`
+			Secret lab.Secret `json:"secret,omitzero" maxLength:"200" doc:"whsec_ and 24 to 64 bytes in Base64; without it the box makes one. Of a code host the token with which it is called; of Gerrit USER:PASSWORD"`
 		}
 	}
 	pauseHookInput struct {
@@ -81,7 +82,7 @@ func (p *Panel) webhooks(api huma.API) {
 		if errors.Is(err, automation.ErrExists) {
 			return nil, huma.Error409Conflict("webhook " + clip(in.Body.Name) + ": " + automation.ErrExists.Error())
 		}
-		return &newHookBody{NewWebhook{h, secret}}, p.automationError(err, "webhook "+clip(in.Body.Name))
+		return &newHookBody{NewWebhook{h, secret.Reveal()}}, p.automationError(err, "webhook "+clip(in.Body.Name))
 	})
 	huma.Register(api, huma.Operation{
 		OperationID: "pause-webhook", Method: http.MethodPut, Path: "/api/v1/webhooks/{id}", Summary: "Pause a webhook, or let it go on", Tags: []string{tagAutomation},

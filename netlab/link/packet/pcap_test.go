@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"eidetic/internal/rigs/testlab"
 )
 
 // pcapFile returns what tcpdump writes for one IPv4 packet to 192.168.77.2 and one
@@ -74,6 +76,7 @@ func FuzzReadPcap(f *testing.F) {
 	f.Add(pcapFile(binary.LittleEndian, 0xa1b2c3d4, 1, append(make([]byte, 12), 8, 0)))
 	f.Add(pcapFile(binary.BigEndian, 0xa1b23c4d, 276, make([]byte, 20)))
 	f.Fuzz(func(t *testing.T, file []byte) {
+		defer testlab.Input(t)()
 		n := 0
 		_ = ReadPcap("f", bytes.NewReader(file), netip.MustParseAddr("192.168.77.2"), func(at time.Duration, bytes int) {
 			if n += 16; at < 0 || bytes < 0 || bytes > 40+65535 || n > len(file) {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/rigs/testlab"
 	"eidetic/netlab/link"
 )
 
@@ -69,6 +70,7 @@ func FuzzPacerFollowsATrace(f *testing.F) {
 	f.Add("0\n1\n\n 5 \n5\n")
 	f.Add("86400000\n")
 	f.Fuzz(func(t *testing.T, s string) {
+		defer testlab.Input(t)()
 		tr, err := link.ReadTrace("f", strings.NewReader(s))
 		if err != nil {
 			return

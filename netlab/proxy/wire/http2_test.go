@@ -13,6 +13,8 @@ import (
 
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
+
+	"eidetic/internal/rigs/testlab"
 )
 
 // peer writes frames by hand.
@@ -339,6 +341,7 @@ func FuzzHTTP2(f *testing.F) {
 	f.Add(b.Bytes())
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, data []byte) {
+		defer testlab.Input(t)()
 		fuzzConn(t, append([]byte(http2.ClientPreface), data...), func(c connection) { newConn2(c).serve() })
 	})
 }
@@ -351,6 +354,7 @@ func FuzzHTTP1(f *testing.F) {
 	)
 	f.Add([]byte("POST / HTTP/1.0\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\nabcd"))
 	f.Fuzz(func(t *testing.T, data []byte) {
+		defer testlab.Input(t)()
 		fuzzConn(t, data, func(c connection) { newConn1(c).serve() })
 	})
 }

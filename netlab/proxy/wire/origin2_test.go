@@ -15,6 +15,7 @@ import (
 	"golang.org/x/net/http2/hpack"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/rigs/testlab"
 )
 
 // plain2 is a Conn2 without TLS.
@@ -210,6 +211,7 @@ func FuzzConn2(f *testing.F) {
 	f.Add(b.Bytes())
 	f.Add([]byte("\x00\x00\x01\x01\x0c\x00\x00\x00\x01\xff"))
 	f.Fuzz(func(t *testing.T, in []byte) {
+		defer testlab.Input(t)()
 		out, _ := io.ReadAll(newConn2From(bytes.NewReader(in)))
 		r := http2.NewFramer(io.Discard, bytes.NewReader(out))
 		r.ReadMetaHeaders = hpack.NewDecoder(4096, nil)

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/rigs/testlab"
 	"eidetic/netlab/message"
 )
 
@@ -83,6 +84,7 @@ func FuzzArrange(f *testing.F) {
 	f.Add("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n", "")
 	f.Add("\r\n\r\n", ": x")
 	f.Fuzz(func(t *testing.T, sent, order string) {
+		defer testlab.Input(t)()
 		m := &memory{}
 		c := NewConn(m)
 		c.Arrange(fields(order))
@@ -212,6 +214,7 @@ func FuzzConn(f *testing.F) {
 	f.Add([]byte("http/1.1 101 x\r\n\r\n\x81\x00"))
 	f.Add([]byte("HTTP/1.1 103 Hints\nLink: x\n\nHTTP/1.1 200 OK\nContent-Length: 2, 2\n\nhi"))
 	f.Fuzz(func(t *testing.T, sent []byte) {
+		defer testlab.Input(t)()
 		n, _ := io.Copy(io.Discard, NewConn(&memory{in: bytes.NewReader(sent), n: 100})) // an error is one of the answer's
 		if most := int64(8*len(sent)) + 4096; n > most {
 			t.Errorf("%d bytes became %d, want at most %d", len(sent), n, most)

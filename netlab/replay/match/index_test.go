@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/rigs/testlab"
 )
 
 // newTestEntry makes the entry of a recorded GET.
@@ -164,6 +165,7 @@ func FuzzNearest(f *testing.F) {
 	f.Add("/a/file-1.js?q=1", "/a/file-2.js?q=1&q=2", "/b/file-1.js?cb=1700000000000", "/a/file-12.js?q=2")
 	f.Add("/é/", "/è/", "/e/", "/\xc3/")
 	f.Fuzz(func(t *testing.T, a, b, c, asked string) {
+		defer testlab.Input(t)()
 		x := NewIndex(&Ignored{})
 		r := NewRequest("GET", "https://h.test"+asked, http.Header{}, nil)
 		best := 0.0

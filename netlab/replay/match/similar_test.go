@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"eidetic/internal/rigs/testlab"
 )
 
 // TestSimilarity: it is symmetric, between 0 and 1, and 1 for equal requests.
@@ -58,6 +60,7 @@ func FuzzNewRequest(f *testing.F) {
 	f.Add("https://a.example/x?a=1&b", "application/json", []byte(`{"a":1}`))
 	f.Add("https://a.example/%zz?%zz", "multipart/form-data; boundary=x", []byte("--x\r\n\r\n--x--"))
 	f.Fuzz(func(t *testing.T, url, kind string, body []byte) {
+		defer testlab.Input(t)()
 		s := NewRequest("POST", url, http.Header{"Content-Type": {kind}}, body)
 		if len(s.path) > 0 && similarity(s, s) != 1 {
 			t.Errorf("similarity(s, s) = %v, want 1", similarity(s, s))

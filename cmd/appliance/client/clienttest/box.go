@@ -77,7 +77,7 @@ func Start(dir string) (*Box, error) {
 		return fail(err)
 	}
 	p, err := panel.New(panel.Config{
-		Store: runs, Automation: keeper, Queue: queue, Token: b.Token, TLS: cert, Version: "v1",
+		Store: runs, Automation: keeper, Queue: queue, Token: lab.NewSecret(b.Token), TLS: cert, Version: "v1",
 		Archives: service.Uploads{Dir: filepath.Join(dir, service.UploadsDir)},
 		Devices: func(context.Context) []panel.Device {
 			return []panel.Device{{Name: "virtual", Kind: "virtual", Ready: true}}

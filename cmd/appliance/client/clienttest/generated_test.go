@@ -99,7 +99,7 @@ func do(t *testing.T, dir string, env []string, program ...string) string {
 // token makes a token of the scope.
 func token(t *testing.T, b *Box, scope client.Scope) string {
 	t.Helper()
-	c := client.New(client.Config{Base: b.URL, Token: b.Token, Trust: client.Trust{Fingerprint: b.Fingerprint}})
+	c := client.New(client.Config{Base: b.URL, Token: client.NewSecret(b.Token), Trust: client.Trust{Fingerprint: b.Fingerprint}})
 	defer c.Close()
 	made, err := c.CreateToken(t.Context(), "session-"+string(scope), scope)
 	if err != nil {
