@@ -61,7 +61,7 @@ let waits = null; // the newest input: until the screen changes
 const ms = v => v < 9.95 ? `${v.toFixed(1)} ms` : `${Math.round(v)} ms`;
 function judge() {
   if (!waits?.event) return;
-  const { text, event: { earliest, latest }, began } = waits;
+  const { text, event: { earliest_ns: earliest, latest_ns: latest }, began } = waits;
   const found = seen.find(s => s.change > earliest), given = `${text}: given to the device in ${ms((latest - earliest) / 1e6)}; its screen`;
   if (!found && performance.now() < began + patience) return;
   waits = null;
