@@ -401,6 +401,11 @@ func directions() []direction {
 		},
 		{"internal/run/meter", lab, "the meter is a process of its own beside a trial, and knows nothing of it"},
 		{
+			"internal/rigs/usbgrabber",
+			append([]string{"capture", "analysis/tearing", "internal/run/execute", "internal/run/experiment"}, lab...),
+			"a stick of software: its tests film it as a trial does",
+		},
+		{
 			"internal/rigs/grabbers",
 			append([]string{"analysis", "capture"}, lab...),
 			"what a grabber does to the numbers is measured on a film, as a run would measure it",
