@@ -6,6 +6,7 @@ import (
 
 	"eidetic/control/adb"
 	"eidetic/control/adb/adbtest"
+	"eidetic/internal/rigs/testlab"
 )
 
 // testApps: a package is started by the activity of its icon, and what its processes use is told.
@@ -52,6 +53,7 @@ func FuzzUsed(f *testing.F) {
 	f.Add("4000 org.example.notes\n", "4000 (x) S 1 1 0 0 -1 1 9 0 0 0 5 2 0 0 10 -10 40 0 555\n", "TOTAL PSS: 50 TOTAL RSS: 1\nTOTAL: 7\n")
 	f.Add("", ")", "TOTAL:")
 	f.Fuzz(func(t *testing.T, ps, stat, memory string) {
+		defer testlab.Input(t)()
 		if n := len(adb.PIDsOf(ps, "org.example.notes")); n > 50 {
 			t.Errorf("%d processes are read; want at most 50", n)
 		}

@@ -47,7 +47,9 @@ type Hook struct {
 
 // MakeHook makes a webhook, and returns its secret, which cannot be read again. An empty
 // secret lets the box draw one; no events mean all.
-func (k *Keeper) MakeHook(ctx context.Context, name, as, url string, secret lab.Secret, events []string, by string) (Hook, lab.Secret, error) {
+func (k *Keeper) MakeHook(
+	ctx context.Context, name, as, url string, secret lab.Secret, events []string, by string,
+) (Hook, lab.Secret, error) {
 	if err := CheckName(name); err != nil {
 		return Hook{}, lab.Secret{}, err
 	}

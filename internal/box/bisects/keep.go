@@ -104,7 +104,8 @@ func readKept(dir string) (*kept, error) {
 	}
 	q := c.Request
 	b := &kept{Bisect: c.Bisect, dir: dir, runs: c.Runs, request: Request{
-		Name: c.Bisect.Name, Plan: q.Plan, Revisions: q.Revisions, URL: q.URL, Secret: lab.NewSecret(q.Secret), Limit: q.Limit, Metric: c.Bisect.Metric,
+		Name: c.Bisect.Name, Plan: q.Plan, Revisions: q.Revisions, URL: q.URL, Secret: lab.NewSecret(q.Secret),
+		Limit: q.Limit, Metric: c.Bisect.Metric,
 		Confidence: q.Confidence, Least: q.Least, Pairs: q.Pairs, Seed: q.Seed, Spread: q.Spread, By: c.Bisect.By,
 		Repository: q.Repository, Minutes: q.Minutes, Once: q.Once,
 	}}

@@ -175,7 +175,8 @@ func (d *portDevice) describe(ctx context.Context) panel.Device {
 func (d *portDevice) describeNetwork() panel.Device {
 	c := d.config
 	out := panel.Device{
-		Name: c.Name, Kind: "port", Port: c.Port, Screen: screenWords(*c.Screen), Errands: []string{errand.Film, errand.Record, errand.Qualify, errand.Noise},
+		Name: c.Name, Kind: "port", Port: c.Port, Screen: screenWords(*c.Screen),
+		Errands: []string{errand.Film, errand.Record, errand.Qualify, errand.Noise},
 	}
 	d.mu.Lock()
 	running, point, start, err := d.running, d.point, d.start, d.err

@@ -123,7 +123,8 @@ func Copy[T any](v T, change func(string) string) T {
 
 // Secrets lists the texts of all secrets that a value holds in fields that are exported.
 func Secrets(v any) (all []string) {
-	c := copier{func(text string) string { return text }, func(s lab.Secret) lab.Secret { all = append(all, s.Reveal()); return s }, map[reflect.Type]bool{}}
+	found := func(s lab.Secret) lab.Secret { all = append(all, s.Reveal()); return s }
+	c := copier{func(text string) string { return text }, found, map[reflect.Type]bool{}}
 	c.of(reflect.ValueOf(v))
 	return all
 }

@@ -128,9 +128,8 @@ func directions() []direction {
 					"capture",
 					"control",
 					"analysis",
-					"internal/run/device",
-					"internal/run/experiment",
-					"internal/run/inspect",
+					"internal/run/device", "internal/run/experiment", "internal/run/inspect",
+					"internal/run/isolate", // which says how a run's memory is bounded
 					"internal/run/meter",
 					"internal/tell/verdict",
 					"internal/keep/store",

@@ -165,7 +165,8 @@ func (v *View) lookAtFilm(ctx context.Context, shown *filmedError) (u lab.LiveUp
 		v.film = info.ModTime()
 	}
 	size := image.Pt(head.Width, head.Height)
-	return lab.LiveUpdate{Size: size, Run: p.Run, Parts: []lab.LivePart{{Area: image.Rectangle{Max: size}, Type: "image/png", Bytes: p.PNG}}}, true, nil
+	whole := lab.LivePart{Area: image.Rectangle{Max: size}, Type: "image/png", Bytes: p.PNG}
+	return lab.LiveUpdate{Size: size, Run: p.Run, Parts: []lab.LivePart{whole}}, true, nil
 }
 
 // wait waits for a while.

@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"eidetic/internal/rigs/testlab"
 )
 
 const (
@@ -145,6 +147,7 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte("\x00\x00\x00\x02\x0a\x00"))
 	f.Add([]byte(`[{"resourceSpans":[{}]},{}]`))
 	f.Fuzz(func(t *testing.T, b []byte) {
+		defer testlab.Input(t)()
 		j := NewJoiner([]Request{{Trace: TraceID{1}, Parent: SpanID{1}, Sent: 5, Took: 7}})
 		_, _ = Read(bytes.NewReader(b), func(s Span) { // what is wrong is an error
 			if s.Start <= 0 || s.End < s.Start || len(s.Name) > maxName || len(s.Service) > maxName {

@@ -101,6 +101,7 @@ func (p *Panel) export(ctx context.Context, in *exportInput) (*exportBody, error
 	}
 	name := in.ID + "-" + format.Name + path.Ext(format.File)
 	return &exportBody{
-		Type: format.Type, Saved: mime.FormatMediaType("attachment", map[string]string{"filename": name}), Policy: filePolicy, Body: text.kept.Bytes(),
+		Type: format.Type, Saved: mime.FormatMediaType("attachment", map[string]string{"filename": name}),
+		Policy: filePolicy, Body: text.kept.Bytes(),
 	}, nil
 }

@@ -142,7 +142,9 @@ func start(ctx context.Context, appliance, command, data string) (*client.Client
 			if err != nil {
 				return nil, err
 			}
-			return client.New(client.Config{Base: strings.TrimRight(strings.Fields(at)[0], "/"), Token: client.NewSecret(strings.TrimSpace(string(token)))}), nil
+			return client.New(client.Config{
+				Base: strings.TrimRight(strings.Fields(at)[0], "/"), Token: client.NewSecret(strings.TrimSpace(string(token))),
+			}), nil
 		}
 	}
 	return nil, fmt.Errorf("appliance %s ended: %w", command, cmd.Wait())
