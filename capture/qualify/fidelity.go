@@ -110,7 +110,7 @@ func brightness(f lab.Format, pix []byte, x, y int) byte {
 func (c *comparer) fidelity() Fidelity {
 	f := Fidelity{Compared: c.frames}
 	if c.pixels == 0 {
-		f.Words = "no whole frame was seen"
+		f.Words = "no picture's number could be read: the grabber scales or cuts the picture, or something lies over its top"
 		return f
 	}
 	reading := asRGB
