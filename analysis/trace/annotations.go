@@ -140,7 +140,7 @@ func (g *group) end(i int, now lab.Time) {
 	}
 	from, rest := e.Start, lab.Time(0)
 	for n, at := range append(turns, e.End) {
-		name := "active"
+		name, at := "active", min(at, e.End) // a program may pause it after the trial has ended
 		if n%2 == 1 {
 			name, rest = Paused, rest+at-from
 		}
