@@ -150,7 +150,8 @@ func pagesInChromium(t *testing.T, config Config, tests []pageTest, others ...st
 	// What the scripts get wrong on purpose is in the log, and that their own looks at canvases are slow; a broken page
 	// has exceptions.
 	for _, problem := range b.Problems() {
-		if !strings.Contains(problem, "the server responded with a status of 4") && !strings.Contains(problem, "willReadFrequently") {
+		if !strings.Contains(problem, "the server responded with a status of 4") && !strings.Contains(problem, "Unexpected response code: 4") &&
+			!strings.Contains(problem, "willReadFrequently") {
 			t.Errorf("the pages complain: %q", problem)
 		}
 	}
