@@ -112,11 +112,11 @@ func (u *uncommented) Read(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
 	}
-	piece, err := u.r.Peek(1)
-	if err != nil {
+	if _, err := u.r.Peek(1); err != nil {
 		return 0, err
 	}
-	if piece, err = u.r.Peek(min(u.r.Buffered(), len(p))); err != nil {
+	piece, err := u.r.Peek(min(u.r.Buffered(), len(p)))
+	if err != nil {
 		return 0, err
 	}
 	n := u.plain(piece)

@@ -15,7 +15,6 @@ const mostThreads = 1000
 // thread is one of the browser's, with what it had at its last reading.
 type thread struct {
 	pid         int
-	name        string
 	at          lab.Time
 	ran, waited int64
 	file        *os.File // its schedstat

@@ -69,21 +69,19 @@ const prefix = "eidetic-"
 // make makes a group of at most so many bytes in this one or, where its processes forbid that (version 2), in the
 // nearest ancestor that lets bound memory. Groups whose process was killed are removed.
 func (g group) make(most uint64, makeDir func(dir, pattern string) (string, error)) (group, error) {
-	err := errors.New("no control group bounds memory")
 	for dir := g.dir; ; dir = filepath.Dir(dir) {
 		forget(dir)
-		made, mkErr := makeDir(dir, prefix+strconv.Itoa(os.Getpid())+"-*")
-		if mkErr == nil {
-			mkErr = os.WriteFile(filepath.Join(made, g.file), strconv.AppendUint(nil, most, 10), 0)
-			if mkErr == nil {
-				mkErr = unix.Access(filepath.Join(dir, "cgroup.procs"), unix.W_OK) // to come in from below dir
+		made, err := makeDir(dir, prefix+strconv.Itoa(os.Getpid())+"-*")
+		if err == nil {
+			err = os.WriteFile(filepath.Join(made, g.file), strconv.AppendUint(nil, most, 10), 0)
+			if err == nil {
+				err = unix.Access(filepath.Join(dir, "cgroup.procs"), unix.W_OK) // to come in from below dir
 			}
-			if mkErr == nil {
+			if err == nil {
 				return group{made, g.top, g.file}, nil
 			}
 			_ = os.Remove(made)
 		}
-		err = mkErr
 		if len(dir) <= len(g.top) || g.file != "memory.max" {
 			return group{}, fmt.Errorf("bounding the memory of the run: %w", err)
 		}
