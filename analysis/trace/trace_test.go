@@ -254,3 +254,22 @@ func TestPauses(t *testing.T) {
 		}
 	}
 }
+
+// TestPauseAfterTheEnd: what a program pauses after its trial has ended is no part of what the trial ended.
+func TestPauseAfterTheEnd(t *testing.T) {
+	s := load()
+	at, late := s.Trial.StartTime, s.Trial.StartTime+1000e9
+	s.Annotations = []lab.Annotation{
+		{Op: lab.AnnotateBegin, Text: "A", Group: "task", Earliest: at, Latest: at},
+		{Op: lab.AnnotatePause, Text: "A", Group: "task", Earliest: late, Latest: late},
+	}
+	for _, track := range Of(s).Tracks {
+		for _, e := range track.Events {
+			for _, part := range e.Parts {
+				if track.Kind == Annotation && (part.Start < e.Start || part.End > e.End) {
+					t.Errorf("a part of A is %d to %d; A is %d to %d", part.Start, part.End, e.Start, e.End)
+				}
+			}
+		}
+	}
+}
