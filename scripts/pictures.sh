@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Take the documents' pictures of reports again, in docs/img: each is the top of what a command of the documents makes.
 # The panel's come from its tests: PANEL_SHOTS=$PWD/docs/img go test -run InChromium ./internal/web/panel.
-# Usage: scripts/pictures.sh [NAME …], of report, comparison, journey, journey-browsers, response, timeline, causes, paths,
-# timeline-range, timeline-messages, timeline-machine.
+# Usage: scripts/pictures.sh [NAME …], of report, comparison, journey, journey-browsers, timeline, timeline-range,
+# timeline-messages, timeline-machine.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -26,7 +26,7 @@ slower() {
 }
 
 take() {
-	case $1 in timeline* | causes | paths) ;; *) rm -rf "${work:?}/$1" ;; esac # these share runs
+	case $1 in timeline*) ;; *) rm -rf "${work:?}/$1" ;; esac # these share runs
 	case $1 in
 	report)
 		bin/appliance demo --no-serve --out "$work/$1"
@@ -47,21 +47,13 @@ take() {
 		slower bin/appliance run --plan "$work/plans/shop-journey.yaml" --trials 8 --out "$work/$1"
 		shot "$1" 880,1216 "$work/$1"
 		;;
-	response)
-		bin/appliance run --plan docs/plans/response.yaml --out "$work/$1"
-		shot "$1" 1100,900 "$work/$1" 'report.html#steps'
-		;;
-	timeline | causes | paths)
+	timeline)
 		mkdir -p "$work/plans"
 		echo 'for (const end = performance.now() + 250; performance.now() < end;);' >"$work/plans/heavier.js"
 		printf '%s\n' 'name: a heavier script' 'page: https://www.shop.test/' 'trials: 10' 'traces: 10' \
 			'treatment:' '  inject: heavier.js' 'measure:' '  page_marks: true' >"$work/plans/why.yaml"
 		if [ ! -e "$work/why/latest" ]; then slower bin/appliance run --plan "$work/plans/why.yaml" --out "$work/why"; fi
-		case $1 in
-		timeline) shot "$1" 1100,1950 "$work/why" timeline.html ;;
-		causes) shot "$1" 1140,810 "$work/why" 'report.html#why' ;;
-		paths) shot "$1" 1100,960 "$work/why" 'report.html#paths' ;;
-		esac
+		shot "$1" 1100,1950 "$work/why" timeline.html
 		;;
 	timeline-*)
 		mkdir -p "$work/plans"
@@ -93,6 +85,6 @@ take() {
 }
 
 mkdir -p "$work"
-for name in "${@:-report comparison journey journey-browsers response timeline causes paths timeline-range timeline-messages timeline-machine}"; do
+for name in "${@:-report comparison journey journey-browsers timeline timeline-range timeline-messages timeline-machine}"; do
 	for one in $name; do take "$one"; done
 done
