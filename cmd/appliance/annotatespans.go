@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
@@ -85,8 +86,8 @@ func (c *AnnotateCmd) importSpans(std *streams) error {
 			}
 		}
 	}
-	for todo := list; len(todo) > 0; todo = todo[min(len(todo), 1000):] {
-		if err := store.Annotate(dir, todo[:min(len(todo), 1000)]...); err != nil {
+	for some := range slices.Chunk(list, 1000) {
+		if err := store.Annotate(dir, some...); err != nil {
 			return cannot(err)
 		}
 	}

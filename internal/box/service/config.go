@@ -200,23 +200,28 @@ func DefaultConfig() Config {
 // An unknown field, a wrong type and a value out of range are errors that name
 // file, line and column.
 func LoadConfig(file string) (Config, error) {
-	cfg := DefaultConfig()
+	cfg, _, err := loadConfig(file)
+	return cfg, err
+}
+
+// loadConfig is LoadConfig; it returns the text, too.
+func loadConfig(file string) (cfg Config, text []byte, err error) {
+	cfg = DefaultConfig()
 	if file == "" {
-		return cfg, nil
+		return cfg, nil, nil
 	}
 	info, err := os.Stat(file)
 	if err != nil {
-		return cfg, err
+		return cfg, nil, err
 	}
 	if info.Size() > box.MaxConfig {
-		return cfg, fmt.Errorf("%s: %d bytes are too many for a configuration (at most %d)", file, info.Size(), box.MaxConfig)
+		return cfg, nil, fmt.Errorf("%s: %d bytes are too many for a configuration (at most %d)", file, info.Size(), box.MaxConfig)
 	}
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return cfg, err
+	if text, err = os.ReadFile(file); err != nil {
+		return cfg, nil, err
 	}
 	err = ParseConfig(file, text, &cfg)
-	return cfg, err
+	return cfg, text, err
 }
 
 // headFields are what the head of a fleet takes from a configuration: it has no device, and its flags say where it
@@ -225,12 +230,8 @@ var headFields = []string{"log", "mail", "network.resolver", "network.trust", "r
 
 // LoadHeadConfig is [LoadConfig] for the head of a fleet. What only a box has is an error.
 func LoadHeadConfig(file string) (Config, error) {
-	cfg, err := LoadConfig(file)
+	cfg, text, err := loadConfig(file)
 	if err != nil || file == "" {
-		return cfg, err
-	}
-	text, err := os.ReadFile(file)
-	if err != nil {
 		return cfg, err
 	}
 	var fields map[string]any

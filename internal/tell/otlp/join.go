@@ -157,12 +157,12 @@ func (j *Joiner) trees(trace TraceID, spans []Span) map[int][]Span {
 	out := map[int][]Span{}
 	taken := map[SpanID]bool{}
 	below := func(request int, id SpanID) {
-		for todo := []SpanID{id}; len(todo) > 0; todo = todo[1:] {
-			for _, s := range children[todo[0]] {
+		for parents := []SpanID{id}; len(parents) > 0; parents = parents[1:] {
+			for _, s := range children[parents[0]] {
 				if !taken[s.ID] {
 					taken[s.ID] = true
 					out[request] = append(out[request], s)
-					todo = append(todo, s.ID)
+					parents = append(parents, s.ID)
 				}
 			}
 		}
