@@ -166,22 +166,32 @@ candidate() {
 	LC_ALL=C apt-cache policy "$1" | sed -n 's/^ *Candidate: \([0-9]*:\)\{0,1\}//p'
 }
 
-# offered PACKAGE… prints the first of the packages that this release has. Where
-# apt does not know its release yet, that is the first of all.
+# known_packages prints the names of those packages of the table, and dpkg, that this release has. One call for all:
+# each reads the lists of the whole release, which takes a second.
+known_packages() {
+	command -v apt-cache >/dev/null || return 0
+	local package rest names=(dpkg)
+	while IFS='|' read -r _ package rest; do
+		read -ra rest <<<"$package"
+		names+=("${rest[@]}")
+	done < <(needs)
+	LC_ALL=C apt-cache madison "${names[@]}" | while read -r package rest; do printf '%s ' "$package"; done
+}
+
+# offered KNOWN PACKAGE… prints the first of the packages that this release has. Where apt does not know its release
+# yet, that is the first of all.
 offered() {
-	local package
-	if ! command -v apt-cache >/dev/null || [[ -z $(apt-cache madison dpkg) ]]; then
+	local package known=" $1"
+	shift
+	if [[ $known != *' dpkg '* ]]; then
 		printf '%s\n' "$1"
 		return
 	fi
 	for package; do
-		case $(candidate "$package") in
-		'' | '(none)') ;;
-		*)
+		if [[ $known == *" $package "* ]]; then
 			printf '%s\n' "$package"
 			return
-			;;
-		esac
+		fi
 	done
 	return 1
 }
@@ -217,14 +227,15 @@ backports() {
 # collect GROUPS sets packages to what is missing and can be installed, reasons to
 # why, and lacks to what this release does not have.
 collect() {
-	local group package proof why proofs alternatives
+	local group package proof why proofs alternatives known=''
 	packages=() reasons=() lacks=()
 	while IFS='|' read -r group package proof why; do
 		[[ $1 == *" $group "* ]] || continue
 		read -ra proofs <<<"$proof"
 		there "${proofs[@]}" && continue
 		read -ra alternatives <<<"$package"
-		if ! package=$(offered "${alternatives[@]}"); then
+		[[ -n $known ]] || known=$(known_packages)
+		if ! package=$(offered "$known" "${alternatives[@]}"); then
 			package=${alternatives[0]}
 			if [[ $group != build && $group != demo ]]; then
 				lacks+=("$package")

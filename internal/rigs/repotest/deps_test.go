@@ -20,11 +20,15 @@ case "$*" in
 *\ install\ *) for p; do case " $LACKS " in *" $p "*) exit 100 ;; esac; done ;;
 esac`,
 	"apt-cache": `[ -e "$APT/known" ] || exit 0
-case " $LACKS " in *" $2 "*) exit 0 ;; esac
-case $1 in
-madison) echo "$2 | 1 | http://mirror.test/debian" ;;
-policy) printf '%s:\n  Installed: (none)\n  Candidate: 1\n' "$2" ;;
-esac`,
+command=$1
+shift
+for p; do
+	case " $LACKS " in *" $p "*) continue ;; esac
+	case $command in
+	madison) echo "$p | 1 | http://mirror.test/debian" ;;
+	policy) printf '%s:\n  Installed: (none)\n  Candidate: 1\n' "$p" ;;
+	esac
+done`,
 	"sudo": `while [ "${1#-}" != "$1" ]; do shift; done; [ $# = 0 ] || exec "$@"`,
 	"go":   `echo go1.26.0`,
 }
