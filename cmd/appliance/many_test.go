@@ -37,12 +37,18 @@ func serveHere(t *testing.T, data string) *serving {
 // startHere starts a command that serves a panel; it is killed at the end of the test.
 func startHere(t *testing.T, data, command string, flags ...string) *serving {
 	t.Helper()
+	return startLogged(t, data, os.Stderr, command, flags...)
+}
+
+// startLogged writes all that the command prints but its standard output's first lines to a log.
+func startLogged(t *testing.T, data string, log *os.File, command string, flags ...string) *serving {
+	t.Helper()
 	s := &serving{data: data, cmd: appliance(t, append([]string{command, "--data", data}, flags...)...)}
 	out, err := s.cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.cmd.Stderr = os.Stderr
+	s.cmd.Stderr = log
 	if err := s.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -77,6 +77,17 @@ func TestLocate(t *testing.T) {
 			t.Errorf("Line(%s) = %d; want %d", path, got, line)
 		}
 	}
+	r, err = write("users: [{name: a, storage: {card: hush}}]\npage: there\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = Check(r, Options{})
+	_, text := write("users: [{name: a, storage: {card: hush}}]\ntrials: many\n")
+	for _, err := range []error{r.Locate(err), text} {
+		if got := err.Error(); !strings.Contains(got, "2 | ") || strings.Contains(got, "hush") {
+			t.Errorf("the error is %q; want the line at fault, and no other line of the plan", got)
+		}
+	}
 	if got := r.Locate(&lab.FieldError{Path: "link", Err: errNoObject}).Error(); !strings.HasPrefix(got, file+": link: ") {
 		t.Errorf("Locate() of a field that is not in the file = %q; want the file", got)
 	}

@@ -136,7 +136,7 @@ func heldBy(p lab.Plan, fields map[string]any) (Request, error) {
 // placed is an error of the YAML's reader.
 func placed(err error) error {
 	err = bounded.Plain(err)
-	e := &TextError{What: err.Error(), text: yaml.FormatError(err, false, true)}
+	e := &TextError{What: err.Error(), text: atFault(yaml.FormatError(err, false, true))}
 	var at yaml.Error
 	if errors.As(err, &at) && at.GetToken() != nil {
 		e.Line, e.What = at.GetToken().Position.Line, at.GetMessage()
@@ -159,7 +159,7 @@ func (w written) place(path string, nearest bool) *token.Token {
 	return bounded.Place(w.tree, path, nearest)
 }
 
-// Excerpt shows the lines of the plan's file around a field; "" if the file does not have it.
+// Excerpt shows the line of a field in the plan's file; "" if the file does not have it.
 func (w written) Excerpt(path string) string {
 	if w.file == "" || w.place(path, false) == nil {
 		return ""
@@ -172,10 +172,26 @@ func (w written) Excerpt(path string) string {
 	if err != nil {
 		return ""
 	}
-	return string(lines)
+	return atFault(string(lines))
 }
 
-// Locate adds file and line of the plan's field to an error that names one, with the lines around it.
+// atFault leaves out the other lines of a source around the one that is marked: they may have a cookie or a password,
+// and errors go to logs.
+func atFault(excerpt string) string {
+	var kept []string
+	marked := true // what stands before the first line of the source
+	for line := range strings.Lines(excerpt) {
+		if number, _, is := strings.Cut(strings.TrimLeft(line, "> "), " | "); is && strings.Trim(number, "0123456789") == "" {
+			marked = strings.HasPrefix(line, ">")
+		}
+		if marked {
+			kept = append(kept, line)
+		}
+	}
+	return strings.TrimRight(strings.Join(kept, ""), "\n")
+}
+
+// Locate adds file and line of the plan's field to an error that names one, with that field's line.
 func (w written) Locate(err error) error {
 	var wrong *lab.FieldError
 	if w.file == "" || !errors.As(err, &wrong) {
