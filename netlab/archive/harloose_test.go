@@ -2,6 +2,7 @@ package archive
 
 import (
 	"bytes"
+	"compress/zlib"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -10,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"eidetic/netlab/inject"
 
 	"github.com/andybalholm/brotli"
 	"github.com/klauspost/compress/gzip"
@@ -106,6 +109,40 @@ func TestHARWireBodies(t *testing.T) {
 		fmt.Sprintf(oddEntry, "text", `{"size":12,"mimeType":"text/plain","text":"iVBORw0KGgo="}`))
 	if got := byURL(a); string(got["http://h.test/p.png"].Response.Body) != "\x89PNG\r\n\x1a\n" || len(got["http://h.test/text"].Response.Body) != 12 {
 		t.Errorf("Base64 that is not said: %q, %q; want it decoded where the size tells it", got["http://h.test/p.png"].Response.Body, got["http://h.test/text"].Response.Body)
+	}
+}
+
+// TestHARLargeCodedBodies: a body that decodes to more than a body may has its coding nevertheless.
+func TestHARLargeCodedBodies(t *testing.T) {
+	for coding, pack := range map[string]func(io.Writer) (io.WriteCloser, error){
+		"gzip":    func(w io.Writer) (io.WriteCloser, error) { return gzip.NewWriter(w), nil },
+		"br":      func(w io.Writer) (io.WriteCloser, error) { return brotli.NewWriterLevel(w, 0), nil },
+		"deflate": func(w io.Writer) (io.WriteCloser, error) { return zlib.NewWriter(w), nil },
+		"zstd":    func(w io.Writer) (io.WriteCloser, error) { return zstd.NewWriter(w) },
+	} {
+		var packed bytes.Buffer
+		z, err := pack(&packed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		const size = 32 << 20
+		for range size >> 20 {
+			_, _ = z.Write(make([]byte, 1<<20)) // to memory
+		}
+		_ = z.Close()
+		if most := inject.MaxDecoded(int64(packed.Len())); most >= size {
+			t.Fatalf("%s: %d bytes may decode to %d; the test needs fewer than %d", coding, packed.Len(), most, size)
+		}
+		body := base64.StdEncoding.EncodeToString(packed.Bytes())
+		text := fmt.Sprintf(oddEntry, "large", fmt.Sprintf(`{"encoding":"base64","text":%q}`, body))
+		text = strings.Replace(text, `"headers":[{`, `"headers":[{"name":"Content-Encoding","value":"`+coding+`"},{`, 1)
+		e := byURL(oddHAR(t, text))["http://h.test/large"]
+		if e == nil {
+			t.Fatalf("%s: no exchange", coding)
+		}
+		if got := e.Response.Get("Content-Encoding"); got != coding {
+			t.Errorf("a large body in %s has the Content-Encoding %q; want %q", coding, got, coding)
+		}
 	}
 }
 
