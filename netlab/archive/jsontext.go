@@ -61,8 +61,8 @@ func openJSON(file *io.SectionReader, l Limits) (s *jsonStream, done func(), err
 		}
 		plain, done = z, z.Close
 	}
-	if plain != nil { // what is passed over takes no memory, but time
-		most := min(l.Decoded, freeMemory+int64(l.Ratio)*file.Size())
+	if plain != nil {
+		most := l.passing(file.Size())
 		buffered = bufio.NewReaderSize(&boundedReader{r: plain, left: most, most: most}, 64<<10)
 	}
 	head, _ = buffered.Peek(4)

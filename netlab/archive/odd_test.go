@@ -4,6 +4,7 @@ import (
 	"archive/zip"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -362,6 +363,49 @@ func TestBeforeRecords(t *testing.T) {
 				t.Errorf("%s, %s: read %d exchanges, lost %d, told %q; want 2, and nothing told", name, kind, len(got), a.Lost(), a.Warnings())
 			}
 		}
+	}
+}
+
+// TestBlanksAreBounded: blanks that unpack to more than a file may hold end the reading, in one stretch or in many, and
+// the error names the bound.
+func TestBlanksAreBounded(t *testing.T) {
+	record := func(n int) string {
+		url := fmt.Sprint("http://t.test/", n)
+		return oddRecord("response", url, oddResponse("Content-Type: text/plain\r\n", "x"), 0)
+	}
+	many := ""
+	for i := range 60 {
+		many += record(i) + strings.Repeat("\n", 4000)
+	}
+	limits := Limits{Decoded: 200_000, Ratio: 1}
+	for name, text := range map[string]string{"one stretch": record(1) + strings.Repeat("\x00", 240_000) + record(2), "many": many} {
+		var packed, zipped bytes.Buffer
+		z := gzip.NewWriter(&packed)
+		_, _ = z.Write([]byte(text)) // to memory
+		_ = z.Close()
+		inZip := zip.NewWriter(&zipped)
+		w, err := inZip.Create("x.warc")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = w.Write([]byte(text)) // to memory
+		_ = inZip.Close()
+		for kind, file := range map[string]string{"gzip": packed.String(), "zip": zipped.String(), "plain": text} {
+			_, err := OpenReader(strings.NewReader(file), int64(len(file)), limits)
+			if !errors.Is(err, errLimit) || !strings.Contains(err.Error(), "more than 200000 bytes of it are blanks") {
+				t.Errorf("%s, %s: %v; want that more than 200000 bytes are blanks", name, kind, err)
+			}
+		}
+	}
+	front := strings.Repeat("\x00", 240_000) + record(1)
+	var zipped bytes.Buffer
+	inZip := zip.NewWriter(&zipped)
+	if w, err := inZip.Create("x.warc"); err == nil {
+		_, _ = w.Write([]byte(front)) // to memory
+	}
+	_ = inZip.Close()
+	if _, err := OpenReader(bytes.NewReader(zipped.Bytes()), int64(zipped.Len()), limits); !errors.Is(err, errLimit) {
+		t.Errorf("blanks before a WARC in a zip: %v; want %v", err, errLimit)
 	}
 }
 

@@ -346,11 +346,7 @@ func (rr *recordReader) trim(rec *record, ahead []byte) {
 
 // startLine returns the first line of the next record.
 func (rr *recordReader) startLine() (string, error) {
-	n, err := skipBlanks(rr.r)
-	if rr.decoded.Add(n) > rr.limits.Decoded {
-		return "", fmt.Errorf("more than %d bytes of blanks: %w", n, errLimit)
-	}
-	if err != nil {
+	if _, err := skipBlanks(rr.r, rr.limits.budget); err != nil {
 		return "", err
 	}
 	budget := 4096
@@ -361,8 +357,8 @@ func (rr *recordReader) startLine() (string, error) {
 // and the byte order marks of files that were joined as text.
 const betweenRecords = "\r\n \t\x00\ufeff"
 
-// skipBlanks passes over what stands before a record.
-func skipBlanks(r *bufio.Reader) (n int64, err error) {
+// skipBlanks passes over what stands before a record, within a budget.
+func skipBlanks(r *bufio.Reader, b *budget) (n int64, err error) {
 	for {
 		if _, err := r.Peek(len(byteOrderMark)); err != nil && r.Buffered() == 0 {
 			return n, err
@@ -374,6 +370,9 @@ func skipBlanks(r *bufio.Reader) (n int64, err error) {
 		_, _ = r.Discard(skipped)
 		if skipped == 0 {
 			return n, nil
+		}
+		if err := b.pass(int64(skipped)); err != nil {
+			return n, err
 		}
 	}
 }
