@@ -172,27 +172,28 @@ func TestHARFiles(t *testing.T) {
 	}
 	for name, text := range map[string]string{
 		"odd parts": har, "a log alone": log, "UTF-16": wide, "a mark and line ends": "\xef\xbb\xbf\r\n\r\n\r\n" + log,
-		"UTF-16 without a mark": encode(unicode.UTF16(unicode.LittleEndian, unicode.IgnoreBOM)),
-		"the other order":       encode(unicode.UTF16(unicode.BigEndian, unicode.IgnoreBOM)),
-		"UTF-32":                encode(utf32.UTF32(utf32.LittleEndian, utf32.UseBOM)),
-		"two marks":             "\xef\xbb\xbf\xef\xbb\xbf" + har,
-		"zstd":                  string(z.EncodeAll([]byte(har), nil)),
-		"a list":                "[" + one + "," + two + "]",
-		"an entry":              one,
-		"lines of entries":      one + "\n" + two + "\n",
-		"lines of HARs":         `{"log":{"entries":[` + two + "]}}\n" + har,
-		"a list of HARs":        "[" + har + `,{"log":{"entries":[` + two + "]}}]",
-		"entries by number":     `{"log":{"entries":{"0":` + one + `,"1":` + two + "}}}",
-		"in another answer":     `{"ok":true,"data":{"har":` + har + "}}",
-		"comments":              "// saved \"here\" {\n/* [ * / \" */" + strings.Replace(har, `"entries":[`, "\"entries\": // a\n[ # b \"\n /**/", 1) + " // end",
-		"a comment in an entry": strings.Replace(har, `"time":1`, "/* ms } */ \"time\":1 // \"\n", 1),
-		"commas":                strings.Replace(har, `"entries":[`, `"entries":[,`, 1) + ",",
-		"no comma":              `{"log":{"entries":[` + one + "\n" + two + "]}}",
-		"a script":              "onInputData(" + har + ");",
-		"a module":              "module.exports =\n" + har + ";\n",
-		"a prefix":              ")]}',\n" + har,
-		"a text of JSON":        string(quoted),
-		"zeros behind":          har + "\x00\x00\x00",
+		"UTF-16 without a mark":  encode(unicode.UTF16(unicode.LittleEndian, unicode.IgnoreBOM)),
+		"the other order":        encode(unicode.UTF16(unicode.BigEndian, unicode.IgnoreBOM)),
+		"UTF-32":                 encode(utf32.UTF32(utf32.LittleEndian, utf32.UseBOM)),
+		"two marks":              "\xef\xbb\xbf\xef\xbb\xbf" + har,
+		"zstd":                   string(z.EncodeAll([]byte(har), nil)),
+		"a list":                 "[" + one + "," + two + "]",
+		"an entry":               one,
+		"lines of entries":       one + "\n" + two + "\n",
+		"lines of HARs":          `{"log":{"entries":[` + two + "]}}\n" + har,
+		"a list of HARs":         "[" + har + `,{"log":{"entries":[` + two + "]}}]",
+		"entries by number":      `{"log":{"entries":{"0":` + one + `,"1":` + two + "}}}",
+		"in another answer":      `{"ok":true,"data":{"har":` + har + "}}",
+		"comments":               "// saved \"here\" {\n/* [ * / \" */" + strings.Replace(har, `"entries":[`, "\"entries\": // a\n[ # b \"\n /**/", 1) + " // end",
+		"comments of a minifier": strings.Replace(strings.Replace(har, `"entries":[`, `"entries":/* a " */[/* b */`, 1), `"log":`, `"log"://c`+"\n", 1) + "//d",
+		"a comment in an entry":  strings.Replace(har, `"time":1`, "/* ms } */ \"time\":1 // \"\n", 1),
+		"commas":                 strings.Replace(har, `"entries":[`, `"entries":[,`, 1) + ",",
+		"no comma":               `{"log":{"entries":[` + one + "\n" + two + "]}}",
+		"a script":               "onInputData(" + har + ");",
+		"a module":               "module.exports =\n" + har + ";\n",
+		"a prefix":               ")]}',\n" + har,
+		"a text of JSON":         string(quoted),
+		"zeros behind":           har + "\x00\x00\x00",
 	} {
 		a := openOdd(t, text)
 		e := byURL(a)["http://h.test/one"]
@@ -209,6 +210,22 @@ func TestHARFiles(t *testing.T) {
 	}
 	if a := openOdd(t, page("a")+page("b")); len(a.Pages()) != 2 || a.Pages()[0].URL != "http://h.test/a" || a.Pages()[1].URL != "http://h.test/b" {
 		t.Errorf("two HARs of which each has a page_1: pages %+v; want one of each", a.Pages())
+	}
+}
+
+// TestStrayQuotes: quotes that are not escaped cost their entry alone, whatever stands between them.
+func TestStrayQuotes(t *testing.T) {
+	for _, quoted := range []string{"https://h.test/x", "a#b", "a/*b", "//cdn.h.test", "url(#a)", "n=1//b"} {
+		damaged := fmt.Sprintf(oddEntry, "odd", `{"text":"see "`+quoted+`" now"}`)
+		text := `{"log":{"entries":[` + damaged + "," + fmt.Sprintf(oddEntry, "one", `{}`) + "]}}"
+		a, err := OpenReader(strings.NewReader(text), int64(len(text)), Limits{})
+		if err != nil {
+			t.Errorf("%s between stray quotes: %v", quoted, err)
+			continue
+		}
+		if byURL(a)["http://h.test/one"] == nil || len(a.Exchanges()) != 1 || a.Lost() != 1 {
+			t.Errorf("%s between stray quotes: read %d entries, lost %d; want the other one, and one lost", quoted, len(a.Exchanges()), a.Lost())
+		}
 	}
 }
 
