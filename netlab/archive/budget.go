@@ -63,6 +63,7 @@ func (b *budget) pass(n int64) error {
 	case b == nil:
 		return nil
 	case b.parent != nil:
+		b.passed.Add(n)
 		return b.parent.pass(n)
 	case b.passed.Add(n) > b.passing:
 		return fmt.Errorf("more than %d bytes of it are blanks between records: %w", b.passing, errLimit)
@@ -104,6 +105,7 @@ func (b *budget) give(n int64) {
 func (b *budget) drop() {
 	if b != nil {
 		b.parent.give(-b.left.Load())
+		b.parent.passed.Add(-b.passed.Load())
 	}
 }
 

@@ -444,6 +444,35 @@ func TestZipsByHand(t *testing.T) {
 	}
 }
 
+// TestIndexInAFolder: the index of a WACZ that was zipped with its folder says where its WARC can be cut.
+func TestIndexInAFolder(t *testing.T) {
+	var whole bytes.Buffer
+	w := zip.NewWriter(&whole)
+	for name, text := range map[string]string{
+		namePackage: "{}", nameData: "WARC", nameIndex: `a 1 {"filename":"data.warc.gz","offset":"7"}` + "\n",
+	} {
+		f, err := w.Create("site/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = f.Write([]byte(text)) // to memory
+	}
+	_ = w.Close()
+	z, err := zip.NewReader(bytes.NewReader(whole.Bytes()), int64(whole.Len()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]*zip.File{}
+	for _, f := range z.File {
+		files[f.Name] = f
+	}
+	files = inFolder(files)
+	got, err := readCuts(warcsOf(z, files), files[nameIndex], Limits{Index: 1000, part: 1})
+	if list := got.of("site/" + nameData); err != nil || len(list) != 1 || list[0] != 7 {
+		t.Errorf("readCuts() = %v, %v; want one cut at byte 7", got, err)
+	}
+}
+
 // TestRepeatedIDs: a record that is in the file twice counts once, and another with its ID is kept.
 func TestRepeatedIDs(t *testing.T) {
 	const id = "WARC-Record-ID: <urn:test:same>"

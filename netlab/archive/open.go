@@ -232,7 +232,7 @@ func (a *Archive) openZip(r io.ReaderAt, size int64, l Limits) error {
 		a.warn("the zip has no %s, so that the hashes of its %d WARCs cannot be checked", namePackage, len(data))
 	}
 	ld := newLoader(a, l)
-	index, err := readCuts(z, seen[nameIndex], l)
+	index, err := readCuts(data, seen[nameIndex], l)
 	if err != nil {
 		return err
 	}

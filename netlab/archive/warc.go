@@ -285,7 +285,7 @@ var nextRecord = []byte("\nWARC/1.") // constant
 func (rr *recordReader) settle(rec *record, failed error) error {
 	if failed == nil {
 		ahead, err := rr.r.Peek(16)
-		rest := bytes.TrimLeft(ahead, "\r\n \t\ufeff")
+		rest := bytes.TrimLeft(ahead, behindRecord)
 		if len(rest) == 0 && (err != nil || len(ahead) > 0) || bytes.HasPrefix(rest, nextRecord[1:]) ||
 			bytes.HasPrefix(rest, []byte("WARC/")) || bytes.HasPrefix(ahead, []byte("\r\n\r\n")) { // what follows is damaged
 			rr.trim(rec, ahead)
@@ -354,8 +354,12 @@ func (rr *recordReader) startLine() (string, error) {
 }
 
 // betweenRecords is what some tools put before, between and behind records, besides the two line ends: blanks, zeros,
-// and the byte order marks of files that were joined as text.
-const betweenRecords = "\r\n \t\x00\ufeff"
+// and the byte order marks of files that were joined as text. Right behind a record zeros may be the rest of its block,
+// whose stated length is too small.
+const (
+	behindRecord   = "\r\n \t\ufeff"
+	betweenRecords = behindRecord + "\x00"
+)
 
 // skipBlanks passes over what stands before a record, within a budget.
 func skipBlanks(r *bufio.Reader, b *budget) (n int64, err error) {
