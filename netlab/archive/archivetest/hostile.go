@@ -160,7 +160,8 @@ func warcs() []Hostile {
 				"0\r\n\r\n", 800_000_000)
 		}},
 		{"padded.warc.gz", func() []byte { // by nearly a gigabyte of zeros
-			return slices.Concat(gzipped([]byte(record("response", "1", okHead))), bomb("\x00", 950_000_000), gzipped([]byte(record("response", "2", okHead))))
+			one, two := gzipped([]byte(record("response", "1", okHead))), gzipped([]byte(record("response", "2", okHead)))
+			return slices.Concat(one, bomb("\x00", 950_000_000), two)
 		}},
 		{"window.warc.zst", window},
 		{"body.warc.zst", func() []byte { return zstdRecord(1_000_000_000) }},
