@@ -13,8 +13,7 @@ import (
 // sticks do so while they have no signal, also for seconds after the device's mode has changed, and say nothing.
 type blue struct {
 	format lab.Format
-	on     bool
-	now    lab.Blue
+	now    lab.Blue // without frames while there is none
 	list   []lab.Blue
 }
 
@@ -23,26 +22,24 @@ const leastBlue = 200 * time.Millisecond
 
 // look takes the next frame, and returns the stretch that it ends.
 func (b *blue) look(f lab.Frame) (ended lab.Blue, ok bool) {
+	on := b.now.Frames > 0
 	if len(f.Changed) > 0 {
-		was := b.on
-		b.on = isBlue(b.format, f.Pix)
-		switch {
-		case b.on && !was:
-			b.now = lab.Blue{From: f.Time}
-		case was && !b.on:
-			return b.end(f.Time)
-		}
+		on = isBlue(b.format, f.Pix)
 	}
-	if b.on {
-		b.now.Frames, b.now.To = b.now.Frames+1, f.Time
+	if !on {
+		return b.end(f.Time)
 	}
+	if b.now.Frames == 0 {
+		b.now.From = f.Time
+	}
+	b.now.Frames, b.now.To = b.now.Frames+1, f.Time
 	return ended, false
 }
 
 // end ends a stretch, if there is one, and returns it if it was long enough.
 func (b *blue) end(at lab.Time) (ended lab.Blue, ok bool) {
 	ended, b.now = b.now, lab.Blue{}
-	if b.on = false; ended.Frames == 0 {
+	if ended.Frames == 0 {
 		return ended, false
 	}
 	ended.To = max(ended.To, at)
@@ -58,16 +55,11 @@ func blueEvent(b lab.Blue) lab.SourceEvent {
 		"%d frames in %.1f s were one blue, as a grabber shows while it has no signal", b.Frames, b.To.Sub(b.From).Seconds())}
 }
 
-// isBlue says whether a picture is one blue. Of other pictures it reads little: their first row differs.
+// isBlue says whether a picture is one blue. Of other pictures it reads little: their first pixel is not blue, or their
+// first row differs.
 func isBlue(f lab.Format, pix []byte) bool {
 	if len(pix) < f.FrameSize() {
 		return false
-	}
-	for _, p := range diff.Planes(f) {
-		plane := pix[p.Off:][:p.Size()]
-		if !bytes.Equal(plane[p.Unit:p.Stride], plane[:p.Stride-p.Unit]) || !bytes.Equal(plane[p.Stride:], plane[:len(plane)-p.Stride]) {
-			return false
-		}
 	}
 	var r, g, bl byte
 	switch f.Pixels {
@@ -81,5 +73,14 @@ func isBlue(f lab.Format, pix []byte) bool {
 		uv := pix[f.Width*f.Height:]
 		r, g, bl = f.YCbCr().RGB(pix[0], uv[0], uv[1])
 	}
-	return bl >= 128 && r <= bl/4 && g <= bl/4
+	if bl < 128 || r > bl/4 || g > bl/4 {
+		return false
+	}
+	for _, p := range diff.Planes(f) {
+		plane := pix[p.Off:][:p.Size()]
+		if !bytes.Equal(plane[p.Unit:p.Stride], plane[:p.Stride-p.Unit]) || !bytes.Equal(plane[p.Stride:], plane[:len(plane)-p.Stride]) {
+			return false
+		}
+	}
+	return true
 }

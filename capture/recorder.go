@@ -393,18 +393,31 @@ func (r *Recorder) write() {
 		}
 		r.show(it.buf, f.FrameInfo)
 	}
-	if b, ok := r.blue.end(r.info.Time); ok && !sinkFailed {
-		if err := r.sink.WriteEvent(blueEvent(b)); err != nil {
-			r.end(fmt.Errorf("record: sink: %w", err))
-			sinkFailed = true
-		}
+	last, ok := r.blue.end(r.info.Time)
+	if sinkFailed {
+		return
 	}
-	if r.bounds.untold > 0 && !sinkFailed {
-		e := lab.SourceEvent{Kind: lab.SourceUntold, Time: r.info.Time, Detail: fmt.Sprintf("%d (%s)", r.bounds.untold, lab.SourceUnseen)}
-		if err := r.sink.WriteEvent(e); err != nil {
-			r.end(fmt.Errorf("record: sink: %w", err))
-		}
+	if err := r.writeLast(last, ok); err != nil {
+		r.end(fmt.Errorf("record: sink: %w", err))
 	}
+}
+
+// writeLast writes what the end of the recording tells: the blue that lasted to it, and what was not told before.
+func (r *Recorder) writeLast(b lab.Blue, ok bool) error {
+	if err := r.writeBlue(b, ok); err != nil || r.bounds.untold == 0 {
+		return err
+	}
+	return r.sink.WriteEvent(lab.SourceEvent{
+		Kind: lab.SourceUntold, Time: r.info.Time, Detail: fmt.Sprintf("%d (%s)", r.bounds.untold, lab.SourceUnseen),
+	})
+}
+
+// writeBlue writes a stretch of blue that has ended, if one has.
+func (r *Recorder) writeBlue(b lab.Blue, ok bool) error {
+	if !ok {
+		return nil
+	}
+	return r.sink.WriteEvent(blueEvent(b))
 }
 
 // writeFrame writes a frame and, before it, what went unseen since the one before.
@@ -419,10 +432,8 @@ func (r *Recorder) writeFrame(f lab.Frame) error {
 		}
 	}
 	if r.card {
-		if b, ok := r.blue.look(f); ok {
-			if err := r.sink.WriteEvent(blueEvent(b)); err != nil {
-				return err
-			}
+		if err := r.writeBlue(r.blue.look(f)); err != nil {
+			return err
 		}
 	}
 	return r.sink.WriteFrame(f)

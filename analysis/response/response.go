@@ -4,7 +4,6 @@
 package response
 
 import (
-	"errors"
 	"fmt"
 	"image"
 	"time"
@@ -130,45 +129,21 @@ var ErrNoWindow = fmt.Errorf("no window: what differs between the first and the 
 // of 8 × 8 pixels, in which the last frame differs from the first. The load histogram over
 // it is the specification's window-open histogram.
 func Window(frames visual.Frames, start, end int, tolerance visual.Tolerance) (image.Rectangle, error) {
-	f := frames.Format()
 	if end == 0 {
 		end = frames.Len()
 	}
 	if start < 0 || start >= end || end > frames.Len() {
 		return image.Rectangle{}, fmt.Errorf("find the window: frames %d … %d of a recording of %d", start, end-1, frames.Len())
 	}
-	access, err := visual.NewAccess(f)
+	d, err := newDifference(frames, start, tolerance)
 	if err != nil {
 		return image.Rectangle{}, fmt.Errorf("find the window: %w", err)
 	}
-	first := make([]uint32, f.Width*f.Height)
-	row := make([]uint32, f.Width)
-	const side = 8
-	nx, ny := (f.Width+side-1)/side, (f.Height+side-1)/side
-	cells, boxes := make([]bool, nx*ny), make([]image.Rectangle, nx*ny)
-	for n, frame := range []int{start, end - 1} {
-		pix, err := access.Read(frames, frame)
-		if err != nil {
-			return image.Rectangle{}, fmt.Errorf("find the window: frame %d: %w", frame, err)
-		}
-		for y := range f.Height {
-			old := first[y*f.Width:][:f.Width]
-			if n == 0 {
-				access.Row(old, pix, y, 0)
-				continue
-			}
-			access.Row(row, pix, y, 0)
-			for x, c := range row {
-				if !tolerance.Same(c, old[x]) {
-					k := y/side*nx + x/side
-					cells[k] = true
-					boxes[k] = boxes[k].Union(image.Rect(x, y, x+1, y+1))
-				}
-			}
-		}
+	if err := d.look(end-1, frames.Format().Bounds()); err != nil {
+		return image.Rectangle{}, fmt.Errorf("find the window: %w", err)
 	}
-	box := largest(cells, boxes, nx)
-	if 200*box.Dx()*box.Dy() < f.Width*f.Height {
+	box, ok := d.window()
+	if !ok {
 		return image.Rectangle{}, fmt.Errorf("find the window: %w", ErrNoWindow)
 	}
 	return box, nil
@@ -177,30 +152,112 @@ func Window(frames visual.Frames, start, end int, tolerance visual.Tolerance) (i
 // FirstWindow finds the first frame after start that shows a window, by the rule of [Window]: a splash screen counts. It
 // is 0 where none does.
 func FirstWindow(frames visual.Frames, start, end int) (frame int, err error) {
+	if start < 0 || start >= end || end > frames.Len() {
+		return 0, fmt.Errorf("find the first window: frames %d … %d of a recording of %d", start, end-1, frames.Len())
+	}
+	d, err := newDifference(frames, start, visual.Tolerance{})
+	if err != nil {
+		return 0, fmt.Errorf("find the first window: %w", err)
+	}
 	for i := start + 1; i < end; i++ {
-		if len(frames.Info(i).Changed) == 0 {
+		changed := frames.Info(i).Changed
+		if len(changed) == 0 {
 			continue
 		}
-		switch _, err := Window(frames, start, i+1, visual.Tolerance{}); {
-		case err == nil:
+		if err := d.look(i, changed...); err != nil {
+			return 0, fmt.Errorf("find the first window: %w", err)
+		}
+		if _, ok := d.window(); ok {
 			return i, nil
-		case !errors.Is(err, ErrNoWindow):
-			return 0, err
 		}
 	}
 	return 0, nil
 }
 
+// side is the side of a cell, in pixels.
+const side = 8
+
+// difference is where a frame differs from an earlier one, which is read once for all frames that are compared.
+type difference struct {
+	frames    visual.Frames
+	access    visual.Access
+	tolerance visual.Tolerance
+	first     []uint32          // the pixels of the earlier frame
+	row       []uint32          // of the frame that is looked at
+	nx        int               // cells in a row
+	boxes     []image.Rectangle // of the pixels that differ, by cell; empty: none does
+}
+
+func newDifference(frames visual.Frames, first int, tolerance visual.Tolerance) (*difference, error) {
+	f := frames.Format()
+	access, err := visual.NewAccess(f)
+	if err != nil {
+		return nil, err
+	}
+	pix, err := access.Read(frames, first)
+	if err != nil {
+		return nil, fmt.Errorf("frame %d: %w", first, err)
+	}
+	nx, ny := (f.Width+side-1)/side, (f.Height+side-1)/side
+	d := &difference{frames: frames, access: access, tolerance: tolerance, nx: nx,
+		first: make([]uint32, f.Width*f.Height), row: make([]uint32, f.Width), boxes: make([]image.Rectangle, nx*ny)}
+	for y := range f.Height {
+		access.Row(d.first[y*f.Width:][:f.Width], pix, y, 0)
+	}
+	return d, nil
+}
+
+// look compares a frame where it may differ from the frame that was looked at before.
+func (d *difference) look(frame int, where ...image.Rectangle) error {
+	pix, err := d.access.Read(d.frames, frame)
+	if err != nil {
+		return fmt.Errorf("frame %d: %w", frame, err)
+	}
+	f := d.frames.Format()
+	for _, area := range where {
+		area = wholeCells(area).Intersect(f.Bounds())
+		row := d.row[:area.Dx()]
+		for y := area.Min.Y; y < area.Max.Y; y++ {
+			cells := d.boxes[y/side*d.nx:][:d.nx]
+			if y%side == 0 {
+				clear(cells[area.Min.X/side : (area.Max.X+side-1)/side])
+			}
+			old := d.first[y*f.Width+area.Min.X:]
+			d.access.Row(row, pix, y, area.Min.X)
+			for i, c := range row {
+				if !d.tolerance.Same(c, old[i]) {
+					x := area.Min.X + i
+					cells[x/side] = cells[x/side].Union(image.Rect(x, y, x+1, y+1))
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// wholeCells is the smallest area of whole cells that covers another, which has no negative coordinates.
+func wholeCells(r image.Rectangle) image.Rectangle {
+	up := func(n int) int { return (n + side - 1) / side * side }
+	return image.Rect(r.Min.X/side*side, r.Min.Y/side*side, up(r.Max.X), up(r.Max.Y))
+}
+
+// window is the box of the largest connected part that differs, if it has the size of a window.
+func (d *difference) window() (box image.Rectangle, ok bool) {
+	box = largest(d.boxes, d.nx)
+	return box, 200*box.Dx()*box.Dy() >= len(d.first)
+}
+
 // largest returns the box of the connected part with the largest box.
-func largest(cells []bool, boxes []image.Rectangle, nx int) (best image.Rectangle) {
+func largest(boxes []image.Rectangle, nx int) (best image.Rectangle) {
 	var stack []int
-	for from := range cells {
-		if !cells[from] {
+	seen := make([]bool, len(boxes))
+	for from := range boxes {
+		if seen[from] || boxes[from].Empty() {
 			continue
 		}
 		var box image.Rectangle
 		stack = append(stack[:0], from)
-		cells[from] = false
+		seen[from] = true
 		for len(stack) > 0 {
 			k := stack[len(stack)-1]
 			stack = stack[:len(stack)-1]
@@ -208,8 +265,8 @@ func largest(cells []bool, boxes []image.Rectangle, nx int) (best image.Rectangl
 			for dy := -1; dy <= 1; dy++ {
 				for dx := -1; dx <= 1; dx++ {
 					x, y := k%nx+dx, k/nx+dy
-					if n := y*nx + x; x >= 0 && x < nx && n >= 0 && n < len(cells) && cells[n] {
-						cells[n] = false
+					if n := y*nx + x; x >= 0 && x < nx && n >= 0 && n < len(boxes) && !seen[n] && !boxes[n].Empty() {
+						seen[n] = true
 						stack = append(stack, n)
 					}
 				}

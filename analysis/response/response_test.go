@@ -138,3 +138,40 @@ func TestFirstWindow(t *testing.T) {
 		}
 	}
 }
+
+// counted counts how often each frame's pixels are read.
+type counted struct {
+	visual.Frames
+	reads map[int]int
+}
+
+func (c counted) Pixels(i int) ([]byte, error) {
+	c.reads[i]++
+	return c.Frames.Pixels(i)
+}
+
+// TestFirstWindowReadsOnce: a frame is read once however many follow, and by what changed it is told where the picture
+// differs from the first one: what changed back counts no more.
+func TestFirstWindowReadsOnce(t *testing.T) {
+	scene := func(pix []byte, n int) {
+		filmtest.Fill(pix, width, image.Rect(0, 0, width, height), 0, 255, 0)
+		if n > 0 { // a stroke that wanders: all that it ever covered would be a window
+			filmtest.Fill(pix, width, image.Rect(4*n, 20, 4*n+3, 30), 0, 0, 0)
+		}
+		if n == 39 {
+			filmtest.Fill(pix, width, image.Rect(13, 61, 100, 141), 250, 250, 250)
+		}
+	}
+	f := counted{filmtest.New(width, height, 60, scene, filmtest.Beat(40, 60, 60, 0)), map[int]int{}}
+	if got, err := response.FirstWindow(f, 0, 40); got != 39 || err != nil {
+		t.Errorf("FirstWindow() = %d, %v; want 39", got, err)
+	}
+	for frame, n := range f.reads {
+		if n > 1 {
+			t.Errorf("frame %d was read %d times; want once", frame, n)
+		}
+	}
+	if len(f.reads) != 40 {
+		t.Errorf("%d frames were read; want 40", len(f.reads))
+	}
+}

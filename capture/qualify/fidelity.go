@@ -27,7 +27,9 @@ type comparer struct {
 	pixels int
 	wrong  [3]int // in RGB; luma in full range, in limited range
 	worst  [3]int
-	frames int
+	frames int // that were compared
+	came   int // frames that arrived
+	read   int // of them those whose number could be read
 }
 
 // How the values of a frame can be read.
@@ -110,7 +112,7 @@ func brightness(f lab.Format, pix []byte, x, y int) byte {
 func (c *comparer) fidelity() Fidelity {
 	f := Fidelity{Compared: c.frames}
 	if c.pixels == 0 {
-		f.Words = "no picture's number could be read: the grabber scales or cuts the picture, or something lies over its top"
+		f.Words = c.uncompared()
 		return f
 	}
 	reading := asRGB
@@ -141,6 +143,18 @@ func (c *comparer) fidelity() Fidelity {
 		}
 	}
 	return f
+}
+
+// uncompared says why no frame was compared.
+func (c *comparer) uncompared() string {
+	switch {
+	case c.came == 0:
+		return "not compared: no frame arrived"
+	case c.read == 0:
+		return "no picture's number could be read: the grabber scales or cuts the picture, or something lies over its top"
+	}
+	return fmt.Sprintf("not compared: %d frames arrived whose number could be read, but none of those that are compared, which is one number of %d",
+		c.read, compareEvery)
 }
 
 // decode makes of a JPEG its brightness, in full range.

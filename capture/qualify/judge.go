@@ -109,6 +109,7 @@ func (j *Judge) WriteFrame(f lab.Frame) error {
 		if pix, err = decode(f.Pix, j.format); err != nil {
 			j.mu.Lock()
 			defer j.mu.Unlock()
+			j.compare.came++
 			j.torn++
 			return nil // a damaged frame is a finding, not an end
 		}
@@ -116,6 +117,10 @@ func (j *Judge) WriteFrame(f lab.Frame) error {
 	n, ok := synthetic.ReadCounter(j.format, pix)
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	j.compare.came++
+	if ok {
+		j.compare.read++
+	}
 	// Frames from before the first number are not judged.
 	if !j.begun && (!ok || n != 0) {
 		return nil

@@ -179,6 +179,20 @@ func TestFaultsAreFound(t *testing.T) {
 	}
 }
 
+// TestNothingCompared: that no picture could be read is said only of one whose frames came, and could not be read.
+func TestNothingCompared(t *testing.T) {
+	for want, alter := range map[string]func(pix []byte) [][]byte{
+		"not compared: no frame arrived":      func([]byte) [][]byte { return nil },
+		"no picture's number could be read: ": func(pix []byte) [][]byte { return [][]byte{make([]byte, len(pix))} },
+		"not compared: 7 frames arrived":      func(pix []byte) [][]byte { return [][]byte{pix} },
+	} {
+		r := film(t, lab.BGRX, 7, func(_ uint32, pix []byte) [][]byte { return alter(pix) })
+		if got := r.Fidelity; !strings.HasPrefix(got.Words, want) || got.Lossless || got.Compared != 0 {
+			t.Errorf("Fidelity = %+v; want nothing compared, and %q", got, want)
+		}
+	}
+}
+
 func TestJPEGIsLossy(t *testing.T) {
 	r := film(t, lab.MJPEG, 20, func(n uint32, pix []byte) [][]byte {
 		m := image.NewRGBA(image.Rect(0, 0, width, height))

@@ -35,13 +35,17 @@ func (p Phone) Used(ctx context.Context, name string, memory bool) (use lab.Prog
 		use.At = lab.Monotonic()
 		return use, nil
 	}
-	if out, err = p.run(ctx, words...); err != nil {
+	// cat fails if one of the processes has ended meanwhile; what it says of the others is good.
+	if out, err = p.run(ctx, append(words, "2>&1;", "true")...); err != nil {
 		return use, err
 	}
 	use.At = lab.Monotonic()
 	for line := range strings.Lines(out) {
-		if ran, ok := ranOf(line); ok {
+		switch ran, ok := ranOf(line); {
+		case ok:
 			use.Processes, use.Ran = use.Processes+1, use.Ran+int64(ran)
+		case strings.HasPrefix(line, "cat:") && !strings.Contains(line, "No such"): // file, or process
+			return use, fmt.Errorf("adb: the processor time of %s cannot be read: the phone says: %.300s", name, strings.TrimSpace(line))
 		}
 	}
 	if !memory {
@@ -71,12 +75,13 @@ func pidsOf(ps, name string) (pids []int) {
 // ranOf reads a line of /proc/PID/stat, whose name in brackets may hold any characters.
 func ranOf(stat string) (time.Duration, bool) {
 	const utime, stime = 11, 12 // after the name
+	const bits = 34             // which is 2.7 years, and the sum of all processes stays within 64
 	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
 	if len(fields) <= stime {
 		return 0, false
 	}
-	user, err := strconv.ParseInt(fields[utime], 10, 40)
-	system, errSystem := strconv.ParseInt(fields[stime], 10, 40)
+	user, err := strconv.ParseInt(fields[utime], 10, bits)
+	system, errSystem := strconv.ParseInt(fields[stime], 10, bits)
 	if err != nil || errSystem != nil || user < 0 || system < 0 {
 		return 0, false
 	}

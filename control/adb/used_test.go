@@ -1,6 +1,7 @@
 package adb_test
 
 import (
+	"math"
 	"strings"
 	"testing"
 
@@ -35,6 +36,14 @@ func testApps(t *testing.T, p adb.Phone, phone *adbtest.Phone) {
 	if err != nil || use.Processes != 2 || use.Ran != 1_500_000_000 || use.Memory < 2*50000<<10 || use.At == 0 {
 		t.Errorf("Used() = %+v, %v; want 2 processes, 1.5 s and their memory", use, err)
 	}
+	phone.Change(func(s *adbtest.State) { s.Running[1].Unread = "No such file or directory" })
+	if use, err := p.Used(ctx, name, false); err != nil || use.Processes != 1 || use.Ran != 1_200_000_000 {
+		t.Errorf("Used() when one of two processes has just ended = %+v, %v; want the other's 1.2 s", use, err)
+	}
+	phone.Change(func(s *adbtest.State) { s.Running[1].Unread = "Permission denied" })
+	if use, err := p.Used(ctx, name, false); err == nil || !strings.Contains(err.Error(), "Permission denied") {
+		t.Errorf("Used() of files that may not be read = %+v, %v; want an error that says so", use, err)
+	}
 	if use, err := p.Used(ctx, "com.none.such", true); err != nil || use.Processes != 0 {
 		t.Errorf("Used() of a package that does not run = %+v, %v; want none", use, err)
 	}
@@ -52,13 +61,14 @@ func testApps(t *testing.T, p adb.Phone, phone *adbtest.Phone) {
 func FuzzUsed(f *testing.F) {
 	f.Add("4000 org.example.notes\n", "4000 (x) S 1 1 0 0 -1 1 9 0 0 0 5 2 0 0 10 -10 40 0 555\n", "TOTAL PSS: 50 TOTAL RSS: 1\nTOTAL: 7\n")
 	f.Add("", ")", "TOTAL:")
+	f.Add("", ") S 1 1 0 0 -1 1 9 0 0 0 549755813887 549755813887 0", "")
 	f.Fuzz(func(t *testing.T, ps, stat, memory string) {
 		defer testlab.Input(t)()
 		if n := len(adb.PIDsOf(ps, "org.example.notes")); n > 50 {
 			t.Errorf("%d processes are read; want at most 50", n)
 		}
-		if ran, ok := adb.RanOf(stat); ok && ran < 0 {
-			t.Errorf("a processor time of %v", ran)
+		if ran, ok := adb.RanOf(stat); ok && (ran < 0 || ran > math.MaxInt64/50) {
+			t.Errorf("a processor time of %v; want one that can be added 50 times", ran)
 		}
 		if got := adb.MemoryOf(memory); got < 0 {
 			t.Errorf("%d bytes of memory", got)

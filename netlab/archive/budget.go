@@ -36,11 +36,14 @@ type budget struct {
 	left   atomic.Int64
 	why    string  // where total comes from, and what helps
 	parent *budget // whose total this one's use counts towards
+
+	passing int64 // how many bytes may be passed over
+	passed  atomic.Int64
 }
 
 // newBudget is the budget for a file of size bytes.
 func newBudget(l Limits, size int64) *budget {
-	b := &budget{total: l.Memory, why: fmt.Sprintf("which is the share of this machine's memory that a recording may take: " +
+	b := &budget{total: l.Memory, passing: l.passing(size), why: fmt.Sprintf("which is the share of this machine's memory that a recording may take: " +
 		"close what else runs here, trim the recording, or use a machine with more memory")}
 	if most := freeMemory + int64(l.Ratio)*size; most < b.total {
 		b.total = most
@@ -49,6 +52,23 @@ func newBudget(l Limits, size int64) *budget {
 	}
 	b.left.Store(b.total)
 	return b
+}
+
+// passing is how many bytes of a file of size bytes may be decompressed and passed over: they take no memory, but time.
+func (l Limits) passing(size int64) int64 { return min(l.Decoded, freeMemory+int64(l.Ratio)*size) }
+
+// pass counts n bytes that are passed over.
+func (b *budget) pass(n int64) error {
+	switch {
+	case b == nil:
+		return nil
+	case b.parent != nil:
+		b.passed.Add(n)
+		return b.parent.pass(n)
+	case b.passed.Add(n) > b.passing:
+		return fmt.Errorf("more than %d bytes of it are blanks between records: %w", b.passing, errLimit)
+	}
+	return nil
 }
 
 // child is a part of b whose use can be given back at once.
@@ -85,6 +105,7 @@ func (b *budget) give(n int64) {
 func (b *budget) drop() {
 	if b != nil {
 		b.parent.give(-b.left.Load())
+		b.parent.passed.Add(-b.passed.Load())
 	}
 }
 

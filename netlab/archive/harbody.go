@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"eidetic/internal/lab"
+	"eidetic/netlab/inject"
 )
 
 // bytes returns the request's body; size is its length as the exporter states it.
@@ -158,11 +159,27 @@ func (c *harContent) unsaidBase64() []byte {
 // firstLarge is more than any body has.
 const firstLarge = 1 << 40
 
-// isStillCoded tells a body that has its content coding: proxies keep what was on the wire, where browsers decode.
+// codingSeen is how much of a body is decoded to see whether it has its content coding.
+const codingSeen = 64 << 10
+
+// isStillCoded tells a body that has its content coding: proxies keep what was on the wire, where browsers decode. Of
+// several codings the last one tells. br and deflate have no mark of their own: the beginning of the body is decoded.
 func isStillCoded(m *lab.Message) bool {
-	if codingOf(m) == "" || utf8.Valid(m.Body) {
+	coding := codingOf(m)
+	if coding == "" || utf8.Valid(m.Body) {
 		return false
 	}
-	_, err := decodeTo(io.Discard, m, 1<<30)
-	return err == nil
+	if i := strings.LastIndexByte(coding, ' '); i >= 0 {
+		coding = coding[i+1:]
+	}
+	if isDecoded(coding, m.Body) {
+		return false
+	}
+	r, err := inject.NewDecoder(coding, bytes.NewReader(m.Body))
+	if err != nil {
+		return false
+	}
+	defer r.Close()
+	_, err = io.CopyN(io.Discard, r, codingSeen)
+	return err == nil || err == io.EOF
 }

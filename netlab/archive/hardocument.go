@@ -42,9 +42,7 @@ func (hi *harImport) document(s *jsonStream, depth int) error {
 	case err != nil:
 		return err
 	case c == '[' && depth <= maxNesting:
-		if depth == 0 {
-			hi.hasEntries, hi.isList = true, true
-		}
+		hi.isList = hi.isList || depth == 0
 		return s.array(func() error { return hi.document(s, depth+1) })
 	case c == '{' && depth <= maxNesting:
 		return hi.fields(s, depth)

@@ -419,6 +419,8 @@ func TestNothingToReplay(t *testing.T) {
 			"a WARC of 4 records (2 metadata, 1 resource (ftp:), 1 warcinfo) without an answer to an HTTP request"},
 		{string(warcText([2]string{"WARC-Type: response\nWARC-Target-URI: http://a.example/1", "nonsense"})), "a WARC of 1 records (1 response), of which none can be replayed: record 1"},
 		{harHead + `]}}`, "a HAR with no entries"},
+		{`[{"log":{"entries":[]}}]`, "a HAR with no entries"},
+		{"[ ]\n", "a HAR with no entries"},
 		{harHead + `{"request":{"method":"GET","url":"about:blank"}}]}}`, `all 1 entries are left out: 1 × left out: the scheme "about"`},
 	} {
 		a, err := openText(t, x.text)
@@ -427,6 +429,11 @@ func TestNothingToReplay(t *testing.T) {
 		}
 		if _, err = a.Import(); err == nil || !strings.Contains(err.Error(), x.says) {
 			t.Errorf("Import() of %.40q: %v; want an error with %q", x.text, err, x.says)
+		}
+	}
+	for _, text := range []string{`[{"log":{}}]`, `[{"a":1}]`, `{"log":{}}`} {
+		if _, err := openText(t, text); err == nil || !strings.Contains(err.Error(), "has neither log.entries nor Requests") {
+			t.Errorf("open %s: %v; want an error that says that it is not a HAR", text, err)
 		}
 	}
 	arc := "filedesc://a.arc 0.0.0.0 20080101000000 text/plain 73\n1 0 Internet Archive\nURL IP-address Archive-date Content-type Archive-length\n"

@@ -2,6 +2,7 @@ package archive
 
 import (
 	"bytes"
+	"compress/zlib"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -10,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"eidetic/netlab/inject"
 
 	"github.com/andybalholm/brotli"
 	"github.com/klauspost/compress/gzip"
@@ -109,6 +112,40 @@ func TestHARWireBodies(t *testing.T) {
 	}
 }
 
+// TestHARLargeCodedBodies: a body that decodes to more than a body may has its coding nevertheless.
+func TestHARLargeCodedBodies(t *testing.T) {
+	for coding, pack := range map[string]func(io.Writer) (io.WriteCloser, error){
+		"gzip":    func(w io.Writer) (io.WriteCloser, error) { return gzip.NewWriter(w), nil },
+		"br":      func(w io.Writer) (io.WriteCloser, error) { return brotli.NewWriterLevel(w, 0), nil },
+		"deflate": func(w io.Writer) (io.WriteCloser, error) { return zlib.NewWriter(w), nil },
+		"zstd":    func(w io.Writer) (io.WriteCloser, error) { return zstd.NewWriter(w) },
+	} {
+		var packed bytes.Buffer
+		z, err := pack(&packed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		const size = 32 << 20
+		for range size >> 20 {
+			_, _ = z.Write(make([]byte, 1<<20)) // to memory
+		}
+		_ = z.Close()
+		if most := inject.MaxDecoded(int64(packed.Len())); most >= size {
+			t.Fatalf("%s: %d bytes may decode to %d; the test needs fewer than %d", coding, packed.Len(), most, size)
+		}
+		body := base64.StdEncoding.EncodeToString(packed.Bytes())
+		text := fmt.Sprintf(oddEntry, "large", fmt.Sprintf(`{"encoding":"base64","text":%q}`, body))
+		text = strings.Replace(text, `"headers":[{`, `"headers":[{"name":"Content-Encoding","value":"`+coding+`"},{`, 1)
+		e := byURL(oddHAR(t, text))["http://h.test/large"]
+		if e == nil {
+			t.Fatalf("%s: no exchange", coding)
+		}
+		if got := e.Response.Get("Content-Encoding"); got != coding {
+			t.Errorf("a large body in %s has the Content-Encoding %q; want %q", coding, got, coding)
+		}
+	}
+}
+
 // TestHARFiles: the file around the entries is odd.
 func TestHARFiles(t *testing.T) {
 	one := fmt.Sprintf(oddEntry, "one", `{"text":"ż"}`)
@@ -135,27 +172,28 @@ func TestHARFiles(t *testing.T) {
 	}
 	for name, text := range map[string]string{
 		"odd parts": har, "a log alone": log, "UTF-16": wide, "a mark and line ends": "\xef\xbb\xbf\r\n\r\n\r\n" + log,
-		"UTF-16 without a mark": encode(unicode.UTF16(unicode.LittleEndian, unicode.IgnoreBOM)),
-		"the other order":       encode(unicode.UTF16(unicode.BigEndian, unicode.IgnoreBOM)),
-		"UTF-32":                encode(utf32.UTF32(utf32.LittleEndian, utf32.UseBOM)),
-		"two marks":             "\xef\xbb\xbf\xef\xbb\xbf" + har,
-		"zstd":                  string(z.EncodeAll([]byte(har), nil)),
-		"a list":                "[" + one + "," + two + "]",
-		"an entry":              one,
-		"lines of entries":      one + "\n" + two + "\n",
-		"lines of HARs":         `{"log":{"entries":[` + two + "]}}\n" + har,
-		"a list of HARs":        "[" + har + `,{"log":{"entries":[` + two + "]}}]",
-		"entries by number":     `{"log":{"entries":{"0":` + one + `,"1":` + two + "}}}",
-		"in another answer":     `{"ok":true,"data":{"har":` + har + "}}",
-		"comments":              "// saved \"here\" {\n/* [ * / \" */" + strings.Replace(har, `"entries":[`, "\"entries\": // a\n[ # b \"\n /**/", 1) + " // end",
-		"a comment in an entry": strings.Replace(har, `"time":1`, "/* ms } */ \"time\":1 // \"\n", 1),
-		"commas":                strings.Replace(har, `"entries":[`, `"entries":[,`, 1) + ",",
-		"no comma":              `{"log":{"entries":[` + one + "\n" + two + "]}}",
-		"a script":              "onInputData(" + har + ");",
-		"a module":              "module.exports =\n" + har + ";\n",
-		"a prefix":              ")]}',\n" + har,
-		"a text of JSON":        string(quoted),
-		"zeros behind":          har + "\x00\x00\x00",
+		"UTF-16 without a mark":  encode(unicode.UTF16(unicode.LittleEndian, unicode.IgnoreBOM)),
+		"the other order":        encode(unicode.UTF16(unicode.BigEndian, unicode.IgnoreBOM)),
+		"UTF-32":                 encode(utf32.UTF32(utf32.LittleEndian, utf32.UseBOM)),
+		"two marks":              "\xef\xbb\xbf\xef\xbb\xbf" + har,
+		"zstd":                   string(z.EncodeAll([]byte(har), nil)),
+		"a list":                 "[" + one + "," + two + "]",
+		"an entry":               one,
+		"lines of entries":       one + "\n" + two + "\n",
+		"lines of HARs":          `{"log":{"entries":[` + two + "]}}\n" + har,
+		"a list of HARs":         "[" + har + `,{"log":{"entries":[` + two + "]}}]",
+		"entries by number":      `{"log":{"entries":{"0":` + one + `,"1":` + two + "}}}",
+		"in another answer":      `{"ok":true,"data":{"har":` + har + "}}",
+		"comments":               "// saved \"here\" {\n/* [ * / \" */" + strings.Replace(har, `"entries":[`, "\"entries\": // a\n[ # b \"\n /**/", 1) + " // end",
+		"comments of a minifier": strings.Replace(strings.Replace(har, `"entries":[`, `"entries":/* a " */[/* b */`, 1), `"log":`, `"log"://c`+"\n", 1) + "//d",
+		"a comment in an entry":  strings.Replace(har, `"time":1`, "/* ms } */ \"time\":1 // \"\n", 1),
+		"commas":                 strings.Replace(har, `"entries":[`, `"entries":[,`, 1) + ",",
+		"no comma":               `{"log":{"entries":[` + one + "\n" + two + "]}}",
+		"a script":               "onInputData(" + har + ");",
+		"a module":               "module.exports =\n" + har + ";\n",
+		"a prefix":               ")]}',\n" + har,
+		"a text of JSON":         string(quoted),
+		"zeros behind":           har + "\x00\x00\x00",
 	} {
 		a := openOdd(t, text)
 		e := byURL(a)["http://h.test/one"]
@@ -175,6 +213,22 @@ func TestHARFiles(t *testing.T) {
 	}
 }
 
+// TestStrayQuotes: quotes that are not escaped cost their entry alone, whatever stands between them.
+func TestStrayQuotes(t *testing.T) {
+	for _, quoted := range []string{"https://h.test/x", "a#b", "a/*b", "//cdn.h.test", "url(#a)", "n=1//b"} {
+		damaged := fmt.Sprintf(oddEntry, "odd", `{"text":"see "`+quoted+`" now"}`)
+		text := `{"log":{"entries":[` + damaged + "," + fmt.Sprintf(oddEntry, "one", `{}`) + "]}}"
+		a, err := OpenReader(strings.NewReader(text), int64(len(text)), Limits{})
+		if err != nil {
+			t.Errorf("%s between stray quotes: %v", quoted, err)
+			continue
+		}
+		if byURL(a)["http://h.test/one"] == nil || len(a.Exchanges()) != 1 || a.Lost() != 1 {
+			t.Errorf("%s between stray quotes: read %d entries, lost %d; want the other one, and one lost", quoted, len(a.Exchanges()), a.Lost())
+		}
+	}
+}
+
 // TestNoRecording: what is none of the formats is named, with what to do.
 func TestNoRecording(t *testing.T) {
 	for text, want := range map[string]string{
@@ -190,9 +244,30 @@ func TestNoRecording(t *testing.T) {
 		"a.har" + strings.Repeat("\x00", 252) + "ustar":                                                                  "tar",
 		"\n\r\r\n\x1c\x00\x00\x00M<+\x1a":                                                                                "pcap",
 		"version https://git-lfs.github.com/spec/v1\n":                                                                   "git lfs pull",
-		`{"a":{`:     "unexpected EOF",
-		"\n \n\t ":   "blanks",
-		"plain text": "starts with",
+		`{"openapi":"3.1.0","paths":{}}`:                                                                                 "OpenAPI",
+		`{"swagger":"2.0","paths":{}}`:                                                                                   "OpenAPI",
+		`{"_type":"export","__export_format":4,"resources":[]}`:                                                          "Insomnia",
+		`{"lighthouseVersion":"12.0.0","audits":{}}`:                                                                     "Lighthouse",
+		`{"title":"a","steps":[{"type":"click"}]}`:                                                                       "DevTools Recorder",
+		"BZh91AY&SY":                       "bzip2",
+		"7z\xbc\xaf\x27\x1c\x00\x04":       "7z file",
+		"Rar!\x1a\x07\x01\x00":             "RAR",
+		"\x04\x22\x4d\x18\x64\x40":         "lz4 -d",
+		"\xd4\xc3\xb2\xa1\x02\x00\x04\x00": "pcap",
+		"\xa1\xb2\xc3\xd4\x00\x02\x00\x04": "pcap",
+		"\x4d\x3c\xb2\xa1\x02\x00\x04\x00": "pcap",
+		"\xac\xed\x00\x05sr":               "a session of Charles",
+		"bplist00\xd1\x01":                 "Safari",
+		"From: <Saved by Blink>\r\nSnapshot-Content-Location: http://a/": "MHTML",
+		"SQLite format 3\x00\x10\x00":                                    "SQLite",
+		"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n":             "one answer of a server",
+		" CDX N b a m s k r M S V g\ncom,example)/ 20260101 http://a/":   "an index of WARC files",
+		"<?xml version=\"1.0\"?><rss>":                                   "XML",
+		"<html><title>Sign in</title>":                                   "HTML",
+		"\x00\x00\x00\x00\x00":                                           "blanks",
+		`{"a":{`:                                                         "unexpected EOF",
+		"\n \n\t ":                                                       "blanks",
+		"plain text":                                                     "starts with",
 	} {
 		_, err := OpenReader(strings.NewReader(text), int64(len(text)), Limits{})
 		if err == nil || !strings.Contains(err.Error(), want) {

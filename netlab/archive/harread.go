@@ -33,7 +33,7 @@ func (a *Archive) openHAR(file *io.SectionReader, files harFiles, l Limits) erro
 	switch {
 	case hi.logs == 0 && len(a.exchanges) == 0 && other != "" && !hi.wpr.seen:
 		return fmt.Errorf("the JSON is no HAR: it %s", other)
-	case hi.hasEntries && (!hi.isList || hi.entries > 0 || len(hi.names) == 0):
+	case hi.hasEntries, hi.isList && len(hi.names) == 0:
 	case hi.wpr.seen:
 		hi.wpr.finish()
 		return nil
@@ -142,8 +142,8 @@ type harImport struct {
 	logs    int // that were begun
 	entries int // that were read
 	names   []string
-	// hasEntries: the log has a list of them, perhaps an empty one; isList: the file is a list; isOwn: this program
-	// wrote the log.
+	// hasEntries: a log has a list of them, perhaps an empty one, or the file has one without a log; isList: the file is
+	// a list; isOwn: this program wrote the log.
 	hasEntries, isList, isOwn bool
 
 	ids     map[string]bool

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"regexp"
+	"strings"
 
 	"github.com/klauspost/compress/gzip"
 	"golang.org/x/text/encoding"
@@ -61,8 +62,8 @@ func openJSON(file *io.SectionReader, l Limits) (s *jsonStream, done func(), err
 		}
 		plain, done = z, z.Close
 	}
-	if plain != nil { // what is passed over takes no memory, but time
-		most := min(l.Decoded, freeMemory+int64(l.Ratio)*file.Size())
+	if plain != nil {
+		most := l.passing(file.Size())
 		buffered = bufio.NewReaderSize(&boundedReader{r: plain, left: most, most: most}, 64<<10)
 	}
 	head, _ = buffered.Peek(4)
@@ -100,11 +101,13 @@ func wideEncoding(head []byte) encoding.Encoding {
 }
 
 // uncommented reads a JSON text with a blank in the place of each comment: from // or # to the end of the line, and
-// from /* to */.
+// from /* to */. Where quotes inside a text are not escaped, a part of it looks as if it stood outside: an address there
+// begins no comment, which would go on to the end of the file.
 type uncommented struct {
 	r       *bufio.Reader
 	inText  bool
 	escaped bool
+	last    [2]byte // what came before; zeros at the beginning
 }
 
 // Read implements io.Reader.
@@ -121,11 +124,31 @@ func (u *uncommented) Read(p []byte) (int, error) {
 	}
 	n := u.plain(piece)
 	if copy(p, piece[:n]); n > 0 {
+		u.last = lastOf(u.last, piece[:n])
 		_, err = u.r.Discard(n)
 		return n, err
 	}
 	p[0], err = u.comment()
+	u.last = [2]byte{u.last[1], p[0]}
 	return 1, err
+}
+
+// lastOf returns the last two bytes of a text and of what came before it.
+func lastOf(before [2]byte, text []byte) [2]byte {
+	for _, c := range text[max(0, len(text)-2):] {
+		before = [2]byte{before[1], c}
+	}
+	return before
+}
+
+// mayComment tells whether a comment may follow two bytes: it stands where a value or a name begins or has ended, and
+// the colon before it follows a name.
+func mayComment(last [2]byte) bool {
+	const blanks = " \t\r\n"
+	if last[1] == ':' {
+		return strings.IndexByte(blanks+`"`, last[0]) >= 0
+	}
+	return last[1] == 0 || strings.IndexByte(blanks+",{}[]);", last[1]) >= 0
 }
 
 // plain is how many bytes of a piece come before what may begin a comment.
@@ -149,7 +172,9 @@ func (u *uncommented) plain(piece []byte) int {
 		case '\\':
 			u.escaped = true
 		default:
-			return i
+			if mayComment(lastOf(u.last, piece[:i])) {
+				return i
+			}
 		}
 	}
 	return len(piece)
@@ -176,7 +201,7 @@ func (u *uncommented) comment() (byte, error) {
 			return ' ', nil
 		case err != nil && !errors.Is(err, bufio.ErrBufferFull):
 			return 0, err
-		case err == nil && bytes.HasSuffix(append([]byte{last}, part...), end):
+		case err == nil && (bytes.HasSuffix(part, end) || len(part) == 1 && last == end[0]): // or it came in two parts
 			return ' ', nil
 		}
 		last = part[len(part)-1]

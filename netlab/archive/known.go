@@ -44,7 +44,7 @@ func others() []other {
 		{"From: <Saved by", 0, "a page saved as MHTML, which has no answers of servers: " + saveHAR},
 		{"SQLite format 3", 0, "a database of SQLite: " + saveHAR},
 		{"HTTP/", 0, "one answer of a server (of curl -i, perhaps): record the page, or " + saveHAR},
-		{" CDX ", 0, "an index of WARC files (CDX) without their contents: import the WARC files"},
+		{"CDX ", 0, "an index of WARC files (CDX) without their contents: import the WARC files"},
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"archive/zip"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -365,6 +366,49 @@ func TestBeforeRecords(t *testing.T) {
 	}
 }
 
+// TestBlanksAreBounded: blanks that unpack to more than a file may hold end the reading, in one stretch or in many, and
+// the error names the bound.
+func TestBlanksAreBounded(t *testing.T) {
+	record := func(n int) string {
+		url := fmt.Sprint("http://t.test/", n)
+		return oddRecord("response", url, oddResponse("Content-Type: text/plain\r\n", "x"), 0)
+	}
+	many := ""
+	for i := range 60 {
+		many += record(i) + strings.Repeat("\n", 4000)
+	}
+	limits := Limits{Decoded: 200_000, Ratio: 1}
+	for name, text := range map[string]string{"one stretch": record(1) + strings.Repeat("\x00", 240_000) + record(2), "many": many} {
+		var packed, zipped bytes.Buffer
+		z := gzip.NewWriter(&packed)
+		_, _ = z.Write([]byte(text)) // to memory
+		_ = z.Close()
+		inZip := zip.NewWriter(&zipped)
+		w, err := inZip.Create("x.warc")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = w.Write([]byte(text)) // to memory
+		_ = inZip.Close()
+		for kind, file := range map[string]string{"gzip": packed.String(), "zip": zipped.String(), "plain": text} {
+			_, err := OpenReader(strings.NewReader(file), int64(len(file)), limits)
+			if !errors.Is(err, errLimit) || !strings.Contains(err.Error(), "more than 200000 bytes of it are blanks") {
+				t.Errorf("%s, %s: %v; want that more than 200000 bytes are blanks", name, kind, err)
+			}
+		}
+	}
+	front := strings.Repeat("\x00", 240_000) + record(1)
+	var zipped bytes.Buffer
+	inZip := zip.NewWriter(&zipped)
+	if w, err := inZip.Create("x.warc"); err == nil {
+		_, _ = w.Write([]byte(front)) // to memory
+	}
+	_ = inZip.Close()
+	if _, err := OpenReader(bytes.NewReader(zipped.Bytes()), int64(zipped.Len()), limits); !errors.Is(err, errLimit) {
+		t.Errorf("blanks before a WARC in a zip: %v; want %v", err, errLimit)
+	}
+}
+
 // TestZipsByHand: WARCs in a zip that a person made are read, and other zips are named.
 func TestZipsByHand(t *testing.T) {
 	one := oddRecord("response", "http://t.test/1", oddResponse("Content-Type: text/plain\r\n", "1"), 0)
@@ -397,6 +441,35 @@ func TestZipsByHand(t *testing.T) {
 		if _, err := OpenReader(strings.NewReader(file), int64(len(file)), Limits{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v; want an error with %q", err, want)
 		}
+	}
+}
+
+// TestIndexInAFolder: the index of a WACZ that was zipped with its folder says where its WARC can be cut.
+func TestIndexInAFolder(t *testing.T) {
+	var whole bytes.Buffer
+	w := zip.NewWriter(&whole)
+	for name, text := range map[string]string{
+		namePackage: "{}", nameData: "WARC", nameIndex: `a 1 {"filename":"data.warc.gz","offset":"7"}` + "\n",
+	} {
+		f, err := w.Create("site/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = f.Write([]byte(text)) // to memory
+	}
+	_ = w.Close()
+	z, err := zip.NewReader(bytes.NewReader(whole.Bytes()), int64(whole.Len()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]*zip.File{}
+	for _, f := range z.File {
+		files[f.Name] = f
+	}
+	files = inFolder(files)
+	got, err := readCuts(warcsOf(z, files), files[nameIndex], Limits{Index: 1000, part: 1})
+	if list := got.of("site/" + nameData); err != nil || len(list) != 1 || list[0] != 7 {
+		t.Errorf("readCuts() = %v, %v; want one cut at byte 7", got, err)
 	}
 }
 

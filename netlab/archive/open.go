@@ -232,7 +232,7 @@ func (a *Archive) openZip(r io.ReaderAt, size int64, l Limits) error {
 		a.warn("the zip has no %s, so that the hashes of its %d WARCs cannot be checked", namePackage, len(data))
 	}
 	ld := newLoader(a, l)
-	index, err := readCuts(z, seen[nameIndex], l)
+	index, err := readCuts(data, seen[nameIndex], l)
 	if err != nil {
 		return err
 	}
@@ -362,7 +362,9 @@ func (ld *loader) readWARC(r io.ReaderAt, f *zip.File, cuts []int64) error {
 // readPacked reads a WARC whose first bytes tell the compression.
 func (ld *loader) readPacked(r io.Reader) error {
 	raw := bufio.NewReaderSize(r, 64<<10)
-	_, _ = skipBlanks(raw) // whoever reads next finds the error
+	if _, err := skipBlanks(raw, ld.limits.budget); errors.Is(err, errLimit) {
+		return err
+	} // whoever reads next finds the others
 	magic, err := raw.Peek(4)
 	if err != nil {
 		return fmt.Errorf("cut off: %w", unexpected(err))

@@ -9,7 +9,6 @@ import (
 	"path"
 	"runtime"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -131,10 +130,8 @@ func (c cuts) of(name string) []int64 { return c[path.Base(name)] }
 
 // readCuts reads the index. It has none if the index cannot be read, or if no WARC is so large that it
 // is read in parts.
-func readCuts(z *zip.Reader, index *zip.File, l Limits) (cuts, error) {
-	large := slices.ContainsFunc(z.File, func(f *zip.File) bool {
-		return strings.HasPrefix(f.Name, dirData) && f.UncompressedSize64 > 2*uint64(l.part)
-	})
+func readCuts(data []warcFile, index *zip.File, l Limits) (cuts, error) {
+	large := slices.ContainsFunc(data, func(one warcFile) bool { return one.file.UncompressedSize64 > 2*uint64(l.part) })
 	if index == nil || !large {
 		return nil, nil
 	}

@@ -94,7 +94,7 @@ func (m *memberReader) skipZeros() {
 // readFrom reads a WARC from a byte on. Of a gzip member or a zstd frame that is damaged the next is read; without one
 // it returns the error.
 func (ld *loader) readFrom(file *io.SectionReader, from int64) error {
-	front, _ := skipBlanks(bufio.NewReader(io.NewSectionReader(file, 0, file.Size()))) // whoever reads next finds the error
+	front, _ := skipBlanks(bufio.NewReader(io.NewSectionReader(file, 0, file.Size())), nil) // whoever reads next finds the error
 	if front > 0 && front == file.Size() {
 		return unknown(nil)
 	}

@@ -285,7 +285,7 @@ var nextRecord = []byte("\nWARC/1.") // constant
 func (rr *recordReader) settle(rec *record, failed error) error {
 	if failed == nil {
 		ahead, err := rr.r.Peek(16)
-		rest := bytes.TrimLeft(ahead, "\r\n \t\ufeff")
+		rest := bytes.TrimLeft(ahead, behindRecord)
 		if len(rest) == 0 && (err != nil || len(ahead) > 0) || bytes.HasPrefix(rest, nextRecord[1:]) ||
 			bytes.HasPrefix(rest, []byte("WARC/")) || bytes.HasPrefix(ahead, []byte("\r\n\r\n")) { // what follows is damaged
 			rr.trim(rec, ahead)
@@ -346,11 +346,7 @@ func (rr *recordReader) trim(rec *record, ahead []byte) {
 
 // startLine returns the first line of the next record.
 func (rr *recordReader) startLine() (string, error) {
-	n, err := skipBlanks(rr.r)
-	if rr.decoded.Add(n) > rr.limits.Decoded {
-		return "", fmt.Errorf("more than %d bytes of blanks: %w", n, errLimit)
-	}
-	if err != nil {
+	if _, err := skipBlanks(rr.r, rr.limits.budget); err != nil {
 		return "", err
 	}
 	budget := 4096
@@ -358,11 +354,15 @@ func (rr *recordReader) startLine() (string, error) {
 }
 
 // betweenRecords is what some tools put before, between and behind records, besides the two line ends: blanks, zeros,
-// and the byte order marks of files that were joined as text.
-const betweenRecords = "\r\n \t\x00\ufeff"
+// and the byte order marks of files that were joined as text. Right behind a record zeros may be the rest of its block,
+// whose stated length is too small.
+const (
+	behindRecord   = "\r\n \t\ufeff"
+	betweenRecords = behindRecord + "\x00"
+)
 
-// skipBlanks passes over what stands before a record.
-func skipBlanks(r *bufio.Reader) (n int64, err error) {
+// skipBlanks passes over what stands before a record, within a budget.
+func skipBlanks(r *bufio.Reader, b *budget) (n int64, err error) {
 	for {
 		if _, err := r.Peek(len(byteOrderMark)); err != nil && r.Buffered() == 0 {
 			return n, err
@@ -374,6 +374,9 @@ func skipBlanks(r *bufio.Reader) (n int64, err error) {
 		_, _ = r.Discard(skipped)
 		if skipped == 0 {
 			return n, nil
+		}
+		if err := b.pass(int64(skipped)); err != nil {
+			return n, err
 		}
 	}
 }

@@ -203,7 +203,13 @@ func TestRefusedRequestsReachTheCore(t *testing.T) {
 // TestServersOfOneAddress: behind one address one server speaks HTTP/2 and the next does not; each is asked as it
 // speaks.
 func TestServersOfOneAddress(t *testing.T) {
-	origin := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.Proto) }))
+	origin := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Errorf("the origin got %q, and %v; want the whole body", body, err)
+		}
+		fmt.Fprintf(w, "%s %s", r.Proto, body)
+	}))
 	var connections atomic.Int64
 	origin.EnableHTTP2 = true
 	origin.TLS = &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
@@ -218,8 +224,9 @@ func TestServersOfOneAddress(t *testing.T) {
 	u := NewUpstream(UpstreamConfig{AnyCertificate: true})
 	defer u.Close()
 	_, port, _ := net.SplitHostPort(origin.Listener.Addr().String())
-	for i, want := range []string{"HTTP/2.0", "HTTP/1.1", "HTTP/1.1"} {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://127.0.0.1:"+port+"/", nil)
+	for i, want := range []string{"HTTP/2.0 order 1", "HTTP/1.1 order 2", "HTTP/1.1 order 3"} {
+		body := strings.NewReader(fmt.Sprint("order ", i+1))
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://127.0.0.1:"+port+"/", body)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -277,12 +277,6 @@ func (q *upstreamQUIC) roundTrip(r *http.Request) (*http.Response, error) {
 	if errors.Is(err, errNoQUIC) {
 		q.refuse(originOf(r), err)
 	}
-	if err != nil && r.Body != nil && r.GetBody != nil && errors.Is(err, errNoQUIC) {
-		var berr error
-		if r.Body, berr = r.GetBody(); berr != nil {
-			return nil, berr
-		}
-	}
 	return resp, err
 }
 

@@ -166,19 +166,42 @@ func (u *Upstream) RoundTrip(r *http.Request) (*http.Response, error) {
 		if err == nil || !errors.Is(err, errNoQUIC) {
 			return resp, err
 		}
+		if r, err = rewound(r, err); err != nil {
+			return nil, err
+		}
 	}
 	var resp *http.Response
 	var err error
 	if chosen, known := u.chosen(originOf(r)); known && chosen == "h2" {
-		resp, err = u.roundTrip2(r)
+		if resp, err = u.roundTrip2(r); errors.Is(err, errNotHTTP2) {
+			r, err = rewound(r, err)
+		}
 	}
-	if resp == nil && (err == nil || errors.Is(err, errNotHTTP2) && (r.Body == nil || r.Body == http.NoBody)) {
+	if resp == nil && err == nil {
 		resp, err = u.roundTrip1(r) // if the origin did not answer, it reports the error
 	}
 	if err == nil && u.quic != nil {
 		u.quic.note(r, resp.Header)
 	}
 	return resp, err
+}
+
+// rewound returns a request that could not be sent for a reason, with its body from the beginning: a transport closes the
+// body of what it does not send, too.
+func rewound(r *http.Request, why error) (*http.Request, error) {
+	if r.Body == nil || r.Body == http.NoBody {
+		return r, nil
+	}
+	if r.GetBody == nil {
+		return nil, fmt.Errorf("%w; the body of the request cannot be had again", why)
+	}
+	body, err := r.GetBody()
+	if err != nil {
+		return nil, fmt.Errorf("%w; the body of the request again: %w", why, err)
+	}
+	out := r.WithContext(r.Context())
+	out.Body = body
+	return out, nil
 }
 
 // sendable returns a request whose fields net/http takes: it refuses control characters. Over HTTP/1.1 a wire.Conn puts

@@ -30,9 +30,10 @@ type State struct {
 
 // Process is a process of a package, with its processor time in hundredths of a second.
 type Process struct {
-	PID   int
-	Name  string
-	Ticks int
+	PID    int
+	Name   string
+	Ticks  int
+	Unread string // why its files cannot be read: it has ended since ps saw it, for instance
 }
 
 // battery is what a phone on a cable says, as Android 14 prints it.
@@ -153,12 +154,7 @@ func (p *Phone) command(command string) (out string, status byte) {
 		}
 		return out, 0
 	case strings.HasPrefix(command, "cat /proc/"):
-		for _, one := range p.props.Running {
-			if strings.Contains(command, fmt.Sprintf("/proc/%d/stat", one.PID)) {
-				out += fmt.Sprintf("%d (%.15s) S 300 300 0 0 -1 1077952832 9 0 0 0 %d 2 0 0 10 -10 40 0 555 1 2\n", one.PID, one.Name, one.Ticks-2)
-			}
-		}
-		return out, 0
+		return p.stats(command)
 	case strings.HasPrefix(command, "dumpsys meminfo"):
 		for _, one := range p.props.Running {
 			out += fmt.Sprintf("** MEMINFO in pid %d [%s] **\n           TOTAL PSS:    50000            TOTAL RSS:   120000       TOTAL SWAP PSS:      100\n",
@@ -176,6 +172,28 @@ func (p *Phone) command(command string) (out string, status byte) {
 		return "/system/bin/sh: " + words[0] + ": inaccessible or not found\n", 127
 	}
 	return "", 0
+}
+
+// stats are the files that cat is to print. Without "2>&1" what it says of those that are missing is not seen.
+func (p *Phone) stats(command string) (out string, status byte) {
+	files, rest, _ := strings.Cut(strings.TrimPrefix(command, "cat "), " 2>&1")
+	for file := range strings.FieldsSeq(files) {
+		i := slices.IndexFunc(p.props.Running, func(one Process) bool { return file == fmt.Sprintf("/proc/%d/stat", one.PID) })
+		if i < 0 || p.props.Running[i].Unread != "" {
+			why := "No such file or directory"
+			if i >= 0 {
+				why = p.props.Running[i].Unread
+			}
+			out, status = out+"cat: "+file+": "+why+"\n", 1
+			continue
+		}
+		one := p.props.Running[i]
+		out += fmt.Sprintf("%d (%.15s) S 300 300 0 0 -1 1077952832 9 0 0 0 %d 2 0 0 10 -10 40 0 555 1 2\n", one.PID, one.Name, one.Ticks-2)
+	}
+	if strings.HasSuffix(rest, "; true") {
+		status = 0
+	}
+	return out, status
 }
 
 // nodes are the input devices, and who listens to their events.

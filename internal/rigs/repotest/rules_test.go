@@ -167,7 +167,7 @@ func f() { m := 0; m++; n++; table["b"] = 2; var errX error; errX = nil; _, _ = 
 			"docs/security.md": "| attack | test |\n|---|---|\n| x | `a` TestA, TestGone |\n\n| reads | targets |\n|---|---|\n| y | `a` FuzzA, FuzzB |\n",
 			"a/a_test.go": "package a\nfunc TestA(t *testing.T) {}\nfunc FuzzA(f *testing.F) { testlab.Input(t) }\nfunc FuzzB(f *testing.F) {}\n" +
 				"func FuzzC(f *testing.F) { testlab.Bounded(t, 1, nil) }",
-		}, []string{"names TestGone of a", "has no row for FuzzC of a", "FuzzB does not bound"}},
+		}, []string{"names TestGone of a", "FuzzB does not bound", "has no row for FuzzC of a"}},
 		{"make targets are documented", map[string]string{
 			"Makefile": "A := b\nall: x ## All\n", "mk/x.mk": "x: ## X\ny z:\n\techo\nB ?= c\nd = e: ## f\n",
 		}, []string{"target y", "target z"}},

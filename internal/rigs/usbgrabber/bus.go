@@ -9,6 +9,8 @@ import (
 	"net"
 	"slices"
 	"sync"
+
+	"golang.org/x/sys/unix"
 )
 
 // Operations and commands of USB/IP (Documentation/usb/usbip_protocol.rst of Linux), protocol version 1.1.1.
@@ -82,7 +84,7 @@ func (g *Grabber) Serve(ctx context.Context, conn net.Conn) error {
 		if _, err := io.ReadFull(conn, name[:]); err != nil {
 			return fmt.Errorf("usbip: import: %w", err)
 		}
-		if got := cString(name[:]); got != busID {
+		if got := unix.ByteSliceToString(name[:]); got != busID {
 			_, err := conn.Write(operation(repImport, 1))
 			return errors.Join(fmt.Errorf("usbip: there is no device %q", got), err)
 		}
@@ -116,13 +118,6 @@ func describe(d []byte) []byte {
 	copy(b[306:], d[4:7]) // class
 	b[309], b[310], b[311] = 1, 1, 2
 	return b
-}
-
-func cString(b []byte) string {
-	if i := slices.Index(b, 0); i >= 0 {
-		b = b[:i]
-	}
-	return string(b)
 }
 
 // serve reads the host's commands.

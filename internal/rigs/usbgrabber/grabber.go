@@ -50,7 +50,6 @@ type Options struct {
 type Sent struct {
 	Number int // that it shows, of the film
 	Fault  Fault
-	Bytes  int
 }
 
 // Grabber is the stick.
@@ -201,7 +200,7 @@ func (p *player) run(ctx context.Context) {
 			for late := time.Since(due); late >= period; late -= period { // what the cable had no time for is left out
 				due, number = due.Add(period), number+1
 			}
-			if !sleep(ctx, time.Until(due)) {
+			if lab.Wait(ctx, time.Until(due)) != nil {
 				return
 			}
 			due = due.Add(period)
@@ -214,34 +213,21 @@ func (p *player) run(ctx context.Context) {
 		if fault == Twice {
 			shown = p.shown
 		}
-		n, err := p.picture(ctx, shown, fault)
-		if err != nil {
+		if err := p.picture(ctx, shown, fault); err != nil {
 			return // the stream was stopped, or the cable was pulled
 		}
 		p.g.mu.Lock()
-		p.g.sent = append(p.g.sent, Sent{shown, fault, n})
+		p.g.sent = append(p.g.sent, Sent{shown, fault})
 		p.g.mu.Unlock()
 		number, p.shown = number+1, shown
 	}
 }
 
-// sleep waits; false when ctx has ended.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
-}
-
-// picture sends one picture, and returns how many bytes it had.
-func (p *player) picture(ctx context.Context, number int, fault Fault) (int, error) {
+// picture sends one picture.
+func (p *player) picture(ctx context.Context, number int, fault Fault) error {
 	code, err := p.draw(number, fault)
 	if err != nil || code == nil {
-		return 0, err
+		return err
 	}
 	if fault == Jump {
 		p.jump += time.Second
@@ -262,11 +248,11 @@ func (p *player) picture(ctx context.Context, number int, fault Fault) (int, err
 			bits |= hasError
 		}
 		if err := p.b.send(ctx, append(header(bits, stamp, time.Since(p.began)+p.jump), part...)); err != nil {
-			return 0, err
+			return err
 		}
 	}
 	p.fid ^= 1
-	return len(code), nil
+	return nil
 }
 
 // Bits of a payload's header (USB Video Class 1.1, 2.4.3.3).

@@ -12,6 +12,8 @@ import (
 	"eidetic/capture/mjpeg"
 	"eidetic/capture/synthetic"
 	"eidetic/internal/lab"
+
+	"golang.org/x/sys/unix"
 )
 
 // host is a host that speaks USB/IP, as the kernel's does.
@@ -175,7 +177,7 @@ func TestListed(t *testing.T) {
 		return answer
 	}
 	list := ask(operation(reqDevices, 0), 12+deviceInfo+2*interfaceInfo)
-	if order.Uint32(list[8:]) != 1 || cString(list[12+256:]) != busID || list[12+deviceInfo] != classVideo {
+	if order.Uint32(list[8:]) != 1 || unix.ByteSliceToString(list[12+256:]) != busID || list[12+deviceInfo] != classVideo {
 		t.Errorf("list %x", list)
 	}
 	if answer := ask(append(operation(reqImport, 0), make([]byte, 32)...), 8); order.Uint32(answer[4:]) == 0 {

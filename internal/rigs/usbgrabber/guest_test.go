@@ -249,11 +249,7 @@ func TestDamagedCountsAsLost(t *testing.T) {
 	load(t, "nodrop")
 	for _, pixels := range formats() {
 		g := New(Options{Film: Scroll, Faults: map[int]Fault{4: ErrorBit, 8: Short}})
-		c, err := g.Plug(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		await(t, "the stick's device file", func() bool { return device() != "" })
+		c := plugged(t, g)
 		status, r := filmed(t, g, small(pixels, 5), 14)
 		at := account(t, g, r)
 		if at[4] != -1 || at[8] != -1 || status.Capture.LostBecause[lab.GapCorrupt] != 2 {

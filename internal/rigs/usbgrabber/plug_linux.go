@@ -44,7 +44,7 @@ func (g *Grabber) Plug(ctx context.Context) (*Cable, error) {
 		err = attach(host)
 	}
 	if err != nil {
-		stop()
+		c.Pull()
 		return nil, fmt.Errorf("plug: %w", err)
 	}
 	return c, nil

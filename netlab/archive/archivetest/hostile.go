@@ -159,6 +159,10 @@ func warcs() []Hostile {
 			return filled("response", page, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", "8000\r\n"+strings.Repeat("\x00", 0x8000)+"\r\n",
 				"0\r\n\r\n", 800_000_000)
 		}},
+		{"padded.warc.gz", func() []byte { // by nearly a gigabyte of zeros
+			one, two := gzipped([]byte(record("response", "1", okHead))), gzipped([]byte(record("response", "2", okHead)))
+			return slices.Concat(one, bomb("\x00", 950_000_000), two)
+		}},
 		{"window.warc.zst", window},
 		{"body.warc.zst", func() []byte { return zstdRecord(1_000_000_000) }},
 	}
