@@ -149,8 +149,10 @@ func (x *Execution) Run(ctx context.Context) (err error) {
 	if !store.ValidID(x.ID) {
 		return fmt.Errorf("%q is no identifier of a run", x.ID)
 	}
-	if p := x.Plan; !x.Rig.Parts && (p.Screen != nil && !p.Screen.IsRehearsal() || p.Controls != nil || p.Recipe != "") {
-		return errors.New("screen, controls and recipe are of a device at a port: the virtual device has its own, and of screen takes nothing but through")
+	if !x.Rig.Parts {
+		if err := checkOwnParts(x.Plan); err != nil {
+			return err
+		}
 	}
 	if err := cmp.Or(CheckFingers(x.Plan, x.Rig.Fingers), CheckStates(x.Plan, x.Rig.States), CheckApps(x.Plan, x.Rig.Ways)); err != nil {
 		return err

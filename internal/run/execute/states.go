@@ -1,6 +1,7 @@
 package execute
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -27,6 +28,25 @@ func (c PluggedConfig) States() []string {
 		return []string{lab.StateCold, lab.StateWarm, lab.StateKept, lab.StateRebooted}
 	}
 	return []string{lab.StateKept, lab.StateRebooted}
+}
+
+// CheckVirtual returns an error for a plan that the virtual device cannot carry out.
+func CheckVirtual(p plan.Checked) error {
+	return cmp.Or(checkOwnParts(p), CheckFingers(p, 0), CheckStates(p, VirtualStates), CheckApps(p, VirtualWays))
+}
+
+// checkOwnParts returns an error for parts that a plan gives a device which has its own.
+func checkOwnParts(p plan.Checked) error {
+	for _, part := range []struct {
+		field string
+		said  bool
+	}{{"screen", p.Screen != nil && !p.Screen.IsRehearsal()}, {"controls", p.Controls != nil}, {"recipe", p.Recipe != ""}} {
+		if part.said {
+			return &lab.FieldError{Path: part.field, Err: errors.New(
+				"screen, controls and recipe are of a device at a port: the virtual device has its own, and of screen takes nothing but through")}
+		}
+	}
+	return nil
 }
 
 // CheckStates returns an error for a plan with trials that begin in a state that a device does not reach.
