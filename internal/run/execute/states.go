@@ -43,7 +43,7 @@ func checkOwnParts(p plan.Checked) error {
 	}{{"screen", p.Screen != nil && !p.Screen.IsRehearsal()}, {"controls", p.Controls != nil}, {"recipe", p.Recipe != ""}} {
 		if part.said {
 			return &lab.FieldError{Path: part.field, Err: errors.New(
-				"screen, controls and recipe are of a device at a port: the virtual device has its own, and of screen takes nothing but through")}
+				"of a device at a port, as are screen, controls and recipe: the virtual device has its own, and of screen takes nothing but through")}
 		}
 	}
 	return nil
