@@ -108,12 +108,20 @@ func TestUserPages(t *testing.T) {
 	}
 }
 
-// A device at a port has a browser of its own, whose profile is not ours to prepare.
-func TestUserOfAPluggedDevice(t *testing.T) {
-	x := &Execution{}
-	a := plan.Arm{NamedArm: lab.NamedArm{Name: lab.Control, Arm: lab.Arm{User: &lab.PlanUser{Name: "a", Cookies: []lab.PlanCookie{{Name: "a"}}}}}}
-	if err := x.prepare(t.Context(), a); !errors.Is(err, errOwnBrowser) {
-		t.Errorf("prepare() = %v; want errOwnBrowser", err)
+// A device at a port has a browser of its own, whose profile is not ours to prepare, and of which nothing is seen.
+func TestCheckPlugged(t *testing.T) {
+	cookies := []lab.PlanUser{{Name: "a", Cookies: []lab.PlanCookie{{Name: "a"}}}}
+	for field, p := range map[string]lab.Plan{
+		"": {}, "treatment.browser": {Treatment: &lab.Arm{Browser: &lab.Browser{Name: "firefox"}}}, "users": {Users: cookies},
+		"traces": {Traces: 2}, "trace_all": {TraceAll: true}, "measure.machine_hz": {Measure: &lab.Measure{MachineHz: 10}},
+		"state": {Arm: lab.Arm{State: lab.StateRebooted}},
+	} {
+		p.Page, p.Trials = "https://a.test/", 2
+		err := CheckPlugged(checked(t, p), PluggedConfig{})
+		wrong := &lab.FieldError{}
+		if errors.As(err, &wrong); (err == nil) != (field == "") || wrong.Path != field {
+			t.Errorf("CheckPlugged() = %v; want an error of the field %q", err, field)
+		}
 	}
 }
 
