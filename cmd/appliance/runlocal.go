@@ -66,9 +66,16 @@ func (c *RunCmd) task(ctx context.Context, q plan.Request) (task sandbox.Task, a
 	if asked, err = plan.Check(q, plan.Options{Scope: plan.ScopePerson, Traces: link.OpenFile, From: &plan.Folder{Path: beside}}); err != nil {
 		return wrong(err)
 	}
+	if err := execute.CheckVirtual(asked); err != nil {
+		return wrong(err)
+	}
 	for _, a := range asked.Every() {
 		if err := findBrowser(a.Browser); err != nil {
-			return wrong(&lab.FieldError{Path: a.Field("browser"), Err: err})
+			field := "browser"
+			if a.App != nil {
+				field = "app.command"
+			}
+			return wrong(&lab.FieldError{Path: a.Field(field), Err: err})
 		}
 	}
 	asked, err = asked.WithArchives(func(field, name string) (string, error) {

@@ -1,9 +1,7 @@
 package lab
 
 import (
-	"bytes"
 	"encoding/json"
-	"fmt"
 	"image"
 	"path"
 	"regexp"
@@ -40,24 +38,12 @@ type appFields App
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (a *App) UnmarshalJSON(text []byte) error {
-	if len(text) > 0 && text[0] == '"' {
-		*a = App{}
-		return json.Unmarshal(text, &a.Name)
-	}
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode((*appFields)(a)); err != nil {
-		return fmt.Errorf("app: %w", err)
-	}
-	return nil
+	return namedJSON(text, "app", (*appFields)(a), &a.Name)
 }
 
 // UnmarshalYAML decodes a name or an object.
 func (a *App) UnmarshalYAML(decode func(any) error) error {
-	if err := decode(&a.Name); err == nil {
-		return nil
-	}
-	return decode((*appFields)(a))
+	return namedYAML(decode, (*appFields)(a), &a.Name)
 }
 
 // MarshalJSON implements json.Marshaler.

@@ -39,24 +39,12 @@ type browserFields Browser
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (b *Browser) UnmarshalJSON(text []byte) error {
-	if len(text) > 0 && text[0] == '"' {
-		*b = Browser{}
-		return json.Unmarshal(text, &b.Name)
-	}
-	decoder := json.NewDecoder(strings.NewReader(string(text)))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode((*browserFields)(b)); err != nil {
-		return fmt.Errorf("browser: %w", err)
-	}
-	return nil
+	return namedJSON(text, "browser", (*browserFields)(b), &b.Name)
 }
 
 // UnmarshalYAML decodes a name or an object.
 func (b *Browser) UnmarshalYAML(decode func(any) error) error {
-	if err := decode(&b.Name); err == nil {
-		return nil
-	}
-	return decode((*browserFields)(b))
+	return namedYAML(decode, (*browserFields)(b), &b.Name)
 }
 
 // MarshalJSON implements json.Marshaler.

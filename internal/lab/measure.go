@@ -99,8 +99,11 @@ func (m *Measure) Observes() bool { return m != nil && m.PageMarks || m.level() 
 
 // Hz is how often a second the processes are read; 0 for never.
 func (m *Measure) Hz() float64 {
-	if m == nil || m.MachineHz == 0 && m.level() >= 2 {
-		return float64(100 * min(m.level(), 1))
+	switch {
+	case m == nil:
+		return 0
+	case m.MachineHz == 0 && m.level() >= 2:
+		return 100
 	}
 	return m.MachineHz
 }

@@ -19,7 +19,7 @@ type Plan struct {
 	Trials int `json:"trials,omitempty" minimum:"1" maximum:"5000" default:"10" doc:"How many trials, of each arm"`
 	// Miss is of the run, not of an arm: both arms are to see the same back end.
 	Miss   string `json:"miss,omitempty" enum:"404,fill" default:"404" doc:"What is done with a request that the recording lacks: 404 answers with that status, and the trial is invalid; fill fetches it from its origin once, and from then on answers the same in all trials of both arms. A trial that fetched is invalid, and repeated" example:"fill"`
-	Timing string `json:"timing,omitempty" maxLength:"40" doc:"When a replay answers: recorded, shared, none, or fixed:DURATION. shared: as recorded, but what both arms ask for takes the same time in both, the mean. Without it recorded, and shared where the run itself records another page for the treatment, as a server's speed on one occasion is no property of the page" example:"fixed:20ms"`
+	Timing string `json:"timing,omitempty" maxLength:"40" doc:"When a replay answers: recorded, shared, none, or fixed:DURATION. shared: as recorded, but what both arms ask for takes the same time in both, the mean. Without it recorded, and shared where the run itself records another page or app for the treatment, as a server's speed on one occasion is no property of the page" example:"fixed:20ms"`
 	// Times are in seconds, as people write them.
 	Still      float64 `json:"still_s,omitempty" minimum:"0.2" maximum:"60" default:"1.5" doc:"A page has loaded when screen and network have been still for so many seconds"`
 	Limit      float64 `json:"limit_s,omitempty" minimum:"0.2" maximum:"3600" default:"60" doc:"A load that takes longer is ended, and invalid"`
@@ -164,6 +164,9 @@ func (p Plan) Arms() []NamedArm {
 		return arms
 	}
 	t := *p.Treatment
+	if t.Page == "" && t.App != nil && IsAppPage(control.Page) { // another app asks for what is its own
+		t.Page = t.App.page()
+	}
 	said, usual := reflect.ValueOf(&t).Elem(), reflect.ValueOf(control)
 	for i := range said.NumField() {
 		if f := said.Field(i); f.IsZero() && f.Addr().Interface() != any(&t.Archive) {

@@ -42,11 +42,10 @@ func Again(p lab.Plan) lab.Plan {
 		if own.Page == "" && own.Archive == p.Archive { // another page does not have it
 			own.Archive = ""
 		}
+		forgetAppPage(&own)
 		p.Treatment = &own
 	}
-	if lab.IsAppPage(p.Page) {
-		p.Page = ""
-	}
+	forgetAppPage(&p.Arm)
 	return p
 }
 
@@ -54,6 +53,13 @@ func Again(p lab.Plan) lab.Plan {
 func forgetMatch(a *lab.Arm) {
 	if a.Archive == "" && a.Match == lab.NormalMatch {
 		a.Match = ""
+	}
+}
+
+// forgetAppPage empties a page that only stands for the arm's app.
+func forgetAppPage(a *lab.Arm) {
+	if lab.IsAppPage(a.Page) {
+		a.Page = ""
 	}
 }
 

@@ -65,8 +65,8 @@ func TestAppAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	again := Again(checked.Plan.WithArms(checked.Plan.Arms()))
-	if again.Page != "" || again.App == nil || again.Treatment == nil || again.Treatment.App.Command != "other" {
-		t.Errorf("Again() = %+v", again)
+	if again.Page != "" || again.App == nil || again.Treatment == nil || again.Treatment.Page != "" || again.Treatment.App.Command != "other" {
+		t.Errorf("Again() = %+v, treatment %+v; want both apps, and no page", again, again.Treatment)
 	}
 	if _, err := Check(Request{Plan: again}, Options{Scope: ScopePerson}); err != nil {
 		t.Errorf("the plan of the run cannot be said again: %v", err)

@@ -28,7 +28,7 @@ func (r Request) Problems() []*lab.FieldError {
 	}
 	result := &huma.ValidateResult{}
 	schema, known := schemas()
-	huma.Validate(known, schema, huma.NewPathBuffer(nil, 0), huma.ModeWriteToServer, plain(fields), result)
+	huma.Validate(known, schema, huma.NewPathBuffer(nil, 0), huma.ModeWriteToServer, plainPlan(fields), result)
 	problems := make([]*lab.FieldError, 0, len(result.Errors))
 	for _, err := range result.Errors {
 		var detail *huma.ErrorDetail
@@ -106,9 +106,22 @@ func shown(value any) string {
 	return ""
 }
 
-// plain is a value with the numbers that the validator knows, and with the name of a browser or an app as the object
-// that it is short for: of two schemas that a value may have, the validator would only say that it has neither.
-func plain(value any) any {
+// plainPlan is plain of a plan.
+func plainPlan(fields map[string]any) any {
+	schema, known := schemas()
+	return plain(fields, schema, known)
+}
+
+// plain is a value with the numbers that the validator knows, and with the name of a browser or an app, where its schema
+// has one, as the object that it is short for: of two schemas that a value may have, the validator would only say that
+// it has neither. What has no schema is nil there.
+func plain(value any, schema *huma.Schema, known huma.Registry) any {
+	if schema == nil {
+		schema = &huma.Schema{}
+	}
+	if schema.Ref != "" {
+		schema = known.SchemaFromRef(schema.Ref)
+	}
 	switch v := value.(type) {
 	case json.Number:
 		n, err := v.Float64()
@@ -116,16 +129,17 @@ func plain(value any) any {
 			return v.String()
 		}
 		return n
+	case string:
+		if named := known.Map(); schema == named["Browser"] || schema == named["App"] {
+			return map[string]any{"name": v}
+		}
 	case map[string]any:
-		for name, value := range v {
-			if text, ok := value.(string); ok && (name == "browser" || name == "app") {
-				value = map[string]any{"name": text}
-			}
-			v[name] = plain(value)
+		for name := range v {
+			v[name] = plain(v[name], schema.Properties[name], known)
 		}
 	case []any:
 		for i := range v {
-			v[i] = plain(v[i])
+			v[i] = plain(v[i], schema.Items, known)
 		}
 	}
 	return value

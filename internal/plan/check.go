@@ -224,10 +224,14 @@ func (c *Checked) checkRecordings() error {
 	return nil
 }
 
-// recordsTwo says whether the run records a page for one arm and another for the other.
+// recordsTwo says whether the run records a page, or an app, for one arm and another for the other.
 func (c *Checked) recordsTwo() bool {
 	return slices.ContainsFunc(c.Cells, func(one Cell) bool {
-		return len(one.Arms) > 1 && one.Arms[0].Archive == "" && one.Arms[1].Archive == "" && one.Arms[0].Page != one.Arms[1].Page
+		if len(one.Arms) < 2 || one.Arms[0].Archive != "" || one.Arms[1].Archive != "" {
+			return false
+		}
+		a, b := one.Arms[0], one.Arms[1]
+		return a.Page != b.Page || a.App != nil && b.App != nil && *a.App != *b.App
 	})
 }
 

@@ -35,6 +35,14 @@ func TestRequestIsAsItWasSaid(t *testing.T) {
 			t.Errorf("Problems() of %s = %v; want one of %s", text, got, path)
 		}
 	}
+	// Names that are no fields stay as they are, also those of fields elsewhere.
+	named := request(t, `{"page":"https://a.test/","users":[{"name":"a","storage":{"app":"x","browser":"y"}}],"paths":{"app":["b"]}}`)
+	if got := named.Problems(); len(got) > 0 {
+		t.Errorf("Problems() of keys called app and browser = %v; want none", got)
+	}
+	if err := named.Allowed(ScopeRun); err != nil {
+		t.Errorf("Allowed() of keys called app and browser = %v; want nil", err)
+	}
 	if err := json.Unmarshal([]byte(`[1]`), &Request{}); !errors.Is(err, errNoObject) {
 		t.Errorf("a list is read with %v; want errNoObject", err)
 	}

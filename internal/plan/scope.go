@@ -117,14 +117,14 @@ func ScopeRules() []ScopeRule {
 		{Fields: words("browser.scale browser.viewport browser.scheme"), Reaches: usual, Run: anything, Admin: anything},
 		{Fields: words("browser.name"), Reaches: "a program of the box, with its profile and files",
 			Run: "chromium, firefox, firefox-esr, and what `browsers:` of the configuration names", Admin: "the same"},
-		{Fields: words("browser.command"), Reaches: "a program of the box", Run: "no", Admin: anything, refuse: never("a program")},
+		{Fields: words("browser.command"), Reaches: "a program of the box", Run: "no", Admin: anything, refuse: never("a program", "browser")},
 		{Fields: words("app.name"), Reaches: "a program of the box or of its device, with its files",
 			Run: "what `apps:` of the configuration names", Admin: "the same"},
 		{Fields: words("app.command app.home app.package"), Reaches: "a program of the box or of its device, and files of the box", Run: "no",
-			Admin: anything, refuse: refuseApp},
+			Admin: anything, refuse: never("a program or a folder", "app")},
 		{Fields: words("app.recipe app.close"), Reaches: "the device's input", Run: anything, Admin: anything},
 		{Fields: words("app.viewport"), Reaches: usual, Run: anything, Admin: anything},
-		{Fields: words("browser.profile browser.extensions[]"), Reaches: "files of the box", Run: "no", Admin: anything, refuse: never("a folder")},
+		{Fields: words("browser.profile browser.extensions[]"), Reaches: "files of the box", Run: "no", Admin: anything, refuse: never("a folder", "browser")},
 		{Fields: words("browser.flags[]"), Reaches: "programs and files of the box, and the browser's sandbox",
 			Run: "those of " + strings.Join(harmlessFlags(), ", "), Admin: anything, refuse: refuseFlag},
 		{Fields: words("browser.prefs[]"), Reaches: "the browser's sandbox",
@@ -143,18 +143,15 @@ func ScopeRules() []ScopeRule {
 
 func words(text string) []string { return strings.Fields(text) }
 
-// howToName says what to do instead.
-const howToName = "the box's admin puts it under browsers: in its configuration, as NAME: {…}, and the plan says browser: NAME; " +
-	"only a token of the scope admin, on the box itself, sends it as it is"
-
-func refuseApp(any) error {
-	return errors.New("a plan of a token of the scope run, or of the head of a fleet, does not name a program or a folder: the box's admin puts it " +
-		"under apps: in its configuration, as NAME: {…}, and the plan says app: NAME; only a token of the scope admin, on the box itself, sends it as it is")
+// howToName says what to do instead, where the configuration has a list of what a field names.
+func howToName(field string) string {
+	return fmt.Sprintf("the box's admin puts it under %ss: in its configuration, as NAME: {…}, and the plan says %s: NAME; "+
+		"only a token of the scope admin, on the box itself, sends it as it is", field, field)
 }
 
-func never(what string) func(any) error {
+func never(what, field string) func(any) error {
 	return func(any) error {
-		return fmt.Errorf("a plan of a token of the scope run, or of the head of a fleet, does not name %s of the box: %s", what, howToName)
+		return fmt.Errorf("a plan of a token of the scope run, or of the head of a fleet, does not name %s of the box: %s", what, howToName(field))
 	}
 }
 
@@ -172,7 +169,7 @@ func refuseFlag(value any) error {
 		return nil
 	}
 	return fmt.Errorf("a plan of a token of the scope run, or of the head of a fleet, has of flags only %s, and not %.60q: %s",
-		strings.Join(harmlessFlags(), ", "), name, howToName)
+		strings.Join(harmlessFlags(), ", "), name, howToName("browser"))
 }
 
 // powerfulPrefs begin the names of Firefox's preferences that switch its sandbox off, have it read files, or let others
@@ -187,7 +184,7 @@ func powerfulPrefs() []string {
 func refusePref(value any) error {
 	for _, begin := range powerfulPrefs() {
 		if strings.HasPrefix(fmt.Sprint(value), begin) {
-			return fmt.Errorf("a plan of a token of the scope run, or of the head of a fleet, has no preference of %s…: %s", begin, howToName)
+			return fmt.Errorf("a plan of a token of the scope run, or of the head of a fleet, has no preference of %s…: %s", begin, howToName("browser"))
 		}
 	}
 	return nil
@@ -223,7 +220,7 @@ func (r Request) Allowed(s Scope) error {
 			rules[name] = rule
 		}
 	}
-	if wrong := refusedIn(rules, "", plain(fields)); wrong != nil {
+	if wrong := refusedIn(rules, "", plainPlan(fields)); wrong != nil {
 		return &ScopeError{wrong}
 	}
 	return nil

@@ -1,7 +1,6 @@
 package service
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -250,7 +249,7 @@ func (d *portDevice) refuses(p plan.Checked) error {
 	if err != nil {
 		return err
 	}
-	return cmp.Or(execute.CheckFingers(p, c.Fingers()), execute.CheckStates(p, c.States()), execute.CheckApps(p, c.Ways()))
+	return execute.CheckPlugged(p, c)
 }
 
 func (d *portDevice) carryOut(ctx context.Context, id string, p plan.Checked, news execute.News) error {

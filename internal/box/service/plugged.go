@@ -57,7 +57,7 @@ func (p *partList) all(ctx context.Context) []device.Part {
 	if !p.seen.IsZero() && time.Since(p.seen) < partsKept {
 		return p.last
 	}
-	ctx, cancel := context.WithTimeout(ctx, partsLimit)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), partsLimit) // others get the list, too
 	defer cancel()
 	p.last, p.seen = p.look(ctx), time.Now()
 	return p.last

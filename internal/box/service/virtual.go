@@ -1,7 +1,6 @@
 package service
 
 import (
-	"cmp"
 	"context"
 	"os"
 	"sync"
@@ -77,10 +76,7 @@ func (v *virtualDevice) setBusy(busy bool) {
 	v.busy = busy
 }
 
-func (*virtualDevice) refuses(p plan.Checked) error {
-	return cmp.Or(execute.CheckFingers(p, 0), execute.CheckStates(p, execute.VirtualStates),
-		execute.CheckApps(p, execute.VirtualWays))
-}
+func (*virtualDevice) refuses(p plan.Checked) error { return execute.CheckVirtual(p) }
 
 func (v *virtualDevice) carryOut(ctx context.Context, id string, p plan.Checked, news execute.News) error {
 	back, err := v.seat.Take(ctx, news.Waits)

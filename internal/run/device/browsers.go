@@ -30,6 +30,9 @@ func OpenBrowser(ctx context.Context, w Workshop, b *lab.Browser) (Program, erro
 		return NewChromium(ctx, w)
 	}
 	o := &other{what: *b, dir: w.Dir, name: "browser"}
+	if b.IsApp {
+		o.name = "app"
+	}
 	var words []string
 	switch {
 	case b.Command != "":
@@ -60,10 +63,7 @@ func OpenBrowser(ctx context.Context, w Workshop, b *lab.Browser) (Program, erro
 		return nil, fmt.Errorf("browser: %w", err)
 	}
 	if b.IsApp { // it may know no --version
-		o.version, o.whole, o.name = filepath.Base(o.program), words, "app"
-		if o.whole == nil {
-			o.whole = []string{}
-		}
+		o.version, o.whole = filepath.Base(o.program), words
 		return o, o.prepare(ctx, w)
 	}
 	var err error
@@ -111,7 +111,7 @@ func (o *other) Describe() string {
 func (o *other) prepare(ctx context.Context, w Workshop) error {
 	var err error
 	if o.template, err = os.MkdirTemp(o.dir, "template-"); err != nil {
-		return fmt.Errorf("preparing the browser's home: %w", err)
+		return fmt.Errorf("preparing the %s's home: %w", o.name, err)
 	}
 	profile := filepath.Join(o.template, profileName)
 	given := profile

@@ -179,9 +179,12 @@ func (c *Chromium) Start(o Options) (*Browser, error) {
 	return startIn(c.dir, c.template, c.Program, "chromium", args, o)
 }
 
+// homePrefix begins the name of a trial's home.
+const homePrefix = "trial-"
+
 // startIn makes a fresh home below dir, a copy of the template, and starts a browser in it.
 func startIn(dir, template, program, name string, args func(home string) []string, o Options) (*Browser, error) {
-	home, err := os.MkdirTemp(dir, "trial-")
+	home, err := os.MkdirTemp(dir, homePrefix)
 	if err != nil {
 		return nil, fmt.Errorf("making a fresh profile: %w", err)
 	}

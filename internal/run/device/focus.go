@@ -2,6 +2,7 @@ package device
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/jezek/xgb"
 	"github.com/jezek/xgb/xproto"
@@ -25,6 +26,9 @@ func (x *XServer) giveFocus() (end func(), err error) {
 	go func() {
 		defer close(done)
 		var open []xproto.Window // the newest last
+		is := func(one xproto.Window) func(xproto.Window) bool {
+			return func(w xproto.Window) bool { return w == one }
+		}
 		for {
 			event, err := c.WaitForEvent()
 			if event == nil && err == nil { // the connection has ended
@@ -35,9 +39,9 @@ func (x *XServer) giveFocus() (end func(), err error) {
 				if e.OverrideRedirect {
 					continue
 				}
-				open = append(without(open, e.Window), e.Window)
+				open = append(slices.DeleteFunc(open, is(e.Window)), e.Window)
 			case xproto.UnmapNotifyEvent:
-				if open = without(open, e.Window); len(open) == 0 {
+				if open = slices.DeleteFunc(open, is(e.Window)); len(open) == 0 {
 					continue
 				}
 			default: // an error is of a window that has gone since
@@ -50,13 +54,4 @@ func (x *XServer) giveFocus() (end func(), err error) {
 		c.Close()
 		<-done
 	}, nil
-}
-
-func without(all []xproto.Window, one xproto.Window) (rest []xproto.Window) {
-	for _, w := range all {
-		if w != one {
-			rest = append(rest, w)
-		}
-	}
-	return rest
 }

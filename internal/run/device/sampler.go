@@ -86,8 +86,7 @@ func (s *Sampler) run(ctx context.Context, period time.Duration) {
 		for _, p := range s.known {
 			p.close()
 		}
-		s.forgetThreads()
-		s.forgetThreads() // those that were seen
+		s.forgetThreads() // none was seen since the last list
 		s.out.CostMS = float64(threadTime()-cost) / 1e6
 		s.out.WallMS = float64(lab.Monotonic()-begun) / 1e6
 	}()
@@ -130,7 +129,6 @@ func clockOf(id int32) int64 {
 func (s *Sampler) read(now lab.Time) {
 	if s.first || now-s.listed >= lab.Time(listEvery) {
 		s.list(now)
-		s.listed = now
 	}
 	pids := make([]int, 0, len(s.known))
 	for pid := range s.known {
@@ -207,6 +205,7 @@ func (s *Sampler) list(now lab.Time) {
 		}
 		s.pressure[i] = total
 	}
+	s.listed = now
 }
 
 // meet names a process, also one that was met before: what a browser or we start is another program a little later.

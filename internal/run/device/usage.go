@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -49,17 +50,33 @@ func isBrowser(name string) bool {
 	return false
 }
 
-// isProgram reports whether a process belongs to the browser or app of the device: it is one by its name, or lives in the
-// user namespace of the sandbox, where its descendants stay whatever they do, and in which nothing else is.
-func isProgram(dir, name string) bool { return isBrowser(name) || isJailed(dir) }
+// isProgram reports whether a process belongs to the browser or app of the device: it is one by its name, lives in the
+// user namespace of the sandbox, where its descendants stay whatever they do, and in which nothing else is, or, where
+// there is no sandbox, has the home of a trial.
+func isProgram(dir, name string) bool { return isBrowser(name) || isJailed(dir) || isAtHome(dir) }
+
+// ownUsers is this process's user namespace; "" where it is unknown.
+var ownUsers = sync.OnceValue(func() string { // constant
+	name, _ := os.Readlink("/proc/self/ns/user")
+	return name
+})
 
 func isJailed(dir string) bool {
 	theirs, err := os.Readlink(filepath.Join(dir, "ns/user"))
-	if err != nil { // it has ended
-		return false
+	return err == nil && ownUsers() != "" && theirs != ownUsers() // with an error it has ended
+}
+
+// isAtHome reads the environment that a process has inherited.
+func isAtHome(dir string) bool {
+	text, _ := os.ReadFile(filepath.Join(dir, "environ")) // nothing of one that has ended
+	for variable := range bytes.SplitSeq(text, []byte{0}) {
+		if home, ok := bytes.CutPrefix(variable, []byte("HOME=")); ok {
+			number, ok := strings.CutPrefix(filepath.Base(string(home)), homePrefix)
+			_, err := strconv.ParseUint(number, 10, 32)
+			return ok && err == nil
+		}
 	}
-	ours, err := os.Readlink("/proc/self/ns/user")
-	return err == nil && theirs != ours
+	return false
 }
 
 // role names the consumer that a process belongs to; "" for a process counted elsewhere.

@@ -40,8 +40,15 @@ func TestUsage(t *testing.T) {
 	put(8, "chromium (a) b", 10, 0, 7, "")
 	put(9, "Xvfb", 1, 1, 8, "")
 	put(10, "vpxenc", 50, 0, 9, "")
+	put(11, "editor", 3, 0, 10, "editor") // an app without a sandbox
+	put(12, "sh", 1, 0, 10, "sh")
+	for pid, home := range map[int]string{11: "/tmp/trial-123", 12: "/root/trials"} {
+		if err := os.WriteFile(filepath.Join(u.proc, strconv.Itoa(pid), "environ"), []byte("A=HOME=/tmp/trial-1\x00HOME="+home+"\x00B=1\x00"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
 	want := map[string]time.Duration{"appliance": 1200 * time.Millisecond, "link": 70 * time.Millisecond,
-		"browser": 100 * time.Millisecond, "screen": 20 * time.Millisecond}
+		"browser": 130 * time.Millisecond, "others": 10 * time.Millisecond, "screen": 20 * time.Millisecond}
 	check(want)
 	check(want) // no use since the last reading
 	if err := os.RemoveAll(filepath.Join(u.proc, "8")); err != nil {

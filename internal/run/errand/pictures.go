@@ -3,6 +3,7 @@ package errand
 import (
 	"bytes"
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"image"
@@ -189,33 +190,6 @@ func (p *Pictures) next(w http.ResponseWriter, r *http.Request) {
 }
 
 // picturesPage draws each picture and then asks for the next, once it has been on the screen for a frame.
-const picturesPage = `<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8"><title>Eidetic: pictures for a grabber</title><link rel="icon" href="data:,">
-<meta name="viewport" content="width=device-width,initial-scale=1">
-<style>html,body{margin:0;height:100%;overflow:hidden;background:#000;color:#fff;font:16px/1.5 system-ui,sans-serif}
-canvas{position:fixed;inset:0;width:100vw;height:100vh;image-rendering:pixelated;cursor:none}
-button{position:fixed;inset:auto 0 30% 0;margin:auto;font:inherit;padding:.6rem 1rem}p{position:fixed;inset:20% 1rem auto;text-align:center}</style></head><body>
-<p role="status">Press the button, so that this page fills the screen.</p><button>Fill the screen</button><canvas hidden></canvas>
-<script>
-const says = document.querySelector("p"), button = document.querySelector("button"), canvas = document.querySelector("canvas");
-const context = canvas.getContext("2d", { alpha: false }), frame = () => new Promise(requestAnimationFrame), pause = ms => new Promise(yes => setTimeout(yes, ms));
-button.addEventListener("click", () => document.documentElement.requestFullscreen().catch(e => says.textContent = e.message));
-(async () => {
-  for (let shown = 0;;) {
-    const width = Math.round(innerWidth * devicePixelRatio), height = Math.round(innerHeight * devicePixelRatio);
-    const answer = await fetch("pictures/next?" + new URLSearchParams({ width, height, shown }), { cache: "no-store" }).catch(() => null);
-    if (!answer || answer.status !== 200) {
-      if (answer?.status !== 204) { canvas.hidden = button.hidden = !(says.hidden = false); shown = 0; says.textContent = answer ? await answer.text() : "The box does not answer."; await pause(1000); }
-      else if (!shown) says.textContent = "This page has " + width + " × " + height + " pixels. Press the button, so that it fills the screen.";
-      continue;
-    }
-    const image = await createImageBitmap(await answer.blob());
-    if (canvas.hidden) { Object.assign(canvas, { width, height, hidden: false }); says.hidden = button.hidden = true; }
-    await frame();
-    context.drawImage(image, 0, 0);
-    await frame();
-    shown = Number(answer.headers.get("Picture"));
-  }
-})();
-</script></body></html>
-`
+//
+//go:embed pictures.html
+var picturesPage string // constant

@@ -95,7 +95,7 @@ func (a *apps) of(ctx context.Context, life plugged) (experiment.Life, error) {
 	if a == nil || a.app == nil {
 		return life, nil
 	}
-	one := pluggedApp{plugged: life, apps: a}
+	one := &pluggedApp{plugged: life, apps: a}
 	if a.app.Package == "" {
 		return one, nil
 	}
@@ -116,12 +116,14 @@ type pluggedApp struct {
 	plugged
 	apps      *apps
 	component string // what adb starts
+	began     bool
 }
 
-var _ experiment.Starter = pluggedApp{}
+var _ experiment.Starter = (*pluggedApp)(nil)
 
 // Start implements [experiment.Starter].
-func (p pluggedApp) Start(ctx context.Context, _ string) (lab.Event, error) {
+func (p *pluggedApp) Start(ctx context.Context, _ string) (lab.Event, error) {
+	p.began = true
 	e, err := p.apps.begin(ctx, p.component)
 	if err != nil {
 		return e, fmt.Errorf("%s: %w", p.apps.app, err)
@@ -130,8 +132,11 @@ func (p pluggedApp) Start(ctx context.Context, _ string) (lab.Event, error) {
 	return e, nil
 }
 
-// Stop ends the app as well.
-func (p pluggedApp) Stop() error {
+// Stop ends the app as well, unless nothing has begun to start it: the keys that close it would close another window.
+func (p *pluggedApp) Stop() error {
+	if !p.began {
+		return p.plugged.Stop()
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), freshLimit) // the run's own may have ended
 	defer cancel()
 	return errors.Join(p.apps.end(ctx), p.plugged.Stop())

@@ -71,6 +71,13 @@ func TestSyncOfAnApp(t *testing.T) {
 func TestAppByKeys(t *testing.T) {
 	keys := &fakeKeys{}
 	a := &apps{control: keys, app: &lab.App{Recipe: `key Meta+R; type "notepad"; key Enter; wait 1ms`, Close: "key Alt+F4"}}
+	unstarted, err := a.of(t.Context(), plugged{NewStartPage(http.NotFoundHandler())})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unstarted.Stop(); err != nil || len(keys.did) > 0 {
+		t.Errorf("Stop() of what was never started = %v, and the device did %q; want nothing", err, keys.did)
+	}
 	life, err := a.of(t.Context(), plugged{NewStartPage(http.NotFoundHandler())})
 	if err != nil {
 		t.Fatal(err)

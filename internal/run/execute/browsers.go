@@ -173,9 +173,6 @@ func (b *browsers) evict() error {
 // describe names the browsers that have been used.
 func (b *browsers) describe() string { return strings.Join(b.names, " and ") }
 
-// errOwnBrowser refuses a plan's browser for a device that has one.
-var errOwnBrowser = errors.New("browser: this device has a browser of its own; leave browser out, or use the virtual device") // constant
-
 // prepare readies the rig for the trials of an arm.
 func (x *Execution) prepare(ctx context.Context, a plan.Arm) error {
 	if err := x.seed(ctx, a); err != nil {

@@ -47,7 +47,10 @@ func (c *cellArm) files() []string {
 }
 
 // origin is what a recording is made of.
-type origin struct{ page, archive, browser, user, steps string }
+type origin struct {
+	page, archive, browser, user, steps string
+	app                                 lab.App
+}
 
 // armsOf lists the arms of all cells, with the names of their recordings: the same page is recorded once for
 // both arms, and once for all users that are alike.
@@ -58,7 +61,10 @@ func armsOf(p plan.Checked) (arms []*cellArm, recordings []*cellArm) {
 			one := &cellArm{cell: i, of: c, arm: a}
 			from := origin{archive: a.Archive}
 			if a.Archive == "" {
-				from.page, from.browser = a.Page, a.Browser.String() // browsers ask for a page in different ways
+				from.page, from.browser = a.Page, browserKey(a.Browser) // browsers ask for a page in different ways
+				if a.App != nil {
+					from.app = *a.App
+				}
 				if p.IsMany() {
 					from.steps = fmt.Sprintf("%+v", c.Plan.Steps)
 				}

@@ -39,6 +39,40 @@ func TestRecordingsOfCells(t *testing.T) {
 	}
 }
 
+// Each of two apps is recorded on its own, whichever way it is started in; and each of two browsers whose profiles only
+// have the same name.
+func TestRecordingsOfApps(t *testing.T) {
+	ofPerson := func(p lab.Plan) plan.Checked {
+		t.Helper()
+		asked, err := plan.Check(plan.Request{Plan: p}, plan.Options{Scope: plan.ScopePerson})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return asked
+	}
+	for _, c := range []struct{ a, b lab.Arm }{
+		{lab.Arm{App: &lab.App{Command: "/opt/a"}}, lab.Arm{App: &lab.App{Command: "/opt/b"}}},
+		{lab.Arm{App: &lab.App{Command: "/opt/1/a"}}, lab.Arm{App: &lab.App{Command: "/opt/2/a"}}},
+		{lab.Arm{App: &lab.App{Package: "org.a"}}, lab.Arm{App: &lab.App{Package: "org.b"}}},
+		{lab.Arm{App: &lab.App{Package: "org.a/.One"}}, lab.Arm{App: &lab.App{Package: "org.a/.Two"}}},
+		{lab.Arm{App: &lab.App{Recipe: "key a", Close: "key c"}}, lab.Arm{App: &lab.App{Recipe: "key b", Close: "key c"}}},
+		{lab.Arm{Page: "https://a.test/", Browser: &lab.Browser{Name: "chromium", Profile: "/1/x"}},
+			lab.Arm{Browser: &lab.Browser{Name: "chromium", Profile: "/2/x"}}},
+	} {
+		asked := ofPerson(lab.Plan{Trials: 1, Arm: c.a, Treatment: &c.b})
+		if arms, made := armsOf(asked); len(made) != 2 || arms[0].file == arms[1].file {
+			t.Errorf("%v and %v: %d recordings, %q and %q; want one of each", c.a.App, c.b.App, len(made), arms[0].file, arms[1].file)
+		}
+		if c.a.App != nil && !asked.SharedTimes {
+			t.Errorf("%v and %v: timing: %s; want shared, as each was recorded on one occasion", c.a.App, c.b.App, asked.Plan.Timing)
+		}
+	}
+	asked := ofPerson(lab.Plan{Trials: 1, Arm: lab.Arm{App: &lab.App{Command: "a"}}, Treatment: &lab.Arm{Link: "3g"}})
+	if _, made := armsOf(asked); len(made) != 1 || asked.SharedTimes {
+		t.Errorf("one app over two links: %d recordings, timing: %s; want one, recorded", len(made), asked.Plan.Timing)
+	}
+}
+
 // A user's pages set its cookies at the origins that may have them, in order, and nothing that a person wrote ends a
 // header or the script.
 func TestUserPages(t *testing.T) {
@@ -74,12 +108,20 @@ func TestUserPages(t *testing.T) {
 	}
 }
 
-// A device at a port has a browser of its own, whose profile is not ours to prepare.
-func TestUserOfAPluggedDevice(t *testing.T) {
-	x := &Execution{}
-	a := plan.Arm{NamedArm: lab.NamedArm{Name: lab.Control, Arm: lab.Arm{User: &lab.PlanUser{Name: "a", Cookies: []lab.PlanCookie{{Name: "a"}}}}}}
-	if err := x.prepare(t.Context(), a); !errors.Is(err, errOwnBrowser) {
-		t.Errorf("prepare() = %v; want errOwnBrowser", err)
+// A device at a port has a browser of its own, whose profile is not ours to prepare, and of which nothing is seen.
+func TestCheckPlugged(t *testing.T) {
+	cookies := []lab.PlanUser{{Name: "a", Cookies: []lab.PlanCookie{{Name: "a"}}}}
+	for field, p := range map[string]lab.Plan{
+		"": {}, "treatment.browser": {Treatment: &lab.Arm{Browser: &lab.Browser{Name: "firefox"}}}, "users": {Users: cookies},
+		"traces": {Traces: 2}, "trace_all": {TraceAll: true}, "measure.machine_hz": {Measure: &lab.Measure{MachineHz: 10}},
+		"state": {Arm: lab.Arm{State: lab.StateRebooted}},
+	} {
+		p.Page, p.Trials = "https://a.test/", 2
+		err := CheckPlugged(checked(t, p), PluggedConfig{})
+		wrong := &lab.FieldError{}
+		if errors.As(err, &wrong); (err == nil) != (field == "") || wrong.Path != field {
+			t.Errorf("CheckPlugged() = %v; want an error of the field %q", err, field)
+		}
 	}
 }
 

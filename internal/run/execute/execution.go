@@ -149,17 +149,8 @@ func (x *Execution) Run(ctx context.Context) (err error) {
 	if !store.ValidID(x.ID) {
 		return fmt.Errorf("%q is no identifier of a run", x.ID)
 	}
-	if p := x.Plan; !x.Rig.Parts && (p.Screen != nil && !p.Screen.IsRehearsal() || p.Controls != nil || p.Recipe != "") {
-		return errors.New("screen, controls and recipe are of a device at a port: the virtual device has its own, and of screen takes nothing but through")
-	}
-	if err := cmp.Or(CheckFingers(x.Plan, x.Rig.Fingers), CheckStates(x.Plan, x.Rig.States), CheckApps(x.Plan, x.Rig.Ways)); err != nil {
+	if err := x.refuses(); err != nil {
 		return err
-	}
-	if _, traces := x.Rig.Device.(experiment.TracedDevice); (x.Plan.Traces > 0 || x.Plan.TraceAll) && !traces {
-		return experiment.ErrNoTraces
-	}
-	if x.Plan.Measure.NeedsMachine() && x.Rig.Sample == nil {
-		return errors.New("measure.machine_hz: only the processes of the virtual device are seen; leave it out, or use that")
 	}
 	x.begun, x.analyst = time.Now(), &analyst{ask: x.Plan.Measure}
 	if x.journey, err = x.player(); err != nil {
@@ -186,15 +177,21 @@ func (x *Execution) Run(ctx context.Context) (err error) {
 	x.sizeOfLast(ctx)
 	x.warmed = map[string]bool{}
 	for _, a := range x.Plan.Every() { // a browser that is missing is told before anything is recorded
-		if err := x.canSeed(a); err != nil {
-			return err
-		}
 		a.User = nil
 		if err := x.prepare(ctx, a); err != nil {
 			return err
 		}
 	}
 	return x.perform(ctx)
+}
+
+// refuses returns an error for a plan that the rig's device cannot carry out.
+func (x *Execution) refuses() error {
+	others := checkOwnParts(x.Plan)
+	if x.Rig.Parts {
+		others = cmp.Or(checkOwnBrowser(x.Plan), checkUnseen(x.Plan))
+	}
+	return cmp.Or(others, CheckFingers(x.Plan, x.Rig.Fingers), CheckStates(x.Plan, x.Rig.States), CheckApps(x.Plan, x.Rig.Ways))
 }
 
 // askedWarning stands in runs whose steps need more of the browser than input.

@@ -89,9 +89,6 @@ func NewPlugged(ctx context.Context, c PluggedConfig) (Rig, io.Closer, error) {
 	rig := Rig{
 		Network: network, Control: keys, Parts: true, States: c.States(), Fingers: c.Fingers(), Ways: c.Ways(),
 		Prepare: func(_ context.Context, a plan.Arm) error {
-			if a.Browser != nil && a.App == nil {
-				return errOwnBrowser
-			}
 			started.app = a.App
 			fresh.begin(a.State)
 			return nil

@@ -1,6 +1,7 @@
 package execute
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"eidetic/control/recipe"
 	"eidetic/internal/lab"
 	"eidetic/internal/plan"
+	"eidetic/internal/run/experiment"
 )
 
 // VirtualStates are those in which trials on the virtual device can begin. Every device has a way of its own for plans
@@ -27,6 +29,60 @@ func (c PluggedConfig) States() []string {
 		return []string{lab.StateCold, lab.StateWarm, lab.StateKept, lab.StateRebooted}
 	}
 	return []string{lab.StateKept, lab.StateRebooted}
+}
+
+// CheckVirtual returns an error for a plan that the virtual device cannot carry out.
+func CheckVirtual(p plan.Checked) error {
+	return cmp.Or(checkOwnParts(p), CheckFingers(p, 0), CheckStates(p, VirtualStates), CheckApps(p, VirtualWays))
+}
+
+// CheckPlugged returns an error for a plan that a device at a port cannot carry out.
+func CheckPlugged(p plan.Checked, c PluggedConfig) error {
+	return cmp.Or(checkOwnBrowser(p), checkUnseen(p), CheckFingers(p, c.Fingers()), CheckStates(p, c.States()), CheckApps(p, c.Ways()))
+}
+
+// checkOwnBrowser returns an error for a browser that a plan gives a device which has its own, and for what users set in
+// one.
+func checkOwnBrowser(p plan.Checked) error {
+	const own = "this device has a browser of its own; leave %s out, or use the virtual device"
+	for _, a := range p.Every() {
+		switch {
+		case a.User.IsSeeded():
+			return &lab.FieldError{Path: "users", Err: fmt.Errorf(own, "cookies and storage")}
+		case a.User != nil && a.User.Viewport != "":
+			return &lab.FieldError{Path: "users", Err: fmt.Errorf(own, "viewport")}
+		case a.App == nil && a.Browser != nil:
+			return &lab.FieldError{Path: a.Field("browser"), Err: fmt.Errorf(own, "browser")}
+		}
+	}
+	return nil
+}
+
+// checkUnseen returns an error for what is seen of the virtual device alone.
+func checkUnseen(p plan.Checked) error {
+	switch {
+	case p.Traces > 0:
+		return &lab.FieldError{Path: "traces", Err: experiment.ErrNoTraces}
+	case p.TraceAll:
+		return &lab.FieldError{Path: "trace_all", Err: experiment.ErrNoTraces}
+	case p.Measure.NeedsMachine():
+		return &lab.FieldError{Path: "measure.machine_hz", Err: errors.New("only the processes of the virtual device are seen; leave it out, or use that")}
+	}
+	return nil
+}
+
+// checkOwnParts returns an error for parts that a plan gives a device which has its own.
+func checkOwnParts(p plan.Checked) error {
+	for _, part := range []struct {
+		field string
+		said  bool
+	}{{"screen", p.Screen != nil && !p.Screen.IsRehearsal()}, {"controls", p.Controls != nil}, {"recipe", p.Recipe != ""}} {
+		if part.said {
+			return &lab.FieldError{Path: part.field, Err: errors.New(
+				"of a device at a port, as are screen, controls and recipe: the virtual device has its own, and of screen takes nothing but through")}
+		}
+	}
+	return nil
 }
 
 // CheckStates returns an error for a plan with trials that begin in a state that a device does not reach.

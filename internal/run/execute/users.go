@@ -38,9 +38,6 @@ func (x *Execution) seed(ctx context.Context, a plan.Arm) error {
 	if !a.User.IsSeeded() {
 		return nil
 	}
-	if err := x.canSeed(a); err != nil {
-		return err
-	}
 	key := userKey(a)
 	if x.seeded[key] {
 		return nil
@@ -53,14 +50,6 @@ func (x *Execution) seed(ctx context.Context, a plan.Arm) error {
 		x.seeded = map[string]bool{}
 	}
 	x.seeded[key] = true
-	return nil
-}
-
-// canSeed returns an error for a user whose browser cannot be prepared.
-func (x *Execution) canSeed(a plan.Arm) error {
-	if a.User.IsSeeded() && x.Rig.Seed == nil {
-		return fmt.Errorf("users: %w", errOwnBrowser)
-	}
 	return nil
 }
 

@@ -12,7 +12,7 @@ import (
 )
 
 // ErrNoTraces says that a device's browser cannot be traced.
-var ErrNoTraces = errors.New("traces: this device's browser cannot be traced; leave traces out, or use the virtual device") // constant
+var ErrNoTraces = errors.New("this device's browser cannot be traced; leave traces out, or use the virtual device") // constant
 
 // birth starts the device, and one that traces itself where the trial is to be traced.
 func (r *Runner) birth(ctx context.Context, p Plan) (Life, error) {

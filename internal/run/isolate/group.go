@@ -1,6 +1,7 @@
 package isolate
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -63,15 +64,27 @@ func (g group) isBounded(most uint64) bool {
 	}
 }
 
-// prefix begins the names of our groups; the process that made one follows, and a number.
+// prefix begins the names of our groups; whose it is follows, and a number.
 const prefix = "eidetic-"
+
+// owner names a process, also if another one has its ID later: by that, and by its start since boot
+// (proc_pid_stat(5)). It is "" for one that does not run.
+func owner(pid string) string {
+	text, err := os.ReadFile(filepath.Join("/proc", pid, "stat"))
+	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:])) // a name holds anything
+	const start = 19
+	if err != nil || len(fields) <= start {
+		return ""
+	}
+	return pid + "-" + fields[start]
+}
 
 // make makes a group of at most so many bytes in this one or, where its processes forbid that (version 2), in the
 // nearest ancestor that lets bound memory. Groups whose process was killed are removed.
 func (g group) make(most uint64, makeDir func(dir, pattern string) (string, error)) (group, error) {
 	for dir := g.dir; ; dir = filepath.Dir(dir) {
 		forget(dir)
-		made, err := makeDir(dir, prefix+strconv.Itoa(os.Getpid())+"-*")
+		made, err := makeDir(dir, prefix+owner(strconv.Itoa(os.Getpid()))+"-*")
 		if err == nil {
 			err = os.WriteFile(filepath.Join(made, g.file), strconv.AppendUint(nil, most, 10), 0)
 			if err == nil {
@@ -88,12 +101,14 @@ func (g group) make(most uint64, makeDir func(dir, pattern string) (string, erro
 	}
 }
 
-// forget removes groups of processes that were killed.
+// forget removes groups of processes that were killed, also of one that had this one's ID, as the first of a container
+// has.
 func forget(dir string) {
 	all, _ := filepath.Glob(filepath.Join(dir, prefix+"*-*"))
 	for _, old := range all {
-		pid, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(old), prefix), "-")
-		if _, err := os.Stat(filepath.Join("/proc", pid)); errors.Is(err, os.ErrNotExist) {
+		name := strings.TrimPrefix(filepath.Base(old), prefix)
+		pid, _, _ := strings.Cut(name, "-")
+		if lives := owner(pid); lives == "" || !strings.HasPrefix(name, lives+"-") {
 			_ = os.Remove(old) // the kernel keeps one that has processes
 		}
 	}
@@ -120,7 +135,7 @@ func enter(cmd *exec.Cmd) (leave func()) {
 			back = func() { _ = unix.Close(fd) }
 		}
 	} else if os.WriteFile(filepath.Join(made.dir, "tasks"), []byte("0"), 0) == nil { // this thread, whose children stay there
-		back = func() { _ = os.WriteFile(filepath.Join(own.dir, "tasks"), []byte("0"), 0) }
+		back = func() { _ = os.WriteFile(filepath.Join(own.dir, "tasks"), []byte("0"), 0) } // else the thread ends there
 	}
 	return func() {
 		back()
@@ -154,6 +169,11 @@ func isGroupBounded() bool {
 func MemoryBounds() string {
 	if isGroupBounded() {
 		return "memory bounded for the run"
+	}
+	var each unix.Rlimit
+	most, err := memoryBound()
+	if err != nil || unix.Getrlimit(unix.RLIMIT_DATA, &each) != nil || each.Cur > most {
+		return "memory not bounded"
 	}
 	return "memory bounded for each process alone, as this machine lets the run make no control group"
 }

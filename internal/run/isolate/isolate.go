@@ -75,16 +75,34 @@ func isChroot() bool {
 // process dies, it is killed by the kernel. The error is an *exec.ExitError when
 // the inside ended with another status than 0.
 func Run(ctx context.Context, args []string, extra ...*os.File) error {
-	cmd := exec.CommandContext(ctx, "/proc/self/exe", args...)
-	cmd.Args[0] = os.Args[0]
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	cmd.ExtraFiles = extra
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
-	cmd.WaitDelay = stopGrace
-	runtime.LockOSThread() // what is started from the thread is born in the thread's control group
-	defer runtime.UnlockOSThread()
-	defer enter(cmd)()
+	ended := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // for good: the thread enters a control group, and ends with this function
+		ended <- run(ctx, enter, args, extra)
+	}()
+	return <-ended
+}
+
+// run is Run on a thread of its own: what is started from a thread is born in the thread's control group. enter is the
+// function of that name.
+func run(ctx context.Context, enter func(*exec.Cmd) (leave func()), args []string, extra []*os.File) error {
+	command := func() *exec.Cmd {
+		cmd := exec.CommandContext(ctx, "/proc/self/exe", args...)
+		cmd.Args[0] = os.Args[0]
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+		cmd.ExtraFiles = extra
+		cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+		cmd.WaitDelay = stopGrace
+		return cmd
+	}
+	cmd := command()
+	leave := enter(cmd)
+	grouped := cmd.SysProcAttr != nil
 	err := unshare.Run(cmd, namespaces)
+	leave()
+	if grouped && cmd.Process == nil && ctx.Err() == nil { // some filters of system calls refuse clone3, which enters the group
+		err = unshare.Run(command(), namespaces) // the inside then bounds itself
+	}
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) && ctx.Err() == nil {
 		return fmt.Errorf("start the lab's namespaces: %w", err)

@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -273,7 +274,7 @@ func TestRunIsBoundedInMemory(t *testing.T) {
 	}
 	lines, err := os.ReadFile("/proc/self/cgroup")
 	if own, ok := ownGroup(groupsRoot, string(lines)); err == nil && ok {
-		if left, _ := filepath.Glob(filepath.Join(own.dir, prefix+strconv.Itoa(os.Getpid())+"-*")); len(left) > 0 {
+		if left, _ := filepath.Glob(filepath.Join(own.dir, prefix+owner(strconv.Itoa(os.Getpid()))+"-*")); len(left) > 0 {
 			t.Errorf("the groups %q are left; want none", left)
 		}
 	}
@@ -282,23 +283,77 @@ func TestRunIsBoundedInMemory(t *testing.T) {
 	}
 }
 
+// Where the kernel does not let the inside be born in its control group, it bounds each of its processes, and says that
+// only then.
+func TestRunWithoutItsGroup(t *testing.T) {
+	needNamespaces(t)
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	none, err := os.Open(t.TempDir()) // clone3 refuses what is no control group
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer none.Close()
+	t.Setenv(part, "bounds")
+	left := false
+	err = run(t.Context(), func(cmd *exec.Cmd) func() {
+		cmd.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(none.Fd())}
+		return func() { left = true }
+	}, nil, []*os.File{w})
+	w.Close()
+	var got bounds
+	if err = errors.Join(err, json.NewDecoder(r).Decode(&got)); err != nil || !left {
+		t.Fatalf("run() = %v, the group was left: %v; want a run without a group", err, left)
+	}
+	if isGroupBounded() {
+		return // by a group around this test
+	}
+	if got.Before != "memory not bounded" || !strings.Contains(got.Said, "each process alone") {
+		t.Errorf("the bounds are %+v; want none before Limit, and each process's then", got)
+	}
+}
+
 type bounds struct {
-	Group bool
-	Data  uint64
-	Said  string
+	Group        bool
+	Data         uint64
+	Before, Said string // before Limit, and then
 }
 
 // bound reports the bounds of the inside.
 func bound(report io.Writer) {
 	var b bounds
 	var data unix.Rlimit
+	before := MemoryBounds()
 	if Limit() == nil && unix.Getrlimit(unix.RLIMIT_DATA, &data) == nil {
-		b = bounds{isGroupBounded(), data.Cur, MemoryBounds()}
+		b = bounds{isGroupBounded(), data.Cur, before, MemoryBounds()}
 	}
 	json.NewEncoder(report).Encode(b)
 }
 
 func isWritable(dir string) bool { return unix.Access(dir, unix.W_OK) == nil }
+
+// Groups of processes that do not run are removed, also those of one that had the ID of one that does.
+func TestGroupsAreForgotten(t *testing.T) {
+	dir, me := t.TempDir(), strconv.Itoa(os.Getpid())
+	ours := prefix + owner(me) + "-5"
+	for _, name := range []string{ours, prefix + me + "-1-7", prefix + me + "-99", prefix + "4194305-3-4", "others-1-2"} {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	forget(dir)
+	var left []string
+	all, err := os.ReadDir(dir)
+	for _, one := range all {
+		left = append(left, one.Name())
+	}
+	if want := []string{ours, "others-1-2"}; err != nil || !slices.Equal(left, want) {
+		t.Errorf("the groups %q are left, %v; want %q", left, err, want)
+	}
+}
 
 // The group of a run is made where the kernel of either version lets memory be bounded, and a bound that is there is
 // found.

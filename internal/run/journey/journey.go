@@ -239,7 +239,9 @@ func (p *play) idle(ctx context.Context, s lab.Step, t *lab.TrialStep) (gesture.
 	if err != nil {
 		return log, experiment.Broken(err)
 	}
-	t.Used = []lab.ProgramUse{before, after}
+	if before.Processes+after.Processes > 0 { // else this device tells nothing
+		t.Used = []lab.ProgramUse{before, after}
+	}
 	return log, nil
 }
 

@@ -11,6 +11,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"image"
+	"image/png"
 	"os"
 	"path/filepath"
 	"sync"
@@ -73,6 +75,9 @@ type Seat struct {
 	noise   steady.Memory
 	newest  newest
 
+	watching sync.Mutex // held while the film of a run is looked at
+	film     film
+
 	hands    sync.Mutex // held while input is given
 	controls *connect.Controls
 }
@@ -112,7 +117,7 @@ func (s *Seat) Lend(what string, screen bool) (back func(), err error) {
 		s.eyes.Lock()
 		s.shut()
 		s.eyes.Unlock()
-		_ = os.Remove(filepath.Join(s.Live, execute.LivePicture)) // of an earlier run
+		s.forgetFilm()
 	}
 	return func() {
 		s.mu.Lock()
@@ -153,7 +158,7 @@ func (s *Seat) Take(ctx context.Context, waits func(what string)) (back func(), 
 	s.hands.Lock()
 	s.letGo()
 	s.hands.Unlock()
-	_ = os.Remove(filepath.Join(s.Live, execute.LivePicture)) // of an earlier run
+	s.forgetFilm()
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -170,6 +175,7 @@ func (s *Seat) shut() {
 		_ = s.screen.Close()
 	}
 	s.screen, s.last = nil, Picture{}
+	s.newest.forget()
 }
 
 // letGo closes the controls, which releases what is held; hands is held.
@@ -277,33 +283,44 @@ func (s *Seat) open(ctx context.Context) (*drive.Screen, error) {
 }
 
 // Look returns the newest picture.
-func (s *Seat) Look(ctx context.Context) (Picture, error) {
+func (s *Seat) Look(ctx context.Context) (p Picture, err error) {
+	for range 2 {
+		var taken bool
+		if p, taken, err = s.look(ctx); !taken {
+			break
+		}
+	}
+	return p, err
+}
+
+// look is Look. With taken, a run or an errand has taken the screen meanwhile, and shows it.
+func (s *Seat) look(ctx context.Context) (p Picture, taken bool, err error) {
 	screen, err := s.open(ctx)
 	var shown *filmedError
-	switch {
-	case errors.As(err, &shown):
-		return s.lookAtFilm(shown.run, shown.none)
-	case err != nil:
-		return Picture{}, err
+	if errors.As(err, &shown) {
+		film, err := s.lookAtFilm(shown)
+		return film.Picture, false, err
+	}
+	if err != nil {
+		return p, false, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, firstPicture)
 	defer cancel()
 	pic, changed, err := screen.Picture(ctx)
 	if err != nil {
-		s.lost(screen)
-		return Picture{}, err
+		return p, !s.lost(screen) && ctx.Err() == nil, err
 	}
 	s.eyes.Lock()
 	defer s.eyes.Unlock()
 	if s.last.PNG != nil && s.changed == changed {
-		return s.last, nil
+		return s.last, false, nil
 	}
 	var b bytes.Buffer
 	if err := execute.EncodeLive(&b, pic.Image()); err != nil {
-		return Picture{}, err
+		return p, false, err
 	}
 	s.last, s.changed = Picture{PNG: b.Bytes()}, changed
-	return s.last, nil
+	return s.last, false, nil
 }
 
 // ErrNoScreen is for a device that has a screen only in a run.
@@ -318,19 +335,57 @@ func (s *Seat) isTaken() bool {
 // isMeasured says whether a run is in progress on this box.
 func (s *Seat) isMeasured() bool { return s.isTaken() || s.Runs != nil && s.Runs.Load() > 0 }
 
+// film is the newest picture of a film that a run or an errand shows. All who look share it.
+type film struct {
+	Picture
+	size  image.Point
+	made  time.Time
+	asked time.Time // last for more
+}
+
+// askPeriod is how often a run is asked for more; it shows some for longer.
+const askPeriod = time.Second
+
 // lookAtFilm returns what a run or an errand has shown last, and asks it for more.
-func (s *Seat) lookAtFilm(run bool, none string) (Picture, error) {
-	if err := os.MkdirAll(s.Live, 0o700); err != nil {
-		return Picture{}, err
+func (s *Seat) lookAtFilm(shown *filmedError) (film, error) {
+	s.watching.Lock()
+	defer s.watching.Unlock()
+	f := &s.film
+	if time.Since(f.asked) >= askPeriod {
+		if err := os.MkdirAll(s.Live, 0o700); err != nil {
+			return film{}, err
+		}
+		if err := os.WriteFile(filepath.Join(s.Live, execute.LiveWanted), nil, 0o600); err != nil {
+			return film{}, err
+		}
+		f.asked = time.Now()
 	}
-	if err := os.WriteFile(filepath.Join(s.Live, execute.LiveWanted), nil, 0o600); err != nil {
-		return Picture{}, err
-	}
-	b, err := os.ReadFile(filepath.Join(s.Live, execute.LivePicture))
+	name := filepath.Join(s.Live, execute.LivePicture)
+	info, err := os.Stat(name)
 	if err != nil {
-		return Picture{}, errors.New(none)
+		return film{}, errors.New(shown.none)
 	}
-	return Picture{PNG: b, Run: run}, nil
+	if f.PNG == nil || !info.ModTime().Equal(f.made) {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return film{}, errors.New(shown.none)
+		}
+		head, err := png.DecodeConfig(bytes.NewReader(text))
+		if err != nil {
+			return film{}, fmt.Errorf("the film's picture: %w", err)
+		}
+		f.PNG, f.size, f.made = text, image.Pt(head.Width, head.Height), info.ModTime()
+	}
+	f.Run = shown.run
+	return *f, nil
+}
+
+// forgetFilm removes the picture of an earlier run or errand.
+func (s *Seat) forgetFilm() {
+	s.watching.Lock()
+	defer s.watching.Unlock()
+	s.film = film{}
+	_ = os.Remove(filepath.Join(s.Live, execute.LivePicture))
 }
 
 // Drive takes or keeps the turn of giving input, and says how long it lasts without any.

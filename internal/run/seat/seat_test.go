@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
 	"github.com/jezek/xgb/xproto"
 
@@ -103,6 +104,8 @@ func TestSeat(t *testing.T) {
 	}
 	if got, err := s.Look(ctx); err != nil || !got.Run || !bytes.Equal(got.PNG, first.PNG) {
 		t.Errorf("look() at a run: run %v, %d bytes, %v", got.Run, len(got.PNG), err)
+	} else if again, err := s.Look(ctx); err != nil || &again.PNG[0] != &got.PNG[0] {
+		t.Errorf("a second look() at the same picture of a run, %v: want the one that was read", err)
 	}
 	release()
 	if _, err := s.Drive(ben); err != nil {
@@ -115,6 +118,28 @@ func TestSeat(t *testing.T) {
 	if got, err := s.Look(ctx); err != nil || got.Run {
 		t.Errorf("look() after the run: %v, %v", got.Run, err)
 	}
+}
+
+// TestLookIsTaken: who waits for a screen that a run takes looks at the run.
+func TestLookIsTaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &Seat{Live: filepath.Join(t.TempDir(), "live"), Open: func() (Parts, error) { return Parts{}, errors.New("it is open") }}
+		s.screen = drive.Watch(t.Context(), &jpegs{})
+		looked := make(chan error)
+		go func() {
+			_, err := s.Look(t.Context())
+			looked <- err
+		}()
+		synctest.Wait() // until it waits for a picture
+		back, err := s.Take(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer back()
+		if err := <-looked; err == nil || !strings.Contains(err.Error(), "shows nothing yet") {
+			t.Errorf("Look() while a run takes the screen = %v; want the run's, which shows nothing yet", err)
+		}
+	})
 }
 
 // TestView: who looks gets all of the screen and then what changes, with its time; a run takes it, shows its film, and

@@ -9,8 +9,6 @@ import (
 	"image/color"
 	"image/jpeg"
 	"image/png"
-	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -20,7 +18,6 @@ import (
 	"eidetic/capture/mjpeg"
 	"eidetic/internal/lab"
 	"eidetic/internal/run/drive"
-	"eidetic/internal/run/execute"
 )
 
 const (
@@ -84,7 +81,7 @@ func (v *View) Next(ctx context.Context) (lab.LiveUpdate, error) {
 	if v.seat.isMeasured() {
 		period = measuredPeriod
 	}
-	err := wait(ctx, time.Until(v.made.Add(period)))
+	err := lab.Wait(ctx, time.Until(v.made.Add(period)))
 	for err == nil {
 		var u lab.LiveUpdate
 		var ok bool
@@ -144,39 +141,16 @@ func (s *Seat) lost(screen *drive.Screen) bool {
 }
 
 func (v *View) lookAtFilm(ctx context.Context, shown *filmedError) (u lab.LiveUpdate, ok bool, err error) {
-	s := v.seat
-	info, err := os.Stat(filepath.Join(s.Live, execute.LivePicture))
-	if err == nil && info.ModTime().Equal(v.film) {
-		_, err = s.lookAtFilm(shown.run, shown.none) // which asks for more
-		if err == nil {
-			err = wait(ctx, filmPeriod)
-		}
-		return u, false, err
-	}
-	p, err := s.lookAtFilm(shown.run, shown.none)
+	p, err := v.seat.lookAtFilm(shown)
 	if err != nil {
 		return u, false, err
 	}
-	head, err := png.DecodeConfig(bytes.NewReader(p.PNG))
-	if err != nil {
-		return u, false, fmt.Errorf("the film's picture: %w", err)
+	if p.made.Equal(v.film) {
+		return u, false, lab.Wait(ctx, filmPeriod)
 	}
-	if info != nil {
-		v.film = info.ModTime()
-	}
-	size := image.Pt(head.Width, head.Height)
-	whole := lab.LivePart{Area: image.Rectangle{Max: size}, Type: "image/png", Bytes: p.PNG}
-	return lab.LiveUpdate{Size: size, Run: p.Run, Parts: []lab.LivePart{whole}}, true, nil
-}
-
-// wait waits for a while.
-func wait(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	v.film = p.made
+	whole := lab.LivePart{Area: image.Rectangle{Max: p.size}, Type: "image/png", Bytes: p.PNG}
+	return lab.LiveUpdate{Size: p.size, Run: p.Run, Parts: []lab.LivePart{whole}}, true, nil
 }
 
 // newest is the update that was made last: several who look share it.
@@ -187,6 +161,13 @@ type newest struct {
 	made     time.Time
 	update   lab.LiveUpdate
 	buffers  buffers
+}
+
+// forget lets the pictures go of a screen that is closed.
+func (n *newest) forget() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.screen, n.update = nil, lab.LiveUpdate{}
 }
 
 // update returns what has changed after so many changes, and how many there are with it.

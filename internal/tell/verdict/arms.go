@@ -28,7 +28,9 @@ func differences(run *lab.Run) (control, treatment string) {
 	add("state", cmp.Or(a.State, lab.StateCold), cmp.Or(b.State, lab.StateCold))
 	add("process", cmp.Or(a.Process, "same"), cmp.Or(b.Process, "same"))
 	add("script", cmp.Or(a.Inject, "none"), cmp.Or(b.Inject, "none"))
-	add("page", a.Page, b.Page)
+	if !lab.IsAppPage(a.Page) { // which the app has told
+		add("page", a.Page, b.Page)
+	}
 	if a.Page == b.Page {
 		x, y := recording(a.Archive), recording(b.Archive)
 		if x == y && a.Archive != b.Archive {

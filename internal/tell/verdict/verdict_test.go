@@ -196,6 +196,7 @@ func TestDifferences(t *testing.T) {
 		{lab.Arm{Page: "p", Archive: "/a/x.wacz", Link: "lte"}, lab.Arm{Page: "p", Archive: "/b/x.wacz", Link: "lte"}, "recording /a/x.wacz",
 			"recording /b/x.wacz"},
 		{lab.Arm{Page: "p"}, lab.Arm{Page: "p", Inject: "slow.js"}, "script none", "script slow.js"},
+		{lab.Arm{App: &lab.App{Command: "/opt/a"}}, lab.Arm{App: &lab.App{Command: "b --new"}}, "app /opt/a", "app b --new"},
 		{lab.Arm{Page: "p", Archive: "", Link: "lte"}, lab.Arm{Page: "p", Archive: "", Link: "lte"}, "", "the same as the control"},
 	} {
 		control, treatment := differences(&lab.Run{Plan: lab.Plan{Arm: c.a, Treatment: &c.b}})

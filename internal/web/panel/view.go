@@ -138,7 +138,7 @@ func (p *Panel) show(ctx context.Context, conn *websocket.Conn, view View) {
 		if err == nil {
 			err = s.send(ctx, u)
 		} else if err = s.tell(ctx, err.Error()); err == nil {
-			err = pause(ctx, viewAgain)
+			err = lab.Wait(ctx, viewAgain)
 		}
 		if err != nil {
 			return
@@ -203,13 +203,4 @@ func (s *sender) tell(ctx context.Context, problem string) error {
 	ctx, cancel := context.WithTimeout(ctx, viewSlow)
 	defer cancel()
 	return s.conn.Write(ctx, websocket.MessageText, text)
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
