@@ -18,6 +18,9 @@ var cases = []guestCase{
 	{"settings", "", testSettings},
 	{"ports and console", "", testConsole},
 	{"box package", "", func(t *testing.T, b *Box) { b.Test(t, "./image/box", "TestOnTheBox") }},
+	{"memory of a run", "the second version of control groups, where TestRunIsBoundedInMemory meets the first", func(t *testing.T, b *Box) {
+		b.Test(t, "./internal/run/isolate", "^TestRunIsBoundedInMemory$")
+	}},
 	{"access point", "", testAccessPoint},
 	{"doctor", "asks what package internal/box/doctor and the command ask in their tests", testDoctor},
 	{"no way in", "", testNoWayIn},
