@@ -3,10 +3,9 @@ package otlp
 import (
 	"cmp"
 	"slices"
-)
 
-// mostSpans bounds the spans of requests that are kept.
-const mostSpans = 100_000
+	"eidetic/internal/lab"
+)
 
 // Request is one that a back end may have served, by the box's clock.
 type Request struct {
@@ -50,7 +49,7 @@ func (j *Joiner) Add(s Span) {
 	switch {
 	case j.byTrace[s.Trace] == nil:
 		j.Others++
-	case j.n == mostSpans:
+	case j.n == lab.MostRunAnnotations: // no more fit into a run
 		j.More++
 	default:
 		j.n++
