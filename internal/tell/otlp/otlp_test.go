@@ -196,6 +196,20 @@ func TestPlaced(t *testing.T) {
 	if got := j.Placed(); len(got) != 2 || got[0].Earliest < 0 || got[1].Latest-got[1].Earliest < 900e9 {
 		t.Errorf("with a clock that was set: %+v", got)
 	}
+	// What is said of it does not depend on the order of requests, and no request makes it narrower than where it was.
+	j = NewJoiner(requests[:3])
+	for i := range 3 {
+		jumped := spans[2*i]
+		jumped.Start, jumped.End = jumped.Start+int64(i)*1e12, jumped.End+int64(i)*1e12
+		j.Add(jumped)
+	}
+	for range 20 {
+		for i, p := range j.Placed() {
+			if truth := int64(5e5) + int64(i)*29e6/19; p.Request != i || p.Earliest > truth || p.Latest < truth {
+				t.Fatalf("with a clock that was set twice, request %d is at %d to %d µs, want bounds around %d", p.Request, p.Earliest/1e3, p.Latest/1e3, truth/1e3)
+			}
+		}
+	}
 }
 
 func FuzzRead(f *testing.F) {
