@@ -48,43 +48,11 @@ type Kept struct {
 
 // Shown lists the longest stretches between two instants.
 func (p *Profile) Shown(from, to lab.Time) (out []Shown) {
-	var long, open []Slice
-	votes := 0 // for the call stack of a stretch of samples (Boyer and Moore)
-	for _, s := range p.Slices {
-		for len(open) > 0 && (open[len(open)-1].Thread != s.Thread || open[len(open)-1].End <= s.Start) {
-			open = open[:len(open)-1]
-		}
-		if !p.Sampled {
-			inner := s
-			for i := len(open) - 1; i >= 0 && s.End.Sub(s.Start) >= leastShown; i-- {
-				s.calls = append(s.calls, open[i].calls[0])
-			}
-			if len(inner.calls) > 0 && len(open) < mostCalls {
-				open = append(open, inner)
-			}
-		}
-		if s.End < from || s.Start > to {
-			continue
-		}
-		if n := len(long) - 1; p.Sampled && n >= 0 {
-			last := &long[n]
-			if last.Thread == s.Thread && last.Group == s.Group && last.URL == s.URL && s.Start.Sub(last.End) <= mergeGap {
-				last.End = s.End
-				switch {
-				case isSameStack(last.calls, s.calls):
-					votes++
-				case votes == 0:
-					last.calls, votes = s.calls, 1
-				default:
-					votes--
-				}
-				continue
-			}
-		}
-		if votes = 1; p.Sampled || s.End.Sub(s.Start) >= leastShown {
-			long = append(long, s)
-		}
+	find := p.calling
+	if p.Sampled {
+		find = p.sampled
 	}
+	long := find(from, to)
 	long = slices.DeleteFunc(long, func(s Slice) bool { return s.End.Sub(s.Start) < leastShown })
 	slices.SortStableFunc(long, func(a, b Slice) int { return cmp.Compare(b.End-b.Start, a.End-a.Start) })
 	for _, s := range long[:min(len(long), mostShown)] {
@@ -98,9 +66,74 @@ func (p *Profile) Shown(from, to lab.Time) (out []Shown) {
 	return out
 }
 
-// isSameStack says whether two samples have one call stack, which they then share.
-func isSameStack(a, b []string) bool {
-	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
+// calling are the slices of a trace that was not sampled, each with the functions that it lies in.
+func (p *Profile) calling(from, to lab.Time) (out []Slice) {
+	var open []Slice
+	for _, s := range p.Slices {
+		for len(open) > 0 && (open[len(open)-1].Thread != s.Thread || open[len(open)-1].End <= s.Start) {
+			open = open[:len(open)-1]
+		}
+		inner := s
+		isLong := s.End.Sub(s.Start) >= leastShown
+		for i := len(open) - 1; i >= 0 && isLong; i-- {
+			s.calls = append(s.calls, open[i].calls[0])
+		}
+		if len(inner.calls) > 0 && len(open) < mostCalls {
+			open = append(open, inner)
+		}
+		if isLong && s.End >= from && s.Start <= to {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// sampled are the samples, those of the same work that are near each other as one, with the call stack of most of them.
+func (p *Profile) sampled(from, to lab.Time) (out []Slice) {
+	first, end := 0, 0 // of the samples that the last is of
+	for i, s := range p.Slices {
+		if s.End < from || s.Start > to {
+			continue
+		}
+		if n := len(out) - 1; n >= 0 {
+			last := &out[n]
+			if last.Thread == s.Thread && last.Group == s.Group && last.URL == s.URL && s.Start.Sub(last.End) <= mergeGap {
+				last.End, end = s.End, i+1
+				continue
+			}
+			last.calls = mostCalled(p.Slices[first:end])
+		}
+		out, first, end = append(out, s), i, i+1
+	}
+	if n := len(out) - 1; n >= 0 {
+		out[n].calls = mostCalled(p.Slices[first:end])
+	}
+	return out
+}
+
+// mostCalled is the call stack of more than half of some samples, nil where none has so many: the vote of Boyer and
+// Moore finds the only one that can, and the count says whether it has.
+func mostCalled(samples []Slice) (calls []string) {
+	votes, n := 0, 0
+	for _, s := range samples {
+		switch {
+		case votes == 0:
+			calls, votes = s.calls, 1
+		case slices.Equal(calls, s.calls):
+			votes++
+		default:
+			votes--
+		}
+	}
+	for _, s := range samples {
+		if slices.Equal(calls, s.calls) {
+			n++
+		}
+	}
+	if 2*n <= len(samples) {
+		return nil
+	}
+	return calls
 }
 
 // browserTracks lays out the stretches of a browser's threads: those of pages first, then those that were busiest.

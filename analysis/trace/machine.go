@@ -33,7 +33,8 @@ type process struct {
 func processesOf(samples []lab.ProcessSample) (list []*process) {
 	byPID := map[[2]int]*process{}
 	for _, s := range samples[:min(len(samples), lab.MostSamples)] {
-		p := byPID[[2]int{s.PID, s.TID}]
+		key := [2]int{s.PID, s.TID}
+		p := byPID[key]
 		if s.PID == 0 { // each tells its name
 			i := slices.IndexFunc(list, func(p *process) bool { return p.pid == 0 && p.name == s.Name })
 			if p = nil; i >= 0 {
@@ -46,7 +47,7 @@ func processesOf(samples []lab.ProcessSample) (list []*process) {
 			p = &process{pid: s.PID, tid: s.TID}
 			list = append(list, p)
 			if s.PID != 0 {
-				byPID[[2]int{s.PID, s.TID}] = p
+				byPID[key] = p
 			}
 		}
 		p.name, p.of = cmp.Or(s.Name, p.name), cmp.Or(s.Of, p.of)

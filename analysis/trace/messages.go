@@ -9,12 +9,9 @@ import (
 	"eidetic/internal/lab"
 )
 
-const (
-	// mostWaiting bounds the messages of one key that were sent and did not come yet.
-	mostWaiting = 1000
-	// messageRow begins the names of the rows of what pages say to others.
-	messageRow = "messages"
-)
+// mostSent bounds the messages of one key that are looked through for one that came: the newest that were sent before.
+// One that has come is among them, as it may come into another row, too.
+const mostSent = 1000
 
 // place is an event of a track.
 type place struct{ track, event int }
@@ -27,15 +24,15 @@ func (tl *Timeline) messages() {
 		into map[int]bool // rows
 	}
 	at := func(p place) *Event { return &tl.Tracks[p.track].Events[p.event] }
-	waiting := map[string][]*sent{}
+	before := map[string][]*sent{}
 	for _, p := range tl.messageEnds() {
 		e := at(p)
-		list := waiting[e.message]
+		list := before[e.message]
 		if e.sends {
-			if len(list) == mostWaiting {
+			if len(list) == mostSent {
 				list = list[1:]
 			}
-			waiting[e.message] = append(list, &sent{p, map[int]bool{}})
+			before[e.message] = append(list, &sent{p, map[int]bool{}})
 			continue
 		}
 		i := slices.IndexFunc(list, func(s *sent) bool { return s.track != p.track && !s.into[p.track] })
@@ -80,7 +77,7 @@ func (tl *Timeline) messageEnds() (all []place) {
 func (tl *Timeline) told() string {
 	count, bytes := map[string]int{}, map[string]int64{}
 	for _, track := range tl.Tracks {
-		if track.Kind != Annotation || track.Name != messageRow && !strings.HasPrefix(track.Name, messageRow+", ") {
+		if track.Kind != Annotation || track.Name != lab.MessageGroup && !strings.HasPrefix(track.Name, lab.MessageGroup+", ") {
 			continue
 		}
 		for _, e := range track.Events {

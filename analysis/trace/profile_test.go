@@ -195,6 +195,72 @@ func TestReadGecko(t *testing.T) {
 	}
 }
 
+// TestMostCalled: a stretch of samples has the call stack of more than half of them, by what it says, and none if there
+// is no such stack.
+func TestMostCalled(t *testing.T) {
+	for name, tt := range map[string]struct {
+		stacks string // a letter for each sample's; "-" has no function of a script
+		want   string
+	}{
+		"all":                               {"aaa", "a"},
+		"most, and not one after the other": {"abaca", "a"},
+		"a half":                            {"abab", ""},
+		"the last of three":                 {"abc", ""},
+		"most have none":                    {"a--", ""},
+		"after others":                      {"bcaaa", "a"},
+	} {
+		p := &Profile{Sampled: true, Threads: []Thread{{}, {}}}
+		add := func(thread, i int, stack string) {
+			var calls []string // each sample has its own
+			if stack != "-" {
+				calls = []string{stack, "main"}
+			}
+			start := second + lab.Time(i)*1e6
+			p.Slices = append(p.Slices, Slice{Thread: thread, Group: ScriptGroup, Start: start, End: start + 1e6, calls: calls})
+		}
+		for i, stack := range tt.stacks {
+			add(0, i, string(stack))
+		}
+		for i := range 10 { // after the window, and on another thread before it
+			add(0, 100+i, "z")
+		}
+		for i := range 10 {
+			add(1, i-100, "z")
+		}
+		shown := p.Shown(second, second+50e6)
+		var got []string
+		if len(shown) > 0 {
+			got = shown[0].Calls
+		}
+		var want []string
+		if tt.want != "" {
+			want = []string{tt.want, "main"}
+		}
+		if len(shown) != 1 || !slices.Equal(got, want) {
+			t.Errorf("%s: Shown() = %+v, want one stretch with the calls %q", name, shown, want)
+		}
+	}
+}
+
+// TestCalled: a function has its name, or what it is, and the end of its file's URL, whole letters only.
+func TestCalled(t *testing.T) {
+	long := "https://shop.example/" + strings.Repeat("ä", 40) + "/app.js"
+	for _, tt := range []struct {
+		function, event, url string
+		line                 int
+		want                 string
+	}{
+		{"show", "FunctionCall", "https://a.test/app.js", 3, "show https://a.test/app.js:3"},
+		{"", "FunctionCall", "https://a.test/app.js", 0, "(anonymous) https://a.test/app.js"},
+		{"", "EvaluateScript", "", 3, "(script)"},
+		{"show", "FunctionCall", long, 12, "show …" + strings.Repeat("ä", 23) + "/app.js:12"},
+	} {
+		if got := called(tt.function, tt.event, tt.url, tt.line); got != tt.want {
+			t.Errorf("called(%q, %q, %q, %d) = %q, want %q", tt.function, tt.event, tt.url, tt.line, got, tt.want)
+		}
+	}
+}
+
 func TestJoin(t *testing.T) {
 	p := &Profile{Synced: map[string]lab.Time{"a": 10, "b": 20}}
 	ping := func(name string, low, high lab.Time) lab.TracePing {

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"eidetic/internal/lab"
 )
@@ -281,14 +282,33 @@ func (c *chromeReader) event(e chromeRecord) error {
 
 // called names a function as people look for it: what it is, its file and line.
 func called(function, event, url string, line int) string {
-	name := cmp.Or(lab.OneLine(function, mostCall/2), map[string]string{"EvaluateScript": "(script)"}[event], "(anonymous)")
+	name := lab.OneLine(function, mostCall/2)
 	switch {
-	case url == "":
+	case name != "":
+	case event == "EvaluateScript":
+		name = "(script)"
+	default:
+		name = "(anonymous)"
+	}
+	if url == "" {
 		return name
-	case line > 0:
+	}
+	if line > 0 {
 		url += ":" + strconv.Itoa(line)
 	}
-	return name + " " + url[max(0, len(url)-mostCall/2):]
+	return name + " " + ending(url, mostCall/2)
+}
+
+// ending is at most so many bytes of a text from its end, where a URL has its file.
+func ending(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	cut := len(text) - most + len("…")
+	for cut < len(text) && !utf8.RuneStart(text[cut]) {
+		cut++
+	}
+	return "…" + text[cut:]
 }
 
 // isTelling says whether an event's arguments are read.

@@ -243,14 +243,14 @@ func location() *regexp.Regexp {
 
 var where = location() // constant
 
-// of is the group of a stack's innermost frame that has one, and the innermost script.
+// of is the group of a stack's innermost frame that has one, the innermost script, and the scripts' functions, the
+// innermost first.
 func (s *stacks) of(stack int) Slice {
 	if one, ok := s.known[stack]; ok {
 		return one
 	}
 	out := Slice{Group: OtherGroup, Name: "Other", own: true}
 	prefix, frame := column(s.t.Stacks.Schema, "prefix"), column(s.t.Stacks.Schema, "frame")
-	out.calls = s.calls(stack)
 	categorised := false
 	at := stack
 	for range deepest {
@@ -264,11 +264,14 @@ func (s *stacks) of(stack int) Slice {
 				categorised = true
 				out.Name, out.Group = category, groupOfCategory(category)
 			}
-			if m := where.FindStringSubmatch(name); m != nil && out.URL == "" {
-				out.URL = shortURL(m[1])
+			if m := where.FindStringSubmatch(name); m != nil {
+				if len(out.calls) == 0 {
+					out.URL = shortURL(m[1])
+				}
+				out.calls = append(out.calls, lab.OneLine(name, mostCall))
 			}
 		}
-		if out.URL != "" && categorised {
+		if len(out.calls) == mostCalls && categorised {
 			break
 		}
 		up, ok := cell(row, prefix)
@@ -278,25 +281,6 @@ func (s *stacks) of(stack int) Slice {
 		at = int(up)
 	}
 	s.known[stack] = out
-	return out
-}
-
-// calls are the scripts' functions of a stack, the innermost first.
-func (s *stacks) calls(stack int) (out []string) {
-	prefix, frame := column(s.t.Stacks.Schema, "prefix"), column(s.t.Stacks.Schema, "frame")
-	for at := stack; at >= 0 && at < len(s.t.Stacks.Data) && len(out) < mostCalls; {
-		row := s.t.Stacks.Data[at]
-		if n, ok := cell(row, frame); ok {
-			if name, _, _ := s.frame(int(n)); where.MatchString(name) {
-				out = append(out, lab.OneLine(name, mostCall))
-			}
-		}
-		up, ok := cell(row, prefix)
-		if !ok || int(up) >= at { // a stack's prefix comes before it
-			break
-		}
-		at = int(up)
-	}
 	return out
 }
 

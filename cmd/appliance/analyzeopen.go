@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -31,8 +32,8 @@ func (c *AnalyzeCmd) open(ctx context.Context) (frames visual.Frames, name strin
 	}
 	st, err := os.Stat(path)
 	if err == nil && st.IsDir() {
-		if reels, _ := filepath.Glob(filepath.Join(path, "trials", "*", experiment.ReelFile)); len(reels) > 0 {
-			return nil, "", nil, usage(fmt.Errorf("%s is a run with %d recordings: name one, such as %s", path, len(reels), reels[0]))
+		if reels, _ := fs.Glob(os.DirFS(path), "trials/*/"+experiment.ReelFile); len(reels) > 0 { // the pattern is valid
+			return nil, "", nil, usage(fmt.Errorf("%s is a run with %d recordings: name one, such as %s", path, len(reels), filepath.Join(path, reels[0])))
 		}
 	}
 	if c.Frames != "" || err == nil && st.IsDir() {

@@ -12,10 +12,8 @@ import (
 	"strings"
 	"time"
 
-	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
 	"eidetic/internal/tell/loglines"
-	"eidetic/internal/tell/report"
 	"eidetic/internal/tell/timeline"
 )
 
@@ -98,29 +96,16 @@ func (c *AnnotateCmd) importLog(std *streams) error {
 	if err != nil {
 		return err
 	}
-	found := placing{clock: clock, rules: rules, spans: spans}
+	found := placing{clock: clock, rules: rules, spans: spans, room: lab.MostRunAnnotations - len(own)}
 	left, err := c.eachEntry(o, found.take)
 	if err != nil {
 		return usage(fmt.Errorf("%s: %w", visible(c.Log), err))
 	}
-	for list := found.list; len(list) > 0; list = list[min(len(list), 1000):] {
-		if err := store.Annotate(dir, list[:min(len(list), 1000)]...); err != nil {
-			return cannot(err)
-		}
-	}
-	fmt.Fprintf(std.err, "%d lines are on the timeline, each known within %.3f ms or better; %d are of other times, %d are left out by rules, %d have no stamp",
-		len(found.list), float64(found.widest)/1e6, found.outside, found.skipped, left)
-	if found.many > 0 {
-		fmt.Fprintf(std.err, ", %d are too many", found.many)
-	}
-	fmt.Fprintln(std.err, ".")
-	if run.State == store.StateRunning {
-		return nil // its report comes at its end
-	}
-	if err := report.Write(dir, run); err != nil {
-		return cannot(err)
-	}
-	return nil
+	return imported{
+		list: found.list, isOld: func(lab.Annotation) bool { return false }, many: found.many,
+		said: fmt.Sprintf("%d lines are on the timeline, each known within %.3f ms or better; %d are of other times, %d are left out by rules, %d have no stamp",
+			len(found.list), float64(found.widest)/1e6, found.outside, found.skipped, left),
+	}.put(std, dir)
 }
 
 // placing puts entries onto the trials in which they were written.
@@ -128,6 +113,7 @@ type placing struct {
 	clock                  *loglines.Clock
 	rules                  *loglines.Rules
 	spans                  []trialSpan
+	room                   int // for so many
 	list                   []lab.Annotation
 	widest                 lab.Time
 	outside, skipped, many int
@@ -146,7 +132,7 @@ func (p *placing) take(e loglines.Entry) error {
 		switch {
 		case !ok:
 			p.skipped++
-		case len(p.list) == lab.MostRunAnnotations:
+		case len(p.list) >= p.room:
 			p.many++
 		default:
 			a.Wall = s.trial.Wall
@@ -205,18 +191,4 @@ func (c *AnnotateCmd) logClock(o loglines.Options, own []lab.Annotation, first t
 		return nil, usage(fmt.Errorf("%w: write markers into the log with --marker while the run goes on, or say --this-machine", loglines.ErrNoClock))
 	}
 	return loglines.NewClock(pairs, false), nil
-}
-
-// ownAnnotations are those of the run itself.
-func ownAnnotations(dir string) ([]lab.Annotation, error) {
-	f, err := os.Open(filepath.Join(dir, store.AnnotationsFile))
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	list, _, err := store.ReadAnnotations(f, lab.MostRunAnnotations)
-	return list, err
 }

@@ -4,14 +4,13 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 
-	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
 	"eidetic/internal/tell/otlp"
-	"eidetic/internal/tell/report"
 	"eidetic/internal/tell/timeline"
 	"eidetic/netlab/archive"
 	"eidetic/netlab/replay"
@@ -30,15 +29,15 @@ func (c *AnnotateCmd) importSpans(std *streams) error {
 	if err != nil {
 		return err
 	}
+	if len(run.Trials) == 0 {
+		return usage(fmt.Errorf("%s has no trial yet", visible(c.To)))
+	}
 	own, err := ownAnnotations(dir)
 	if err != nil {
 		return cannot(err)
 	}
-	for _, a := range own {
-		if a.Source == ofSpans {
-			return usage(fmt.Errorf("%s: the run has spans already: put all of them into one file", visible(c.To)))
-		}
-	}
+	found := imported{isOld: func(a lab.Annotation) bool { return a.Source == ofSpans }}
+	own = slices.DeleteFunc(own, found.isOld)
 	exchanges, requests, err := tracedRequests(dir)
 	if err != nil {
 		return cannot(err)
@@ -68,42 +67,27 @@ func (c *AnnotateCmd) importSpans(std *streams) error {
 	}
 	defer files.Close()
 	reader := timeline.NewReader(files)
-	var list []lab.Annotation
-	served, many := 0, 0
+	served := 0
 	for _, t := range run.Trials {
 		for _, line := range reader.Served(t) {
 			spans := byExchange[line.Exchange]
 			if line.Exchange == "" || len(spans) == 0 {
 				continue
 			}
-			served++
-			for _, p := range spans {
-				if len(own)+len(list) >= lab.MostRunAnnotations {
-					many++
-					continue
-				}
-				list = append(list, spanNote(t, line, p))
+			room := spans[:min(len(spans), lab.MostRunAnnotations-len(own)-len(found.list))]
+			found.many += len(spans) - len(room)
+			if len(room) > 0 {
+				served++
+			}
+			for _, p := range room {
+				found.list = append(found.list, spanNote(t, line, p))
 			}
 		}
 	}
-	for some := range slices.Chunk(list, 1000) {
-		if err := store.Annotate(dir, some...); err != nil {
-			return cannot(err)
-		}
-	}
-	fmt.Fprintf(std.err, "%d spans are on the timelines, at %d requests, each known within %.3f ms or better; %d are of traces that no recorded request has, %d have no ID or no time",
-		len(list), served, float64(widest)/1e6, joiner.Others, left)
-	if many += joiner.More; many > 0 {
-		fmt.Fprintf(std.err, ", %d are too many", many)
-	}
-	fmt.Fprintln(std.err, ".")
-	if run.State == store.StateRunning {
-		return nil // its report comes at its end
-	}
-	if err := report.Write(dir, run); err != nil {
-		return cannot(err)
-	}
-	return nil
+	found.many += joiner.More
+	found.said = fmt.Sprintf("%d spans are on the timelines, at %d requests, each known within %.3f ms or better; "+
+		"%d are of traces that no recorded request has, %d have no ID or no time", len(found.list), served, float64(widest)/1e6, joiner.Others, left)
+	return found.put(std, dir)
 }
 
 // spanNote is a span of a back end at a request of a trial.
@@ -120,12 +104,12 @@ func spanNote(t *lab.Trial, line lab.Served, p otlp.Placed) lab.Annotation {
 
 // tracedRequests are the requests of a run's recordings that have a traceparent, each with its exchange.
 func tracedRequests(dir string) (exchanges []string, requests []otlp.Request, err error) {
-	names, err := filepath.Glob(filepath.Join(dir, "*.wacz"))
+	names, err := fs.Glob(os.DirFS(dir), "*.wacz")
 	if err != nil {
 		return nil, nil, err
 	}
 	for _, name := range names {
-		a, err := archive.Open(name)
+		a, err := archive.Open(filepath.Join(dir, name))
 		if err != nil {
 			return nil, nil, err
 		}

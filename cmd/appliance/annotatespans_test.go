@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
+	"eidetic/internal/tell/report"
 	"eidetic/internal/tell/report/reporttest"
 	"eidetic/netlab/archive"
 )
@@ -20,7 +22,7 @@ import (
 func TestAnnotateSpans(t *testing.T) {
 	made := reporttest.Run(1, 2)
 	made.ID, made.State = "20261122-091400-spans", store.StateDone
-	folder, err := store.Create(t.TempDir(), made)
+	folder, err := store.Create(filepath.Join(t.TempDir(), "out [a]"), made) // a name that is a pattern, too
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,6 +111,37 @@ func TestAnnotateSpans(t *testing.T) {
 	if err != nil || !bytes.Contains(page, []byte("back end: shop")) {
 		t.Errorf("the page of timelines has no back end: %v", err)
 	}
-	command(exitUsage, "has spans already", "--otlp", spans)
+	if err := report.Write(dir, made); err != nil {
+		t.Fatal(err)
+	}
+	written, err := os.ReadFile(filepath.Join(dir, report.FileName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	command(exitGood, "0 have no ID or no time. They replace the 4 of an earlier import.", "--otlp", spans)
+	if again := keptNotes(t, dir); !slices.Equal(again, notes) {
+		t.Errorf("imported again, there are %+v, want %+v", again, notes)
+	}
+	if again, err := os.ReadFile(filepath.Join(dir, report.FileName)); err != nil || !bytes.Equal(again, written) {
+		t.Errorf("the report that an import writes differs from the run's own, which has the curves of its trials: %d and %d bytes, %v", len(again), len(written), err)
+	}
+	others := filepath.Join(t.TempDir(), "others.json")
+	if err := os.WriteFile(others, []byte(fmt.Sprintf(span, strings.Repeat("9", 32), "0100000000000003", "", "another", begun, begun+5, 0)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	command(exitGood, "0 spans are on the timelines", "--otlp", others)
+	if again := keptNotes(t, dir); len(again) != 4 {
+		t.Errorf("after an import of nothing there are %d notes, want the 4 of before", len(again))
+	}
+	made.State = store.StateRunning
+	if err := folder.Save(made); err != nil {
+		t.Fatal(err)
+	}
+	command(exitGood, "The run is in progress, with 2 trials so far", "--otlp", spans)
+	made.Trials = nil
+	if err := folder.Save(made); err != nil {
+		t.Fatal(err)
+	}
+	command(exitUsage, "has no trial yet", "--otlp", spans)
 	command(exitUsage, "stand alone", "--otlp", spans, "--mark")
 }

@@ -7,7 +7,6 @@ import (
 	"math"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"eidetic/cmd/appliance/client"
@@ -309,7 +308,7 @@ func (c *SuiteRepeatCmd) Run(ctx context.Context, std *streams) error {
 		return usage(err)
 	}
 	for _, b := range earlier.Browsers {
-		if strings.ContainsRune(b, '/') && !slices.Contains(c.Programs, b) {
+		if named := browserNamed(b); named != nil && named.Command != "" && !slices.Contains(c.Programs, b) {
 			return usage(fmt.Errorf("%s compares the program %s: a file from somebody else starts no program here by itself; add --program %s if it may",
 				c.File, client.Plain(b), client.Plain(b)))
 		}

@@ -50,6 +50,9 @@ const (
 	AnnotateReceive = "receive"
 )
 
+// MessageGroup is the group of what pages say to others; those of frames and workers begin with it.
+const MessageGroup = "messages"
+
 // AnnotateOps are all of them.
 func AnnotateOps() []string {
 	return []string{AnnotateSet, AnnotateMark, AnnotateBegin, AnnotateEnd, AnnotatePause, AnnotateResume, AnnotateSpan, AnnotateSend,

@@ -163,21 +163,21 @@ func publish(root, id string) error {
 // publishCells points names in root at the reports of the run's pages and users, and removes those of an
 // earlier run that had more.
 func publishCells(root string, run *lab.Run) error {
-	old, err := filepath.Glob(filepath.Join(root, "cell-*.html"))
+	old, err := fs.Glob(os.DirFS(root), "cell-*.html")
 	if err != nil {
 		return err
 	}
 	for _, c := range run.Cells {
 		for _, name := range []string{c.Report, strings.TrimSuffix(c.Report, ".html") + "-timeline.html"} {
-			path := filepath.Join(root, name)
-			if err := link(filepath.Join(Latest, name), path); err != nil {
+			if err := link(filepath.Join(Latest, name), filepath.Join(root, name)); err != nil {
 				return err
 			}
-			old = slices.DeleteFunc(old, func(other string) bool { return other == path })
+			old = slices.DeleteFunc(old, func(other string) bool { return other == name })
 		}
 	}
-	for _, path := range old {
-		if target, err := os.Readlink(path); err == nil && target == filepath.Join(Latest, filepath.Base(path)) {
+	for _, name := range old {
+		path := filepath.Join(root, name)
+		if target, err := os.Readlink(path); err == nil && target == filepath.Join(Latest, name) {
 			if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return err
 			}

@@ -55,12 +55,13 @@ func Open(ctx context.Context, root string, log *slog.Logger) (*Store, error) {
 // removeUnnamed removes folders that a killed process left half made or half removed.
 // Folders of living processes are locked and stay.
 func removeUnnamed(runs string) {
-	left, _ := filepath.Glob(filepath.Join(runs, ".new-*"))
-	gone, _ := filepath.Glob(filepath.Join(runs, removedPrefix+"*"))
-	for _, dir := range gone {
-		_ = os.RemoveAll(dir)
+	left, _ := fs.Glob(os.DirFS(runs), ".new-*") // the patterns are valid
+	gone, _ := fs.Glob(os.DirFS(runs), removedPrefix+"*")
+	for _, name := range gone {
+		_ = os.RemoveAll(filepath.Join(runs, name))
 	}
-	for _, dir := range left {
+	for _, name := range left {
+		dir := filepath.Join(runs, name)
 		info, err := os.Lstat(dir)
 		if err == nil && time.Since(info.ModTime()) > time.Minute && !isLocked(dir) {
 			_ = os.RemoveAll(dir)

@@ -240,7 +240,7 @@ func directions() []direction {
 			"a timeline is read from what is stored, so that report and export show the same; its tests read a run that is made for tests",
 		},
 		{"internal/tell/loglines", append([]string{"internal/base/bounded"}, lab...), "formats of lines, clocks and rules; which run the lines are of, it does not know"},
-		{"internal/tell/otlp", lab, "a format of spans, and how they lie to requests; which run the requests are of, it does not know"},
+		{"internal/tell/otlp", append([]string{"internal/base/bounded"}, lab...), "a format of spans, and how they lie to requests; which run the requests are of, it does not know"},
 		{"internal/tell/streamline", lab, "a format of bytes, and two ways in which they come; who keeps the annotations, it does not know"},
 		{
 			"internal/tell/report",

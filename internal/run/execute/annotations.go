@@ -12,12 +12,8 @@ import (
 // noteAnnotation is the annotation by which a page's lab.annotate and its like arrive.
 const noteAnnotation = "annotations"
 
-// messageRow is the row of messages, of which at most so many are kept of a trial, so that they leave room for what
-// the page itself annotates.
-const (
-	messageRow   = "messages"
-	mostMessages = lab.MostAnnotations * 3 / 5
-)
+// mostMessages bounds the messages of a trial, so that they leave room for what the page itself annotates.
+const mostMessages = lab.MostAnnotations * 3 / 5
 
 // mostRow bounds the name of a frame or a worker in bytes: it leaves room for the group beside it.
 const mostRow = 60
@@ -66,7 +62,7 @@ func (m *pageNotes) add(n replay.Annotation) {
 		if a.Check() != nil || !isPageTime(one.PageMS) {
 			continue
 		}
-		if one.Group == messageRow {
+		if one.Group == lab.MessageGroup {
 			if m.messages++; m.messages > mostMessages {
 				m.more++
 				continue

@@ -65,7 +65,7 @@ func Formats() (names []string) {
 }
 
 // Read calls take with each entry of a log. Lines without a stamp are counted and left out, and so is what of a line is
-// beyond 64 KiB and of a log beyond 1 GiB, which makes an error.
+// beyond 64 KiB. A log of more than 1 GiB is an error.
 func Read(r io.Reader, o Options, take func(Entry) error) (left int, err error) {
 	if o.Zone == nil {
 		o.Zone = time.UTC
@@ -82,7 +82,7 @@ func Read(r io.Reader, o Options, take func(Entry) error) (left int, err error) 
 			return 0, fmt.Errorf("format %.20q: choose from %s", o.Format, strings.Join(Formats(), ", "))
 		}
 	}
-	limited := &io.LimitedReader{R: r, N: maxBytes}
+	limited := &io.LimitedReader{R: r, N: maxBytes + 1}
 	in := bufio.NewReaderSize(limited, maxLine)
 	for {
 		text, err := in.ReadSlice('\n')
@@ -110,7 +110,7 @@ func Read(r io.Reader, o Options, take func(Entry) error) (left int, err error) 
 		switch {
 		case err == nil:
 		case limited.N <= 0:
-			return left, fmt.Errorf("the log has more than %d bytes: give the part of the run", maxBytes)
+			return left, fmt.Errorf("it has more than %d GiB: give the part of the run", maxBytes>>30)
 		default:
 			return left, nil
 		}

@@ -2,6 +2,7 @@ package loglines
 
 import (
 	"errors"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -66,6 +67,30 @@ func TestFormats(t *testing.T) {
 	n := 0
 	if left, err := Read(strings.NewReader(long), options(""), func(e Entry) error { n += len(e.Text); return nil }); err != nil || left != 0 || n > maxLine || n < maxLine-100 {
 		t.Errorf("a long line and the next have %d bytes, %d left, %v", n, left, err)
+	}
+}
+
+// endless is a line without an end.
+type endless struct{}
+
+func (endless) Read(b []byte) (int, error) {
+	for i := range b {
+		b[i] = 'x'
+	}
+	return len(b), nil
+}
+
+// TestEndless: a log that has no end is refused at the bound that docs/timeline.md has, with little memory.
+func TestEndless(t *testing.T) {
+	testlab.Bounded(t, 1<<20, func() {
+		_, err := Read(endless{}, options(""), nil)
+		if want := "it has more than 1 GiB"; err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("Read() of an endless log = %v, want an error that says %q", err, want)
+		}
+	})
+	left, err := Read(io.LimitReader(endless{}, maxBytes), options(""), nil)
+	if err != nil || left != 1 {
+		t.Errorf("Read() of a log of 1 GiB = %d left, %v; want 1, nil", left, err)
 	}
 }
 

@@ -3,10 +3,9 @@ package otlp
 import (
 	"cmp"
 	"slices"
-)
 
-// mostSpans bounds the spans of requests that are kept.
-const mostSpans = 100_000
+	"eidetic/internal/lab"
+)
 
 // Request is one that a back end may have served, by the box's clock.
 type Request struct {
@@ -50,7 +49,7 @@ func (j *Joiner) Add(s Span) {
 	switch {
 	case j.byTrace[s.Trace] == nil:
 		j.Others++
-	case j.n == mostSpans:
+	case j.n == lab.MostRunAnnotations: // no more fit into a run
 		j.More++
 	default:
 		j.n++
@@ -60,6 +59,27 @@ func (j *Joiner) Add(s Span) {
 
 // interval is by how much the box's clock may be ahead of a service's.
 type interval struct{ low, high int64 }
+
+// and is what both say.
+func (i interval) and(other interval) interval {
+	return interval{max(i.low, other.low), min(i.high, other.high)}
+}
+
+// bounds are those of one service's clock by all requests, in whatever order they come: what they have in common, and
+// what holds each of them.
+type bounds struct{ common, hull interval }
+
+func (b bounds) with(i interval) bounds {
+	return bounds{b.common.and(i), interval{min(b.hull.low, i.low), max(b.hull.high, i.high)}}
+}
+
+// clock is how the service's clock lies. Requests that have nothing in common say that it was set between them.
+func (b bounds) clock() interval {
+	if b.common.high < b.common.low {
+		return b.hull.and(interval{-latest, latest})
+	}
+	return b.common.and(interval{-latest, latest})
+}
 
 // Placed lists the spans of all requests. The clocks of the back end need not be the box's: a span that serves a request
 // lies between its sending and the end of its answer, and one that another span asked for lies in that, as far as it is
@@ -86,7 +106,7 @@ func (j *Joiner) Placed() (out []Placed) {
 	}
 	clocks := map[string]interval{}
 	for range mostServices { // each turn joins the services that joined ones have asked
-		found := map[string]interval{}
+		found := map[string]bounds{}
 		for _, s := range all {
 			if _, known := clocks[s.Service]; known {
 				continue
@@ -106,19 +126,16 @@ func (j *Joiner) Placed() (out []Placed) {
 				one.high = within.high - s.Start
 			}
 			if before, met := found[s.Service]; met {
-				both := interval{max(one.low, before.low), min(one.high, before.high)}
-				if both.high < both.low { // its clock was set in between
-					both = interval{min(one.low, before.low), max(one.high, before.high)}
-				}
-				one = both
+				found[s.Service] = before.with(one)
+			} else {
+				found[s.Service] = bounds{one, one}
 			}
-			found[s.Service] = interval{max(one.low, -latest), min(one.high, latest)}
 		}
 		if len(found) == 0 {
 			break
 		}
-		for name, clock := range found {
-			clocks[name] = clock
+		for name, b := range found {
+			clocks[name] = b.clock()
 		}
 	}
 	for _, s := range all {

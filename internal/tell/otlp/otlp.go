@@ -8,6 +8,7 @@ package otlp
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
@@ -17,17 +18,22 @@ import (
 	"strconv"
 	"strings"
 
+	"eidetic/internal/base/bounded"
 	"eidetic/internal/lab"
 )
 
-// Bounds of a file.
+// Bounds of a file; docs/timeline.md has them. bounded.JSON has those of what a message of JSON holds.
 const (
-	maxFile  = 256 << 20
-	maxValue = 32 << 20 // bytes of one message
-	maxDepth = 40       // of JSON; the protocol's own is about ten
-	maxName  = 300      // bytes of a name
-	latest   = 4e18     // ns since 1970: the end of the century
+	maxFile    = 256 << 20
+	maxMessage = 32 << 20
+	maxName    = 300  // bytes of a name
+	latest     = 4e18 // ns since 1970: the end of the century
 )
+
+// smaller says what to do about a message that is too large, as errLarge does of one with more than maxMessage.
+const smaller = "have the exporter write smaller batches"
+
+var errLarge = fmt.Errorf("it has more than %d MiB: %s", maxMessage>>20, smaller) // constant
 
 // TraceID and SpanID tell traces and spans apart; the zero value is none.
 type (
@@ -78,9 +84,9 @@ func Read(r io.Reader, take func(Span)) (left int, err error) {
 	case err != nil:
 		return 0, err
 	case first == '{' || first == '[':
-		err = readJSON(in, add)
+		err = readJSON(in, first == '[', add)
 	default:
-		err = readProtobuf(in, add)
+		err = readProtobuf(in, first, add)
 	}
 	if limited.N <= 0 {
 		err = fmt.Errorf("it has more than %d MiB: give the part of the run", maxFile>>20)
@@ -152,33 +158,62 @@ func (n *number) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-func readJSON(in io.Reader, add func(Span)) error {
-	guard := &depthGuard{r: in}
-	d := json.NewDecoder(guard)
-	for n := 1; ; n++ {
-		guard.left = maxValue
-		var raw json.RawMessage
-		err := d.Decode(&raw)
-		if errors.Is(err, io.EOF) {
-			return nil
+// readJSON reads messages one after the other, or lists of them.
+func readJSON(in io.Reader, lists bool, add func(Span)) error {
+	left := &io.LimitedReader{R: in, N: maxMessage} // of a message
+	d := json.NewDecoder(left)
+	n := 1
+	next := func() error {
+		var text json.RawMessage
+		if err := d.Decode(&text); err != nil {
+			return err
 		}
-		if err != nil {
+		var m message
+		var much *bounded.Error
+		if err := bounded.JSON(text, &m); errors.As(err, &much) {
+			return fmt.Errorf("%w: %s", err, smaller)
+		} else if err != nil {
+			return bounded.Plain(err)
+		}
+		m.each(add)
+		n, left.N = n+1, maxMessage
+		return nil
+	}
+	list := func() error {
+		if begin, err := d.Token(); err != nil || begin != json.Delim('[') {
+			return cmp.Or(err, errors.New("what follows a list is no list"))
+		}
+		for d.More() {
+			if err := next(); err != nil {
+				return noEnd(err)
+			}
+		}
+		_, err := d.Token()
+		return noEnd(err)
+	}
+	read := next
+	if lists {
+		read = list
+	}
+	for {
+		switch err := read(); {
+		case err == nil:
+		case left.N <= 0:
+			return fmt.Errorf("message %d: %w", n, errLarge)
+		case errors.Is(err, io.EOF):
+			return nil
+		default:
 			return fmt.Errorf("message %d: %w", n, err)
 		}
-		list := []json.RawMessage{raw}
-		if raw[0] == '[' {
-			if err := json.Unmarshal(raw, &list); err != nil {
-				return fmt.Errorf("message %d: %w", n, err)
-			}
-		}
-		for _, raw := range list {
-			var m message
-			if err := json.Unmarshal(raw, &m); err != nil {
-				return fmt.Errorf("message %d: %w", n, err)
-			}
-			m.each(add)
-		}
 	}
+}
+
+// noEnd is an error where the text may not end.
+func noEnd(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
 }
 
 func (m message) each(add func(Span)) {
@@ -216,39 +251,4 @@ const serviceName = "service.name"
 
 func isFailure(code json.RawMessage) bool {
 	return string(code) == "2" || string(code) == `"STATUS_CODE_ERROR"`
-}
-
-// depthGuard ends a text that is nested deeper than the protocol is, or whose message is too large.
-type depthGuard struct {
-	r        io.Reader
-	left     int // bytes of this message
-	depth    int
-	inString bool
-	escaped  bool
-}
-
-func (g *depthGuard) Read(b []byte) (int, error) {
-	if g.left <= 0 {
-		return 0, fmt.Errorf("it has more than %d MiB", maxValue>>20)
-	}
-	n, err := g.r.Read(b[:min(len(b), g.left)])
-	g.left -= n
-	for _, c := range b[:n] {
-		switch {
-		case g.escaped:
-			g.escaped = false
-		case g.inString && c == '\\':
-			g.escaped = true
-		case c == '"':
-			g.inString = !g.inString
-		case g.inString:
-		case c == '{' || c == '[':
-			if g.depth++; g.depth > maxDepth {
-				return 0, fmt.Errorf("it is nested more than %d deep", maxDepth)
-			}
-		case c == '}' || c == ']':
-			g.depth--
-		}
-	}
-	return n, err
 }

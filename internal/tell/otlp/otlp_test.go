@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"io"
+	"os"
 	"strings"
 	"testing"
 
@@ -74,12 +76,67 @@ func TestRead(t *testing.T) {
 		}
 	}
 	for says, text := range map[string]string{
-		"it is empty": "", "nested more than": strings.Repeat(`{"a":`, 50), "message 2": first + "{", "no OTLP": "\x00\x00\x00\x01", "it is no OTLP": "hello, world",
-		"and 3 are there": string(framed(a)) + "\x00\x00\x00\x09abc", "ns since 1970": strings.Replace(first, `"1000"`, `"soon"`, 1),
+		"it is empty": "", "nested more than": strings.Repeat(`{"a":`, 60) + "1" + strings.Repeat("}", 60), "message 2": first + "{", "it is no OTLP": "hello, world",
+		"message 1: it has 1 bytes, and 0 are there": "\x00\x00\x00\x01", "message 2: it has 9 bytes, and 3 are there": string(framed(a)) + "\x00\x00\x00\x09abc",
+		"message 2: it is cut off": string(framed(a)) + "\x00", "ns since 1970": strings.Replace(first, `"1000"`, `"soon"`, 1), "message 2: unexpected EOF": "[" + first,
+		"no list": "[" + first + "]" + second, "a text stands where fields": `{"resourceSpans":[{"resource":"shop"}]}`,
 	} {
 		if _, err := Read(strings.NewReader(text), func(Span) {}); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("Read(%.30q) = %v, want an error that says %q", text, err, says)
 		}
+	}
+}
+
+// endless is a text, and then another again and again.
+func endless(head, again string) io.Reader {
+	return io.MultiReader(strings.NewReader(head), &repeated{text: again})
+}
+
+type repeated struct {
+	text string
+	at   int
+}
+
+func (r *repeated) Read(b []byte) (int, error) {
+	n := copy(b, r.text[r.at:])
+	r.at = (r.at + n) % len(r.text)
+	return n, nil
+}
+
+// TestReadBounds: a file that is larger than a file or a message may be is refused with the bound that docs/timeline.md
+// has, and one of empty spans without number, of two or three bytes each, takes no more memory than a message has.
+func TestReadBounds(t *testing.T) {
+	const most = 5 * maxMessage // what a buffer that grows to a message takes in all
+	document, err := os.ReadFile("../../../docs/timeline.md")
+	if want := fmt.Sprintf("A file may have %d MiB, and a message %d MiB", maxFile>>20, maxMessage>>20); err != nil || !strings.Contains(string(document), want) {
+		t.Errorf("docs/timeline.md does not say %q: %v", want, err)
+	}
+	part := func(n protowire.Number, v []byte) []byte {
+		return protowire.AppendBytes(protowire.AppendTag(nil, n, protowire.BytesType), v)
+	}
+	long, fields := strings.Repeat("x", 1<<20), strings.Repeat("\x28\x01", 8<<10)
+	tooMany := strings.Repeat("{},", 5_000_000) + "{}]"
+	for _, tt := range []struct {
+		name string
+		file io.Reader
+		says string
+	}{
+		{"a file", endless("", "\x00\x10\x00\x04\x2a\x80\x80\x40"+long), "it has more than 256 MiB"},
+		{"a message of JSON", endless(`{"a":"`, long), "message 1: it has more than 32 MiB"},
+		{"a message of a list", endless(`[{},{"a":"`, long), "message 2: it has more than 32 MiB"},
+		{"a list that has no end", endless("[", strings.Repeat(" ", 1<<20)), "message 1: it has more than 32 MiB"},
+		{"a message of protobuf", endless("", fields), "it has more than 32 MiB"},
+		{"a message of protobuf with its length", endless("\x03\x00\x00\x00", long), "message 1: it has more than 32 MiB"},
+		{"spans of JSON", strings.NewReader(`{"resourceSpans":[{"scopeSpans":[{"spans":[` + tooMany + "}]}]}"), "values: have the exporter"},
+		{"attributes of JSON", strings.NewReader(`{"resourceSpans":[{"resource":{"attributes":[` + tooMany + "}}]}"), "values: have the exporter"},
+		{"spans of protobuf", bytes.NewReader(part(fieldResourceSpans, part(fieldScopeSpans, bytes.Repeat(part(fieldSpans, nil), 5_000_000)))), ""},
+		{"scopes of protobuf", bytes.NewReader(part(fieldResourceSpans, bytes.Repeat(part(fieldScopeSpans, nil), 5_000_000))), ""},
+	} {
+		testlab.Bounded(t, most, func() {
+			if _, err := Read(tt.file, func(Span) {}); (err == nil) != (tt.says == "") || err != nil && !strings.Contains(err.Error(), tt.says) {
+				t.Errorf("%s: Read() = %v, want an error that says %q", tt.name, err, tt.says)
+			}
+		})
 	}
 }
 
@@ -138,6 +195,20 @@ func TestPlaced(t *testing.T) {
 	}
 	if got := j.Placed(); len(got) != 2 || got[0].Earliest < 0 || got[1].Latest-got[1].Earliest < 900e9 {
 		t.Errorf("with a clock that was set: %+v", got)
+	}
+	// What is said of it does not depend on the order of requests, and no request makes it narrower than where it was.
+	j = NewJoiner(requests[:3])
+	for i := range 3 {
+		jumped := spans[2*i]
+		jumped.Start, jumped.End = jumped.Start+int64(i)*1e12, jumped.End+int64(i)*1e12
+		j.Add(jumped)
+	}
+	for range 20 {
+		for i, p := range j.Placed() {
+			if truth := int64(5e5) + int64(i)*29e6/19; p.Request != i || p.Earliest > truth || p.Latest < truth {
+				t.Fatalf("with a clock that was set twice, request %d is at %d to %d µs, want bounds around %d", p.Request, p.Earliest/1e3, p.Latest/1e3, truth/1e3)
+			}
+		}
 	}
 }
 

@@ -1,6 +1,8 @@
 package otlp
 
 import (
+	"bufio"
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -35,37 +37,50 @@ const (
 	codeError = 2
 )
 
+// leastTag is the smallest first byte of a message: the tag of field 1. The length of a message that is not too large
+// begins with a smaller one.
+const leastTag = 1 << 3
+
 // readProtobuf reads one message, or many, each with its length before it: in four bytes, as the Collector's file
 // exporter writes it.
-func readProtobuf(in io.Reader, add func(Span)) error {
-	all, err := io.ReadAll(io.LimitReader(in, maxFile+1))
-	if err != nil {
-		return err
-	}
-	var spans []Span
-	if err = eachSpan(all, func(s Span) { spans = append(spans, s) }); err == nil {
-		for _, s := range spans {
-			add(s)
+func readProtobuf(in *bufio.Reader, first byte, add func(Span)) error {
+	var b bytes.Buffer
+	if first >= leastTag {
+		if _, err := b.ReadFrom(io.LimitReader(in, maxMessage+1)); err != nil {
+			return err
+		}
+		if b.Len() > maxMessage {
+			return errLarge
+		}
+		if err := eachSpan(b.Bytes(), add); err != nil {
+			return fmt.Errorf("it is no OTLP: neither its JSON nor its protobuf (%w)", err)
 		}
 		return nil
 	}
-	for n := 1; len(all) > 0; n++ {
-		if len(all) < 4 {
+	length := make([]byte, 4)
+	for n := 1; ; n++ {
+		switch _, err := io.ReadFull(in, length); {
+		case errors.Is(err, io.EOF):
+			return nil
+		case errors.Is(err, io.ErrUnexpectedEOF):
 			return fmt.Errorf("message %d: it is cut off", n)
+		case err != nil:
+			return err
 		}
-		size := binary.BigEndian.Uint32(all)
-		if all = all[4:]; int64(size) > int64(len(all)) || size > maxValue {
-			if n == 1 {
-				return fmt.Errorf("it is no OTLP: neither its JSON nor its protobuf (%w)", err)
-			}
-			return fmt.Errorf("message %d: it has %d bytes, and %d are there", n, size, len(all))
+		size := int64(binary.BigEndian.Uint32(length))
+		if size > maxMessage {
+			return fmt.Errorf("message %d: %w", n, errLarge)
 		}
-		if err := eachSpan(all[:size], add); err != nil {
+		b.Reset()
+		if came, err := io.CopyN(&b, in, size); errors.Is(err, io.EOF) {
+			return fmt.Errorf("message %d: it has %d bytes, and %d are there", n, size, came)
+		} else if err != nil {
+			return err
+		}
+		if err := eachSpan(b.Bytes(), add); err != nil {
 			return fmt.Errorf("message %d: %w", n, err)
 		}
-		all = all[size:]
 	}
-	return nil
 }
 
 // field is one of a message: bytes of what has a length, a number of what has none.
@@ -109,72 +124,63 @@ func eachField(b []byte, take func(field) error) error {
 	return nil
 }
 
-// eachSpan calls add with the spans of a message.
+// eachSpan calls add with the spans of a message. Nothing is kept of it: a span may take two bytes.
 func eachSpan(b []byte, add func(Span)) error {
-	return eachField(b, func(f field) error {
-		if f.number != fieldResourceSpans || f.bytes == nil {
-			return nil
-		}
+	return eachPart(b, fieldResourceSpans, func(resource []byte) error {
 		service := ""
-		var scopes [][]byte
-		err := eachField(f.bytes, func(f field) error {
-			switch {
-			case f.number == fieldScopeSpans && f.bytes != nil:
-				scopes = append(scopes, f.bytes)
-			case f.number == fieldResource && f.bytes != nil:
-				return eachField(f.bytes, func(f field) error {
-					if f.number != fieldAttributes {
-						return nil
-					}
-					key, text, err := attributeOf(f.bytes)
-					if key == serviceName {
-						service = text
-					}
-					return err
-				})
-			}
-			return nil
+		err := eachPart(resource, fieldResource, func(b []byte) error {
+			return eachPart(b, fieldAttributes, func(b []byte) error {
+				name, is, err := serviceOf(b)
+				if is {
+					service = name
+				}
+				return err
+			})
 		})
 		if err != nil {
 			return err
 		}
-		for _, scope := range scopes {
-			err := eachField(scope, func(f field) error {
-				if f.number != fieldSpans {
-					return nil
-				}
-				s, err := spanOf(f.bytes)
-				s.Service = service
-				if err == nil {
+		return eachPart(resource, fieldScopeSpans, func(b []byte) error {
+			return eachPart(b, fieldSpans, func(b []byte) error {
+				s, err := spanOf(b)
+				if s.Service = service; err == nil {
 					add(s)
 				}
 				return err
 			})
-			if err != nil {
-				return err
-			}
-		}
-		return nil
+		})
 	})
 }
 
-func attributeOf(b []byte) (key, text string, err error) {
+// eachPart calls take with the parts of a message that have a number.
+func eachPart(b []byte, number protowire.Number, take func([]byte) error) error {
+	return eachField(b, func(f field) error {
+		if f.number != number || f.bytes == nil {
+			return nil
+		}
+		return take(f.bytes)
+	})
+}
+
+// serviceOf is the name of a service, where an attribute has that.
+func serviceOf(b []byte) (name string, is bool, err error) {
 	err = eachField(b, func(f field) error {
 		switch f.number {
 		case fieldKey:
-			key = string(f.bytes)
+			is = string(f.bytes) == serviceName
 		case fieldValue:
-			return eachField(f.bytes, func(f field) error {
-				if f.number == fieldText {
-					text = string(f.bytes)
-				}
+			return eachPart(f.bytes, fieldText, func(b []byte) error {
+				name = text(b)
 				return nil
 			})
 		}
 		return nil
 	})
-	return key, text, err
+	return name, is, err
 }
+
+// text is a name, of which no more is kept than can be shown.
+func text(b []byte) string { return string(b[:min(len(b), 4*maxName)]) }
 
 func spanOf(b []byte) (s Span, err error) {
 	err = eachField(b, func(f field) error {
@@ -192,7 +198,7 @@ func spanOf(b []byte) (s Span, err error) {
 				copy(s.Parent[:], f.bytes)
 			}
 		case fieldName:
-			s.Name = string(f.bytes[:min(len(f.bytes), 4*maxName)])
+			s.Name = text(f.bytes)
 		case fieldStart:
 			s.Start = int64(min(f.value, math.MaxInt64))
 		case fieldEnd:

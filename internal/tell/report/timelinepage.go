@@ -179,8 +179,8 @@ func timelineDataOf(files *os.Root, t *lab.Trial, tl *trace.Timeline) timelineDa
 	at := make([]map[int]int, len(tl.Tracks)) // where the events of cut tracks went
 	for n, track := range tl.Tracks {
 		if all := len(track.Events); all > most {
-			d.Notes = append(d.Notes, fmt.Sprintf("%s: the longest %d of %d events are here; appliance timeline --text and "+
-				"appliance export --format trace have all", lab.OneLine(track.Name, 100), most, all))
+			d.Notes = append(d.Notes, fmt.Sprintf("%s: the longest %d of %d events are here; appliance timeline --text --most %[3]d and "+
+				"appliance export --format trace have all %[3]d", lab.OneLine(track.Name, 100), most, all))
 			at[n], track.Events = fewer(track.Events, most)
 		}
 		lanes := trace.Lanes(track)

@@ -182,7 +182,8 @@ func TestMillionEvents(t *testing.T) {
 	for _, track := range d.Tracks {
 		sum += len(track.Events)
 	}
-	if sum > mostShownEvents || sum < mostShownEvents-10 || len(d.Tracks[3].Events) != 7 || len(d.Notes) != 3 || !strings.Contains(d.Notes[2], "of 500000 events") {
+	if sum > mostShownEvents || sum < mostShownEvents-10 || len(d.Tracks[3].Events) != 7 || len(d.Notes) != 3 || !strings.Contains(d.Notes[2], "of 500000 events are here") ||
+		!strings.Contains(d.Notes[2], "--most 500000 and appliance export --format trace have all 500000") {
 		t.Errorf("%d events, %d of the small row, notes %q", sum, len(d.Tracks[3].Events), d.Notes)
 	}
 	if last := d.Tracks[1].Events[len(d.Tracks[1].Events)-1][1]; last < 29e3 {
