@@ -96,14 +96,16 @@ func TestPlace(t *testing.T) {
 }
 
 func TestScriptIsSafeInHTML(t *testing.T) {
-	for _, bad := range []string{"</script", "<script", "<!--", "]]>", "\n", "\r"} {
-		if strings.Contains(strings.ToLower(testScript.Text()), bad) {
-			t.Errorf("the script contains %q", bad)
+	for _, s := range []*Script{testScript, NewScript(Options{Messages: true})} {
+		for _, bad := range []string{"</script", "<script", "<!--", "]]>", "\n", "\r"} {
+			if strings.Contains(strings.ToLower(s.Text()), bad) {
+				t.Errorf("the script contains %q", bad)
+			}
 		}
-	}
-	for i, c := range []byte(testScript.Text()) {
-		if c < ' ' || c > '~' {
-			t.Fatalf("byte %d of the script is not printable ASCII: %#x", i, c)
+		for i, c := range []byte(s.Text()) {
+			if c < ' ' || c > '~' {
+				t.Fatalf("byte %d of the script is not printable ASCII: %#x", i, c)
+			}
 		}
 	}
 }
@@ -428,6 +430,15 @@ func FuzzPolicy(f *testing.F) {
 		p := testScript.Plan("GET", "https://a.example/", document(), 200, htmlHeader())
 		allow(policy, p)
 	})
+}
+
+// TestMessages: what tells messages stands once in the script, in every realm, and not at all without the option.
+func TestMessages(t *testing.T) {
+	with, without := NewScript(Options{Seed: 1, Messages: true}).Text(), NewScript(Options{Seed: 1}).Text()
+	head, _, found := strings.Cut(scriptSource, messagesPlace)
+	if inner := compact(messagesSource); !found || strings.Count(with, inner) != 1 || strings.Replace(with, inner, "", 1) != without || !strings.HasPrefix(with, compact(head)+inner) {
+		t.Errorf("with messages %d bytes, without %d; want %d more, in place of %q", len(with), len(without), len(inner), messagesPlace)
+	}
 }
 
 // TestMore: somebody's own script stands after ours in documents, and in no worker.

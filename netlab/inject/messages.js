@@ -1,23 +1,65 @@
-// What a page, its frames and its workers say to each other and to servers, for the timeline: each message is told by
-// lab, with its size. script.go drops comment lines and joins the rest, as with script.js.
-(function () {
-"use strict";
-var win = globalThis;
-var lab = win.lab;
-if (!lab || !lab.send) {
-return;
+// What a page, its frames and its workers say to each other and to servers, for the timeline: each message is told with
+// its size. script.go puts this into install in script.js, so that every realm that gets the one gets the other. tell is
+// what lab's functions call. A page sees what it would see without it: what it passes is looked at when the browser has
+// taken it, never by its own accessors, and converted by nobody but the browser.
+attempt(function () {
+if (tell) {
+messages(win);
 }
-var send = lab.send;
-var receive = lab.receive;
-var note = lab.mark;
-var left = 4000;
-var listen = win.EventTarget.prototype.addEventListener;
-var on = function (target, kind, f) {
-listen.call(target, kind, f);
-};
+});
 
-// weigh is the size of a value in bytes, about, and a key that its copy has too. It looks at no more than 200 parts.
-function weigh(value) {
+function messages(win) {
+var left = 4000;
+var described = Object.getOwnPropertyDescriptor;
+var keysOf = Object.keys;
+var parent = Object.getPrototypeOf;
+var listen = win.EventTarget.prototype.addEventListener;
+var now = win.performance.now.bind(win.performance);
+
+// reader reads an attribute as the browser does. What it returns for an object of another kind is undefined.
+function reader(proto, name) {
+var d = proto && described(proto, name);
+return function (self) {
+try {
+return Reflect.apply(d.get, self, []);
+} catch (e) {
+return undefined;
+}
+};
+}
+var of = function (kind) {
+return win[kind] && win[kind].prototype;
+};
+var dataOf = reader(of("MessageEvent"), "data");
+var sourceOf = reader(of("MessageEvent"), "source");
+var originOf = reader(of("MessageEvent"), "origin");
+var handlerOf = reader(of("MessagePort"), "onmessage");
+var stateOf = reader(of("RTCPeerConnection"), "signalingState");
+var labelOf = reader(of("RTCDataChannel"), "label");
+var channelOf = reader(of("RTCDataChannelEvent"), "channel");
+var hostOf = reader(of("URL"), "host");
+var URL = win.URL;
+var views = [reader(parent(win.Uint8Array.prototype), "byteLength"), reader(of("DataView"), "byteLength")];
+var binaries = [["ArrayBuffer", "byteLength"], ["SharedArrayBuffer", "byteLength"], ["Blob", "size"]].map(function (b) {
+return reader(of(b[0]), b[1]);
+});
+var isView = win.ArrayBuffer.isView;
+var plain = [win.Object.prototype, win.Array.prototype, null];
+
+// binary is the size of a buffer, a view of one, or a blob; undefined of anything else.
+function binary(v) {
+var readers = isView(v) ? views : binaries;
+for (var i = 0; i < readers.length; i++) {
+var n = readers[i](v);
+if (n !== undefined) {
+return n;
+}
+}
+}
+
+// weigh is the size of a value in bytes, about, and a key that its copy has too. It looks at no more than 200 parts, and
+// into objects only if they are copied: others the browser makes a text of.
+function weigh(value, copied) {
 var bytes = 0;
 var h = 2166136261;
 var parts = 0;
@@ -33,23 +75,37 @@ return;
 if (typeof v === "string") {
 bytes += v.length;
 add("s" + v.length + v);
-} else if (typeof v !== "object" || v === null) {
+return;
+}
+if (typeof v === "function" || typeof v === "symbol") {
+return;
+}
+if (typeof v !== "object" || v === null) {
 bytes += 8;
-add(typeof v + String(v));
-} else if (v.byteLength !== undefined) {
-bytes += v.byteLength;
-add("b" + v.byteLength);
-} else if (win.Blob && v instanceof win.Blob) {
-bytes += v.size;
-add("B" + v.size);
-} else if (depth < 6) {
-var names = Object.keys(v);
-add((Array.isArray(v) ? "a" : "o") + names.length);
-names.slice(0, 100).forEach(function (k) {
+add(typeof v + v);
+return;
+}
+var isArray = Array.isArray(v);
+var size = copied && plain.indexOf(parent(v)) >= 0 ? undefined : binary(v);
+if (size !== undefined) {
+bytes += size;
+add("b" + size);
+return;
+}
+if (!copied || depth >= 6) {
+return;
+}
+var names = isArray ? [] : keysOf(v);
+var n = isArray ? v.length : names.length;
+add((isArray ? "a" : "o") + n);
+for (var i = 0; i < n && i < 100; i++) {
+var k = isArray ? "" + i : names[i];
+var d = described(v, k);
 bytes += k.length;
 add(k);
-walk(v[k], depth + 1);
-});
+if (d && "value" in d) {
+walk(d.value, depth + 1);
+}
 }
 };
 try {
@@ -61,58 +117,79 @@ return {group: "messages", bytes: bytes, key: (h >>> 0).toString(36) + "-" + byt
 }
 
 // told keeps to the bound, and is silent beyond it.
-function told(f, text, data) {
+function told(op, text, weight, at) {
 if (left-- > 0) {
-f(text, weigh(data));
+tell(op, text, weight(), at);
 } else if (left === -1) {
-note("further messages are left out: 4,000 of one page, frame or worker are kept", {group: "messages"});
+tell("mark", "further messages are left out: 4,000 of one page, frame or worker are kept", {group: "messages"}, at);
 }
 }
 
-// before calls f before a method of an object.
-function before(object, name, f) {
-var old = object && Object.getOwnPropertyDescriptor(object, name);
-if (!old || typeof old.value !== "function") {
-return;
+// on hears what the browser tells a target, not what the page dispatches itself.
+function on(target, kind, f) {
+Reflect.apply(listen, target, [kind, function (e) {
+if (e.isTrusted) {
+attempt(function () {
+f(e);
+});
 }
-old.value = new Proxy(old.value, {apply: function (method, self, args) {
-f(self, args);
-return Reflect.apply(method, self, args);
-}});
-Object.defineProperty(object, name, old);
+}]);
 }
 
-// made calls f with each object that a constructor makes.
-function made(name, f) {
-var old = win[name];
-if (typeof old !== "function") {
-return;
+// arrives tells a message that came, and sent one that the browser took from a method.
+function arrives(op, text, e, copied) {
+told(op, text, function () {
+return weigh(dataOf(e), copied);
+}, now());
 }
-var P = new Proxy(old, {construct: function (t, args, nt) {
-var one = Reflect.construct(t, args, nt === P ? t : nt);
-f(one, args);
-return one;
-}});
-old.prototype.constructor = P;
-Object.defineProperty(win, name, {value: P, writable: true, configurable: true, enumerable: false});
+function sent(kind, name, op, text, copied) {
+var d = of(kind) && described(of(kind), name);
+if (d && typeof d.value === "function") {
+wrap(of(kind), name, sending(op, text, copied));
 }
-
-var host = function (url) {
-try {
-return new win.URL(String(url), win.location.href).host;
-} catch (e) {
-return "";
 }
+// What is transferred cannot be weighed when it has left, so a message with more than itself is weighed before.
+function sending(op, text, copied) {
+return function (f, self, args) {
+var at = now();
+var early = copied && args.length > 1 && left > 0 ? weigh(args[0], copied) : null;
+var got = Reflect.apply(f, self, args);
+attempt(function () {
+told(op, text(self), function () {
+return early || weigh(args[0], copied);
+}, at);
+});
+return got;
 };
+}
+function always(text) {
+return function () {
+return text;
+};
+}
+
 var known = new WeakSet();
 // hears tells the messages that arrive at an object, once.
 function hears(target, text) {
-if (known.has(target)) {
-return;
-}
+if (!known.has(target)) {
 known.add(target);
 on(target, "message", function (e) {
-told(receive, text, e.data);
+arrives("receive", text, e, true);
+});
+}
+}
+
+// made calls f with each object that a constructor makes.
+function made(kind, f) {
+if (typeof win[kind] !== "function") {
+return;
+}
+constructor(win, kind, function (t, args, nt) {
+var one = Reflect.construct(t, args, nt);
+attempt(function () {
+f(one);
+});
+return one;
 });
 }
 
@@ -123,103 +200,120 @@ hears(w, "postMessage");
 made("BroadcastChannel", function (c) {
 hears(c, "broadcast");
 });
-[["Worker", "postMessage"], ["MessagePort", "postMessage"], ["ServiceWorker", "postMessage"], ["Client", "postMessage"], ["BroadcastChannel", "broadcast"]].forEach(function (kind) {
-before(win[kind[0]] && win[kind[0]].prototype, "postMessage", function (self, args) {
-told(send, kind[1], args[0]);
+["Worker", "MessagePort", "ServiceWorker", "Client"].forEach(function (kind) {
+sent(kind, "postMessage", "send", always("postMessage"), true);
 });
-});
-var port = win.MessagePort && win.MessagePort.prototype;
-if (port) {
-before(port, "start", function (self) {
-hears(self, "postMessage");
-});
-var handler = Object.getOwnPropertyDescriptor(port, "onmessage");
-if (handler && handler.set) {
-handler.set = new Proxy(handler.set, {apply: function (method, self, args) {
-hears(self, "postMessage");
-return Reflect.apply(method, self, args);
-}});
-Object.defineProperty(port, "onmessage", handler);
+sent("BroadcastChannel", "postMessage", "send", always("broadcast"), true);
+function ofPort(port) {
+if (handlerOf(port) !== undefined) {
+hears(port, "postMessage");
 }
+}
+if (of("MessagePort")) {
+wrap(of("MessagePort"), "start", function (f, self, args) {
+attempt(function () {
+ofPort(self);
+});
+return Reflect.apply(f, self, args);
+});
+accessor(of("MessagePort"), "onmessage", null, function (set, self, args) {
+attempt(function () {
+ofPort(self);
+});
+return Reflect.apply(set, self, args);
+});
 }
 if (!win.document) {
-if (win.postMessage) {
-before(win, "postMessage", function (self, args) {
-told(send, "postMessage", args[0]);
-});
+if (described(win, "postMessage")) {
+wrap(win, "postMessage", sending("send", always("postMessage"), true));
 }
 hears(win, "postMessage");
 } else {
 // A window's postMessage must be called by the sender's own code, or the receiver would see another source: only the
 // arrival is known.
+var around = win.parent;
 on(win, "message", function (e) {
-var from = e.source === win ? "itself" : e.source === win.parent ? "the page around it" : "another window";
-told(note, "postMessage from " + from + ", " + (e.origin || "no origin"), e.data);
+var source = sourceOf(e);
+var from = source === win ? "itself" : source === around ? "the page around it" : "another window";
+arrives("mark", "postMessage from " + from + ", " + (originOf(e) || "no origin"), e, true);
 });
+// A document without an origin is refused it.
+attempt(function () {
 if (win.navigator.serviceWorker) {
 hears(win.navigator.serviceWorker, "postMessage");
 }
+});
 }
 
 // With servers and other devices.
-made("WebSocket", function (s, args) {
-var name = "WebSocket from " + host(args[0]);
+function hostFrom(read) {
+return function (self) {
+return hostOf(new URL(read(self)));
+};
+}
+var socketHost = hostFrom(reader(of("WebSocket"), "url"));
+var streamHost = hostFrom(reader(of("EventSource"), "url"));
+made("WebSocket", function (s) {
 on(s, "message", function (e) {
-told(note, name, e.data);
+arrives("mark", "WebSocket from " + socketHost(s), e);
 });
 });
-before(win.WebSocket && win.WebSocket.prototype, "send", function (self, args) {
-told(note, "WebSocket to " + host(self.url), args[0]);
+sent("WebSocket", "send", "mark", function (self) {
+return "WebSocket to " + socketHost(self);
 });
-made("EventSource", function (s, args) {
-known.add(s);
+var streams = new WeakMap();
+made("EventSource", function (s) {
+streams.set(s, {});
 on(s, "message", function (e) {
-told(note, "event from " + host(args[0]), e.data);
+arrives("mark", "event from " + streamHost(s), e);
 });
 });
-var kinds = new WeakMap();
-before(win.EventTarget.prototype, "addEventListener", function (self, args) {
-var kind = String(args[0]);
-if (port && kind === "message" && self instanceof win.MessagePort) {
-hears(self, "postMessage");
+wrap(win.EventTarget.prototype, "addEventListener", function (f, self, args) {
+var kind = args[0];
+if (kind === "message" && self !== undefined && self !== win) {
+attempt(function () {
+ofPort(self);
+});
 }
-if (!win.EventSource || !(self instanceof win.EventSource) || /^(message|open|error)$/.test(kind)) {
-return;
-}
-var heard = kinds.get(self) || {};
-if (heard["$" + kind]) {
-return;
-}
+var heard = typeof kind === "string" && streams.get(self);
+if (heard && !/^(message|open|error)$/.test(kind) && !heard["$" + kind]) {
 heard["$" + kind] = true;
-kinds.set(self, heard);
 on(self, kind, function (e) {
-told(note, "event " + kind.slice(0, 40) + " from " + host(self.url), e.data);
+arrives("mark", "event " + kind.slice(0, 40) + " from " + streamHost(self), e);
 });
+}
+return Reflect.apply(f, self, args);
 });
-before(win.RTCDataChannel && win.RTCDataChannel.prototype, "send", function (self, args) {
-told(send, "data channel " + self.label.slice(0, 40), args[0]);
-});
-var channel = function (c) {
+function channel(c) {
 if (!known.has(c)) {
 known.add(c);
 on(c, "message", function (e) {
-told(receive, "data channel " + c.label.slice(0, 40), e.data);
+arrives("receive", "data channel " + labelOf(c).slice(0, 40), e);
 });
 }
-};
-made("RTCPeerConnection", function (p) {
-on(p, "datachannel", function (e) {
-channel(e.channel);
+}
+sent("RTCDataChannel", "send", "send", function (self) {
+return "data channel " + labelOf(self).slice(0, 40);
 });
-});
-var peer = win.RTCPeerConnection && win.RTCPeerConnection.prototype;
-if (peer && peer.createDataChannel) {
-var create = Object.getOwnPropertyDescriptor(peer, "createDataChannel");
-create.value = new Proxy(create.value, {apply: function (method, self, args) {
-var c = Reflect.apply(method, self, args);
+if (of("RTCPeerConnection")) {
+wrap(of("RTCPeerConnection"), "createDataChannel", function (f, self, args) {
+var c = Reflect.apply(f, self, args);
+attempt(function () {
 channel(c);
+});
 return c;
-}});
-Object.defineProperty(peer, "createDataChannel", create);
+});
+// No connection has channels of the other side before it has this.
+wrap(of("RTCPeerConnection"), "setRemoteDescription", function (f, self, args) {
+attempt(function () {
+if (stateOf(self) !== undefined && !known.has(self)) {
+known.add(self);
+on(self, "datachannel", function (e) {
+channel(channelOf(e));
+});
 }
-})();
+});
+return Reflect.apply(f, self, args);
+});
+}
+}

@@ -33,9 +33,10 @@ type arguments struct {
 	Path string   `json:"path"`
 	// Dialog is what is answered to a page's dialogues; "" shows them.
 	Dialog string `json:"dialog"`
-	// Also is what workers that never pass the box run after the script.
-	Also string `json:"also,omitempty"`
 }
+
+// messagesPlace is the line of script.js in whose place messages.js stands if it is wanted.
+const messagesPlace = "// HERE messages.js\n"
 
 // NewScript renders the script. It returns nil when the options switch it off.
 func NewScript(o Options) *Script {
@@ -43,9 +44,6 @@ func NewScript(o Options) *Script {
 		return nil
 	}
 	a := arguments{Mode: o.Mode, Path: BoxPath, Dialog: o.Dialog}
-	if o.Messages {
-		a.Also = compact(messagesSource)
-	}
 	if a.Mode == "" {
 		a.Mode = DateCount
 	}
@@ -62,7 +60,11 @@ func NewScript(o Options) *Script {
 	if err != nil {
 		panic(fmt.Sprintf("inject: arguments do not marshal: %v", err)) // numbers and strings only
 	}
-	s := &Script{text: compact(scriptSource) + "(" + string(args) + ");" + a.Also + compact(o.After)}
+	source := scriptSource
+	if o.Messages {
+		source = strings.Replace(source, messagesPlace, messagesSource, 1)
+	}
+	s := &Script{text: compact(source) + "(" + string(args) + ");" + compact(o.After)}
 	if s.page = s.text; o.More != "" {
 		s.page += "\n" + o.More
 	}

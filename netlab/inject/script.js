@@ -13,7 +13,7 @@ a.home = globalThis.location.origin;
 a.home = globalThis.document.currentScript.getAttribute("data-home");
 }
 var box = (a.home || "") + a.path;
-var ofWorkers = "(" + eidetic + ")(" + JSON.stringify(a) + ");" + (a.also || "");
+var ofWorkers = "(" + eidetic + ")(" + JSON.stringify(a) + ");";
 var mark = Symbol.for("eidetic");
 
 // xoshiro128** (Blackman and Vigna, 2018) over four words.
@@ -44,7 +44,7 @@ return (k ^ k >>> 16) | (i === 0 ? 1 : 0);
 });
 }
 
-// What stands in for a function of the browser keeps its name, length and text.
+// What stands in for a function of the browser, or for what stands in for one, keeps its name, length and text.
 var natives = new WeakMap();
 var original = natives.get.bind(natives);
 
@@ -67,7 +67,7 @@ Object.defineProperty(object, name, old);
 // stand returns a function whose calls go to f, with the function that it stands for.
 function stand(old, f) {
 var p = new Proxy(old, {apply: f});
-natives.set(p, old);
+natives.set(p, original(old) || old);
 return p;
 }
 
@@ -108,7 +108,7 @@ if (apply) {
 handler.apply = apply;
 }
 var P = new Proxy(old, handler);
-natives.set(P, old);
+natives.set(P, original(old) || old);
 old.prototype.constructor = P;
 Object.defineProperty(win, name, {value: P, writable: true, configurable: true, enumerable: false});
 }
@@ -159,9 +159,11 @@ attempt(function () {
 dialogues(win);
 });
 }
+var tell;
 attempt(function () {
-laboratory(win, name);
+tell = laboratory(win, name);
 });
+// HERE messages.js
 }
 
 // dialogues tells the box what a page asks a person in a window of the browser's own, and answers where the plan says how.
@@ -909,16 +911,17 @@ var lab = {done: function (name) {
 return send.call(win, box + "done", {method: "POST", mode: "no-cors", keepalive: true, credentials: "omit",
 body: JSON.stringify({name: name === undefined ? "" : String(name), at_ms: win.performance.now()})});
 }};
-annotations(win, lab, send, where.slice(0, 100));
+var tell = annotations(win, lab, send, where.slice(0, 100));
 Object.defineProperty(win, "lab", {value: lab, writable: true, configurable: true, enumerable: false});
+return tell;
 }
 
 // annotations adds to lab what puts notes onto a trial's timeline. They are sent a few at a time, with the page's
 // clock and when the box's last answer came, by which the box joins the two clocks.
 function annotations(win, lab, send, where) {
-var clock = win.performance;
+var now = win.performance.now.bind(win.performance);
 var later = win.setTimeout;
-var doc = win.location.href.slice(0, 200) + " " + clock.now() + " " + win[mark].lot;
+var doc = win.location.href.slice(0, 200) + " " + now() + " " + win[mark].lot;
 var queue = [];
 var heard = [];
 var told = 0;
@@ -933,9 +936,9 @@ var size = 0;
 while (queue.length && (size += 3 * queue[0].length) < 60000) {
 list.push(queue.shift());
 }
-var body = "{\"doc\":" + JSON.stringify(doc) + ",\"where\":" + JSON.stringify(where) + ",\"origin_ms\":" + +win[mark].origin + ",\"n\":" + n + ",\"heard\":" + JSON.stringify(heard.splice(0)) + ",\"list\":[" + list.join(",") + "],\"sent_ms\":" + clock.now() + "}";
+var body = "{\"doc\":" + JSON.stringify(doc) + ",\"where\":" + JSON.stringify(where) + ",\"origin_ms\":" + +win[mark].origin + ",\"n\":" + n + ",\"heard\":" + JSON.stringify(heard.splice(0)) + ",\"list\":[" + list.join(",") + "],\"sent_ms\":" + now() + "}";
 send.call(win, box + "annotations", {method: "POST", mode: "no-cors", keepalive: size < 12000, credentials: "omit", body: body}).then(function () {
-heard.push([n, clock.now()]);
+heard.push([n, now()]);
 if (pings-- > 0) {
 soon();
 }
@@ -950,8 +953,8 @@ waits = true;
 later.call(win, flush, 100);
 }
 };
-var tell = function (op, text, o) {
-var at = clock.now();
+var tell = function (op, text, o, at) {
+at = at === undefined ? now() : at;
 if (++told > 10000) {
 if (told > 10001) {
 return;
@@ -999,6 +1002,7 @@ Object.defineProperty(win, "Gator", {value: {annotate: function (text, colour) {
 tell("set", text, {group: "Gator", colour: colour});
 }}, writable: true, configurable: true, enumerable: false});
 }
+return tell;
 }
 
 // shade is a colour as #rrggbb: from that, from 0xrrggbb, [r, g, b] or rgb(r, g, b).

@@ -162,7 +162,7 @@ const opener = `<!doctype html><title>opener</title><link rel="icon" href="data:
 		document.body.append(f);
 		await new Promise(done => f.addEventListener("load", done));
 		const loaded = performance.now();
-		const drawn = () => f.contentDocument.querySelector(".tl-row canvas[role=img][style]");
+		const drawn = () => f.contentDocument.querySelector(".tl-row canvas[role=img][width]");
 		while (!drawn()) await new Promise(done => f.contentWindow.requestAnimationFrame(done));
 		for (let i = 0; i < 2; i++) await new Promise(done => f.contentWindow.requestAnimationFrame(done));
 		const end = performance.now();
@@ -236,7 +236,7 @@ func opened(b *testing.B, dir, browser, page string) (wait func() [3]float64) {
 	}
 	cmd := exec.Command(program, append(args, "http://"+l.Addr().String()+"/")...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := cmd.Start(); err != nil {
+	if err := testlab.Start(b, cmd); err != nil {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() {

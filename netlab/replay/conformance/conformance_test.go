@@ -8,7 +8,7 @@ import (
 )
 
 func cases() []kase {
-	return slices.Concat(seeded(), codings(), charsets(), policies(), network(), asked(), peers(), live(), openConnections())
+	return slices.Concat(seeded(), codings(), charsets(), policies(), network(), asked(), peers(), live(), openConnections(), messages())
 }
 
 // seeded are the cases of the script, whose pages report random numbers.
@@ -26,7 +26,8 @@ func essential() []string {
 		"a blob worker is seeded", "a srcdoc frame in markup is seeded", "a srcdoc frame under CSP in a meta element", "a srcdoc frame under trusted types",
 		"imports of a module worker are seeded", "imports of a blob's module worker are seeded", "a module shared worker is seeded", "a service worker's importScripts",
 		"an audio worklet is seeded", "CSP strict-dynamic", "trusted types", "CSP in a meta element and lab.done", "annotations reach the box",
-		"annotations of frames and workers reach the box", "messages reach the box",
+		"annotations of frames and workers reach the box", "messages reach the box", "messages are told without a trace",
+		"messages of sockets, frames and workers that are served reach the box", "messages of data channels reach the box",
 		"a stream keeps its pieces", "a WebSocket: text, binary, ping, close, times", "a form sent twice", "GraphQL operations in one URL",
 		"a preflight with credentials that was never recorded", "a 304 by tag that was never recorded", "the ranges of a media element", "HEAD of what was only fetched",
 		"document.lastModified is the recorded field's", "performance.timeOrigin fits Date", "what is seeded looks native", "crypto.subtle's keys of bytes are seeded",

@@ -248,6 +248,7 @@ func (s *stand) replay(t *testing.T, k *kase, a *archive.Archive, live string) {
 	var served []lab.Served
 	labels := ""
 	var told []string
+	came, sent := map[string]string{}, map[string]bool{} // keys of messages: by what was told of those that came
 	session, err := replay.NewSession(a, replay.Options{
 		Clock: lab.Monotonic, Wall: time.Now(), Timing: timing, Inject: k.inject,
 		Annotate: func(a replay.Annotation) {
@@ -257,9 +258,16 @@ func (s *stand) replay(t *testing.T, k *kase, a *archive.Archive, live string) {
 				labels += strings.Join(labelsOf(a), "")
 				return
 			}
-			for _, label := range labelsOf(a) {
-				if one := strings.TrimSpace(whereOf(a) + ": " + label); !slices.Contains(told, one) {
+			of := keysOf(a)
+			for i, label := range labelsOf(a) {
+				one := strings.TrimSpace(whereOf(a) + ": " + label)
+				if !slices.Contains(told, one) {
 					told = append(told, one)
+				}
+				if strings.HasPrefix(label, "receive=") {
+					came[one] = of[i]
+				} else if strings.HasPrefix(label, "send=") {
+					sent[of[i]] = true
 				}
 			}
 		},
@@ -294,6 +302,11 @@ func (s *stand) replay(t *testing.T, k *kase, a *archive.Archive, live string) {
 	if strings.TrimSpace(labels) != k.label {
 		t.Errorf("the page told the box %q, want %q", labels, k.label)
 	}
+	for i, one := range told {
+		if key, ok := came[one]; ok && !sent[key] {
+			told[i] += " that nobody sent"
+		}
+	}
 	slices.Sort(told)
 	if diff := cmp.Diff(k.told, told); diff != "" {
 		t.Errorf("the realms told the box (-want +got):\n%s", diff)
@@ -322,6 +335,18 @@ func whereOf(a replay.Annotation) string {
 		return err.Error()
 	}
 	return post.Where
+}
+
+// keysOf are the keys of a page's annotations, which a message has at both ends.
+func keysOf(a replay.Annotation) (keys []string) {
+	var post struct{ List []struct{ Key string } }
+	if json.Unmarshal(a.Body, &post) != nil || len(post.List) == 0 {
+		return []string{""}
+	}
+	for _, one := range post.List {
+		keys = append(keys, one.Key)
+	}
+	return keys
 }
 
 // labelsOf are what a page told the box: a name, or its annotations with their colours, and the sizes of messages.

@@ -60,9 +60,11 @@ function build() {
     c.images = [];
     if (c.data.thumbs.length) box.append(make("div", { className: "tl-row" }, make("span", { textContent: "Filmstrip" }), c.film));
     c.axis = make("canvas");
+    c.axis.style.height = "20px"; // as of the rows: what lies below can be scrolled to before anything is drawn
     box.append(make("div", { className: "tl-row" }, make("span", { textContent: "ms" }), c.axis));
     c.rows = c.data.tracks.map(track => {
       const canvas = make("canvas");
+      canvas.style.height = rows(track) * height + 4 + "px";
       canvas.setAttribute("role", "img");
       canvas.setAttribute("aria-label", `${track.name}: ${track.ev.length} events; a table is below`);
       const button = make("button", { type: "button", textContent: `${track.name} (${track.ev.length})`, title: track.name });
@@ -331,11 +333,16 @@ function hit(c, r, t, y, k) {
 
 const fingers = new Map();
 let drag = null, selecting = false;
+// grip begins to drag what lies under a finger or the pointer. Only one that neither moved nor was one of two clicks.
+function grip(on, x, more) {
+  const k = (view.to - view.from) / on.box.width, [a, b] = [...fingers.values()];
+  drag = { on, x, range: false, from: view.from + (x - on.box.left) * k, moved: fingers.size > 1, view: { ...view }, k, gap: fingers.size === 2 ? Math.abs(a - b) : 0, ...more };
+}
 host.addEventListener("pointerdown", e => {
   const on = target(e);
-  if (!on) return;
+  if (!on || e.button !== 0) return;
   fingers.set(e.pointerId, e.clientX);
-  drag = { on, x: e.clientX, range: (e.shiftKey || selecting) && e.button === 0, from: view.from + (e.clientX - on.box.left) / on.box.width * (view.to - view.from), moved: false, view: { ...view }, k: (view.to - view.from) / on.box.width, gap: fingers.size === 2 ? Math.abs([...fingers.values()][0] - [...fingers.values()][1]) : 0 };
+  grip(on, e.clientX, { range: (e.shiftKey || selecting) && fingers.size === 1 });
 });
 addEventListener("pointermove", e => {
   if (fingers.has(e.pointerId)) {
@@ -375,7 +382,9 @@ addEventListener("pointermove", e => {
   tip.style.top = Math.min(e.clientY + 16, innerHeight - tip.offsetHeight - 8) + "px";
 });
 for (const kind of ["pointerup", "pointercancel"]) addEventListener(kind, e => {
-  if (!fingers.delete(e.pointerId) || kind === "pointercancel" || fingers.size > 0) return;
+  if (!fingers.delete(e.pointerId)) return;
+  if (fingers.size > 0) grip(drag.on, [...fingers.values()][0], { moved: true }); // the other finger moves on from here
+  if (kind === "pointercancel" || fingers.size > 0) return;
   const { on } = drag, { k } = scale(on.box.width), to = view.from + (e.clientX - on.box.left) / k;
   if (drag.range && drag.moved) for (const f of ranged) f(Math.min(drag.from, to), Math.max(drag.from, to), true);
   else if (!drag.moved && on.r) for (const f of clicked) f(on.c, on.r, hit(on.c, on.r, to, e.clientY - on.r.canvas.getBoundingClientRect().top, k));

@@ -3,7 +3,7 @@
 // with what it lies in, its call stack and its pictures.
 (() => {
 const { $, make, host, draw, move, say, facts, bounds, shown, at, built, placed, drawn, clicked, ranged, keys, scale, fold } = timelines;
-const NAME = 0, START = 1, END = 2, EARLY = 3, LATE = 4, LANE = 5, FACTS = 8;
+const NAME = 0, START = 1, END = 2, LANE = 5, FACTS = 8;
 const search = $("#tl-search"), found = $("#tl-found"), filter = $("#tl-filter"), dock = $("#dock"), taken = $("#taken"), picked = $("#picked");
 const MOST_ROWS = 200, MOST_PICTURES = 12;
 let range = null, current = null, hits = [], place = -1;
@@ -80,11 +80,12 @@ function pick(c, r, e, stay) {
     c.picked = { r, e };
     current = r;
     fold(r.track.kind, false);
-    if (!stay) { into(e); r.line.scrollIntoView({ block: "nearest" }); }
+    if (!stay) into(e);
     say(e[START]);
     describe(c, r, e);
   }
   dockShown();
+  if (e && !stay) r.line.scrollIntoView({ block: "nearest" }); // above the dock
   draw();
 }
 function describe(c, r, e) {
@@ -224,11 +225,22 @@ selector.addEventListener("click", () => {
 // ---- arrows ---------------------------------------------------------------
 // Messages lead from row to row; of a request or a picture that was clicked on, an arrow leads to what belongs to it.
 const MOST_ARROWS = 400;
+// flowsOf are a trial's flows as rows and events, in the order of their beginnings.
+const flowsOf = c => c.data.flows.map(f => {
+  const a = c.rows[f[0]], b = c.rows[f[2]], e = a.track.ev[f[1]], o = b.track.ev[f[3]];
+  return { a, b, e, o, low: Math.min(e[START], o[START]), high: Math.max(e[START], o[START]) };
+}).sort((f, g) => f.low - g.low);
 function arrows() {
   const { from, to } = at();
   for (const c of shown()) {
-    if (!c.messages) c.messages = c.data.flows.filter(f => c.rows[f[0]].track.kind === "annotation" && c.rows[f[2]].track.kind === "annotation");
-    const p = c.picked, own = p ? c.data.flows.filter(f => c.rows[f[0]] === p.r && p.r.track.ev[f[1]] === p.e || c.rows[f[2]] === p.r && p.r.track.ev[f[3]] === p.e) : [];
+    if (!c.flows) {
+      c.flows = flowsOf(c);
+      c.messages = c.flows.filter(f => f.a.track.kind === "annotation" && f.b.track.kind === "annotation");
+      c.own = { of: null, list: [] };
+    }
+    const p = c.picked;
+    if (c.own.of !== p) c.own = { of: p, list: p ? c.flows.filter(f => f.e === p.e || f.o === p.e) : [] };
+    const own = c.own.list;
     if (!c.arrows && !c.messages.length && !own.length) continue;
     if (!c.arrows) {
       c.arrows = document.createElementNS("http://www.w3.org/2000/svg", "svg");
@@ -239,9 +251,9 @@ function arrows() {
     }
     const { x } = scale(c.axis.clientWidth), left = c.axis.offsetLeft;
     let line = "", head = "", n = 0;
-    for (const f of own.length ? own : c.messages) {
-      const a = c.rows[f[0]], b = c.rows[f[2]], e = a.track.ev[f[1]], o = b.track.ev[f[3]];
-      if (a.line.hidden || b.line.hidden || Math.max(e[START], o[START]) < from || Math.min(e[START], o[START]) > to) continue;
+    for (const { a, b, e, o, low, high } of own.length ? own : c.messages) {
+      if (low > to) break;
+      if (a.line.hidden || b.line.hidden || high < from) continue;
       if (++n > MOST_ARROWS) break;
       const start = a.track.kind === "request" ? e[END] : e[START], x1 = left + x(start), x2 = left + x(o[START]), y1 = timelines.top(a, e), y2 = timelines.top(b, o);
       const long = Math.hypot(x2 - x1, y2 - y1) || 1, ux = (x2 - x1) / long * 7, uy = (y2 - y1) / long * 7;
@@ -284,8 +296,9 @@ Object.assign(keys, { "/": () => search.focus(), n: () => next(1), N: () => next
 built.push(() => { range = null; current = null; taken.hidden = picked.hidden = dock.hidden = true; filterRows(); look(); });
 built[0]();
 // #12&range=100-400&find=app.js&rows=app in the address selects that range, the first event that is found, and rows;
-// view=100-400 only shows a time.
-const said = new URLSearchParams(location.hash.replace(/^#\d*&?/, "")), ofHash = name => (said.get(name) || "").split("-").map(Number), [from, to] = ofHash("range"), [left, right] = ofHash("view");
+// view=100-400 only shows a time. Times before the start are negative: range=-50-400.
+const said = new URLSearchParams(location.hash.replace(/^#\d*&?/, "")), ofHash = name => (/^(-?[\d.]+)-(-?[\d.]+)$/.exec(said.get(name)) || []).slice(1).map(Number);
+const [from, to] = ofHash("range"), [left, right] = ofHash("view");
 if (said.get("rows")) { filter.value = said.get("rows"); filterRows(); }
 if (said.get("find")) { search.value = said.get("find"); look(); next(1); }
 if (to > from) { range = { from, to }; tell(); zoomInto(from, to); }
