@@ -1,7 +1,7 @@
 // What a page, its frames and its workers say to each other and to servers, for the timeline: each message is told with
-// its size. script.go puts this into install in script.js, so that every realm that gets the one gets the other. tell is
-// what lab's functions call. A page sees what it would see without it: what it passes is looked at when the browser has
-// taken it, never by its own accessors, and converted by nobody but the browser.
+// its size. script.go puts this into install in script.js, so that every realm that gets the one gets the other.
+// tell is what lab's functions call. A page sees what it would see without it: what it passes is looked at when the
+// browser has taken it, never by its own accessors, and converted by nobody but the browser.
 attempt(function () {
 if (tell) {
 messages(win);
@@ -30,7 +30,13 @@ return undefined;
 var of = function (kind) {
 return win[kind] && win[kind].prototype;
 };
-var dataOf = reader(of("MessageEvent"), "data");
+var ofMessage = reader(of("MessageEvent"), "data");
+var ofServed = reader(of("ExtendableMessageEvent"), "data");
+// A service worker's own messages are events of another kind.
+var dataOf = function (e) {
+var data = ofMessage(e);
+return data === undefined ? ofServed(e) : data;
+};
 var sourceOf = reader(of("MessageEvent"), "source");
 var originOf = reader(of("MessageEvent"), "origin");
 var handlerOf = reader(of("MessagePort"), "onmessage");
@@ -57,8 +63,8 @@ return n;
 }
 }
 
-// weigh is the size of a value in bytes, about, and a key that its copy has too. It looks at no more than 200 parts, and
-// into objects only if they are copied: others the browser makes a text of.
+// weigh is the size of a value in bytes, about, and a key that its copy has too. It looks at no more than 200 parts,
+// and into objects only if they are copied: others the browser makes a text of.
 function weigh(value, copied) {
 var bytes = 0;
 var h = 2166136261;

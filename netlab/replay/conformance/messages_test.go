@@ -50,7 +50,7 @@ func messages() []kase {
 				`const frame=()=>document.body.appendChild(document.createElement("iframe"));let f=frame();new f.contentWindow.BroadcastChannel("frames").postMessage("blank");await once(ch,"message");` +
 				`f=frame();f.srcdoc=says("srcdoc");await once(ch,"message");f=frame();f.src=URL.createObjectURL(new Blob([says("of a blob")],{type:"text/html"}));await once(ch,"message");` +
 				`await navigator.serviceWorker.register("/sw.js");const r=await navigator.serviceWorker.ready;r.active.postMessage("to serve");` +
-				`const c=(await once(navigator.serviceWorker,"message")).data.answer;const w=new SharedWorker("/shared.js");w.port.start();w.port.postMessage("to share");` +
+				`const c=(await once(navigator.serviceWorker,"message")).data.answer;const w=new SharedWorker("/shared.js");w.port.start();w.port.postMessage("to share it");` +
 				`const d=(await once(w.port,"message")).data;setTimeout(()=>window.result=[a,b,c,d].join(),700)})().catch(e=>window.result="error "+e)</script>`,
 			routes: map[string]http.HandlerFunc{
 				"/socket": answering, "/sw.js": text(js, `onmessage=e=>e.source.postMessage({answer:"served"})`),
@@ -59,10 +59,10 @@ func messages() []kase {
 			told: []string{
 				": mark=WebSocket from a.test (5)", ": mark=WebSocket from a.test (600)", ": mark=WebSocket to a.test (5)",
 				": mark=WebSocket to a.test (600)", ": receive=broadcast (5)", ": receive=broadcast (6)", ": receive=broadcast (9)",
-				": receive=postMessage (12)", ": receive=postMessage (6)", ": send=postMessage (8)",
+				": receive=postMessage (12)", ": receive=postMessage (6)", ": send=postMessage (11)", ": send=postMessage (8)",
 				"frame 0: receive=broadcast (6)", "frame 0: receive=broadcast (9)", "frame 0: send=broadcast (5)", "frame 1: receive=broadcast (9)",
 				"frame 1: send=broadcast (6)", "frame 2: send=broadcast (9)", "service worker https://a.test/sw.js: receive=postMessage (8)",
-				"service worker https://a.test/sw.js: send=postMessage (12)", "shared worker https://a.test/shared.js: receive=postMessage (8)",
+				"service worker https://a.test/sw.js: send=postMessage (12)", "shared worker https://a.test/shared.js: receive=postMessage (11)",
 				"shared worker https://a.test/shared.js: send=postMessage (6)",
 			},
 		},
