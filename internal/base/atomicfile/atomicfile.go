@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // WriteFile replaces the file at path by content, with exactly this mode. Its
@@ -75,4 +76,20 @@ func SyncDir(dir string) error {
 		return fmt.Errorf("sync the folder %s: %w", dir, err)
 	}
 	return nil
+}
+
+// WithPrefix returns the paths of what lies in a folder under names that begin with prefix, sorted: such as what an
+// earlier process was at when it ended. A folder that is not there has none. The folder's own name may have any
+// characters, those of patterns among them.
+func WithPrefix(dir, prefix string) (paths []string, err error) {
+	all, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	for _, entry := range all {
+		if strings.HasPrefix(entry.Name(), prefix) {
+			paths = append(paths, filepath.Join(dir, entry.Name()))
+		}
+	}
+	return paths, err
 }

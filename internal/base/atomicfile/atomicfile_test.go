@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 )
 
@@ -87,5 +88,21 @@ func TestDiscard(t *testing.T) {
 	f.Discard()
 	if list := names(t, filepath.Dir(path)); len(list) != 1 || list[0] != "file" {
 		t.Errorf("after Commit() and Discard() the folder has %v, want [file]", list)
+	}
+}
+
+func TestWithPrefix(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "box [1] *")
+	if paths, err := WithPrefix(dir, "."); err != nil || len(paths) > 0 {
+		t.Errorf("WithPrefix() of no folder = %q, %v; want none", paths, err)
+	}
+	for _, name := range []string{".new-2", ".new-1", "new-3"} {
+		if err := os.MkdirAll(filepath.Join(dir, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	paths, err := WithPrefix(dir, ".new-")
+	if want := []string{filepath.Join(dir, ".new-1"), filepath.Join(dir, ".new-2")}; err != nil || !slices.Equal(paths, want) {
+		t.Errorf("WithPrefix() = %q, %v; want %q", paths, err, want)
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"eidetic/internal/base/atomicfile"
 	"eidetic/internal/box/automation"
 	"eidetic/internal/box/credentials"
 	"eidetic/internal/keep/backup"
@@ -63,9 +64,9 @@ func (s *Service) configText(settings panel.Settings) func() (string, error) {
 // FinishRestore puts a backup that waits in the place of the data folder's content. It must
 // run before anything else opens the folder.
 func FinishRestore(data string, log *slog.Logger) error {
-	left, _ := filepath.Glob(filepath.Join(data, copies+"*")) // the pattern is constant and valid
+	left, _ := atomicfile.WithPrefix(data, copies) // the next start tries again
 	for _, dir := range left {
-		_ = os.RemoveAll(dir) // the next start tries again
+		_ = os.RemoveAll(dir)
 	}
 	done, err := backup.Apply(data)
 	if done {
@@ -183,7 +184,7 @@ func (b backups) snapshot(ctx context.Context, secrets bool) (s snapshot, err er
 			return s, err
 		}
 	}
-	if left, err := filepath.Glob(filepath.Join(b.data, bisectsDir, "*")); err == nil && len(left) > 0 {
+	if left, err := atomicfile.WithPrefix(filepath.Join(b.data, bisectsDir), ""); err == nil && len(left) > 0 {
 		s.manifest.LeftOut = append(s.manifest.LeftOut, fmt.Sprintf("%d bisects: what they found is in no backup, their runs are", len(left)))
 	}
 	if !secrets {

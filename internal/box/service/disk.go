@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"path/filepath"
 	"sync"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"eidetic/internal/base/atomicfile"
 	"eidetic/internal/web/panel"
 )
 
@@ -147,9 +147,9 @@ func (d *disk) again() {
 
 // removeWriteTests removes what an earlier process left.
 func (d *disk) removeWriteTests() {
-	left, _ := filepath.Glob(filepath.Join(d.data, ".write-test-*")) // the pattern is constant and valid
+	left, _ := atomicfile.WithPrefix(d.data, ".write-test-") // the next start tries again
 	for _, file := range left {
-		_ = os.Remove(file) // the next start tries again
+		_ = os.Remove(file)
 	}
 }
 

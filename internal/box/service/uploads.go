@@ -38,7 +38,10 @@ const incoming = ".incoming-"
 // removeIncomplete removes the uploads during which an earlier service ended. It is
 // for the service's start: later an incomplete upload may be in progress.
 func (a Uploads) removeIncomplete(log *slog.Logger) {
-	left, _ := filepath.Glob(filepath.Join(a.Dir, incoming+"*")) // the pattern is constant and valid
+	left, err := atomicfile.WithPrefix(a.Dir, incoming)
+	if err != nil {
+		log.Warn("incomplete uploads cannot be looked for", "error", err)
+	}
 	for _, file := range left {
 		if err := os.RemoveAll(file); err != nil {
 			log.Warn("an incomplete upload cannot be removed", "error", err)

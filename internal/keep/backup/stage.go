@@ -58,7 +58,7 @@ func Stage(r io.Reader, data string, check func(dir string, m Manifest) error) (
 
 // removeIncoming removes what killed processes unpacked.
 func removeIncoming(data string) error {
-	left, err := filepath.Glob(filepath.Join(data, incoming+"*"))
+	left, err := atomicfile.WithPrefix(data, incoming)
 	for _, dir := range left {
 		err = errors.Join(err, os.RemoveAll(dir))
 	}

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"eidetic/internal/base/atomicfile"
 	"eidetic/internal/lab"
 )
 
@@ -55,13 +56,12 @@ func Open(ctx context.Context, root string, log *slog.Logger) (*Store, error) {
 // removeUnnamed removes folders that a killed process left half made or half removed.
 // Folders of living processes are locked and stay.
 func removeUnnamed(runs string) {
-	left, _ := fs.Glob(os.DirFS(runs), ".new-*") // the patterns are valid
-	gone, _ := fs.Glob(os.DirFS(runs), removedPrefix+"*")
-	for _, name := range gone {
-		_ = os.RemoveAll(filepath.Join(runs, name))
+	left, _ := atomicfile.WithPrefix(runs, ".new-") // the next start tries again
+	gone, _ := atomicfile.WithPrefix(runs, removedPrefix)
+	for _, dir := range gone {
+		_ = os.RemoveAll(dir)
 	}
-	for _, name := range left {
-		dir := filepath.Join(runs, name)
+	for _, dir := range left {
 		info, err := os.Lstat(dir)
 		if err == nil && time.Since(info.ModTime()) > time.Minute && !isLocked(dir) {
 			_ = os.RemoveAll(dir)

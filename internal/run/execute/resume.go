@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"eidetic/internal/base/atomicfile"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
 	"eidetic/internal/plan"
@@ -74,7 +75,7 @@ func (x *Execution) takeOver(run *lab.Run) error {
 				}
 			}
 		}
-		films, err := filepath.Glob(filepath.Join(x.folder.Path(), recordingFolder+"*")) // of trials that would find their files there
+		films, err := atomicfile.WithPrefix(x.folder.Path(), recordingFolder) // of trials that would find their files there
 		for _, film := range films {
 			err = errors.Join(err, os.RemoveAll(film))
 		}
