@@ -3,6 +3,7 @@ package lab
 import (
 	"net/url"
 	"strings"
+	"unicode/utf8"
 )
 
 // URL is the address of a request, taken apart without judging it. Browsers send paths and queries that RFC 3986 does
@@ -31,7 +32,10 @@ func ParseURL(raw string) (u URL) {
 		if at := strings.LastIndexByte(u.Host, '@'); at >= 0 {
 			u.User, u.Host = u.Host[:at], u.Host[at+1:]
 		}
-		u.Host = withoutDefaultPort(u.Scheme, strings.ToLower(u.Host))
+		if utf8.ValidString(u.Host) { // else ToLower would replace bytes
+			u.Host = strings.ToLower(u.Host)
+		}
+		u.Host = withoutDefaultPort(u.Scheme, u.Host)
 	}
 	rest, u.Fragment, _ = strings.Cut(rest, "#")
 	u.Path, u.Query, u.HasQuery = strings.Cut(rest, "?")
@@ -45,14 +49,19 @@ func isScheme(s string) bool {
 	return s != "" && strings.Trim(strings.ToLower(s), "abcdefghijklmnopqrstuvwxyz0123456789+-.") == ""
 }
 
+// withoutDefaultPort leaves a host with two ports as it is.
 func withoutDefaultPort(scheme, host string) string {
-	switch scheme {
-	case "http", "ws":
-		host = strings.TrimSuffix(host, ":80")
-	case "https", "wss":
-		host = strings.TrimSuffix(host, ":443")
+	i := portAt(host)
+	if i < 0 || portAt(host[:i]) >= 0 {
+		return host
 	}
-	return strings.TrimSuffix(host, ":") // an empty port is the scheme's own
+	switch port := host[i+1:]; {
+	case port == "", // an empty port is the scheme's own
+		port == "80" && (scheme == "http" || scheme == "ws"),
+		port == "443" && (scheme == "https" || scheme == "wss"):
+		return host[:i]
+	}
+	return host
 }
 
 // IsWeb tells an address of HTTP with a host.

@@ -69,7 +69,7 @@ func TestURLKey(t *testing.T) {
 }
 
 func FuzzURL(f *testing.F) {
-	for _, seed := range []string{"http://h/%", "https://u:p@[::1]:1/?#", "://", "http://h\\x", "\x00", "//"} {
+	for _, seed := range []string{"http://h/%", "https://u:p@[::1]:1/?#", "://", "http://h\\x", "\x00", "//", "http://h:80:"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, raw string) {
