@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -26,8 +27,9 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(m.Run())
 	}
-	if isolate.Available(context.Background()) != nil {
-		os.Exit(m.Run()) // each test reports what it needs
+	fuzzes := slices.ContainsFunc(os.Args, func(arg string) bool { return strings.HasPrefix(arg, "-test.fuzz=") })
+	if fuzzes || isolate.Available(context.Background()) != nil {
+		os.Exit(m.Run()) // each test reports what it needs; workers of a fuzz target start a program of /tmp
 	}
 	os.Setenv("EIDETIC_TEST_INSIDE", "1")
 	if err := isolate.Run(context.Background(), os.Args[1:]); err != nil {
