@@ -121,13 +121,11 @@ func directions() []direction {
 			"internal/run/execute",
 			append(
 				[]string{
+					"internal/base/atomicfile",
 					"internal/plan",
 					"internal/run/journey",
 					"internal/tell/timeline", // from whose files causes are told when a run ends
-					"netlab",
-					"capture",
-					"control",
-					"analysis",
+					"netlab", "capture", "control", "analysis",
 					"internal/run/device", "internal/run/experiment", "internal/run/inspect",
 					"internal/run/isolate", // which says how a run's memory is bounded
 					"internal/run/meter",
