@@ -23,17 +23,23 @@ import (
 // planted begins every secret of the plans below.
 const planted = "hush"
 
+// secretUser and secretPage are of all plans below.
+const (
+	secretUser = `users:
+  - name: anna
+    cookies: [{name: session, value: hushcookie, domain: shop.test, secure: true}]
+    storage: {state: hushstorage}
+`
+	secretPage = `"https://www.shop.test/tricks/login?key=hushquery#hushfragment"`
+)
+
 // secretPlans are the kinds of run that are searched for secrets.
 var secretPlans = []struct{ name, long, plan string }{
 	{"journey", "", `name: secrets
 limit_s: 40
 trials: 1
-users:
-  - name: anna
-    cookies: [{name: session, value: hushcookie, domain: shop.test, secure: true}]
-    storage: {state: hushstorage}
-steps:
-  - {name: open, open: "https://www.shop.test/tricks/login?key=hushquery#hushfragment"}
+` + secretUser + `steps:
+  - {name: open, open: ` + secretPage + `}
   - name: login
     steps: [{click: "css #name"}, {type: hushname}, {key: Tab}, {type: hushword}, {key: Enter}]
     end: changed and still 1s and network 1s
@@ -41,12 +47,8 @@ steps:
 	{"failed step", "the same journey, and it fails", `name: secrets
 limit_s: 5
 trials: 1
-users:
-  - name: anna
-    cookies: [{name: session, value: hushcookie, domain: shop.test, secure: true}]
-    storage: {state: hushstorage}
-steps:
-  - {name: open, open: "https://www.shop.test/tricks/login?key=hushquery#hushfragment"}
+` + secretUser + `steps:
+  - {name: open, open: ` + secretPage + `}
   - {name: login, steps: [{click: "css #name"}, {type: hushname}, {click: "css #nowhere"}, {type: hushword}]}
 `},
 	{"comparison with traces", "a plan of two arms", `name: secrets
@@ -54,24 +56,15 @@ limit_s: 40
 trials: 2
 traces: 1
 measure: {page_marks: true, metrics: [all]}
-page: "https://www.shop.test/tricks/login?key=hushquery#hushfragment"
-users:
-  - name: anna
-    cookies: [{name: session, value: hushcookie, domain: shop.test, secure: true}]
-    storage: {state: hushstorage}
-treatment: {link: "rtt=100ms"}
+page: ` + secretPage + "\n" + secretUser + `treatment: {link: "rtt=100ms"}
 `},
 	{"pages and users", "a plan of many pages", `name: secrets
 limit_s: 40
 trials: 1
 pages:
-  - page: "https://www.shop.test/tricks/login?key=hushquery#hushfragment"
+  - page: ` + secretPage + `
   - page: "https://www.shop.test/tricks/?key=hushquery"
-users:
-  - {name: new}
-  - name: anna
-    cookies: [{name: session, value: hushcookie, domain: shop.test, secure: true}]
-    storage: {state: hushstorage}
+` + secretUser + `  - {name: new}
 `},
 }
 
@@ -85,13 +78,8 @@ func TestSecretsOfARun(t *testing.T) {
 			if kind.long != "" {
 				testlab.Long(t, kind.long)
 			}
-			dir := t.TempDir()
-			plan, out := filepath.Join(dir, "plan.yaml"), filepath.Join(dir, "out")
-			if err := os.WriteFile(plan, []byte(kind.plan), 0o600); err != nil {
-				t.Fatal(err)
-			}
 			processes := watchProcesses()
-			got := finishCmd(t, appliance(t, "run", "--plan", plan, "--out", out))
+			got, out := runPlan(t, kind.plan)
 			processes(t)
 			if strings.Contains(withoutAddresses(got.out+got.err), planted) {
 				t.Errorf("it printed a secret:\n%s\n%s", got.out, got.err)
@@ -168,15 +156,21 @@ func TestSecretsOfAService(t *testing.T) {
 	}
 }
 
-// recordingOf runs a plan on the sample shop and returns the recording's file.
-func recordingOf(t *testing.T, text string) string {
+// runPlan carries out a plan's text on this machine, and returns where its run is.
+func runPlan(t *testing.T, text string) (got result, out string) {
 	t.Helper()
 	dir := t.TempDir()
 	plan, out := filepath.Join(dir, "plan.yaml"), filepath.Join(dir, "out")
 	if err := os.WriteFile(plan, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	got := finishCmd(t, appliance(t, "run", "--plan", plan, "--out", out))
+	return finishCmd(t, appliance(t, "run", "--plan", plan, "--out", out)), out
+}
+
+// recordingOf runs a plan on the sample shop and returns the recording's file.
+func recordingOf(t *testing.T, text string) string {
+	t.Helper()
+	got, out := runPlan(t, text)
 	files, err := filepath.Glob(filepath.Join(out, "latest", "*.wacz"))
 	if err != nil || len(files) != 1 {
 		t.Fatalf("status %d: %s%s: recordings %q, want one (%v)", got.status, got.out, got.err, files, err)
