@@ -46,5 +46,6 @@ packages: ## Draw the imports between packages: docs/img/packages.svg
 	scripts/packages.sh
 
 .PHONY: pictures
-pictures: deps-demo build ## Take the documents' pictures of reports again, in docs/img (ten minutes, best with nothing else to do)
+pictures: deps-demo apps build ## Take the documents' pictures again, in docs/img (half an hour, best with nothing else to do)
 	scripts/pictures.sh
+	PANEL_SHOTS=$(CURDIR)/docs/img go test -count 1 -run 'InChromium|InBrowser' ./internal/web/panel

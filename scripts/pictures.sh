@@ -1,21 +1,39 @@
 #!/usr/bin/env bash
 # Take the documents' pictures of reports again, in docs/img: each is the top of what a command of the documents makes.
-# The panel's come from its tests: PANEL_SHOTS=$PWD/docs/img go test -run InChromium ./internal/web/panel.
-# Usage: scripts/pictures.sh [NAME …], of report, comparison, journey, journey-browsers, timeline, timeline-range,
-# timeline-messages, timeline-machine.
+# The panel's come from its tests: make pictures runs both.
+# Usage: scripts/pictures.sh [NAME …], of the names below; without names it takes all.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+readonly names=(report measure-report comparison causes paths response journey journey-browsers timeline timeline-range
+	timeline-messages timeline-machine)
 readonly work=out/pictures
 browser=$(command -v chromium chromium-browser google-chrome | head -1)
 profile=$(mktemp -d)
-trap 'rm -rf "$profile"' EXIT
+server=
+trap 'rm -rf "$profile"; if [ "$server" ]; then kill "$server"; fi' EXIT
 
 # shot NAME WIDTH,HEIGHT FOLDER [PAGE]: a page of the last run in the folder, without PAGE its report.
 shot() {
 	"$browser" --headless --no-sandbox --user-data-dir="$profile" --hide-scrollbars --window-size="$2" --virtual-time-budget=5000 \
 		--screenshot="$PWD/docs/img/$1.png" "file://$PWD/$3/latest/${4:-report.html}" 2>/dev/null
 	echo "docs/img/$1.png"
+}
+
+# part NAME WIDTH,HEIGHT FOLDER SELECTOR: a part of that report, without what stands before it. (A picture that is taken
+# without a window shows nothing of a page that has been scrolled.)
+part() {
+	local page="$3/latest/part.html"
+	sed '/http-equiv="Content-Security-Policy"/d' "$3/latest/report.html" >"$page"
+	cat >>"$page" <<-END
+		<script>
+		let e = document.querySelector("$4");
+		for (const d of e.parentElement.querySelectorAll("#paths ~ details")) d.open = d.querySelector(".two");
+		for (; e !== document.body; e = e.parentElement) while (e.previousElementSibling) e.previousElementSibling.remove();
+		</script>
+	END
+	shot "$1" "$2" "$3" part.html
+	rm "$page"
 }
 
 # slower carries out a comparison: its status 1 says that the treatment is slower, 3 that so few trials do not tell.
@@ -26,7 +44,7 @@ slower() {
 }
 
 take() {
-	case $1 in timeline*) ;; *) rm -rf "${work:?}/$1" ;; esac # these share runs
+	case $1 in timeline* | causes | paths) ;; *) rm -rf "${work:?}/$1" ;; esac # these share runs
 	case $1 in
 	report)
 		bin/appliance demo --no-serve --out "$work/$1"
@@ -47,13 +65,30 @@ take() {
 		slower bin/appliance run --plan "$work/plans/shop-journey.yaml" --trials 8 --out "$work/$1"
 		shot "$1" 880,1216 "$work/$1"
 		;;
-	timeline)
+	measure-report) # of an application that is not ours: make apps
+		node out/apps/node_modules/node-red/red.js --port 1880 --userDir "$(mktemp -d)" >"$work/node-red.log" 2>&1 &
+		server=$!
+		until curl -so "$work/node-red.html" http://localhost:1880/; do sleep 1; done
+		bin/appliance measure http://localhost:1880/ --trials 10 --out "$work/$1"
+		kill "$server"
+		server=
+		shot "$1" 1200,1300 "$work/$1"
+		;;
+	response)
+		bin/appliance run --plan docs/plans/response.yaml --out "$work/$1"
+		part "$1" 1100,520 "$work/$1" '#steps article:last-of-type'
+		;;
+	timeline | causes | paths)
 		mkdir -p "$work/plans"
 		echo 'for (const end = performance.now() + 250; performance.now() < end;);' >"$work/plans/heavier.js"
 		printf '%s\n' 'name: a heavier script' 'page: https://www.shop.test/' 'trials: 10' 'traces: 10' \
 			'treatment:' '  inject: heavier.js' 'measure:' '  page_marks: true' >"$work/plans/why.yaml"
 		if [ ! -e "$work/why/latest" ]; then slower bin/appliance run --plan "$work/plans/why.yaml" --out "$work/why"; fi
-		shot "$1" 1100,1950 "$work/why" timeline.html
+		case $1 in
+		timeline) shot "$1" 1100,1950 "$work/why" timeline.html ;;
+		causes) part "$1" 1140,810 "$work/why" '#why' ;;
+		paths) part "$1" 1100,960 "$work/why" '#paths' ;;
+		esac
 		;;
 	timeline-*)
 		mkdir -p "$work/plans"
@@ -85,6 +120,5 @@ take() {
 }
 
 mkdir -p "$work"
-for name in "${@:-report comparison journey journey-browsers timeline timeline-range timeline-messages timeline-machine}"; do
-	for one in $name; do take "$one"; done
-done
+if (($# == 0)); then set -- "${names[@]}"; fi
+for name; do take "$name"; done

@@ -119,6 +119,7 @@ func TestPagesInChromium(t *testing.T) {
 	for name, path := range map[string]string{"history": series, "history-browsers": series + "&browsers=all"} {
 		picture(t, b, s.URL+path, name, "await until(() => document.querySelector('.run-point'))")
 	}
+	picture(t, b, s.URL+"/", "panel", "await until(() => document.querySelector('.run'))")
 	pagesInChromium(t, config, pageTests(), "/", "/history", "/access", "/gesture", "/device?name=a%20desk%2F2", "/trial",
 		"/runs/20261121-101400-links/report.html", "/recordings?name=20261121-101400-links",
 		"/run?run=20261123-091400-pairs&pair=1&lock=progress", "/help/panel", "/help/security")

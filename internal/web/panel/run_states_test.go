@@ -2,10 +2,8 @@ package panel
 
 import (
 	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -173,15 +171,6 @@ func TestRunLinkInChromium(t *testing.T) {
 		}
 		if want := "2 At 50 % of visual progress 1 arms 20,30,100,60 59+89 " + columns + " true 0"; err != nil || got != want {
 			t.Errorf("%d pixels wide, %s: the link's page has %q (%v), want %q", look.width, look.scheme, got, err, want)
-		}
-		if dir := os.Getenv("PANEL_SHOTS"); dir != "" { // for a person to look at
-			shot, err := b.Shot()
-			if err == nil {
-				err = os.WriteFile(filepath.Join(dir, fmt.Sprintf("run-%d-%s.png", look.width, look.scheme)), shot, 0o600)
-			}
-			if err != nil {
-				t.Error(err)
-			}
 		}
 	}
 	// The list, the report and the frames of a trial lead to the page.

@@ -223,16 +223,8 @@ func TestTrialInChromium(t *testing.T) {
 		if want := "185 60 /runs/" + run.ID + "/report.html#trial-1 true 0"; err != nil || held != want {
 			t.Errorf("%d pixels wide, %s: the link's page has %q (%v), want %q", look.width, look.scheme, held, err, want)
 		}
-		if dir := os.Getenv("PANEL_SHOTS"); dir != "" { // for a person to look at
-			shot, err := b.Shot()
-			if err == nil {
-				err = os.WriteFile(filepath.Join(dir, fmt.Sprintf("frames-%d-%s.png", look.width, look.scheme)), shot, 0o600)
-			}
-			if err != nil {
-				t.Error(err)
-			}
-		}
 	}
+	picture(t, b, address+"&frame=185&region=490,290,60,60&zoom=fit", "frames", `await until(() => $("picture").dataset.frame === "185");`)
 	// From the list of runs, and from the report.
 	for from, script := range map[string]string{
 		"/": `(async () => {` + until + `await until(() => document.querySelector(".run")); return [...document.querySelectorAll(".run a")].find(a => a.textContent === "frames").getAttribute("href"); })()`,
