@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/metric"
 )
 
 // Group is what a stretch of a thread's time went to: the task groups of Lighthouse and of the developer tools.
@@ -144,6 +145,31 @@ type Work struct {
 	MS      float64 `json:"ms"` // self time
 	// Wall is how long the thread was at it, with the time in which it waited for a processor or something else.
 	Wall float64 `json:"wall_ms,omitempty"`
+}
+
+// Measured are the metrics of that.
+func Measured(list []Work) []lab.Measurement {
+	sums := map[metric.ID]float64{}
+	for _, w := range list {
+		if !w.Main {
+			continue
+		}
+		sums[metric.MainWork] += w.MS
+		switch w.Group {
+		case CompileGroup, ScriptGroup:
+			sums[metric.ScriptWork] += w.MS
+		case StyleGroup:
+			sums[metric.LayoutWork] += w.MS
+		case PaintGroup:
+			sums[metric.PaintWork] += w.MS
+		case ParseGroup, GarbageGroup, OtherGroup:
+		}
+	}
+	var out []lab.Measurement
+	for _, m := range metric.InGroup(metric.Work) {
+		out = append(out, m.Measure(round(sums[m]), nil))
+	}
+	return out
 }
 
 // mostWork bounds the rows of Work: the smallest are added to those of the same group without a URL.

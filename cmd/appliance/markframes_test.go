@@ -92,7 +92,7 @@ func TestMarksLandOnFrames(t *testing.T) {
 		return dir, run
 	}
 	t.Run("traced and coded", func(t *testing.T) {
-		dir, run := record(t, "trace_all: true\nmeasure:\n  frame_codes: true\n  machine_hz: 100\n  guards: [processor_ms]\n")
+		dir, run := record(t, "trace_all: true\nmeasure:\n  frame_codes: true\n  machine_hz: 100\n  guards: [processor_ms, script_ms]\n")
 		for _, trial := range run.Trials {
 			t.Run(fmt.Sprint(trial.Arm, " ", trial.Number), func(t *testing.T) {
 				checkJoin(t, dir, trial, checkMarks(t, dir, trial, true))
@@ -128,6 +128,9 @@ func checkMachine(t *testing.T, dir string, trial *lab.Trial) {
 		}
 	}
 	ran := metric.ProcessorTime.In(trial)
+	if all, scripts := metric.MainWork.In(trial), metric.ScriptWork.In(trial); scripts <= 0 || all < scripts {
+		t.Errorf("trial %d: by its trace the page's thread worked %.1f ms, its scripts %.1f", trial.Number, all, scripts)
+	}
 	if trial.Sampled == nil || rows < 2 || load <= 0 || ran <= 0 || metric.MemoryPeak.In(trial) < 10 {
 		t.Errorf("trial %d: sampled %+v, %d rows of processors, %.1f ms in the load, processor_ms %.1f, %.1f MB; want all of them\n%q", trial.Number, trial.Sampled, rows,
 			load, ran, metric.MemoryPeak.In(trial), tl.Notes)

@@ -5,7 +5,7 @@ import "slices"
 // Measure says what is measured on the recordings of a run besides what every load and every
 // step has. Names and groups are those of internal/metric.
 type Measure struct {
-	Metrics []string `json:"metrics,omitempty" maxItems:"100" doc:"Measurements by name or by group. Groups: all (every index of a page load), rate, motion, blank, tearing, stable, window, response, paint, shift, colours, codes, machine" example:"[\"rate\",\"motion\",\"perceptual_speed_index_ms\"]"`
+	Metrics []string `json:"metrics,omitempty" maxItems:"100" doc:"Measurements by name or by group. Groups: all (every index of a page load), rate, motion, blank, tearing, stable, window, response, paint, shift, colours, codes, machine, work" example:"[\"rate\",\"motion\",\"perceptual_speed_index_ms\"]"`
 	Guards  []string `json:"guards,omitempty" maxItems:"20" doc:"Measurements that verdicts rest on besides those of every load or step; each is measured. NAME@REGION is that of a region" example:"[\"animation_fps\"]"`
 	Steps   []string `json:"steps,omitempty" maxItems:"100" doc:"Paths of the steps that are measured so; without it all steps that have an end" example:"[\"search/scroll\"]"`
 	// Regions and Ignore are written as in masks.

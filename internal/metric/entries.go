@@ -97,6 +97,10 @@ const (
 	ProcessorTime
 	ProcessorWait
 	MemoryPeak
+	MainWork
+	ScriptWork
+	LayoutWork
+	PaintWork
 	count // behind the last
 )
 
@@ -117,6 +121,7 @@ const (
 	docPaint   = "docs/metrics.md#elements-paint"
 	docWindow  = "docs/metrics.md#windows-and-inputs-window-response"
 	docMachine = "docs/metrics.md#the-machine-machine"
+	docWork    = "docs/metrics.md#work-work"
 	docCodes   = "docs/metrics.md#frame-codes"
 )
 
@@ -573,4 +578,21 @@ var entries = [count]Entry{
 		Method: "largest sum over the browser's processes of what they share with no file and no other (/proc/PID/statm), with " +
 			"what the largest of them shares counted once, over the same time; 1 MB is 1,000,000 bytes",
 		Better: Lower, Scope: OfLoad, Groups: []string{Machine}, Doc: docMachine},
+	MainWork: {Name: "main_thread_ms", Unit: "ms", Label: "Main thread's work", Says: "The page's main thread worked for",
+		Short: "What the page's own thread computed",
+		Method: "self time (processor time) of the main threads of pages from the input to the last visual change, by the " +
+			"browser's trace",
+		Better: Lower, Scope: OfLoad, Groups: []string{Work}, Doc: docWork},
+	ScriptWork: {Name: "script_ms", Unit: "ms", Label: "Scripts' work", Says: "The page's scripts worked for",
+		Short:  "Compiling and running scripts",
+		Method: "the part of main_thread_ms that compiles and runs scripts",
+		Better: Lower, Scope: OfLoad, Groups: []string{Work}, Doc: docWork},
+	LayoutWork: {Name: "style_layout_ms", Unit: "ms", Label: "Style and layout", Says: "Style and layout took",
+		Short:  "Computing styles and places",
+		Method: "the part of main_thread_ms that is style and layout",
+		Better: Lower, Scope: OfLoad, Groups: []string{Work}, Doc: docWork},
+	PaintWork: {Name: "paint_ms", Unit: "ms", Label: "Paint", Says: "Painting took",
+		Short:  "Painting and compositing on the page's thread",
+		Method: "the part of main_thread_ms that paints and composites",
+		Better: Lower, Scope: OfLoad, Groups: []string{Work}, Doc: docWork},
 }

@@ -51,11 +51,12 @@ const (
 	Shift    = "shift"    // layout instability: what moved without an input
 	Colours  = "colours"  // key colours of the final frame
 	Machine  = "machine"  // processor time, waits and memory of the browser
+	Work     = "work"     // what the main threads of pages did, by the browser's own trace
 )
 
 // Groups returns the names of the groups besides Load.
 func Groups() []string {
-	return []string{Rate, Motion, Blank, Tearing, Stable, Window, Response, Codes, Paint, Shift, Colours, Machine}
+	return []string{Rate, Motion, Blank, Tearing, Stable, Window, Response, Codes, Paint, Shift, Colours, Machine, Work}
 }
 
 // Entry is what is known of a metric.

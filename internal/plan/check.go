@@ -277,6 +277,9 @@ func (c *Checked) checkJudging() error {
 
 // checkTraces returns an error for traces that cannot be made.
 func (c *Checked) checkTraces() error {
+	if name := c.Measure.NeedsTrace(); name != "" && !c.TraceAll {
+		return fieldError("measure", "%s is told by the browser's own trace: say trace_all: true, so that every trial has one", name)
+	}
 	if c.Traces == 0 && !c.TraceAll {
 		return nil
 	}

@@ -55,11 +55,16 @@ func worked(dir string, t *lab.Trial) {
 		if len(s.Measurements) == 0 {
 			continue
 		}
-		for _, m := range trace.TakenBy(list, s.First.Earliest, max(s.Met, s.Input.Latest)).Measurements() {
-			s.Measurements = append(s.Measurements, m)
-			m.Name = s.Name + "/" + m.Name
-			t.Measurements = append(t.Measurements, m)
-		}
+		measured(t, s, trace.TakenBy(list, s.First.Earliest, max(s.Met, s.Input.Latest)).Measurements())
+	}
+}
+
+// measured adds measurements to a step, and to its trial under the step's name.
+func measured(t *lab.Trial, s *lab.TrialStep, list []lab.Measurement) {
+	for _, m := range list {
+		s.Measurements = append(s.Measurements, m)
+		m.Name = s.Name + "/" + m.Name
+		t.Measurements = append(t.Measurements, m)
 	}
 }
 
@@ -98,6 +103,14 @@ func keptOf(name string, t *lab.Trial) (*trace.Kept, error) {
 	work := &trace.Kept{Work: p.Work(from, to), Shown: p.Shown(from, to.Add(afterEnd)), Stretches: p.Stretches(from, to), Fetches: p.Fetches}
 	if len(work.Work) == 0 {
 		return nil, fmt.Errorf("%w: nothing in it is of the time of the load", trace.ErrVoid)
+	}
+	if len(t.Steps) == 0 {
+		t.Measurements = append(t.Measurements, trace.Measured(work.Work)...)
+	}
+	for _, s := range t.Steps {
+		if len(s.Measurements) > 0 {
+			measured(t, s, trace.Measured(p.Work(s.First.Earliest, max(s.Met, s.Input.Latest))))
+		}
 	}
 	return work, nil
 }
