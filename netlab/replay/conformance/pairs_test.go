@@ -37,14 +37,22 @@ var (
 // TestPairs loads odd pages directly, through the box while it records, and from the recording. The browser must see
 // the same each time: picture, text, what scripts were told, what was loaded and how large it was; and the origin must
 // be asked the same. What make test leaves out is the rest of the pages.
-func TestPairs(t *testing.T) { tryPairs(t, newChromiumViewer, testlab.Repeat(8, 1000), everyChoice) }
+func TestPairs(t *testing.T) {
+	tryPairs(t, newChromiumViewer, testlab.Repeat(8, 1000), everyChoice, nil)
+}
 
 func TestPairsInFirefox(t *testing.T) {
 	testlab.Long(t, "second browser")
-	tryPairs(t, newFirefoxViewer, 1000, readAlike)
+	tryPairs(t, newFirefoxViewer, 1000, readAlike, func(p *oddPage) bool {
+		// Firefox decodes these over https only, and shows a document's coded bytes, with the script in them.
+		isDocument := findRole(p.parts["role"]).mime == "text/html" && p.parts["role"] != "xhr"
+		return isDocument && p.insecure && (strings.HasPrefix(p.parts["coding"], "br") || strings.HasPrefix(p.parts["coding"], "zstd"))
+	})
 }
 
-func tryPairs(t *testing.T, browser func(*testing.T, *stand, *junction, *junction) viewer, most int, takes func(choice) bool) {
+func tryPairs(
+	t *testing.T, browser func(*testing.T, *stand, *junction, *junction) viewer, most int, takes func(choice) bool, differs func(*oddPage) bool,
+) {
 	pages := slices.Concat(shapes(takes), combinations(*pairSeed, *pairCount, takes))
 	switch {
 	case *pairMade != "":
@@ -56,6 +64,9 @@ func tryPairs(t *testing.T, browser func(*testing.T, *stand, *junction, *junctio
 		pages = slices.DeleteFunc(pages, func(p *oddPage) bool { return !slices.Contains(only, p.host) })
 	case len(pages) > most:
 		pages = telling(pages, most)
+	}
+	if differs != nil {
+		pages = slices.DeleteFunc(pages, differs)
 	}
 	s := newStand(t)
 	l := &pairLab{stand: s, plain: newJunction(t), secure: newJunction(t)}
