@@ -110,6 +110,9 @@ func page(w http.ResponseWriter, t func() *template.Template, data any) {
 	h.Set("Cache-Control", "no-store")
 	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src 'self' data: https://"+BoxHost)
 	h.Set("X-Content-Type-Options", "nosniff")
+	// The page that the green one leads to is asked for as if its address had been typed: servers refuse a Referer of
+	// another origin as a forged request.
+	h.Set("Referrer-Policy", "no-referrer")
 	_ = t().Execute(w, data) // the templates are constant; what fails is the device's connection
 }
 

@@ -72,7 +72,11 @@ addEventListener("load", () => next(0));
 func TestMarksLandOnFrames(t *testing.T) {
 	needLab(t)
 	testlab.NeedProgram(t, "firefox-esr")
-	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/" && r.Referer() != "" { // as servers do that take a load from another origin for a forged one
+			http.Error(w, "from "+r.Referer(), http.StatusUnauthorized)
+			return
+		}
 		w.Header().Set("Content-Type", "text/html")
 		fmt.Fprint(w, pageOfCodes)
 	}))

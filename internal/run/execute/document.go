@@ -52,10 +52,11 @@ func Document(a *archive.Archive, page string) (note string, problem error) {
 		return "", fmt.Errorf("%s answers %d (%s): %s", where, e.Status, http.StatusText(e.Status), statusAdvice(e))
 	}
 	if asksPassword(e) {
-		if led == "" {
-			led = page
+		who := page + " asks"
+		if led != "" {
+			who = led + ", which asks"
 		}
-		return led + ", which asks for a password: if the page behind it is meant, send its session while it is recorded, " +
+		return who + " for a password: if the page behind it is meant, send its session while it is recorded, " +
 			"with --header 'Cookie: NAME=VALUE'", nil
 	}
 	return "", nil

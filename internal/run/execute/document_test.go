@@ -40,7 +40,7 @@ func TestDocument(t *testing.T) {
 		"http://a.test/broken":         {problem: "502"},
 		"http://a.test/moved":          {problem: "led to https://b.test/gone, which answers 410"},
 		"http://a.test/private":        {note: "led to http://a.test/login?next=%2F, which asks for a password"},
-		"http://a.test/login?next=%2F": {note: "asks for a password"},
+		"http://a.test/login?next=%2F": {note: "http://a.test/login?next=%2F asks for a password"},
 	} {
 		note, problem := Document(a, page)
 		text := ""
