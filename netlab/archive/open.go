@@ -13,6 +13,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 
 	"github.com/klauspost/compress/zstd"
@@ -178,6 +179,7 @@ func (ld *loader) decompress(buffered *bufio.Reader, magic []byte) (io.Reader, f
 func newUnzstd(r io.Reader, l Limits, options ...zstd.DOption) (*zstd.Decoder, error) {
 	options = append(options, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(128<<20),
 		zstd.WithDecoderMaxMemory(uint64(l.Decoded)))
+	runtime.GC() // a decoder before this one may have left 128 MiB behind, and a file of 6 kB can make each of them do so
 	z, err := zstd.NewReader(r, options...)
 	if err != nil {
 		return nil, fmt.Errorf("zstd header: %w", err)
