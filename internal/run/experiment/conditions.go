@@ -43,7 +43,7 @@ func (r *Runner) awaitConditions(ctx context.Context, p Plan, t *lab.Trial) erro
 		case reasons == "":
 			return nil
 		case r.Clock() > deadline:
-			return Broken(fmt.Errorf("the device did not get ready within %v: %s", limit, reasons))
+			return broken("the device did not get ready within %v: %s", limit, reasons)
 		case reasons != said:
 			r.progress(Step{Trial: t.Number, Of: p.Trials, Doing: "waiting for the device: " + reasons})
 			said = reasons
