@@ -16,6 +16,7 @@ import (
 	"eidetic/control/power"
 	"eidetic/internal/base/programs"
 	"eidetic/internal/run/isolate"
+	"eidetic/netlab/wifi/radio"
 )
 
 // Finding is the result of one check.
@@ -47,7 +48,7 @@ func (f Finding) good(found string) Finding {
 // [CheckInside].
 func Check(ctx context.Context, inside []string) ([]Finding, error) {
 	all := append(checkPrograms(), checkHardware(os.DirFS("/"))...)
-	all = append(all, checkPower(ctx, power.ThisMachine()), checkProcessors(), checkNamespaces(ctx))
+	all = append(all, checkRadios(radio.All), checkPower(ctx, power.ThisMachine()), checkProcessors(), checkNamespaces(ctx))
 	kernel, err := checkKernel(ctx, inside)
 	if err != nil {
 		return nil, err

@@ -1,20 +1,22 @@
 package doctor
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
 
 	"eidetic/control/power/powertest"
+	"eidetic/netlab/wifi/radio"
 )
 
 func TestHardware(t *testing.T) {
 	file := &fstest.MapFile{}
 	for name, root := range map[string]fstest.MapFS{
 		"v4l2":     {"dev/video0": file},
-		"radio":    {"sys/class/ieee80211/phy0": file},
 		"controls": {"sys/class/udc/fe980000.usb": file, "dev/serial/by-id/usb-1a86": file},
 		"none":     {},
 	} {
@@ -22,6 +24,49 @@ func TestHardware(t *testing.T) {
 			if f.OK != (f.Name == name) || f.OK == (f.Remedy != "") {
 				t.Errorf("with the hardware %q: finding %+v; want OK = %v, and a remedy only if it is not", name, f, f.Name == name)
 			}
+		}
+	}
+}
+
+// TestRadios: what a radio can do decides whether it can be a device's Wi-Fi, and the words say why not.
+func TestRadios(t *testing.T) {
+	channels := func(rule func(*radio.Channel), numbers ...int) (list []radio.Channel) {
+		for _, n := range numbers {
+			c := radio.Channel{Number: n, MHz: 5000 + 5*n}
+			if n < 14 {
+				c.MHz = 2407 + 5*n
+			}
+			if rule != nil {
+				rule(&c)
+			}
+			list = append(list, c)
+		}
+		return list
+	}
+	low := channels(nil, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11)
+	listen, radar := func(c *radio.Channel) { c.Listen = true }, func(c *radio.Channel) { c.Radar = true }
+	both := slices.Concat(low, channels(nil, 36, 40, 44, 48), channels(radar, 52, 56))
+	for _, c := range []struct {
+		name, country, found, remedy string
+		radios                       []radio.Radio
+		err                          error
+	}{
+		{name: "none", found: "no Wi-Fi radio", remedy: "ath9k"},
+		{name: "no nl80211", err: errors.New("no such family"), found: "no Wi-Fi radio: no such family", remedy: "ath9k"},
+		{name: "both bands", country: "DE", radios: []radio.Radio{{Name: "phy0", Interfaces: []string{"wlan0"}, AccessPoint: true, MostStations: 8, Channels: both}},
+			found: "wlan0: access point on 1-11, 36, 40, 44, 48, at most 8 devices (country DE)"},
+		{name: "no mode", country: "DE", radios: []radio.Radio{{Name: "phy0", Channels: both}},
+			found: "phy0: no access point mode, so it cannot be a device's Wi-Fi (country DE)", remedy: "ath9k_htc"},
+		{name: "one of two", country: "DE", radios: []radio.Radio{{Name: "phy0", Channels: both}, {Name: "phy1", AccessPoint: true, Channels: low}},
+			found: "phy0: no access point mode, so it cannot be a device's Wi-Fi; phy1: access point on 1-11, no 5 GHz (country DE)"},
+		{name: "no country", country: "00", radios: []radio.Radio{{Name: "phy0", AccessPoint: true, Channels: slices.Concat(low, channels(listen, 36, 40))}},
+			found: "phy0: access point on 1-11, none of 5 GHz by the country's rules (no country, so what is allowed everywhere)"},
+		{name: "5 GHz alone", country: "00", radios: []radio.Radio{{Name: "phy0", AccessPoint: true, Channels: channels(listen, 36, 40)}},
+			found: "phy0: access point, but on no channel, none of 5 GHz by the country's rules (no country, so what is allowed everywhere)", remedy: "wifi: {country: DE}"},
+	} {
+		f := checkRadios(func() ([]radio.Radio, string, error) { return c.radios, c.country, c.err })
+		if f.Found != c.found || f.OK != (c.remedy == "") || !strings.Contains(f.Remedy, c.remedy) {
+			t.Errorf("%s: %+v; want %q, and a remedy with %q", c.name, f, c.found, c.remedy)
 		}
 	}
 }

@@ -74,5 +74,5 @@ func (r *Runner) endConditions(ctx context.Context, p Plan, t *lab.Trial) (reaso
 	for i := range reasons {
 		reasons[i] = "at the trial's end " + reasons[i]
 	}
-	return reasons
+	return append(reasons, p.Limits.BrokenBetween(t.Conditions, &c)...)
 }
