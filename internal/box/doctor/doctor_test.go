@@ -10,6 +10,7 @@ import (
 	"testing/fstest"
 
 	"eidetic/control/power/powertest"
+	"eidetic/internal/run/frequency"
 	"eidetic/netlab/wifi/radio"
 )
 
@@ -83,6 +84,33 @@ func TestPower(t *testing.T) {
 	f := checkPower(t.Context(), k.Kernel)
 	if want := "power: {usb: PORT} can switch 1-2.[1-4]; power: {gpio: gpiochip0/LINE} is possible"; !f.OK || f.Found != want {
 		t.Errorf("found %q; want %q", f.Found, want)
+	}
+}
+
+// TestFrequency: what runs would set is told, and where they set nothing, why.
+func TestFrequency(t *testing.T) {
+	root := t.TempDir()
+	if f := checkFrequency(frequency.Machine{Root: root}); f.OK || f.Found != "the kernel shows no frequencies: runs set nothing" {
+		t.Errorf("a virtual machine: %+v", f)
+	}
+	set := func(name, text string) string {
+		file := filepath.Join(root, "sys/devices/system/cpu/cpufreq/policy0", name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	set("scaling_available_governors", "performance powersave")
+	set("scaling_governor", "powersave")
+	if f := checkFrequency(frequency.Machine{Root: root}); !f.OK || !strings.HasPrefix(f.Found, "during runs: governor performance in place of powersave; put back") {
+		t.Errorf("a machine that can be set: %+v", f)
+	}
+	set("scaling_governor", "performance")
+	if f := checkFrequency(frequency.Machine{Root: root}); !f.OK || !strings.Contains(f.Found, "already") {
+		t.Errorf("a machine that is set: %+v", f)
 	}
 }
 
