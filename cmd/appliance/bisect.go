@@ -115,7 +115,9 @@ func (c *BisectCmd) Run(ctx context.Context, std *streams) error {
 	defer bar.close()
 	var lab bisection.Lab
 	if c.local {
-		lab = &localPairs{plan: q, bar: bar, run: RunCmd{Out: c.Out, pageFlags: c.pageFlags, sandboxFlags: c.sandboxFlags, processorFlags: c.processorFlags}}
+		lab = &localPairs{plan: q, bar: bar, run: RunCmd{
+			Out: c.Out, pageFlags: c.pageFlags, sandboxFlags: c.sandboxFlags, processorFlags: c.processorFlags,
+		}}
 	} else {
 		config, err := c.config(std.err)
 		if err != nil {

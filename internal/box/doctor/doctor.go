@@ -49,7 +49,8 @@ func (f Finding) good(found string) Finding {
 // [CheckInside].
 func Check(ctx context.Context, inside []string) ([]Finding, error) {
 	all := append(checkPrograms(), checkHardware(os.DirFS("/"))...)
-	all = append(all, checkRadios(radio.All), checkPower(ctx, power.ThisMachine()), checkProcessors(), checkFrequency(frequency.This("")), checkNamespaces(ctx))
+	all = append(all, checkRadios(radio.All), checkPower(ctx, power.ThisMachine()), checkProcessors(), checkFrequency(frequency.This("")))
+	all = append(all, checkNamespaces(ctx))
 	kernel, err := checkKernel(ctx, inside)
 	if err != nil {
 		return nil, err

@@ -86,9 +86,12 @@ func list(command uint8, attributes ...*nl.RtAttr) (all [][]byte, err error) {
 }
 
 // All lists the radios of this network namespace, and the country whose rules they keep: "DE", or "00" for what is
-// allowed everywhere.
+// allowed everywhere. A kernel without Wi-Fi has none.
 func All() (radios []Radio, country string, err error) {
 	messages, err := list(unix.NL80211_CMD_GET_WIPHY, nl.NewRtAttr(unix.NL80211_ATTR_SPLIT_WIPHY_DUMP, nil))
+	if errors.Is(err, unix.ENOENT) {
+		return nil, "", nil
+	}
 	if err == nil {
 		radios, err = parseRadios(messages)
 	}
