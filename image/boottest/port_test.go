@@ -2,6 +2,7 @@ package boottest
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -33,6 +34,12 @@ func testDoctor(t *testing.T, b *Box) {
 		if c.Name == "radio" && !strings.Contains(c.Found, "access point on 1-") {
 			t.Errorf("doctor says of a simulated radio %q; want on which channels it can be an access point", c.Found)
 		}
+	}
+	// The service may write what decides the processors' frequency, where there is any, and nothing else below /sys.
+	const mounts = `awk '$5 ~ "^/sys" {print $5, substr($6, 1, 2)}' /proc/$(systemctl show -P MainPID appliance)/mountinfo`
+	written := b.Run(t, "test -d /sys/devices/system/cpu/cpufreq || echo '/sys/devices/system/cpu/cpufreq rw'; "+mounts)
+	if lines := strings.Split(written, "\n"); !slices.Contains(lines, "/sys ro") || !slices.Contains(lines, "/sys/devices/system/cpu/cpufreq rw") {
+		t.Errorf("the service sees of /sys:\n%s\nwant /sys for reading, and the processors' frequency for writing", written)
 	}
 	for _, name := range []string{"packet", "port", "cubic", "realtime", "vpxenc", "hostapd"} {
 		if !found[name] {

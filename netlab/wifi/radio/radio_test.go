@@ -2,6 +2,12 @@ package radio
 
 import (
 	"encoding/binary"
+	"encoding/hex"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -141,6 +147,67 @@ func TestAir(t *testing.T) {
 	}
 }
 
+// recorded are the messages of testdata/hwsim.txt by their commands.
+func recorded(t testing.TB) map[int][][]byte {
+	t.Helper()
+	text, err := os.ReadFile("testdata/hwsim.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[int][][]byte{}
+	for line := range strings.Lines(string(text)) {
+		command, message, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if command == "#" {
+			continue
+		}
+		n, err := strconv.Atoi(command)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := hex.DecodeString(message)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[n] = append(all[n], b)
+	}
+	return all
+}
+
+// TestRecorded reads what a kernel answered of a simulated radio, and of a station that then loaded a page.
+func TestRecorded(t *testing.T) {
+	all := recorded(t)
+	radios, err := parseRadios(all[unix.NL80211_CMD_GET_WIPHY])
+	if err == nil {
+		err = parseInterfaces(all[unix.NL80211_CMD_GET_INTERFACE], radios)
+	}
+	if err != nil || len(radios) != 1 {
+		t.Fatalf("%d radios, %v; want one", len(radios), err)
+	}
+	r := radios[0]
+	if want := []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}; !r.AccessPoint || !r.Has5GHz() || !cmp.Equal(r.Open(Low2, High2), want) ||
+		len(r.Open(Low5, High5)) > 0 || r.MostStations != 0 || !cmp.Equal(r.Interfaces, []string{"wlan0"}) {
+		t.Errorf("the radio is %+v; want an access point on the channels %v", r, want)
+	}
+	if country, err := parseCountry(all[unix.NL80211_CMD_GET_REG]); country != "00" || err != nil {
+		t.Errorf("the country is %q, %v; want 00", country, err)
+	}
+	if mhz, err := parseFrequency(all[unix.NL80211_CMD_GET_INTERFACE], 6); mhz != 2437 || err != nil {
+		t.Errorf("wlan0 is at %d MHz, %v; want 2437", mhz, err)
+	}
+	messages, conditions := all[unix.NL80211_CMD_GET_STATION], []lab.Conditions{}
+	for i := range messages {
+		stations, err := parseStations(messages[i : i+1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		conditions = append(conditions, lab.Conditions{Air: &lab.Air{MHz: 2437, Channel: 6, Stations: stations}})
+	}
+	const want = "channel 6 (2437 MHz); 02:00:00:00:01:00 at -30 dBm: 34 packets to it, 0 sent again, 0 lost"
+	if got := lab.TellAir(&conditions[0], &conditions[1]); got != want {
+		t.Errorf("the air is %q, want %q", got, want)
+	}
+}
+
 // TestThisMachine: the kernel of this machine answers, or says that it has no Wi-Fi.
 func TestThisMachine(t *testing.T) {
 	radios, country, err := All()
@@ -153,7 +220,7 @@ func TestThisMachine(t *testing.T) {
 // FuzzMessages: whatever a message is, it is read within bounds.
 func FuzzMessages(f *testing.F) {
 	survey, stations := air()
-	for _, list := range [][][]byte{split(), survey, stations} {
+	for _, list := range append(slices.Collect(maps.Values(recorded(f))), split(), survey, stations) {
 		for _, m := range list {
 			f.Add(m)
 		}
