@@ -38,6 +38,7 @@ func testDoctor(t *testing.T, b *Box) {
 	// The service may write what decides the processors' frequency, where there is any, and nothing else below /sys.
 	const mounts = `awk '$5 ~ "^/sys" {print $5, substr($6, 1, 2)}' /proc/$(systemctl show -P MainPID appliance)/mountinfo`
 	written := b.Run(t, "test -d /sys/devices/system/cpu/cpufreq || echo '/sys/devices/system/cpu/cpufreq rw'; "+mounts)
+	t.Logf("the service sees of /sys: %q", written)
 	if lines := strings.Split(written, "\n"); !slices.Contains(lines, "/sys ro") || !slices.Contains(lines, "/sys/devices/system/cpu/cpufreq rw") {
 		t.Errorf("the service sees of /sys:\n%s\nwant /sys for reading, and the processors' frequency for writing", written)
 	}

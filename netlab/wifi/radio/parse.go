@@ -50,14 +50,16 @@ func (a attribute) text() string {
 	return before
 }
 
-// attributes reads those that are nested in another one, or in a message without its header.
+// attributes reads those that are nested in another one, or in a message without its header. The library's own reader
+// panics where the last one is not filled up.
 func attributes(b []byte) (list []attribute, err error) {
-	all, err := nl.ParseRouteAttr(b)
-	if err != nil {
-		return nil, errors.Join(errShort, err)
-	}
-	for _, a := range all {
-		list = append(list, attribute{a.Attr.Type & nl.NLA_TYPE_MASK, a.Value})
+	for len(b) >= unix.SizeofRtAttr {
+		size, kind := int(binary.NativeEndian.Uint16(b)), binary.NativeEndian.Uint16(b[2:])
+		if size < unix.SizeofRtAttr || size > len(b) {
+			return nil, errShort
+		}
+		list = append(list, attribute{kind & nl.NLA_TYPE_MASK, b[unix.SizeofRtAttr:size]})
+		b = b[min(len(b), (size+unix.RTA_ALIGNTO-1)&^(unix.RTA_ALIGNTO-1)):]
 	}
 	return list, nil
 }
