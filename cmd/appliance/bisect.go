@@ -40,6 +40,7 @@ type BisectCmd struct {
 	JSON        bool          `name:"json" help:"Print the result as JSON, and the news to standard error."`
 	pageFlags
 	sandboxFlags
+	processorFlags
 
 	local bool
 }
@@ -72,6 +73,8 @@ func (c *BisectCmd) Validate() error {
 	switch {
 	case !c.local && c.NoSandbox:
 		return errors.New("--no-sandbox is for bisects on this machine: a service has virtual.no_sandbox in its configuration")
+	case !c.local && c.KeepProcessors:
+		return errors.New("--keep-processors is for bisects on this machine: a service has processors.keep in its configuration")
 	case !c.local && c.given():
 		return errors.New("--resolver, --trust, --insecure-origin, --allow-private and --header are for bisects on this machine: " +
 			"a box reaches origins as its configuration says (network)")
@@ -112,7 +115,9 @@ func (c *BisectCmd) Run(ctx context.Context, std *streams) error {
 	defer bar.close()
 	var lab bisection.Lab
 	if c.local {
-		lab = &localPairs{plan: q, bar: bar, run: RunCmd{Out: c.Out, pageFlags: c.pageFlags, sandboxFlags: c.sandboxFlags}}
+		lab = &localPairs{plan: q, bar: bar, run: RunCmd{
+			Out: c.Out, pageFlags: c.pageFlags, sandboxFlags: c.sandboxFlags, processorFlags: c.processorFlags,
+		}}
 	} else {
 		config, err := c.config(std.err)
 		if err != nil {

@@ -35,6 +35,7 @@ type DemoCmd struct {
 	outcomeFlags
 	matchFlags
 	sandboxFlags
+	processorFlags
 }
 
 // matchFlags say how requests are matched, and what is done with those that are not.
@@ -114,11 +115,12 @@ func (d *DemoCmd) Run(ctx context.Context, std *streams) error {
 
 // inside is the task of the half in namespaces, begun at now.
 func (d *DemoCmd) inside(now time.Time) sandbox.Task {
-	in := sandbox.Task{ID: store.NewID(now, "demo"), Out: d.Out, Connections: d.Backend == "conn", NoSandbox: d.NoSandbox, Plan: lab.Plan{
-		Name: "demo", Trials: d.Trials, Live: d.Live, Seed: d.Seed, Timing: "recorded", Miss: d.Miss,
-		Still: d.Still.Seconds(), Limit: d.Limit.Seconds(), Tolerance: d.Tolerance.Seconds() * 1e3,
-		Arm: lab.Arm{Page: d.Page, Archive: d.Archive, Link: d.Link, Match: d.Match},
-	}}
+	in := sandbox.Task{ID: store.NewID(now, "demo"), Out: d.Out, Connections: d.Backend == "conn", NoSandbox: d.NoSandbox,
+		KeepProcessors: d.KeepProcessors, Plan: lab.Plan{
+			Name: "demo", Trials: d.Trials, Live: d.Live, Seed: d.Seed, Timing: "recorded", Miss: d.Miss,
+			Still: d.Still.Seconds(), Limit: d.Limit.Seconds(), Tolerance: d.Tolerance.Seconds() * 1e3,
+			Arm: lab.Arm{Page: d.Page, Archive: d.Archive, Link: d.Link, Match: d.Match},
+		}}
 	if d.Against != "" {
 		in.Plan.Treatment = &lab.Arm{Link: d.Against}
 	}

@@ -38,6 +38,7 @@ type MeasureCmd struct {
 	pageFlags
 	matchFlags
 	sandboxFlags
+	processorFlags
 }
 
 // Help is shown by appliance measure --help.
@@ -86,12 +87,13 @@ func (c *MeasureCmd) Run(ctx context.Context, std *streams) error {
 
 // task is the task of the half in namespaces, begun at now.
 func (c *MeasureCmd) task(now time.Time) sandbox.Task {
-	t := sandbox.Task{ID: store.NewID(now, "measure"), Out: c.Out, Origins: sandbox.OriginsOutside, NoSandbox: c.NoSandbox, Plan: lab.Plan{
-		Name: "measure", Trials: c.trials(), Seed: c.Seed, Timing: c.Timing, Recordings: c.Recordings, Find: c.Find, Miss: c.Miss,
-		Still: c.Still.Seconds(), Limit: c.Limit.Seconds(), Tolerance: c.Tolerance.Seconds() * 1e3,
-		OnDialog: c.OnDialog, ExpectBlank: c.Blank, Traces: c.Traces,
-		Arm: lab.Arm{Page: c.URL, Link: c.Link, Match: c.Match, Browser: browserNamed(c.Browser)},
-	}}
+	t := sandbox.Task{ID: store.NewID(now, "measure"), Out: c.Out, Origins: sandbox.OriginsOutside, NoSandbox: c.NoSandbox,
+		KeepProcessors: c.KeepProcessors, Plan: lab.Plan{
+			Name: "measure", Trials: c.trials(), Seed: c.Seed, Timing: c.Timing, Recordings: c.Recordings, Find: c.Find, Miss: c.Miss,
+			Still: c.Still.Seconds(), Limit: c.Limit.Seconds(), Tolerance: c.Tolerance.Seconds() * 1e3,
+			OnDialog: c.OnDialog, ExpectBlank: c.Blank, Traces: c.Traces,
+			Arm: lab.Arm{Page: c.URL, Link: c.Link, Match: c.Match, Browser: browserNamed(c.Browser)},
+		}}
 	t.Plan.Measure = c.plan()
 	if c.End != "" {
 		t.Plan.Steps = []lab.Step{{Name: "load", Open: c.URL, End: c.End}}

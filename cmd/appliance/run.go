@@ -30,6 +30,7 @@ type RunCmd struct {
 	gateFlags
 	pageFlags
 	sandboxFlags
+	processorFlags
 
 	local  bool   // on this machine
 	beside string // where the files are that a plan without a file names
@@ -100,6 +101,9 @@ func (c *RunCmd) Validate() error {
 	}
 	if !c.local && c.NoSandbox {
 		return errors.New("--no-sandbox is for runs on this machine: a service has virtual.no_sandbox in its configuration")
+	}
+	if !c.local && c.KeepProcessors {
+		return errors.New("--keep-processors is for runs on this machine: a service has processors.keep in its configuration")
 	}
 	if !c.local && c.given() {
 		return errors.New("--resolver, --trust, --insecure-origin, --allow-private and --header are for runs on this machine: " +

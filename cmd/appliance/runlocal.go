@@ -91,7 +91,8 @@ func (c *RunCmd) task(ctx context.Context, q plan.Request) (task sandbox.Task, a
 	if err != nil {
 		return wrong(err)
 	}
-	task = sandbox.Task{ID: store.NewID(time.Now(), cmp.Or(q.Name, "run")), Plan: asked.Plan, NoSandbox: c.NoSandbox}
+	id := store.NewID(time.Now(), cmp.Or(q.Name, "run"))
+	task = sandbox.Task{ID: id, Plan: asked.Plan, NoSandbox: c.NoSandbox, KeepProcessors: c.KeepProcessors}
 	if len(asked.Contents) > 0 {
 		if task.Files, err = filepath.EvalSymlinks(beside); err != nil {
 			return wrong(err)

@@ -4,3 +4,8 @@ package main
 type sandboxFlags struct {
 	NoSandbox bool `help:"Let the browser work without its own sandbox, where this machine refuses that: for pages that you trust. The report says so."`
 }
+
+// processorFlags say what a run on this machine does to its processors.
+type processorFlags struct {
+	KeepProcessors bool `help:"Leave governor and turbo of the processors as they are during the run. Without it root's runs hold them at one frequency."`
+}

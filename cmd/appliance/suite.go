@@ -29,6 +29,7 @@ type suiteRunFlags struct {
 	Quiet bool `help:"Say nothing of single trials."`
 	pageFlags
 	sandboxFlags
+	processorFlags
 }
 
 // SuiteRunCmd measures a suite.
@@ -128,7 +129,7 @@ func (f *suiteRunFlags) measure(
 	bar := newProgress(std.err)
 	defer bar.close()
 	m := &suiteMachine{suite: s, result: r, out: out, only: only, bar: bar, quiet: f.Quiet,
-		run: RunCmd{Out: out, beside: ".", pageFlags: f.pageFlags, sandboxFlags: f.sandboxFlags}}
+		run: RunCmd{Out: out, beside: ".", pageFlags: f.pageFlags, sandboxFlags: f.sandboxFlags, processorFlags: f.processorFlags}}
 	if _, err := os.Stat(s.File()); err == nil {
 		m.run.beside = filepath.Dir(s.File())
 	}

@@ -20,6 +20,8 @@ type Conditions struct {
 	ProcessorC     *float64 `json:"processor_c,omitempty"` // the hottest sensor of the processors
 	// Throttled is how often the processors have slowed down because of their heat since they were switched on.
 	Throttled *int64 `json:"throttled,omitempty"`
+	// Air is that between the device and the box's access point.
+	Air *Air `json:"air,omitempty"`
 }
 
 // ThermalStates are those of Conditions.Thermal, the coolest first.
@@ -33,6 +35,8 @@ type Limits struct {
 	Power        string  `json:"power,omitempty" enum:"battery,usb,ac,wireless,dock" doc:"What the device is powered by" example:"usb"`
 	RefreshHz    float64 `json:"refresh_hz,omitempty" minimum:"0" maximum:"1000" doc:"How often a second the device's screen is drawn, within 1 Hz" example:"60"`
 	ProcessorMax float64 `json:"processor_max_c,omitempty" minimum:"0" maximum:"150" doc:"Highest temperature of the processors, in degrees Celsius" example:"80"`
+	SignalMin    float64 `json:"signal_min_dbm,omitempty" minimum:"-100" maximum:"0" doc:"Of a device on the box's Wi-Fi: how strongly the box hears it at least, in dBm" example:"-60"`
+	AirBusyMax   float64 `json:"air_busy_max_percent,omitempty" minimum:"0" maximum:"100" doc:"Of a device on the box's Wi-Fi: for how much of a trial its channel may be busy at most, in percent" example:"40"`
 	Wait         float64 `json:"wait_s,omitempty" minimum:"0" maximum:"7200" doc:"How long a trial waits for these conditions; without it 600" example:"600"`
 }
 
@@ -46,6 +50,7 @@ func (l Limits) Missing(c Conditions) (names []string) {
 		{"thermal", l.Thermal != "", c.Thermal != "" || c.Throttled != nil && l.Thermal == ThermalStates[0]},
 		{"power", l.Power != "", c.Power != ""},
 		{"refresh_hz", l.RefreshHz > 0, c.RefreshHz != nil}, {"processor_max_c", l.ProcessorMax > 0, c.ProcessorC != nil},
+		{"signal_min_dbm", l.SignalMin < 0, c.Air != nil}, {"air_busy_max_percent", l.AirBusyMax > 0, c.Air != nil && c.Air.OnMS > 0},
 	} {
 		if f.set && !f.known {
 			names = append(names, f.name)
@@ -74,6 +79,21 @@ func (l Limits) Broken(c Conditions) (reasons []string) {
 	}
 	if v := c.ProcessorC; v != nil && l.ProcessorMax > 0 && *v > l.ProcessorMax {
 		say("the processors have %.0f °C, and at most %.4g °C are asked for", *v, l.ProcessorMax)
+	}
+	if l.SignalMin < 0 && c.Air != nil {
+		if v := c.Air.signal(); v == nil {
+			say("no device has joined the box's Wi-Fi, and a signal of %.4g dBm is asked for", l.SignalMin)
+		} else if float64(*v) < l.SignalMin {
+			say("the box hears the device at %d dBm, and at least %.4g dBm are asked for", *v, l.SignalMin)
+		}
+	}
+	return reasons
+}
+
+// BrokenBetween says which limits a device has not kept between two readings.
+func (l Limits) BrokenBetween(before, after *Conditions) (reasons []string) {
+	if percent, _, ok := AirBusy(before, after); ok && l.AirBusyMax > 0 && percent > l.AirBusyMax {
+		reasons = append(reasons, fmt.Sprintf("the Wi-Fi channel was busy for %.0f %% of the trial, and at most %.4g %% are asked for", percent, l.AirBusyMax))
 	}
 	return reasons
 }

@@ -94,7 +94,7 @@ func ScopeRules() []ScopeRule {
 	return []ScopeRule{
 		{Fields: words("name trials timing miss still_s limit_s seed tolerance_ms expect_blank on_dialog looks margin_percent margins_percent primary budgets tags paths find covariates " +
 			"recordings warmups traces trace_all conditions.battery_min_percent conditions.battery_max_c conditions.thermal conditions.power " +
-			"conditions.refresh_hz conditions.processor_max_c conditions.wait_s " +
+			"conditions.refresh_hz conditions.processor_max_c conditions.signal_min_dbm conditions.air_busy_max_percent conditions.wait_s " +
 			"link match state process"), Reaches: usual + "; a trace file of `link`",
 			Run: "any, and no trace file", Admin: "any, and no trace file"},
 		{Fields: words("measure.metrics measure.guards measure.steps measure.regions measure.ignore measure.tolerance measure.unique_pixels " +

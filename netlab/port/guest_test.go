@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -23,6 +24,7 @@ import (
 	"eidetic/netlab/netspace"
 	"eidetic/netlab/replay"
 	"eidetic/netlab/wifi"
+	"eidetic/netlab/wifi/radio"
 )
 
 // TestAccessPoint: a station (a simulated radio of the kernel, with wpa_supplicant in
@@ -43,6 +45,7 @@ func TestAccessPoint(t *testing.T) {
 		t.Fatalf("the simulated radios are %v, want two", radios)
 	}
 	ap, sta := radios[0], radios[1]
+	asksRadios(t, ap.name)
 	// iw and ip find a namespace by its file in /run/netns.
 	run("ip", "netns", "add", "station")
 	t.Cleanup(func() { _ = exec.Command("ip", "netns", "del", "station").Run() })
@@ -83,6 +86,7 @@ func TestAccessPoint(t *testing.T) {
 	if !joins(t, supplicant, sta.name, network, time.Minute) {
 		t.Fatal("the station did not join")
 	}
+	before := heard(t, ap.name)
 	a := shop("93.184.216.34:443", map[string]string{"https://www.shop.test/": "<!doctype html><h1>The shop</h1>"})
 	s, err := p.Network().Replay(t.Context(), a, replay.Options{Wall: time.Now(), Timing: replay.Timing{Mode: replay.TimingNone}})
 	if err != nil {
@@ -100,15 +104,46 @@ func TestAccessPoint(t *testing.T) {
 	if st := s.Stats(); st.Requests != 1 || st.Misses != 0 {
 		t.Errorf("the replay or the port has %+v", st)
 	}
+	after := heard(t, ap.name)
+	if len(before.Stations) != 1 || len(after.Stations) != 1 || after.Stations[0].Packets <= before.Stations[0].Packets || after.Channel != 6 {
+		t.Errorf("the radio told of %+v before a page was loaded, and of %+v afterwards; want one station that got packets, on channel 6", before, after)
+	}
+	t.Log(lab.TellAir(&lab.Conditions{Air: before}, &lab.Conditions{Air: after}))
 	if st := p.mustStatus(t); len(st.Leases) != 1 || !st.Carrier {
 		t.Errorf("the replay or the port has %+v", st)
 	}
 }
 
-type radio struct{ phy, name string }
+// heard is what an access point's radio tells of its channel.
+func heard(t *testing.T, name string) *lab.Air {
+	t.Helper()
+	air, err := radio.Now(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return air
+}
+
+// asksRadios looks at what the kernel says that simulated radios can do.
+func asksRadios(t *testing.T, name string) {
+	t.Helper()
+	all, country, err := radio.All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := slices.IndexFunc(all, func(r radio.Radio) bool { return slices.Contains(r.Interfaces, name) })
+	if at < 0 {
+		t.Fatalf("the radios are %+v; want one with the interface %s", all, name)
+	}
+	if r := all[at]; !r.AccessPoint || !slices.Contains(r.Open(radio.Low2, radio.High2), 6) || !r.Has5GHz() || country == "" {
+		t.Errorf("the radio is %+v in the country %q; want an access point on channel 6, and the 5 GHz band", r, country)
+	}
+}
+
+type simulated struct{ phy, name string }
 
 // radios lists the simulated radios.
-func radios(t *testing.T) (list []radio) {
+func radios(t *testing.T) (list []simulated) {
 	phys, err := filepath.Glob("/sys/class/mac80211_hwsim/*/ieee80211/*")
 	if err != nil {
 		t.Fatal(err)
@@ -118,7 +153,7 @@ func radios(t *testing.T) (list []radio) {
 		if err != nil || len(names) == 0 {
 			t.Fatalf("the radio %s has no interface (%v)", phy, err)
 		}
-		list = append(list, radio{filepath.Base(phy), filepath.Base(names[0])})
+		list = append(list, simulated{filepath.Base(phy), filepath.Base(names[0])})
 	}
 	return list
 }

@@ -15,7 +15,9 @@ import (
 
 	"eidetic/control/power"
 	"eidetic/internal/base/programs"
+	"eidetic/internal/run/frequency"
 	"eidetic/internal/run/isolate"
+	"eidetic/netlab/wifi/radio"
 )
 
 // Finding is the result of one check.
@@ -47,7 +49,8 @@ func (f Finding) good(found string) Finding {
 // [CheckInside].
 func Check(ctx context.Context, inside []string) ([]Finding, error) {
 	all := append(checkPrograms(), checkHardware(os.DirFS("/"))...)
-	all = append(all, checkPower(ctx, power.ThisMachine()), checkProcessors(), checkNamespaces(ctx))
+	all = append(all, checkRadios(radio.All), checkPower(ctx, power.ThisMachine()), checkProcessors(), checkFrequency(frequency.This("")))
+	all = append(all, checkNamespaces(ctx))
 	kernel, err := checkKernel(ctx, inside)
 	if err != nil {
 		return nil, err
@@ -118,6 +121,23 @@ func checkProcessors() Finding {
 		)
 	}
 	return f.good(found)
+}
+
+// checkFrequency says what runs would set of the processors' frequency.
+func checkFrequency(m frequency.Machine) Finding {
+	f := Finding{Name: "frequency", For: "the same speed of the processors in every trial"}
+	if !m.Known() {
+		return f.bad("the kernel shows no frequencies: runs set nothing",
+			"nothing can be done in a virtual machine; elsewhere allow the system to choose frequencies (P-states) in the firmware")
+	}
+	wanted := m.Wanted()
+	if len(wanted) == 0 {
+		return f.good("as it should be already: runs set nothing")
+	}
+	if err := m.MaySet(wanted); err != nil {
+		return f.bad("runs would set "+frequency.Tell(wanted)+", but this user may not", "make runs as root, or set it yourself: "+err.Error())
+	}
+	return f.good("during runs: " + frequency.Tell(wanted) + "; put back afterwards (--keep-processors, processors: {keep: true} leave it)")
 }
 
 // checkNamespaces says whether namespaces can be made at all.

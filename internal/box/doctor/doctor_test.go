@@ -1,20 +1,23 @@
 package doctor
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
 
 	"eidetic/control/power/powertest"
+	"eidetic/internal/run/frequency"
+	"eidetic/netlab/wifi/radio"
 )
 
 func TestHardware(t *testing.T) {
 	file := &fstest.MapFile{}
 	for name, root := range map[string]fstest.MapFS{
 		"v4l2":     {"dev/video0": file},
-		"radio":    {"sys/class/ieee80211/phy0": file},
 		"controls": {"sys/class/udc/fe980000.usb": file, "dev/serial/by-id/usb-1a86": file},
 		"none":     {},
 	} {
@@ -22,6 +25,49 @@ func TestHardware(t *testing.T) {
 			if f.OK != (f.Name == name) || f.OK == (f.Remedy != "") {
 				t.Errorf("with the hardware %q: finding %+v; want OK = %v, and a remedy only if it is not", name, f, f.Name == name)
 			}
+		}
+	}
+}
+
+// TestRadios: what a radio can do decides whether it can be a device's Wi-Fi, and the words say why not.
+func TestRadios(t *testing.T) {
+	channels := func(rule func(*radio.Channel), numbers ...int) (list []radio.Channel) {
+		for _, n := range numbers {
+			c := radio.Channel{Number: n, MHz: 5000 + 5*n}
+			if n < 14 {
+				c.MHz = 2407 + 5*n
+			}
+			if rule != nil {
+				rule(&c)
+			}
+			list = append(list, c)
+		}
+		return list
+	}
+	low := channels(nil, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11)
+	listen, radar := func(c *radio.Channel) { c.Listen = true }, func(c *radio.Channel) { c.Radar = true }
+	both := slices.Concat(low, channels(nil, 36, 40, 44, 48), channels(radar, 52, 56))
+	for _, c := range []struct {
+		name, country, found, remedy string
+		radios                       []radio.Radio
+		err                          error
+	}{
+		{name: "none", found: "no Wi-Fi radio", remedy: "ath9k"},
+		{name: "no nl80211", err: errors.New("no such family"), found: "no Wi-Fi radio: no such family", remedy: "ath9k"},
+		{name: "both bands", country: "DE", radios: []radio.Radio{{Name: "phy0", Interfaces: []string{"wlan0"}, AccessPoint: true, MostStations: 8, Channels: both}},
+			found: "wlan0: access point on 1-11, 36, 40, 44, 48, at most 8 devices (country DE)"},
+		{name: "no mode", country: "DE", radios: []radio.Radio{{Name: "phy0", Channels: both}},
+			found: "phy0: no access point mode, so it cannot be a device's Wi-Fi (country DE)", remedy: "ath9k_htc"},
+		{name: "one of two", country: "DE", radios: []radio.Radio{{Name: "phy0", Channels: both}, {Name: "phy1", AccessPoint: true, Channels: low}},
+			found: "phy0: no access point mode, so it cannot be a device's Wi-Fi; phy1: access point on 1-11, no 5 GHz (country DE)"},
+		{name: "no country", country: "00", radios: []radio.Radio{{Name: "phy0", AccessPoint: true, Channels: slices.Concat(low, channels(listen, 36, 40))}},
+			found: "phy0: access point on 1-11, none of 5 GHz by the country's rules (no country, so what is allowed everywhere)"},
+		{name: "5 GHz alone", country: "00", radios: []radio.Radio{{Name: "phy0", AccessPoint: true, Channels: channels(listen, 36, 40)}},
+			found: "phy0: access point, but on no channel, none of 5 GHz by the country's rules (no country, so what is allowed everywhere)", remedy: "wifi: {country: DE}"},
+	} {
+		f := checkRadios(func() ([]radio.Radio, string, error) { return c.radios, c.country, c.err })
+		if f.Found != c.found || f.OK != (c.remedy == "") || !strings.Contains(f.Remedy, c.remedy) {
+			t.Errorf("%s: %+v; want %q, and a remedy with %q", c.name, f, c.found, c.remedy)
 		}
 	}
 }
@@ -38,6 +84,33 @@ func TestPower(t *testing.T) {
 	f := checkPower(t.Context(), k.Kernel)
 	if want := "power: {usb: PORT} can switch 1-2.[1-4]; power: {gpio: gpiochip0/LINE} is possible"; !f.OK || f.Found != want {
 		t.Errorf("found %q; want %q", f.Found, want)
+	}
+}
+
+// TestFrequency: what runs would set is told, and where they set nothing, why.
+func TestFrequency(t *testing.T) {
+	root := t.TempDir()
+	if f := checkFrequency(frequency.Machine{Root: root}); f.OK || f.Found != "the kernel shows no frequencies: runs set nothing" {
+		t.Errorf("a virtual machine: %+v", f)
+	}
+	set := func(name, text string) string {
+		file := filepath.Join(root, "sys/devices/system/cpu/cpufreq/policy0", name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	set("scaling_available_governors", "performance powersave")
+	set("scaling_governor", "powersave")
+	if f := checkFrequency(frequency.Machine{Root: root}); !f.OK || !strings.HasPrefix(f.Found, "during runs: governor performance in place of powersave; put back") {
+		t.Errorf("a machine that can be set: %+v", f)
+	}
+	set("scaling_governor", "performance")
+	if f := checkFrequency(frequency.Machine{Root: root}); !f.OK || !strings.Contains(f.Found, "already") {
+		t.Errorf("a machine that is set: %+v", f)
 	}
 }
 

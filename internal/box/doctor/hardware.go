@@ -25,12 +25,6 @@ func checkHardware(root fs.FS) []Finding {
 	} else {
 		grabber = grabber.bad("no /dev/video*", "plug in an HDMI grabber (UVC), or load its driver; to try without one: modprobe vivid")
 	}
-	radio := Finding{Name: "radio", For: "devices by Wi-Fi"}
-	if n := count("sys/class/ieee80211/*"); n > 0 {
-		radio = radio.good(fmt.Sprintf("%d Wi-Fi radios; iw list says whether a radio can be an access point", n))
-	} else {
-		radio = radio.bad("no Wi-Fi radio", "plug one in that can be an access point; to try without one: modprobe mac80211_hwsim")
-	}
 	keys := Finding{Name: "controls", For: "driving a device's keyboard and mouse by USB"}
 	ports, serial := count("sys/class/udc/*"), count("dev/serial/by-id/*")
 	if ports+serial > 0 {
@@ -39,7 +33,7 @@ func checkHardware(root fs.FS) []Finding {
 		keys = keys.bad("no USB device port, as on every x86 machine, and no USB serial port",
 			"plug in a CH9329 serial keyboard chip; to try without one: modprobe dummy_hcd")
 	}
-	return []Finding{grabber, radio, keys}
+	return []Finding{grabber, keys}
 }
 
 // checkPower looks for what can take a hanging device's power away at this machine itself.

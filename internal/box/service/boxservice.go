@@ -12,6 +12,7 @@ import (
 	"eidetic/internal/keep/store"
 	"eidetic/internal/run/errand"
 	"eidetic/internal/run/execute"
+	"eidetic/internal/run/frequency"
 	"eidetic/internal/run/seat"
 	"eidetic/internal/web/panel"
 	"eidetic/netlab/ca"
@@ -122,6 +123,13 @@ func (b *boxService) watchNetwork(ctx context.Context) error {
 func (b *boxService) openRunner(context.Context) (stop func() error, err error) {
 	b.carrier = &runner{data: b.Data, runs: b.runs, devices: b.devices, notifier: b.Notifier, disk: b.disk,
 		browsers: b.Config.Browsers, apps: b.Config.Apps}
+	m := frequency.This(filepath.Join(b.Data, "processors.json"))
+	if err := m.Recover(); err != nil {
+		b.Log.Error("a killed process has left the processors' frequency as it set it", "error", err)
+	}
+	if b.carrier.log = b.Log; !b.Config.Processors.Keep {
+		b.carrier.processors = &m
+	}
 	b.runQueue = runqueue.New(runqueue.Config{Jobs: b.waiting, Store: b.runs, Runner: b.carrier, Log: b.Log})
 	b.queue = b.runQueue
 	return nil, nil

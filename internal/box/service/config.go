@@ -39,6 +39,8 @@ type Config struct {
 	Retention retention.Policy `yaml:"retention"`
 	// Virtual is for the browsers of this machine, which a box does not have.
 	Virtual virtualConfig `yaml:"virtual"`
+	// Processors are this machine's.
+	Processors processorsConfig `yaml:"processors"`
 	// Browsers are what plans may name besides chromium and firefox: each is what a plan could say of a browser, with
 	// programs, profiles and other files of this machine, which only its admin names.
 	Browsers plan.Browsers `yaml:"browsers"`
@@ -94,6 +96,12 @@ type virtualConfig struct {
 	NoSandbox bool `yaml:"no_sandbox"`
 	// Labels are what plans of a fleet may ask for.
 	Labels map[string]string `yaml:"labels"`
+}
+
+// processorsConfig says what runs may do to the machine.
+type processorsConfig struct {
+	// Keep leaves governor and turbo as they are.
+	Keep bool `yaml:"keep"`
 }
 
 // reach says how origins are reached; roots are those of Roots, own is where the panel listens.

@@ -271,6 +271,9 @@ func (d *portDevice) carryOut(ctx context.Context, id string, p plan.Checked, ne
 	}
 	c.Port, c.Start, c.Address, c.Say = running, start, address, news.Say
 	c.Power, c.Broadcast = d.config.Power, broadcast(d.address())
+	if d.config.WiFi != nil {
+		c.Air = d.config.Port
+	}
 	rig, keys, err := execute.NewPlugged(ctx, c)
 	if err != nil {
 		return err

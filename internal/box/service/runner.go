@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"eidetic/internal/plan"
 	"eidetic/internal/run/execute"
 	"eidetic/internal/run/experiment"
+	"eidetic/internal/run/frequency"
 	"eidetic/systemd"
 )
 
@@ -30,7 +32,10 @@ type runner struct {
 	retainer *retainer
 	browsers plan.Browsers // of the configuration
 	apps     plan.Apps
-	head     bool // boxes carry the runs out, each with the browsers of its own admin
+	// processors are held at one frequency during runs; nil leaves them as they are.
+	processors *frequency.Machine
+	log        *slog.Logger
+	head       bool // boxes carry the runs out, each with the browsers of its own admin
 }
 
 // Accept implements runqueue.Runner.
@@ -88,6 +93,20 @@ func (r *runner) Run(ctx context.Context, id string, p lab.Plan, progress func(r
 	d, err := r.await(ctx, p.Device)
 	if err != nil {
 		return err
+	}
+	if r.processors != nil {
+		release, told, err := r.processors.Hold()
+		if told != "" {
+			progress(runqueue.Progress{Doing: "the processors have " + told, Of: asked.Total()})
+		}
+		if err != nil {
+			r.log.Warn("the processors' frequency is left as it is", "error", err)
+		}
+		defer func() {
+			if err := release(); err != nil {
+				r.log.Error("the processors' frequency is not as it was before the run", "error", err)
+			}
+		}()
 	}
 	watch := &filmWatch{notifier: r.notifier, name: "capture " + p.Device}
 	defer watch.hear(execute.FilmEnds)

@@ -8,11 +8,13 @@ import (
 	"testing"
 	"time"
 
+	"eidetic/internal/keep/runqueue"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
 	"eidetic/internal/plan"
 	"eidetic/internal/run/errand"
 	"eidetic/internal/run/execute"
+	"eidetic/internal/run/frequency"
 	"eidetic/internal/run/seat"
 	"eidetic/internal/web/panel"
 	"eidetic/systemd"
@@ -154,6 +156,43 @@ func TestFilmWatch(t *testing.T) {
 		w.hear(c.news)
 		if got := ok(); got != c.want {
 			t.Errorf("after %q: %q, want %q", c.news, got, c.want)
+		}
+	}
+}
+
+// governed is a device that looks at a processor's governor during a run.
+type governed struct {
+	noDevice
+	file string
+	seen *string
+}
+
+func (d governed) carryOut(context.Context, string, plan.Checked, execute.News) error {
+	text, err := os.ReadFile(d.file)
+	*d.seen = strings.TrimSpace(string(text))
+	return err
+}
+
+// TestRunHoldsProcessors: during a run the processors have one frequency, and afterwards what they had before.
+func TestRunHoldsProcessors(t *testing.T) {
+	r, root, seen := newRunner(t), t.TempDir(), ""
+	file := put(t, root, "sys/devices/system/cpu/cpufreq/policy0/scaling_governor")
+	for name, text := range map[string]string{file: "powersave\n", filepath.Join(filepath.Dir(file), "scaling_available_governors"): "performance powersave\n"} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.devices.add("governed", governed{file: file, seen: &seen})
+	q := lab.Plan{Device: "governed", Trials: 1, Timing: "recorded", Still: 1, Limit: 60, Arm: lab.Arm{Page: "https://www.x.test/"}}
+	for want, m := range map[string]*frequency.Machine{"performance": {Root: root, File: filepath.Join(r.data, "processors.json")}, "powersave": nil} {
+		r.processors = m
+		told := false
+		err := r.Run(t.Context(), "1", q, func(p runqueue.Progress) { told = told || strings.Contains(p.Doing, "governor performance") })
+		if err != nil || seen != want || told != (m != nil) {
+			t.Errorf("Run() = %v with the governor %q, told: %v; want %q", err, seen, told, want)
+		}
+		if text, err := os.ReadFile(file); err != nil || string(text) != "powersave\n" {
+			t.Errorf("after the run the governor is %q, %v; want powersave", text, err)
 		}
 	}
 }

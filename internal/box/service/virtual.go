@@ -92,7 +92,7 @@ func (v *virtualDevice) carryOut(ctx context.Context, id string, p plan.Checked,
 	}
 	t := sandbox.Task{
 		Live: v.seat.Live, ID: id, Plan: p.Plan, Out: v.data, Origins: sandbox.OriginsOutside, Reach: reach, NoSandbox: v.noSandbox,
-		Browsers: v.browsers, Apps: v.apps,
+		Browsers: v.browsers, Apps: v.apps, KeepProcessors: true, // the runner holds them
 	}
 	if kind, err := sandbox.OriginsOf(p.Plan); err != nil {
 		return err

@@ -140,7 +140,7 @@ func directions() []direction {
 		{
 			"internal/run/sandbox",
 			append(
-				[]string{"netlab", "internal/plan", "internal/run/device", "internal/run/experiment", "internal/run/inspect", "internal/run/isolate", "internal/run/execute", "internal/rigs/samplesite"},
+				[]string{"netlab", "internal/plan", "internal/run/device", "internal/run/experiment", "internal/run/inspect", "internal/run/isolate", "internal/run/execute", "internal/run/frequency", "internal/rigs/samplesite"},
 				lab...),
 			"the namespaced half of a run wires a virtual device; which command or service asks for it, it does not know",
 		},
@@ -174,6 +174,7 @@ func directions() []direction {
 					"internal/run/errand",
 					"internal/run/experiment",
 					"internal/run/execute",
+					"internal/run/frequency",
 					"internal/run/inspect",
 					"internal/web/panel",
 					"internal/keep/pin",
@@ -210,10 +211,11 @@ func directions() []direction {
 		{
 			"internal/box/doctor",
 			append([]string{
-				"netlab", "control/power", "control/power/powertest", "internal/run/isolate", "internal/base/priority", "internal/base/programs",
+				"netlab", "control/power", "control/power/powertest", "internal/run/frequency", "internal/run/isolate", "internal/base/priority", "internal/base/programs",
 			}, lab...),
 			"the doctor tries out what the instruments need; it makes no run",
 		},
+		{"internal/run/frequency", nil, "how fast the processors run does not depend on what is measured on them"},
 		{"internal/run/inspect", append([]string{"netlab"}, lab...), "a process that reads one file needs the reader and nothing else"},
 		{"internal/rigs/benchtable", nil, "the list that a benchmark leaves does not depend on what was measured"},
 		{"internal/base/programs", nil, "the table of programs is read by all who start or look for one"},

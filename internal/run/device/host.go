@@ -44,11 +44,19 @@ func (Host) Facts() lab.Host {
 		KeptAwake:   &awake,
 		IdleDriver:  first("/sys/devices/system/cpu/cpuidle/current_driver"),
 		SMT:         first("/sys/devices/system/cpu/smt/active"),
-		NoTurbo:     first("/sys/devices/system/cpu/intel_pstate/no_turbo"),
+		NoTurbo:     turboOff(first("/sys/devices/system/cpu/intel_pstate/no_turbo"), first("/sys/devices/system/cpu/cpufreq/boost")),
 		HugePages:   chosen(first("/sys/kernel/mm/transparent_hugepage/enabled")),
 		Realtime:    &priority,
 		Root:        &root,
 	}
+}
+
+// turboOff is 1 where turbo is off, by Intel's driver or by the others' boost; "" where neither says it.
+func turboOff(noTurbo, boost string) string {
+	if other := map[string]string{"0": "1", "1": "0"}[boost]; noTurbo == "" {
+		return other
+	}
+	return noTurbo
 }
 
 // chosen returns the word in brackets, as in "always [madvise] never".

@@ -16,6 +16,7 @@ import (
 	"eidetic/internal/lab"
 	"eidetic/internal/plan"
 	"eidetic/netlab/port"
+	"eidetic/netlab/wifi/radio"
 )
 
 // PluggedConfig describes a device at a port of the box: what its screen is seen by, and what
@@ -36,6 +37,8 @@ type PluggedConfig struct {
 	// network.
 	Power     *lab.PowerPart
 	Broadcast netip.Addr
+	// Air is the interface of the box's access point that the device has joined; "" for one at a cable.
+	Air string
 	// Say tells a person what is done to a device that hangs.
 	Say func(text string)
 }
@@ -122,9 +125,30 @@ func NewPlugged(ctx context.Context, c PluggedConfig) (Rig, io.Closer, error) {
 	}
 	if phone, ok := fresh.(*onPhone); ok {
 		rig.Conditions, rig.Warm = phone.conditions, phone.warm(births)
+		withAir(&rig, c.Air)
 		return rig, closers{phone, keys}, nil
 	}
+	withAir(&rig, c.Air)
 	return rig, keys, nil
+}
+
+// withAir adds to a device's conditions what the box's radio tells of it; none where it is at a cable.
+func withAir(rig *Rig, name string) {
+	if name == "" {
+		return
+	}
+	device := rig.Conditions
+	rig.Conditions = func(ctx context.Context) (c lab.Conditions, err error) {
+		if device != nil {
+			if c, err = device(ctx); err != nil {
+				return c, err
+			}
+		}
+		if air, err := radio.Now(name); err == nil { // a trial is none the worse without
+			c.Air = air
+		}
+		return c, nil
+	}
 }
 
 // closers close one after another.

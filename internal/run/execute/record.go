@@ -1,6 +1,7 @@
 package execute
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -273,20 +274,44 @@ func (x *Execution) provide(ctx context.Context, runner *experiment.Runner, one 
 		dir += fmt.Sprintf("-take-%d", one.nth)
 		told = fmt.Sprintf(", recording %d of %d", one.nth, one.many)
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
 	if a.User != nil {
 		told = fmt.Sprintf(", for %s", a.User.Name) + told
 	}
-	if lab.IsAppPage(a.Page) {
-		x.News.say("Recording what %s asks of the network", a.App)
-	} else {
-		x.News.say("Recording %s from its origins%s", a.Page, told)
+	for try := 1; ; try++ {
+		if lab.IsAppPage(a.Page) {
+			x.News.say("Recording what %s asks of the network", a.App)
+		} else {
+			x.News.say("Recording %s from its origins%s", a.Page, told)
+		}
+		err := x.record(ctx, runner, one, dir, path)
+		if err != nil {
+			err = fmt.Errorf("recording: %w", err)
+		}
+		var spoilt *experiment.SpoiltError
+		switch {
+		case err == nil || ctx.Err() != nil || !errors.As(err, &spoilt):
+			return err
+		case try == experiment.Takes:
+			return fmt.Errorf("%w; it was spoilt %d times in a row: look after the device and its screen, and run the plan again", err, try)
+		}
+		x.note(fmt.Sprintf("The recording of %s%s was spoilt and is made again (%d of at most %d): %v",
+			cmp.Or(one.of.Name, "the "+a.Name), told, try+1, experiment.Takes, spoilt))
+		err = errors.Join(removeIfThere(path), removeIfThere(path+archive.WorkingSuffix), os.Rename(dir, fmt.Sprintf("%s-spoilt-%d", dir, try)))
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// record records an arm's page into path, and its trial into dir.
+func (x *Execution) record(ctx context.Context, runner *experiment.Runner, one turn, dir, path string) error {
+	a := one.arm
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
 	}
 	// The network of a port outlives its runs, and keeps the link of the last one.
 	if err := x.Rig.Network.SetLink(link.Profile{Name: "native"}); err != nil {
-		return fmt.Errorf("recording: %w", err)
+		return err
 	}
 	x.setLocale(lab.Locale{})
 	cold := a
@@ -295,7 +320,7 @@ func (x *Execution) provide(ctx context.Context, runner *experiment.Runner, one 
 		cold.State = lab.StateAppCold
 	}
 	if err := x.prepare(ctx, cold); err != nil {
-		return fmt.Errorf("recording: %w", err)
+		return err
 	}
 	filming := *runner
 	filming.Analyst = ofFailures{x.analyst}
@@ -307,24 +332,24 @@ func (x *Execution) provide(ctx context.Context, runner *experiment.Runner, one 
 	p := x.plan()
 	p.Steps = maskCodes(one.of.Plan)
 	p.Arm, p.Page, p.Sync, p.Trials = a.Name, a.Page, SyncURL(a.Arm), 1
-	trial, err := filming.Trial(ctx, p, 0, dir)
+	trial, err := filming.Record(ctx, p, dir)
 	if err != nil {
-		return fmt.Errorf("recording: %w", err)
+		return err
 	}
 	others, err := network.problems.Take(a.Page)
 	if err != nil {
-		return fmt.Errorf("recording: %w", err)
+		return err
 	}
 	x.run.Warnings = append(x.run.Warnings, others...)
 	if !lab.IsAppPage(a.Page) {
 		if err := x.checkDocument(path, a.Page, one.of.Plan.Steps); err != nil {
-			return fmt.Errorf("recording: %w", err)
+			return err
 		}
 	}
 	if !loaded(trial) {
-		what, why := "recording: the page did not load", ""
+		what, why := "the page did not load", ""
 		if len(one.of.Plan.Steps) > 0 {
-			what = "recording: the journey did not come to its end"
+			what = "the journey did not come to its end"
 		}
 		if len(trial.Invalid) > 0 { // the others are about the film, which nobody looks at
 			why = trial.Invalid[0]

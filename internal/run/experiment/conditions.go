@@ -43,7 +43,7 @@ func (r *Runner) awaitConditions(ctx context.Context, p Plan, t *lab.Trial) erro
 		case reasons == "":
 			return nil
 		case r.Clock() > deadline:
-			return Broken(fmt.Errorf("the device did not get ready within %v: %s", limit, reasons))
+			return broken("the device did not get ready within %v: %s", limit, reasons)
 		case reasons != said:
 			r.progress(Step{Trial: t.Number, Of: p.Trials, Doing: "waiting for the device: " + reasons})
 			said = reasons
@@ -74,5 +74,5 @@ func (r *Runner) endConditions(ctx context.Context, p Plan, t *lab.Trial) (reaso
 	for i := range reasons {
 		reasons[i] = "at the trial's end " + reasons[i]
 	}
-	return reasons
+	return append(reasons, p.Limits.BrokenBetween(t.Conditions, &c)...)
 }

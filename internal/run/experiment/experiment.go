@@ -206,6 +206,8 @@ type Plan struct {
 	Traces   int
 	TraceAll bool
 	traced   bool // of this trial
+	// recording says that it is Record's: of its pictures only those of the load are needed.
+	recording bool
 	// MachineHz is how often a second the processes are read; 0 for never.
 	MachineHz float64
 	Threads   bool // of the browser are read, too

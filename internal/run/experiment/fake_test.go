@@ -30,6 +30,7 @@ type world struct {
 	lost       int
 	lostOf     []int         // per life, if it differs
 	silentAt   time.Duration // after the key: the source reports an interruption
+	silences   []silence
 	stopErr    error
 	filmErr    error
 
@@ -51,6 +52,21 @@ type world struct {
 	restarted     lab.Time
 	step          time.Duration // of the wall clock, at the second look
 	looks         int
+}
+
+// silence is a time without pictures, after the birth or the key.
+type silence struct {
+	key      bool
+	from, to time.Duration
+}
+
+// bounds are those of a silence that has begun.
+func (w *world) bounds(s silence) (from, to lab.Time, ok bool) {
+	since := w.born
+	if s.key {
+		since = w.pressed
+	}
+	return since.Add(s.from), since.Add(s.to), since != 0
 }
 
 func (w *world) runner() *Runner {
@@ -127,6 +143,17 @@ func (f fakeFilm) Status() FilmStatus {
 	}
 	if f.w.pressed != 0 && f.w.silentAt > 0 && t.Sub(f.w.pressed) >= f.w.silentAt {
 		s.Interruptions = 1
+	}
+	for _, silence := range f.w.silences {
+		if from, to, begun := f.w.bounds(silence); begun && t >= from {
+			s.Interruptions++
+			s.Trouble = "it was silent"
+			if t < to {
+				s.LastFrame = from
+			} else {
+				s.Interruptions++ // that it is back is an event, too
+			}
+		}
 	}
 	if f.w.pressed != 0 {
 		for _, c := range f.w.changes {

@@ -47,17 +47,18 @@ type scene struct {
 	life    Life
 	film    Film
 	session Session
+	borne   *breaks
 }
 
 // toEnd waits for the end of the page load, or carries out the steps of a journey.
 func (r *Runner) toEnd(ctx context.Context, p Plan, s scene, navigate lab.Event) (lab.End, error) {
 	if s.play == nil {
-		return r.awaitEnd(ctx, p, s.life, s.film, s.session, navigate)
+		return r.awaitEnd(ctx, p, s, navigate)
 	}
 	err := s.play.Run(ctx, Scene{
 		Trial: s.trial, Dir: s.dir, Steps: p.Steps, Navigate: navigate, Still: p.Still, Limit: p.Limit,
 		Film: s.film, Life: s.life, Traffic: s.session.Traffic, MainThreads: r.MainThreads,
-		Look: func(ctx context.Context) error { return r.look(ctx, s.life, s.film) },
+		Look: func(ctx context.Context) error { return r.look(ctx, s.life, s.film, s.borne) },
 		Doing: func(step string) {
 			r.progress(Step{Trial: s.trial.Number, Of: p.Trials, Doing: "step " + step})
 		},

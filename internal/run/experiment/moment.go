@@ -30,7 +30,7 @@ func (r *Runner) moment(ctx context.Context) map[string]float64 {
 const meterWait = time.Second
 
 // awaitMeter waits until the synchronisation page has told what its layout took, if it does.
-func (r *Runner) awaitMeter(ctx context.Context, t *lab.Trial, life Life, film Film, session Session) error {
+func (r *Runner) awaitMeter(ctx context.Context, t *lab.Trial, life Life, film Film, session Session, borne *breaks) error {
 	m, ok := session.(Metered)
 	if _, sleeping := life.(Starter); !ok || sleeping {
 		return nil
@@ -43,7 +43,7 @@ func (r *Runner) awaitMeter(ctx context.Context, t *lab.Trial, life Life, film F
 		if r.Clock() > deadline {
 			return nil
 		}
-		if err := r.look(ctx, life, film); err != nil {
+		if err := r.look(ctx, life, film, borne); err != nil {
 			return err
 		}
 	}

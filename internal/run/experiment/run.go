@@ -189,7 +189,7 @@ func (o *outing) fill(ctx context.Context, s Slot) error {
 		case !again:
 		case t.Filled > 0: // this was what the repetition needed, and no fault
 			o.total++
-		case o.spare > 0 && take < takes:
+		case o.spare > 0 && take < Takes:
 			o.spare--
 			o.total++
 			take++
@@ -361,11 +361,6 @@ func (o *outing) lacking(first int) (most int) {
 	}
 	return most
 }
-
-// takes is the most tries for one slot of the plan. A trial is repeated at once and for the
-// same arm, without regard to its values, so the resulting order is one that could have
-// been drawn too.
-const takes = 3
 
 // tally counts an arm's trials.
 type tally struct {

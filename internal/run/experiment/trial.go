@@ -51,12 +51,18 @@ func (r *Runner) Trial(ctx context.Context, p Plan, number int, dir string) (*la
 
 // trial carries out one trial, but does not judge its blur.
 func (r *Runner) trial(ctx context.Context, p Plan, number int, dir string) (*lab.Trial, error) {
-	t := &lab.Trial{
+	t, _, err := r.attempt(ctx, p, number, dir)
+	return t, err
+}
+
+// attempt is trial; broken says what ended it early, if something did.
+func (r *Runner) attempt(ctx context.Context, p Plan, number int, dir string) (t *lab.Trial, broken *brokenError, err error) {
+	t = &lab.Trial{
 		Number: number, Arm: cmp.Or(p.Arm, lab.Control), Page: p.Page, Wall: r.Host.Wall(),
 		Measurements: []lab.Measurement{}, Events: []lab.Event{},
 		Files: map[string]string{},
 	}
-	err := r.awaitConditions(ctx, p, t) // minutes, perhaps: not of the trial's time, nor of its clock's
+	err = r.awaitConditions(ctx, p, t) // minutes, perhaps: not of the trial's time, nor of its clock's
 	facts := facts{offsetBefore: r.clockOffset(), still: p.Still, expectBlank: p.ExpectBlank}
 	spent := r.parts(t)
 	t.Before = r.moment(ctx)
@@ -70,11 +76,13 @@ func (r *Runner) trial(ctx context.Context, p Plan, number int, dir string) (*la
 		spent.end(PartStop)
 	}
 	if ctx.Err() != nil {
-		return t, ctx.Err()
+		return t, nil, ctx.Err()
 	}
-	var broken *brokenError
 	if err != nil && !errors.As(err, &broken) {
-		return t, err
+		return t, nil, err
+	}
+	if broken != nil && facts.cut { // also what failed because nothing was seen
+		broken.temporary = true
 	}
 	facts.offsetAfter = r.clockOffset()
 	t.After = r.moment(ctx)
@@ -83,10 +91,10 @@ func (r *Runner) trial(ctx context.Context, p Plan, number int, dir string) (*la
 	if broken != nil {
 		t.Invalid = append([]string{broken.Error()}, t.Invalid...)
 	}
-	if facts.filmed && start != nil {
+	if facts.filmed && start != nil && !(p.recording && broken.isTemporary()) { // nobody looks at what is recorded again
 		r.progress(Step{Trial: number, Of: p.Trials, Doing: "measuring"})
 		if err := r.measure(ctx, dir, t, *start, spent); err != nil {
-			return t, err
+			return t, nil, err
 		}
 	}
 	if confidence, asked := lab.ReplayConfidence(facts.served); asked > 0 {
@@ -98,7 +106,7 @@ func (r *Runner) trial(ctx context.Context, p Plan, number int, dir string) (*la
 	t.Invalid = append(t.Invalid, judgeSteps(t, facts.served)...)
 	t.Invalid = append(t.Invalid, judge(t, facts)...)
 	t.Valid, t.Faults = len(t.Invalid) == 0, t.Invalid
-	return t, nil
+	return t, broken, nil
 }
 
 // measure has a trial measured and its evidence made. It returns an error only if ctx ends.
@@ -118,22 +126,6 @@ func (r *Runner) measure(ctx context.Context, dir string, t *lab.Trial, start la
 		t.NoEvidence = err.Error()
 	}
 	return ctx.Err()
-}
-
-// brokenError is a failure of one trial after which the next may succeed.
-type brokenError struct{ error }
-
-func (e *brokenError) Unwrap() error { return e.error }
-
-func broken(format string, args ...any) error { return &brokenError{fmt.Errorf(format, args...)} }
-
-// Broken marks an instrument's error as one after which the next trial may succeed.
-func Broken(err error) error { return &brokenError{err} }
-
-// IsBroken says whether an error is one that Broken marked.
-func IsBroken(err error) bool {
-	var b *brokenError
-	return errors.As(err, &b)
 }
 
 // perform does steps 1 to 5 of a trial and writes the logs. It returns the event from which
@@ -185,10 +177,12 @@ func (r *Runner) perform(ctx context.Context, p Plan, t *lab.Trial, dir string, 
 		return nil, fmt.Errorf("filming the screen: %w", err)
 	}
 	t.Files["reel"] = ReelFile
+	borne := newBreaks(p)
 	defer func() {
 		status, stopErr := film.Stop()
+		f.cut = status.Interruptions > borne.most
 		if stopErr != nil {
-			err = errors.Join(err, broken("the recording of the screen failed: %v", stopErr))
+			err = errors.Join(err, interrupted("the recording of the screen failed: %v", stopErr))
 		}
 		f.filmed = status.Frames > 0
 		f.film = status
@@ -197,10 +191,10 @@ func (r *Runner) perform(ctx context.Context, p Plan, t *lab.Trial, dir string, 
 	}()
 
 	defer r.Host.Awake()()
-	if err := r.awaitSync(ctx, p, life, film); err != nil {
+	if err := r.awaitSync(ctx, p, life, film, borne); err != nil {
 		return nil, err
 	}
-	if err := r.awaitMeter(ctx, t, life, film, session); err != nil {
+	if err := r.awaitMeter(ctx, t, life, film, session, borne); err != nil {
 		return nil, err
 	}
 	endTrace = r.trace(ctx, p, t, life, dir)
@@ -235,7 +229,7 @@ func (r *Runner) perform(ctx context.Context, p Plan, t *lab.Trial, dir string, 
 		return nil, err
 	}
 	t.Events = append(t.Events, event)
-	ended, err := r.toEnd(ctx, p, scene{t, dir, play, life, film, session}, event)
+	ended, err := r.toEnd(ctx, p, scene{t, dir, play, life, film, session, borne}, event)
 	t.Ended, t.Machine = ended, seen()
 	spent.wall(PartLoad, film.Status().LastChange)
 	spent.end(PartStill)
@@ -293,16 +287,17 @@ func phase(seed uint64, trial int) time.Duration {
 
 // awaitSync waits until the whole screen has had the synchronisation colour, unchanged, for
 // the plan's time, in whose second half the browser had no new process: a fresh browser's start-up work is then over.
-func (r *Runner) awaitSync(ctx context.Context, p Plan, life Life, film Film) error {
+func (r *Runner) awaitSync(ctx context.Context, p Plan, life Life, film Film, borne *breaks) error {
 	deadline := r.Clock().Add(birthLimit)
 	n := nursery{processes: r.MainThreads}
 	for {
-		if err := r.look(ctx, life, film); err != nil {
+		if err := r.look(ctx, life, film, borne); err != nil {
 			return err
 		}
 		status, now := film.Status(), r.Clock()
-		if still := stillFor(film, status); status.Frames > 0 && still >= p.Settle/2 && film.Shows(lab.SyncGreen()) {
+		if still := borne.stillFor(film, status, now); status.Frames > 0 && still >= p.Settle/2 && film.Shows(lab.SyncGreen()) {
 			if quiet := n.quietFor(now); still >= p.Settle && quiet >= p.Settle/2 {
+				borne.begin()
 				return nil
 			}
 		}
@@ -311,7 +306,8 @@ func (r *Runner) awaitSync(ctx context.Context, p Plan, life Life, film Film) er
 				"or ask it for another format; appliance capture qualify shows what it does", status.Noise.Floor(), lab.MostNoise)
 		}
 		if now > deadline {
-			return broken("the device did not show the green synchronisation page within %v", birthLimit)
+			return &brokenError{fmt.Errorf("the device did not show the green synchronisation page within %v%s", birthLimit, because(status)),
+				status.Interruptions > 0}
 		}
 	}
 }
@@ -353,12 +349,13 @@ func (n *nursery) quietFor(now lab.Time) time.Duration {
 }
 
 // awaitEnd waits for the end of the page load and returns how it was detected.
-func (r *Runner) awaitEnd(ctx context.Context, p Plan, life Life, film Film, session Session, start lab.Event) (lab.End, error) {
+func (r *Runner) awaitEnd(ctx context.Context, p Plan, s scene, start lab.Event) (lab.End, error) {
 	deadline := start.Latest.Add(p.Limit)
 	var seen lab.Time // the latest change that was compared with the red page
+	film, session := s.film, s.session
 	atRest, polled := Rest{MainThreads: r.MainThreads}, polls{atRest: Rest{MainThreads: r.MainThreads}}
 	for {
-		if err := r.look(ctx, life, film); err != nil {
+		if err := r.look(ctx, s.life, film, s.borne); err != nil {
 			return "", err
 		}
 		status, traffic := film.Status(), session.Traffic()
@@ -406,20 +403,20 @@ func noteRest(session Session, at lab.Time) {
 }
 
 // look waits one poll and returns an error if the device or the recording has ended.
-func (r *Runner) look(ctx context.Context, life Life, film Film) error {
+func (r *Runner) look(ctx context.Context, life Life, film Film, borne *breaks) error {
 	timer := time.NewTimer(poll)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-life.Done():
-		return &brokenError{life.Err()}
+		return &brokenError{life.Err(), true}
 	case <-film.Done():
-		return broken("the recording of the screen ended by itself%s", because(film.Status()))
+		return interrupted("the recording of the screen ended by itself%s", because(film.Status()))
 	case <-timer.C:
 		// No waiting for the source: the trial is invalid anyway, and the interruption may last.
-		if status := film.Status(); status.Interruptions > 0 {
-			return broken("the source of the pictures was interrupted%s (appliance reel info says when)", because(status))
+		if status := film.Status(); status.Interruptions > borne.most {
+			return interrupted("the source of the pictures was interrupted%s (appliance reel info says when)", because(status))
 		}
 		return nil
 	}

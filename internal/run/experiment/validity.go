@@ -14,6 +14,7 @@ type facts struct {
 	filmed       bool
 	still        time.Duration // the plan's
 	film         FilmStatus
+	cut          bool // by an interruption that matters
 	link         LinkReport
 	offsetBefore time.Duration // wall clock minus monotonic clock
 	offsetAfter  time.Duration

@@ -320,7 +320,7 @@ func (p *play) fail(ctx context.Context, t *lab.TrialStep, end string, cause err
 			cause = fmt.Errorf("%w; the screen is in %s", cause, lab.FailedFile)
 		}
 	}
-	return experiment.Broken(&FailedError{t.Name, cause})
+	return experiment.Failed(&FailedError{t.Name, cause}, cause)
 }
 
 func writePNG(file string, img image.Image) error {

@@ -80,6 +80,10 @@ type Task struct {
 	Reach Reach
 	// NoSandbox is that of execute.VirtualConfig.
 	NoSandbox bool `json:",omitempty"`
+	// KeepProcessors leaves the processors' frequency as it is.
+	KeepProcessors bool `json:",omitempty"`
+	// Warnings are what the run must say of what the outer half found.
+	Warnings []string `json:",omitempty"`
 	// Events go to the outer half, as JSON, instead of to a person.
 	Events bool
 }
@@ -203,6 +207,7 @@ func (t Task) carryOut(ctx context.Context, news execute.News, in Inner) error {
 	if t.Reach.AnyCertificate && t.records() {
 		x.Warnings = append(x.Warnings, "The certificates of origins were not verified (--insecure-origin).")
 	}
+	x.Warnings = append(x.Warnings, t.Warnings...)
 	if t.NoSandbox {
 		x.Warnings = append(x.Warnings, "The browser worked without its sandbox (--no-sandbox).")
 	}

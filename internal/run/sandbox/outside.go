@@ -3,11 +3,13 @@ package sandbox
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 
 	"eidetic/internal/lab"
 	"eidetic/internal/run/execute"
+	"eidetic/internal/run/frequency"
 	"eidetic/internal/run/isolate"
 )
 
@@ -40,10 +42,17 @@ func (t Task) RunWithEvents(ctx context.Context, c Commands, news execute.News) 
 }
 
 // run starts the inner half with these files and that of its connections.
-func (t Task) run(ctx context.Context, c Commands, files ...*os.File) error {
+func (t Task) run(ctx context.Context, c Commands, files ...*os.File) (err error) {
 	t.Reach.ownHosts() // both halves use the same name server
 	if err := t.check(ctx); err != nil {
 		return err
+	}
+	if !t.KeepProcessors {
+		release, _, holdErr := frequency.This("").Hold()
+		if holdErr != nil { // all is as it was, and the run says at which frequency it measures
+			t.Warnings = append(t.Warnings, fmt.Sprintf("The processors were left as they are: %v.", holdErr))
+		}
+		defer func() { err = errors.Join(err, release()) }()
 	}
 	task, err := handOver(t)
 	if err != nil {

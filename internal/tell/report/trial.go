@@ -138,6 +138,9 @@ func timely(t *lab.Trial) (rows []pair) {
 			rows = append(rows, pair{c.label, c.of.String()})
 		}
 	}
+	if air := lab.TellAir(t.Conditions, t.ConditionsAfter); air != "" {
+		rows = append(rows, pair{"Wi-Fi", air})
+	}
 	if b := t.Blur; b != nil {
 		rows = append(rows, pair{"blur of the link", precise(b.Link) + " ms"}, pair{"blur of the recorder", precise(b.Capture) + " ms"})
 		if b.Stall > 0 {

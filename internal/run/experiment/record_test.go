@@ -1,0 +1,60 @@
+package experiment
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"eidetic/internal/lab"
+)
+
+// TestRecord: what interrupts the pictures of a load that is recorded spoils it between the start and the end only.
+func TestRecord(t *testing.T) {
+	page := []time.Duration{200 * time.Millisecond, 900 * time.Millisecond}
+	const s, ms = time.Second, time.Millisecond
+	for name, c := range map[string]struct {
+		world   world
+		spoilt  string
+		ended   lab.End
+		invalid string
+		least   time.Duration // from the birth to the key
+	}{
+		"no interruption":            {world: world{changes: page}, ended: lab.EndStable},
+		"before the start":           {world: world{changes: page, silences: []silence{{from: 100 * ms, to: 8 * s}}}, ended: lab.EndStable, least: 8 * s},
+		"twice before the start":     {world: world{changes: page, silences: []silence{{from: 100 * ms, to: s}, {from: 1500 * ms, to: 3 * s}}}, ended: lab.EndStable, least: 3 * s},
+		"on the green page":          {world: world{changes: page, silences: []silence{{from: 800 * ms, to: 7 * s}}}, ended: lab.EndStable, least: 7 * s},
+		"while the page loads":       {world: world{changes: page, silences: []silence{{key: true, from: 300 * ms, to: 6 * s}}}, spoilt: "interrupted: it was silent"},
+		"while the page gets still":  {world: world{changes: page, silences: []silence{{key: true, from: 2 * s, to: 3 * s}}}, spoilt: "interrupted: it was silent"},
+		"when the page was at rest":  {world: world{changes: page, silences: []silence{{key: true, from: 2450 * ms, to: 9 * s}}}, ended: lab.EndStable},
+		"before the start, for ever": {world: world{changes: page, silences: []silence{{from: 100 * ms, to: time.Hour}}}, spoilt: "green synchronisation page within 45s: it was silent"},
+		"a device that ends":         {world: world{changes: page, diesAfter: 300 * ms}, spoilt: "the browser crashed"},
+		"a browser without a page":   {world: world{neverGreen: true}, invalid: "did not show the green synchronisation page"},
+		"a page that never shows":    {world: world{}, ended: lab.EndLimit, invalid: "did not come to rest"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			synctest.Test(t, func(t *testing.T) {
+				w := c.world
+				trial, err := w.runner().Record(t.Context(), plan(), dir)
+				var spoilt *SpoiltError
+				if c.spoilt != "" {
+					if !errors.As(err, &spoilt) || !strings.Contains(err.Error(), c.spoilt) {
+						t.Errorf("Record() = %v, want a SpoiltError with %q", err, c.spoilt)
+					}
+					if w.analysed > 0 {
+						t.Error("what is recorded again was measured")
+					}
+					return
+				}
+				if err != nil || trial.Ended != c.ended || !strings.Contains(strings.Join(trial.Invalid, "; "), c.invalid) {
+					t.Fatalf("Record() = a load that ended by %q, invalid because %q, %v; want %q, %q", trial.Ended, trial.Invalid, err, c.ended, c.invalid)
+				}
+				if took := w.pressed.Sub(w.born); w.pressed != 0 && took < c.least+plan().Settle/2 {
+					t.Errorf("the start was %v after the birth, want it after the silence and some stillness: %v", took, c.least+plan().Settle/2)
+				}
+			})
+		})
+	}
+}
