@@ -198,9 +198,23 @@ func (p pair) isVolatile() bool {
 		"timestamp", "ord", "correlator":
 		return true
 	case "r", "t", "z":
-		return len(p.value) >= 6 && strings.Trim(p.value, "0123456789.") == ""
+		return len(p.value) >= 6 && strings.Trim(p.value, "0123456789.") == "" || isEpoch36(p.value) && hasDigit(p.value)
+	}
+	if p.value == "" { // some pages defeat caches with a time that has no name
+		return isVolatile(p.name) || isEpoch36(p.name) && hasDigit(p.name) // a word has none
 	}
 	return isVolatile(p.value)
+}
+
+func hasDigit(v string) bool { return strings.ContainsAny(v, "0123456789") }
+
+// isEpoch36 tells epoch milliseconds of 2017 to 2039 in base 36, as of Date.now().toString(36), or words of that form.
+func isEpoch36(v string) bool {
+	if len(v) != 8 || strings.ToLower(v) != v {
+		return false
+	}
+	ms, err := strconv.ParseInt(v, 36, 64)
+	return err == nil && ms > 1.5e12 && ms < 2.2e12
 }
 
 // isVolatile tells values of time and chance by their form: epoch seconds and

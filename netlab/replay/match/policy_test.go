@@ -32,6 +32,9 @@ func TestPolicies(t *testing.T) {
 		recorded(t, "beacon", "POST", "https://h.test/beacon", `{"load":1200,"page":"home","kind":"nav"}`, ""),
 		recorded(t, "track", "POST", "https://h.test/track", `{"load":1200,"page":"home","kind":"nav"}`, `{"ok":true}`),
 		recorded(t, "socket.io", "GET", "https://h.test/socket.io/?EIO=4&transport=polling&t=bithm7xp", "", "0{}"),
+		recorded(t, "poll0", "GET", "https://h.test/sync?rid=0&mwzoty9s", "", "all"),
+		recorded(t, "poll1", "GET", "https://h.test/sync?rid=1&mwzotzfw", "", "one more"),
+		recorded(t, "poll2", "GET", "https://h.test/sync?rid=2&mwzou0m1", "", "two more"),
 		recorded(t, "log0", "POST", "https://h.test/log", `{"t":1,"page":"home"}`, `{"ok":true}`),
 		recorded(t, "log1", "POST", "https://h.test/log", `{"t":2,"page":"home"}`, `{"ok":true}`),
 	}
@@ -48,6 +51,10 @@ func TestPolicies(t *testing.T) {
 	}{
 		{"exact", "GET https://h.test/item/17", "", "", [3]string{"item", "item", "item"}, ""},
 		{"a cache-buster", "GET https://h.test/item/17?_=1700000000000", "", "", [3]string{"", "item", "item"}, "value of time or chance"},
+		{"a time without a name", "GET https://h.test/item/17?1700000000000", "", "", [3]string{"", "item", "item"}, "value of time or chance"},
+		{"one in base 36", "GET https://h.test/item/17?mwzoty9s", "", "", [3]string{"", "item", "item"}, "value of time or chance"},
+		{"a word", "GET https://h.test/item/17?national", "", "", [3]string{}, "may change the answer"},
+		{"a poll beyond the last", "GET https://h.test/sync?rid=3&mwzou1sx", "", "", [3]string{"", "poll0", "poll0"}, "the next poll of a chain"},
 		{"another identifier", "GET https://h.test/item/18", "", "", [3]string{"", "", "item"}, "may change the answer; the policy loose would"},
 		{"a longer identifier", "GET https://h.test/item/904", "", "", [3]string{"", "", "item"}, "may change the answer; the policy loose would"},
 		{"an identifier in the query", "GET https://h.test/api?id=18", "", "", [3]string{"", "", "query"}, "the policy loose would"},

@@ -39,11 +39,15 @@ func pollChain(list []*Entry, r *Request) []*Entry {
 
 // differingCounter names the one parameter in which two requests differ, if its values are counters.
 func differingCounter(a, b *Request) (name string, ok bool) {
-	if a.kind != b.kind || a.sum != b.sum || !slices.Equal(a.path, b.path) || len(a.queryByName) != len(b.queryByName) {
+	if a.kind != b.kind || a.sum != b.sum || !slices.Equal(a.path, b.path) {
 		return "", false
 	}
-	for i, p := range a.queryByName {
-		q := b.queryByName[i]
+	before, after := lasting(a.queryByName), lasting(b.queryByName)
+	if len(before) != len(after) {
+		return "", false
+	}
+	for i, p := range before {
+		q := after[i]
 		if p.name != q.name || p.value != q.value && (name != "" || !isDigits(p.value) || !isDigits(q.value)) {
 			return "", false
 		}
@@ -52,6 +56,15 @@ func differingCounter(a, b *Request) (name string, ok bool) {
 		}
 	}
 	return name, name != ""
+}
+
+// lasting are the pairs without those of time and chance.
+func lasting(list []pair) []pair {
+	passes := func(p pair) bool { return p.isVolatile() || p.value == "" && isEpoch36(p.name) }
+	if !slices.ContainsFunc(list, passes) {
+		return list
+	}
+	return slices.DeleteFunc(slices.Clone(list), passes)
 }
 
 // counterOf returns the value of a parameter that is a number.
