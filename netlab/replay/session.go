@@ -80,8 +80,9 @@ type Stats struct {
 	LastActivity lab.Time // the last arrival or end of a request
 	// Asked is how many exchanges of the archive answered a request, of a Session; without CORS preflights and
 	// what came after Options.Rest.
-	Asked  int
-	Failed bool // a miss under MissFail
+	Asked   int
+	Workers int  // scripts of service workers that were asked for, of a Recorder
+	Failed  bool // a miss under MissFail
 }
 
 // Session replays one archive for one trial with fresh match state.

@@ -66,7 +66,7 @@ func (a *armed) Traffic() experiment.Traffic {
 	s := a.core.Stats()
 	t := experiment.Traffic{
 		Requests: s.Requests, Misses: s.Misses, InFlight: s.InFlight, LastActivity: s.LastActivity, Done: a.done.Load(),
-		Marks: a.marks.all(),
+		Marks: a.marks.all(), Workers: s.Workers,
 	}
 	if a.fills {
 		t.Filled = s.Live

@@ -36,6 +36,29 @@ func cameToEnd(t *lab.Trial) bool {
 	return slices.ContainsFunc(t.Events, func(e lab.Event) bool { return e.Name == "end" })
 }
 
+// listenOn goes on recording what a page at rest still asks for, until the network has been silent for as long as
+// patience waits in a replay, and for no longer than that if it never is. What belongs to the page may come late on a
+// busy machine, above all what a service worker loads once the browser has started it. Pictures do not matter any more.
+func (r *Runner) listenOn(ctx context.Context, still time.Duration, session Session) error {
+	begun, beat := r.Clock(), time.NewTicker(poll)
+	defer beat.Stop()
+	for {
+		now, traffic := r.Clock(), session.Traffic()
+		silence := 2 * still
+		if traffic.Workers > 0 {
+			silence = max(silence, unaskedWait)
+		}
+		if now.Sub(traffic.LastActivity) >= silence || now.Sub(begun) >= silence {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-beat.C:
+		}
+	}
+}
+
 // breaks are the interruptions of a source.
 type breaks struct {
 	most  int      // that spoil nothing

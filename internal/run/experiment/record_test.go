@@ -58,3 +58,43 @@ func TestRecord(t *testing.T) {
 		})
 	}
 }
+
+// TestListenOn: what a page at rest asks for late is recorded with it, above all what its service worker loads.
+func TestListenOn(t *testing.T) {
+	const s, ms = time.Second, time.Millisecond
+	for name, c := range map[string]struct {
+		workers int
+		asks    []time.Duration // after the key
+		end     time.Duration   // of the recording
+	}{
+		"nothing more":                 {asks: []time.Duration{300 * ms}, end: 3300 * ms},
+		"what comes late":              {asks: []time.Duration{300 * ms, 2500 * ms}, end: 5400 * ms},
+		"polls that never end":         {asks: []time.Duration{300 * ms, 2500 * ms, 4 * s, 5 * s, 6 * s, 7 * s, 8 * s}, end: 5400 * ms},
+		"what a service worker loads":  {workers: 1, asks: []time.Duration{300 * ms, 7 * s}, end: 12400 * ms},
+		"a service worker's own polls": {workers: 1, asks: []time.Duration{300 * ms, 7 * s, 11 * s, 13 * s}, end: 12400 * ms},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			synctest.Test(t, func(t *testing.T) {
+				w := world{changes: []time.Duration{200 * ms, 900 * ms}}
+				w.traffic = func(since time.Duration) Traffic {
+					last := c.asks[0]
+					for _, at := range c.asks {
+						if at <= since {
+							last = at
+						}
+					}
+					return Traffic{LastActivity: w.pressed.Add(last), Workers: c.workers}
+				}
+				trial, err := w.runner().Record(t.Context(), plan(), dir)
+				if err != nil || trial.Ended != lab.EndStable {
+					t.Fatalf("Record() ended by %q, %v", trial.Ended, err)
+				}
+				end := trial.Events[len(trial.Events)-1].Latest.Sub(w.pressed)
+				if end < c.end-200*ms || end > c.end+200*ms || w.rested < 2300*ms || w.rested > 2600*ms {
+					t.Errorf("recorded until %v, and at rest after %v; want %v and 2.4s", end, w.rested, c.end)
+				}
+			})
+		})
+	}
+}

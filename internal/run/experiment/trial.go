@@ -386,6 +386,9 @@ func (r *Runner) awaitEnd(ctx context.Context, p Plan, s scene, start lab.Event)
 				atRest.Again(now)
 			default:
 				noteRest(session, cmp.Or(polled.since, now))
+				if p.recording {
+					return lab.EndStable, r.listenOn(ctx, p.Still, session)
+				}
 				return lab.EndStable, nil
 			}
 		}
