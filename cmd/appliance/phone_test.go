@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"eidetic/control/adb"
-	"eidetic/control/adb/adbtest"
 	"eidetic/control/hid"
 	"eidetic/control/hid/hidtest"
+	"eidetic/internal/base/adbserver"
+	"eidetic/internal/base/adbserver/adbtest"
 	"eidetic/internal/rigs/samplesite"
 	"eidetic/internal/rigs/storytest"
 	"eidetic/internal/rigs/testlab"
@@ -23,7 +23,7 @@ const notes = "org.example.notes"
 // command hid are keys of its screen.
 func simulate(t *testing.T, device *storytest.Phone) *adbtest.Phone {
 	t.Helper()
-	client, phone := adbtest.NewServerAt(t, adb.Server), adbtest.NewPhone(t)
+	client, phone := adbtest.NewServerAt(t, adbserver.Address), adbtest.NewPhone(t)
 	host := hidtest.NewHost(t, device.Display(), "")
 	phone.OnReport(func(name string, _, report []byte) {
 		if k := (hid.Keyboard{}); name == "Eidetic keyboard" && len(report) == hid.KeyboardBytes {

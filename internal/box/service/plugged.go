@@ -13,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"eidetic/control/adb"
+	"eidetic/internal/base/adbserver"
 	"eidetic/internal/lab"
 	"eidetic/internal/run/device"
 	"eidetic/internal/web/panel"
@@ -39,7 +39,7 @@ const (
 func plugged(log *slog.Logger) func(context.Context) []device.Part {
 	look := device.Look{
 		Root: os.DirFS("/"), Grabbers: "/dev/video*", Phones: true,
-		ADB: adb.Client{Address: adb.Server},
+		ADB: adbserver.Client{Address: adbserver.Address},
 	}
 	return func(ctx context.Context) []device.Part {
 		parts, problems := device.Found(ctx, look)

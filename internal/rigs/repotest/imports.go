@@ -45,8 +45,8 @@ func directions() []direction {
 			append([]string{"netlab", "internal/rigs/samplesite"}, lab...),
 			"conformance is tried with real browsers, through the product's own listeners; the sample site is what their own HARs are of",
 		},
-		{"capture", append([]string{"internal/base/rfb", "internal/base/priority", "internal/base/atomicfile"}, lab...), instrument},
-		{"control", append([]string{"internal/base/rfb", "internal/base/priority"}, lab...), instrument},
+		{"capture", append([]string{"internal/base/adbserver", "internal/base/programs", "internal/base/rfb", "internal/base/priority", "internal/base/atomicfile"}, lab...), instrument},
+		{"control", append([]string{"internal/base/adbserver", "internal/base/rfb", "internal/base/priority"}, lab...), instrument},
 		{"analysis", lab, instrument},
 		{"analysis/bench", append([]string{"analysis", "capture/reel"}, lab...), "a benchmark measures frames as they come from reels"},
 		{"systemd", nil, "talking to the service manager concerns no other part"},
@@ -151,7 +151,7 @@ func directions() []direction {
 					"netlab",
 					"image",
 					"systemd",
-					"control/adb",
+					"internal/base/adbserver",
 					"control/controltest",
 					"analysis/stats",
 					"internal/base/atomicfile",
@@ -360,6 +360,7 @@ func directions() []direction {
 			"the panel is HTTP only: it reads the store and its reels, and asks the queue of runs; it drives no instrument; its tests make reels, " +
 				"and say what webhooks may call",
 		},
+		{"internal/base/adbserver", lab, "the protocol is what a source and a controller have in common, so it knows neither"},
 		{"internal/base/rfb", lab, "the protocol is what a source and a controller have in common, so it knows neither"},
 		{
 			"internal/rigs/storytest",
