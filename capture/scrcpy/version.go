@@ -24,7 +24,7 @@ const (
 
 // Where to get the file, for errors.
 const getServer = "download scrcpy-server-v… of a release of scrcpy (github.com/Genymobile/scrcpy), or install Debian's package scrcpy " +
-	"where there is one, and name the file by server:"
+	"where there is one, and name the file as the screen's server"
 
 // Server is the server's file, which is pushed to the phone.
 type Server struct {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"eidetic/internal/lab"
 )
@@ -41,7 +42,7 @@ func readHello(r io.Reader, d dialect) (h hello, err error) {
 	name, rest := head[1:][:64], head[65:]
 	name, _, _ = bytes.Cut(name, []byte{0})
 	h.phone = strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
+		if !unicode.IsPrint(r) || r == utf8.RuneError {
 			return -1
 		}
 		return r

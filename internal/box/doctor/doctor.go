@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 
+	"eidetic/capture/scrcpy"
 	"eidetic/control/power"
 	"eidetic/internal/base/programs"
 	"eidetic/internal/run/isolate"
@@ -47,7 +48,7 @@ func (f Finding) good(found string) Finding {
 // [CheckInside].
 func Check(ctx context.Context, inside []string) ([]Finding, error) {
 	all := append(checkPrograms(), checkHardware(os.DirFS("/"))...)
-	all = append(all, checkPower(ctx, power.ThisMachine()), checkProcessors(), checkNamespaces(ctx))
+	all = append(all, checkPower(ctx, power.ThisMachine()), checkScrcpy(scrcpy.DefaultServer), checkProcessors(), checkNamespaces(ctx))
 	kernel, err := checkKernel(ctx, inside)
 	if err != nil {
 		return nil, err

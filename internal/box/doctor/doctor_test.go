@@ -7,6 +7,7 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"eidetic/capture/scrcpy/scrcpytest"
 	"eidetic/control/power/powertest"
 )
 
@@ -38,6 +39,17 @@ func TestPower(t *testing.T) {
 	f := checkPower(t.Context(), k.Kernel)
 	if want := "power: {usb: PORT} can switch 1-2.[1-4]; power: {gpio: gpiochip0/LINE} is possible"; !f.OK || f.Found != want {
 		t.Errorf("found %q; want %q", f.Found, want)
+	}
+}
+
+// The server of scrcpy is found with its version, and what is missing has a remedy.
+func TestScrcpy(t *testing.T) {
+	if f := checkScrcpy("/none"); f.OK || f.Remedy == "" || !strings.Contains(f.Found, "there is no server at /none") {
+		t.Errorf("of a machine without the file: %+v; want a remedy", f)
+	}
+	path := scrcpytest.Jar(t, "3.3.4")
+	if f := checkScrcpy(path); !f.OK || f.Found != path+", version 3.3.4" {
+		t.Errorf("found %+v; want the file and its version", f)
 	}
 }
 

@@ -67,7 +67,7 @@ func directions() []direction {
 		},
 		{
 			"internal/run/device",
-			append([]string{"internal/run/isolate", "internal/base/priority", "internal/base/programs", "netlab", "capture", "control"}, lab...),
+			append([]string{"internal/run/isolate", "internal/base/adbserver", "internal/base/priority", "internal/base/programs", "netlab", "capture", "control"}, lab...),
 			"a device is assembled from instruments and knows no experiment",
 		},
 		{
@@ -121,6 +121,7 @@ func directions() []direction {
 			"internal/run/execute",
 			append(
 				[]string{
+					"internal/base/adbserver",
 					"internal/base/atomicfile",
 					"internal/plan",
 					"internal/run/journey",
@@ -152,6 +153,7 @@ func directions() []direction {
 					"image",
 					"systemd",
 					"internal/base/adbserver",
+					"capture/scrcpy",
 					"control/controltest",
 					"analysis/stats",
 					"internal/base/atomicfile",
@@ -210,7 +212,7 @@ func directions() []direction {
 		{
 			"internal/box/doctor",
 			append([]string{
-				"netlab", "control/power", "control/power/powertest", "internal/run/isolate", "internal/base/priority", "internal/base/programs",
+				"netlab", "capture/scrcpy", "control/power", "control/power/powertest", "internal/run/isolate", "internal/base/priority", "internal/base/programs",
 			}, lab...),
 			"the doctor tries out what the instruments need; it makes no run",
 		},
