@@ -370,11 +370,12 @@ func (f *feed) stamp(p picture) (at lab.Time, uncertain time.Duration) {
 	return min(at, p.arrived), uncertain
 }
 
-// pairs is how many pictures the mapping of the clocks rests on, in a row.
-func (f *feed) pairs() int {
+// settled says whether the mapping of the clocks rests on enough pictures, and the decoder, which has just started, has
+// caught up with them.
+func (f *feed) settled() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.clocks.row
+	return f.clocks.row >= enough && (len(f.waiting) == 0 || f.clock().Sub(f.waiting[0].arrived) < hold)
 }
 
 // begin takes the mapping as it is, because the pictures are taken from now on.

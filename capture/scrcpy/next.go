@@ -83,8 +83,12 @@ func (s *Source) first() lab.Frame {
 	p := *s.held
 	s.held = nil
 	at, uncertain := s.feed.stamp(p)
-	if now := s.o.Clock().Add(-hold); at < now {
-		at, uncertain = now, 0
+	known := s.o.Clock().Add(-hold)
+	if next, limited, _ := s.feed.horizon(); limited {
+		known = min(known, next-1)
+	}
+	if at < known {
+		at, uncertain = known, 0
 	}
 	return s.show(p, lab.FrameInfo{Time: at, Uncertainty: uncertain})
 }
@@ -99,18 +103,18 @@ func (s *Source) picture() (lab.Frame, error) {
 	if due := s.last.Add(s.period); due < at.Add(-s.period/2) {
 		return s.still(due, lab.FrameProven), nil
 	}
-	if late := s.last.Sub(at); late >= 0 && s.repeat && !s.told {
-		s.told = true
-		return lab.Frame{}, &capture.Interruption{Event: lab.SourceEvent{
-			Kind: lab.SourceUnseen, From: at, Time: s.last, Missed: int(late/s.period) + 1,
-			Detail: fmt.Sprintf("a picture came %.0f ms after it was drawn", p.arrived.Sub(at).Seconds()*1e3),
-		}}
+	if s.repeat && at <= s.last {
+		// The repeats after it were wrong: the old picture is only known to have been there until then.
+		f := s.still(s.last.Add(time.Microsecond), 0)
+		s.repeat = false
+		f.Uncertainty = f.Time.Sub(at)
+		return f, nil
 	}
 	if p.damage != "" && !s.hurt {
 		s.hurt = true
 		return lab.Frame{}, &capture.Interruption{Event: lab.SourceEvent{Kind: Damaged, Time: p.arrived, Detail: p.damage}}
 	}
-	s.held, s.told, s.hurt = nil, false, p.damage != ""
+	s.held, s.hurt = nil, p.damage != ""
 	if at <= s.last { // its time is known less well
 		later := s.last.Add(time.Microsecond)
 		at, uncertain = later, uncertain+later.Sub(at)

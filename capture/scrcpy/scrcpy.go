@@ -5,7 +5,7 @@
 // picture as it comes. No picture means a screen that stays as it was, so between pictures this package gives repeats
 // at 60 a second. As pictures come in order, those before a picture are proven by it; a repeat that no picture follows
 // is given after a quarter of a second, in which a picture that was on its way would have come. One that comes later
-// still is an event.
+// still makes known that the repeats since then were wrong: the time of that change is less certain.
 //
 // The phone's clock is mapped to the box's by the least difference of arrival and stamp, see clocks: a frame's Time is
 // when its picture would have arrived, had it come as fast as pictures come. That least time, of encoding and of the
@@ -87,7 +87,6 @@ type Source struct {
 	held   *picture // is due after the repeats before it
 	shown  []byte   // the pixels of the newest picture
 	hurt   bool     // that the video is damaged was told
-	told   bool     // that held came late was told
 	timer  *time.Timer
 	rects  [1]image.Rectangle
 }
@@ -189,7 +188,7 @@ func (s *Source) await(ctx context.Context) error {
 	defer settled.Stop()
 	ticker := time.NewTicker(10 * time.Millisecond)
 	defer ticker.Stop()
-	for s.feed.pairs() < enough && s.feed.failure() == nil {
+	for !s.feed.settled() && s.feed.failure() == nil {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()

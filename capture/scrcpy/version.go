@@ -122,12 +122,14 @@ func dialectOf(version string) (d dialect, err error) {
 // options are the words after the server's version.
 func (d dialect) options(scid uint32, o Options) (words []string) {
 	words = []string{"tunnel_forward=true", "control=false", "cleanup=false", "downsize_on_error=false", "log_level=info"}
-	rate := "bit_rate"
+	// MediaFormat's BT.709 and limited range: an encoder that is asked for no colours may not say which it makes.
+	const colours = "codec_options=color-standard=1,color-range=2"
+	before := ""
 	if d.scid {
 		words = append(words, fmt.Sprintf("scid=%08x", scid), "audio=false", "video_codec=h264")
-		rate = "video_bit_rate"
+		before = "video_"
 	}
-	words = append(words, fmt.Sprintf("%s=%d", rate, bitRate))
+	words = append(words, fmt.Sprintf("%sbit_rate=%d", before, bitRate), before+colours)
 	if o.MaxSize > 0 {
 		words = append(words, fmt.Sprintf("max_size=%d", o.MaxSize))
 	}

@@ -18,7 +18,7 @@ type Packet struct {
 	Data   []byte // with start codes
 }
 
-// Encoder is libx264, as an encoder of a phone works: each picture becomes a packet at once.
+// Encoder is libx264, as an encoder of a phone works: each picture becomes a packet at once, with the colours of BT.709.
 type Encoder struct {
 	cmd   *exec.Cmd
 	in    io.WriteCloser
@@ -31,7 +31,8 @@ func NewEncoder(ctx context.Context, f lab.Format, key int, more ...string) (*En
 	pixels := map[lab.PixelFormat]string{lab.BGRX: "bgr0", lab.Grey: "gray"}[f.Pixels]
 	args := []string{"-v", "error", "-nostdin", "-probesize", "32", "-analyzeduration", "0", "-f", "rawvideo", "-pix_fmt", pixels,
 		"-s", fmt.Sprintf("%dx%d", f.Width, f.Height), "-r", "60", "-i", "pipe:0", "-c:v", "libx264", "-preset", "ultrafast",
-		"-tune", "zerolatency", "-pix_fmt", "yuv420p", "-crf", "10", "-g", fmt.Sprint(key), "-threads", "1"}
+		"-tune", "zerolatency", "-vf", "scale=out_color_matrix=bt709:out_range=tv", "-pix_fmt", "yuv420p", "-colorspace", "bt709", "-color_range", "tv",
+		"-crf", "10", "-g", fmt.Sprint(key), "-threads", "1"}
 	args = append(append(args, more...), "-flush_packets", "1", "-f", "flv", "pipe:1")
 	cmd := exec.CommandContext(ctx, "ffmpeg", args...)
 	in, err := cmd.StdinPipe()
