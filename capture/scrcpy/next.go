@@ -58,7 +58,7 @@ func (s *Source) Next(ctx context.Context) (lab.Frame, error) {
 				continue // a packet has come meanwhile: what it shows is looked at first
 			}
 			s.repeat = true
-			return s.still(due, 0), nil
+			return s.still(due), nil
 		case <-ctx.Done():
 			return lab.Frame{}, ctx.Err()
 		}
@@ -101,11 +101,11 @@ func (s *Source) picture() (lab.Frame, error) {
 		s.last = s.last.Add(time.Duration(n-mostProven) * s.period)
 	}
 	if due := s.last.Add(s.period); due < at.Add(-s.period/2) {
-		return s.still(due, lab.FrameProven), nil
+		return s.still(due), nil
 	}
 	if s.repeat && at <= s.last {
 		// The repeats after it were wrong: the old picture is only known to have been there until then.
-		f := s.still(s.last.Add(time.Microsecond), 0)
+		f := s.still(s.last.Add(time.Microsecond))
 		s.repeat = false
 		f.Uncertainty = f.Time.Sub(at)
 		return f, nil
@@ -137,10 +137,10 @@ func (s *Source) show(p picture, info lab.FrameInfo) lab.Frame {
 }
 
 // still is a repeat.
-func (s *Source) still(at lab.Time, proven lab.FrameFlags) lab.Frame {
+func (s *Source) still(at lab.Time) lab.Frame {
 	s.last = at
 	s.seq++
-	return lab.Frame{FrameInfo: lab.FrameInfo{Seq: s.seq, Time: at, Flags: lab.FrameLook | lab.FrameRepeat | proven}, Pix: s.shown}
+	return lab.Frame{FrameInfo: lab.FrameInfo{Seq: s.seq, Time: at, Flags: lab.FrameLook | lab.FrameRepeat}, Pix: s.shown}
 }
 
 // ended makes an interruption of what ended the feed.
