@@ -74,8 +74,9 @@ func within(t *testing.T) context.Context {
 
 // drawn is what a phone has drawn: pictures by their numbers, with the box's time.
 type drawn struct {
-	mu sync.Mutex
-	at map[int]lab.Time
+	filmed chan struct{} // closed by the test when it films
+	mu     sync.Mutex
+	at     map[int]lab.Time
 }
 
 func (d *drawn) when(number int) (lab.Time, bool) {
@@ -116,12 +117,24 @@ func (p *pen) send(list []scrcpytest.Packet, at lab.Time) {
 	}
 }
 
+// warmUp draws the pictures 1 to 12, by which the clocks are mapped, and waits until they are filmed.
+func (p *pen) warmUp() {
+	for n := 1; n <= 12; n++ {
+		p.picture(n)
+		p.pause(10 * time.Millisecond)
+	}
+	select {
+	case <-p.drawn.filmed:
+	case <-p.ctx.Done():
+	}
+}
+
 // picture draws and sends a number.
 func (p *pen) picture(number int) { p.send(p.packet(number)) }
 
 // serve has the phone draw with a pen, each time that it is filmed. After f the screen stays as it is.
 func serve(t *testing.T, phone *adbtest.Phone, version string, key int, f func(*pen), more ...string) *drawn {
-	d := &drawn{at: map[int]lab.Time{}}
+	d := &drawn{filmed: make(chan struct{}), at: map[int]lab.Time{}}
 	format := screenFormat()
 	scrcpytest.Serve(phone, version, format.Width, format.Height, func(ctx context.Context, s *scrcpytest.Stream) {
 		s.Session(format.Width, format.Height)
@@ -184,11 +197,7 @@ func TestConformance(t *testing.T) {
 			}
 			const last = 60
 			d := serve(t, phone, version, 20, func(p *pen) {
-				for n := 1; n <= 12; n++ { // the clocks are mapped by these
-					p.picture(n)
-					p.pause(20 * time.Millisecond)
-				}
-				p.pause(300 * time.Millisecond)
+				p.warmUp()
 				for n := 13; n < last; n++ {
 					switch {
 					case n%7 == 0: // the encoder leaves one out
@@ -216,6 +225,7 @@ func TestConformance(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer src.Close()
+			close(d.filmed)
 			if f := src.Format(); f.Pixels != lab.NV12 || f.Width != across*square || f.Height != down*square {
 				t.Errorf("Format() = %+v", f)
 			}
@@ -320,8 +330,9 @@ func TestDamage(t *testing.T) {
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			serve(t, phone, "3.3.4", key, func(p *pen) {
-				for n := 1; n <= last; n++ {
+			d := serve(t, phone, "3.3.4", key, func(p *pen) {
+				p.warmUp()
+				for n := 13; n <= last; n++ {
 					if !c.send(p, n) {
 						p.picture(n)
 					}
@@ -334,6 +345,7 @@ func TestDamage(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer src.Close()
+			close(d.filmed)
 			frames, events := film(t, src, last)
 			if !slices.ContainsFunc(events, func(e lab.SourceEvent) bool {
 				return e.Kind == scrcpy.Damaged && strings.Contains(e.Detail, c.event)
@@ -346,7 +358,7 @@ func TestDamage(t *testing.T) {
 					good[f.number] = true
 				}
 			}
-			for n := 15; n <= last; n++ {
+			for n := 13; n <= last; n++ {
 				if want := n < 25 || n > 30; good[n] != want { // pictures 1, 11, 21, 31 … begin anew
 					t.Errorf("picture %d is good: %v; want %v", n, good[n], want)
 				}
@@ -406,20 +418,15 @@ func TestEnds(t *testing.T) {
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			opened := make(chan struct{})
-			serve(t, phone, c.version, 100, func(p *pen) {
-				for n := 1; n <= 12; n++ {
-					p.picture(n)
-					p.pause(10 * time.Millisecond)
-				}
-				<-opened
+			d := serve(t, phone, c.version, 100, func(p *pen) {
+				p.warmUp()
 				c.end(p)
 			})
 			src, err := scrcpy.Open(within(t), scrcpy.Options{Client: client, Server: scrcpytest.Jar(t, c.version)})
 			if err != nil {
 				t.Fatal(err)
 			}
-			close(opened)
+			close(d.filmed)
 			ctx := within(t)
 			for err == nil {
 				_, err = src.Next(ctx)
@@ -443,10 +450,8 @@ func TestEnds(t *testing.T) {
 func TestLate(t *testing.T) {
 	client, phone := plugIn(t)
 	d := serve(t, phone, "4.1", 100, func(p *pen) {
-		for n := 1; n <= 12; n++ {
-			p.picture(n)
-			p.pause(10 * time.Millisecond)
-		}
+		p.warmUp()
+		p.pause(100 * time.Millisecond)
 		list, at := p.packet(13)
 		p.pause(time.Second)
 		p.send(list, at)
@@ -457,6 +462,7 @@ func TestLate(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer src.Close()
+	close(d.filmed)
 	frames, _ := film(t, src, 13)
 	checkTimes(t, d, frames)
 	drawn, _ := d.when(13)
