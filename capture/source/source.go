@@ -1,6 +1,6 @@
 // Package source opens a screen to film by its name, as people write it on a
-// command line: "x11::99", "v4l2:/dev/video0", "camera:/dev/video2", "rfb:HOST:PORT", "file:PATH",
-// "synthetic:CONTENT". In go the name and what is asked of the source; out comes
+// command line: "x11::99", "v4l2:/dev/video0", "camera:/dev/video2", "rfb:HOST:PORT", "scrcpy:SERIAL",
+// "file:PATH", "synthetic:CONTENT". In go the name and what is asked of the source; out comes
 // a capture.Source of one of the packages beside this one.
 package source
 
@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -16,11 +17,13 @@ import (
 	"eidetic/capture/mjpeg"
 	"eidetic/capture/reel"
 	"eidetic/capture/rfb"
+	"eidetic/capture/scrcpy"
 	"eidetic/capture/steady"
 	"eidetic/capture/synthetic"
 	"eidetic/capture/through"
 	"eidetic/capture/v4l2"
 	"eidetic/capture/x11"
+	"eidetic/internal/base/adbserver"
 	"eidetic/internal/lab"
 )
 
@@ -31,6 +34,8 @@ type Options struct {
 	Password lab.Secret     // of a VNC server
 	Controls map[string]int // of a grabber or camera, set first
 	EDID     string         // a mode that an HDMI receiver is to offer: 1080p60
+	Server   string         // the file of scrcpy's server, where it is not at its usual place
+	ADB      adbserver.Client
 	// Through is what a rehearsed grabber does to exact pictures (package through); "": nothing.
 	Through string
 	// Noise is what is known of the screen's noise. With it the pictures are held where only noise moves; without it
@@ -46,7 +51,7 @@ const (
 	syntheticWidth                   = 1280
 	syntheticHeight                  = 720
 	syntheticBuffers                 = 16
-	kinds                            = "x11:…, v4l2:…, camera:…, rfb:…, file:… or synthetic:…"
+	kinds                            = "x11:…, v4l2:…, camera:…, rfb:…, scrcpy:…, file:… or synthetic:…"
 	syntheticPixels  lab.PixelFormat = lab.BGRX
 )
 
@@ -104,6 +109,11 @@ func open(ctx context.Context, o Options) (capture.Source, error) {
 		return opened(x11.Open(x11.Options{Display: name, Rate: f.Rate}))
 	case "rfb":
 		return opened(rfb.Open(ctx, rfb.Options{Address: name, Password: o.Password, Rate: f.Rate}))
+	case "scrcpy":
+		return opened(scrcpy.Open(ctx, scrcpy.Options{
+			Client: o.ADB, Serial: name, Server: o.Server, Rate: f.Rate,
+			MaxSize: max(o.Format.Width, o.Format.Height), MaxRate: int(math.Ceil(o.Format.Rate)),
+		}))
 	case "synthetic":
 		if f.Width == 0 {
 			f.Width, f.Height = syntheticWidth, syntheticHeight

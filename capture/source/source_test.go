@@ -19,9 +19,9 @@ func TestOpenErrors(t *testing.T) {
 	}
 	for name, asked := range map[string]bool{
 		"warp:1": true, "": true, "synthetic:warp": true, "file:" + junk: true, "file:" + junk + ".none": true,
-		"v4l2:/dev/none": false, "x11::98765": false, "rfb:unix:/none": false,
+		"v4l2:/dev/none": false, "x11::98765": false, "rfb:unix:/none": false, "scrcpy:": false,
 	} {
-		src, err := source.Open(t.Context(), source.Options{Name: name})
+		src, err := source.Open(t.Context(), source.Options{Name: name, Server: "/none"})
 		var wrong *source.OptionError
 		if err == nil || src != nil || errors.As(err, &wrong) != asked {
 			t.Errorf("Open(%q) = %v, %v; want nil and an error, an OptionError: %v", name, src, err, asked)

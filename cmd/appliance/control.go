@@ -16,6 +16,7 @@ import (
 	"eidetic/control/connect"
 	"eidetic/control/gesture"
 	"eidetic/control/recipe"
+	"eidetic/internal/base/adbserver"
 	"eidetic/internal/lab"
 	"eidetic/internal/plan"
 	"eidetic/internal/run/drive"
@@ -153,7 +154,7 @@ func (c *ControlCmd) steps() ([]lab.Step, error) {
 
 func (c *ControlCmd) options() (connect.Options, error) {
 	o := connect.Options{
-		Name: c.Device, Layout: c.Layout, Baud: c.Baud, Relative: c.Relative, Touch: c.Touch, ADB: adb.Client{Address: c.ADB},
+		Name: c.Device, Layout: c.Layout, Baud: c.Baud, Relative: c.Relative, Touch: c.Touch, ADB: adbserver.Client{Address: c.ADB},
 		Clock: lab.Monotonic,
 	}
 	if c.Screen != "" {
@@ -179,7 +180,7 @@ func (c *ControlCmd) opening() (func(string) ([]lab.Step, error), error) {
 }
 
 // onPhone opens URLs in the recipe's package by an intent; nil where the recipe has none.
-func (c *ControlCmd) onPhone(client adb.Client, serial string) func(context.Context, string) error {
+func (c *ControlCmd) onPhone(client adbserver.Client, serial string) func(context.Context, string) error {
 	r, err := recipe.Find(c.Recipe)
 	if err != nil || r.Package == "" {
 		return nil

@@ -10,10 +10,10 @@ import (
 	"testing"
 
 	"eidetic/control"
-	"eidetic/control/adb/adbtest"
 	"eidetic/control/ch9329"
 	"eidetic/control/ch9329/chiptest"
 	"eidetic/control/hid/hidtest"
+	"eidetic/internal/base/adbserver/adbtest"
 )
 
 // A device at a serial chip is driven from the command line, and the input profile has every

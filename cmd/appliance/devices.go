@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"eidetic/capture/v4l2"
-	"eidetic/control/adb"
+	"eidetic/internal/base/adbserver"
 	"eidetic/internal/run/device"
 )
 
@@ -43,7 +43,7 @@ func (c *DevicesCmd) Run(ctx context.Context, std *streams) error {
 	if address == "none" {
 		address = ""
 	}
-	parts, problems := device.Found(ctx, device.Look{Root: os.DirFS("/"), Phones: c.ADB != "none", ADB: adb.Client{Address: address}})
+	parts, problems := device.Found(ctx, device.Look{Root: os.DirFS("/"), Phones: c.ADB != "none", ADB: adbserver.Client{Address: address}})
 	if c.JSON {
 		out := map[string]any{"grabbers": list, "controls": append([]device.Part{}, parts...)}
 		var texts []string

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"eidetic/capture/v4l2"
-	"eidetic/control/adb/adbtest"
+	"eidetic/internal/base/adbserver/adbtest"
 )
 
 func TestDevices(t *testing.T) {

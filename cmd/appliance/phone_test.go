@@ -2,14 +2,17 @@ package main
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"eidetic/control/adb"
-	"eidetic/control/adb/adbtest"
+	"eidetic/capture/scrcpy/scrcpytest"
+	"eidetic/capture/x11"
 	"eidetic/control/hid"
 	"eidetic/control/hid/hidtest"
+	"eidetic/internal/base/adbserver"
+	"eidetic/internal/base/adbserver/adbtest"
 	"eidetic/internal/rigs/samplesite"
 	"eidetic/internal/rigs/storytest"
 	"eidetic/internal/rigs/testlab"
@@ -23,7 +26,7 @@ const notes = "org.example.notes"
 // command hid are keys of its screen.
 func simulate(t *testing.T, device *storytest.Phone) *adbtest.Phone {
 	t.Helper()
-	client, phone := adbtest.NewServerAt(t, adb.Server), adbtest.NewPhone(t)
+	client, phone := adbtest.NewServerAt(t, adbserver.Address), adbtest.NewPhone(t)
 	host := hidtest.NewHost(t, device.Display(), "")
 	phone.OnReport(func(name string, _, report []byte) {
 		if k := (hid.Keyboard{}); name == "Eidetic keyboard" && len(report) == hid.KeyboardBytes {
@@ -57,11 +60,12 @@ func simulate(t *testing.T, device *storytest.Phone) *adbtest.Phone {
 }
 
 // TestPhoneStory: a phone at a port is recorded, the site goes, and its recording is replayed on a browser that adb
-// clears, starts and drives, filmed through the box.
+// clears, starts and drives, filmed by its cable.
 func TestPhoneStory(t *testing.T) {
 	needLab(t)
 	storytest.NeedDevice(t)
 	testlab.NeedProgram(t, "adb")
+	testlab.NeedProgram(t, "ffmpeg")
 	if !nstest.Inside(t) {
 		return
 	}
@@ -90,6 +94,17 @@ func TestPhoneStory(t *testing.T) {
 		t.Fatalf("the run that records is %s with %d trials: %s", first.State, len(first.Trials), first.Error)
 	}
 	v.leave(t)
+	// The recording was filmed by VNC. Now the phone's own encoder films.
+	const version = "3.3.4"
+	scrcpytest.Serve(phone, version, 540, 960, func(ctx context.Context, s *scrcpytest.Stream) {
+		screen, err := x11.Open(x11.Options{Display: device.Display(), Rate: 60})
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		scrcpytest.Film(ctx, t, s, screen)
+	})
+	request["screen"] = map[string]any{"scrcpy": "auto", "server": scrcpytest.Jar(t, version)}
 	request["archive"], request["trials"] = recorded, testlab.Repeat(2, 4)
 	replayed := v.panel.Start(t, request)
 	v.panel.Follow(t, replayed, 3*testlab.Hang, nil)
@@ -98,6 +113,10 @@ func TestPhoneStory(t *testing.T) {
 		t.Fatalf("the run that replays is %s with no trial: %s", run.State, run.Error)
 	}
 	for _, trial := range run.Trials {
+		if s := trial.Capture.Source; s == nil || s.Name != "scrcpy:" || !strings.Contains(s.Notes["signal"], version) ||
+			!slices.Equal(s.Latency, []float64{5, 15}) {
+			t.Errorf("trial %d was filmed by %+v; want scrcpy %s", trial.Number, s, version)
+		}
 		if trial.Misses != 0 || trial.Conditions == nil || !strings.HasPrefix(trial.Conditions.String(), "battery 84 %, battery 32.6 °C") {
 			t.Errorf("trial %d has %d misses, conditions %v", trial.Number, trial.Misses, trial.Conditions)
 		}
@@ -118,6 +137,9 @@ func TestPhoneStory(t *testing.T) {
 	}
 	if least := len(first.Trials) + len(run.Trials) + 1; cleared < least || cleared != started {
 		t.Errorf("the browser was cleared %d times and started %d times; want each before a recording and %d trials", cleared, started, least-1)
+	}
+	if phone.Files() != 0 || phone.Programs() != 0 {
+		t.Errorf("%d files and %d programs are left on the phone", phone.Files(), phone.Programs())
 	}
 	if got := run.Environment.Controls; !strings.HasPrefix(got, "adb:") {
 		t.Errorf("the run names the controls %q; want adb", got)

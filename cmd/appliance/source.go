@@ -16,14 +16,15 @@ import (
 
 // sourceFlags name a screen to film, for every command that films one.
 type sourceFlags struct {
-	Source       string  `required:"" placeholder:"SOURCE" help:"x11:DISPLAY (x11::99), v4l2:DEVICE (v4l2:/dev/video0), rfb:HOST:PORT or rfb:unix:PATH (a VNC server), file:PATH (a Y4M film, a folder of PNG or JPEG, raw frames with --pixels and --size, any video that ffmpeg decodes), or synthetic:CONTENT (static, load, scroll, noise)."`
+	Source       string  `required:"" placeholder:"SOURCE" help:"x11:DISPLAY (x11::99), v4l2:DEVICE (v4l2:/dev/video0), rfb:HOST:PORT or rfb:unix:PATH (a VNC server), scrcpy: or scrcpy:SERIAL (an Android phone), file:PATH (a Y4M film, a folder of PNG or JPEG, raw frames with --pixels and --size, any video that ffmpeg decodes), or synthetic:CONTENT (static, load, scroll, noise)."`
 	Rate         float64 `placeholder:"FPS" help:"Frames per second, for sources that can choose (60), raw frames (60), and pictures whose names count frames."`
-	Size         string  `placeholder:"WxH" help:"Size of a synthetic screen (1280x720), or to ask a grabber for."`
+	Size         string  `placeholder:"WxH" help:"Size of a synthetic screen (1280x720), or to ask a grabber for; of a phone the longer side, at most."`
 	Pixels       string  `placeholder:"FORMAT" help:"Pixel format of a synthetic screen (BGRX), or to ask a grabber for."`
 	PasswordFile string  `type:"existingfile" placeholder:"FILE" help:"A file whose first line is the VNC server's password."`
 	// A control's name holds spaces, its value is a number.
 	Control map[string]int `mapsep:"none" placeholder:"NAME=VALUE" help:"Set a grabber's or camera's control first; appliance devices --json lists them."`
 	Through string         `placeholder:"STEPS" help:"Wear exact pictures as a grabber would: rotate=90, scale=1920x1080, dither=4, noise=1, mjpeg=80 or 420, with commas between."`
+	Server  string         `type:"existingfile" placeholder:"FILE" help:"The file of scrcpy's server (/usr/share/scrcpy/scrcpy-server)."`
 	EDID    string         `name:"edid" placeholder:"MODE" help:"Give an HDMI receiver an EDID that offers one mode: 720p50, 60, 100 or 120; 1080p24, 25, 30, 50, 60, 100 or 120; 2160p30. It asks for RGB without sound; 1080p60+ycbcr+audio allows both."`
 }
 
@@ -49,7 +50,7 @@ func (s *sourceFlags) open(ctx context.Context) (capture.Source, error) {
 		return nil, usage(err)
 	}
 	src, err := source.Open(ctx, source.Options{
-		Name: s.Source, Format: f, Password: password, Controls: s.Control, EDID: s.EDID, Through: s.Through,
+		Name: s.Source, Format: f, Password: password, Controls: s.Control, EDID: s.EDID, Through: s.Through, Server: s.Server,
 	})
 	var wrong *source.OptionError
 	switch {

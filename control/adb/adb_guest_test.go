@@ -10,9 +10,9 @@ import (
 
 	"eidetic/control"
 	"eidetic/control/adb"
-	"eidetic/control/adb/adbtest"
 	"eidetic/control/hid"
 	"eidetic/control/hid/hidtest"
+	"eidetic/internal/base/adbserver/adbtest"
 )
 
 // TestUHID runs on the box in its virtual machine: what a phone's command hid gets from us

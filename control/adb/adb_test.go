@@ -11,9 +11,10 @@ import (
 
 	"eidetic/control"
 	"eidetic/control/adb"
-	"eidetic/control/adb/adbtest"
 	"eidetic/control/controltest"
 	"eidetic/control/hid"
+	"eidetic/internal/base/adbserver"
+	"eidetic/internal/base/adbserver/adbtest"
 	"eidetic/internal/lab"
 	"eidetic/internal/rigs/testlab"
 )
@@ -25,7 +26,7 @@ func within(t *testing.T) context.Context {
 }
 
 // plugIn starts a server and a phone that trusts it.
-func plugIn(t *testing.T) (adb.Client, *adbtest.Phone) {
+func plugIn(t *testing.T) (adbserver.Client, *adbtest.Phone) {
 	t.Helper()
 	client, phone := adbtest.NewServer(t), adbtest.NewPhone(t)
 	phone.Accept()
@@ -51,7 +52,7 @@ func TestPhone(t *testing.T) {
 	phone.Connect(t, client)
 	adbtest.Await(t, client, phone.Serial, "device")
 	d, err := client.Find(within(t), "")
-	if want := (adb.Device{Serial: phone.Serial, State: "device", Model: "Simulated phone"}); d != want || err != nil {
+	if want := (adbserver.Device{Serial: phone.Serial, State: "device", Model: "Simulated phone"}); d != want || err != nil {
 		t.Errorf("Find() = %+v, %v; want %+v", d, err, want)
 	}
 	if _, err := client.Find(within(t), "other"); err == nil || !strings.Contains(err.Error(), phone.Serial) {
@@ -91,7 +92,7 @@ func TestPhone(t *testing.T) {
 			t.Errorf("error %v; want one that says %q", err, says)
 		}
 	}
-	var failed *adb.CommandError
+	var failed *adbserver.CommandError
 	if _, err := client.Shell(ctx, phone.Serial, "nonsense"); !errors.As(err, &failed) || failed.Status != 127 {
 		t.Errorf("Shell() of an unknown command = %v; want status 127", err)
 	}
@@ -260,11 +261,11 @@ func TestClocks(t *testing.T) {
 
 // A server that cannot be reached, and one that is none.
 func TestServers(t *testing.T) {
-	if _, err := (adb.Client{Address: "127.0.0.1:1"}).Devices(within(t)); err == nil || !strings.Contains(err.Error(), "no adb server answers") {
+	if _, err := (adbserver.Client{Address: "127.0.0.1:1"}).Devices(within(t)); err == nil || !strings.Contains(err.Error(), "no adb server answers") {
 		t.Errorf("Devices() without a server = %v", err)
 	}
 	client := adbtest.NewServer(t)
-	var refused *adb.FailError
+	var refused *adbserver.FailError
 	if _, err := client.Shell(within(t), "none", "true"); !errors.As(err, &refused) || !strings.Contains(refused.Reason, "not found") {
 		t.Errorf("Shell() on an unknown phone = %v; want the server's refusal", err)
 	}

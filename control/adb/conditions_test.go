@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"eidetic/control/adb"
-	"eidetic/control/adb/adbtest"
+	"eidetic/internal/base/adbserver/adbtest"
 	"eidetic/internal/lab"
 	"eidetic/internal/rigs/testlab"
 )

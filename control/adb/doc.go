@@ -8,6 +8,5 @@
 // narrowed by the kernel's stamp once repeated round trips have bounded the difference of
 // the two clocks.
 //
-// Standards: AOSP packages/modules/adb, OVERVIEW.TXT, SERVICES.TXT, shell_protocol.h;
-// frameworks/base/cmds/hid/README.md; toolbox getevent.
+// Standards: AOSP frameworks/base/cmds/hid/README.md; toolbox getevent; see also package internal/base/adbserver.
 package adb

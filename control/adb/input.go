@@ -13,12 +13,13 @@ import (
 
 	"eidetic/control"
 	"eidetic/control/hid"
+	"eidetic/internal/base/adbserver"
 	"eidetic/internal/lab"
 )
 
 // Options of a controller.
 type Options struct {
-	Client Client
+	Client adbserver.Client
 	Serial string // "" is the only phone
 	Layout string // of the phone's hardware keyboard, in its settings
 	Clock  lab.Clock
@@ -28,8 +29,8 @@ type Options struct {
 type Input struct {
 	clock    lab.Clock
 	cancel   context.CancelFunc
-	reports  *stream // Android's hid, which makes the devices and takes their reports
-	events   *stream // getevent
+	reports  *adbserver.Stream // Android's hid, which makes the devices and takes their reports
+	events   *adbserver.Stream // getevent
 	heard    chan heard
 	broken   chan struct{} // closed when events has ended
 	brokenBy error
@@ -118,12 +119,12 @@ func NewInput(ctx context.Context, phone Phone, rotation int, clock lab.Clock) (
 		nodes: map[string]string{}, rotation: rotation,
 	}
 	var err error
-	if in.events, err = phone.Client.hold(held, phone.Serial, "pty", "getevent -t"); err != nil {
+	if in.events, err = phone.Client.Hold(held, phone.Serial, "pty", "getevent -t"); err != nil {
 		cancel()
 		return nil, err
 	}
 	go in.listen()
-	if in.reports, err = phone.Client.hold(held, phone.Serial, "raw", "hid -"); err == nil {
+	if in.reports, err = phone.Client.Hold(held, phone.Serial, "raw", "hid -"); err == nil {
 		err = in.register()
 	}
 	if err == nil {
@@ -158,7 +159,7 @@ func (in *Input) listen() {
 	defer close(in.broken)
 	var lines geteventReader
 	for {
-		b, err := in.events.next()
+		b, err := in.events.Next()
 		if err != nil {
 			in.brokenBy = err
 			return

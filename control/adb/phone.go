@@ -10,11 +10,13 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"eidetic/internal/base/adbserver"
 )
 
 // Phone runs commands on one phone.
 type Phone struct {
-	Client Client
+	Client adbserver.Client
 	Serial string
 }
 
@@ -123,8 +125,8 @@ func (p Phone) Reboot(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	conn, err := p.Client.open(ctx, "host:transport:"+p.Serial, "reboot:")
-	var closed *FailError // the phone went down before it answered
+	conn, err := p.Client.Open(ctx, "host:transport:"+p.Serial, "reboot:")
+	var closed *adbserver.FailError // the phone went down before it answered
 	if err != nil && !errors.As(err, &closed) {
 		return fmt.Errorf("rebooting: %w", err)
 	}

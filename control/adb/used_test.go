@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"eidetic/control/adb"
-	"eidetic/control/adb/adbtest"
+	"eidetic/internal/base/adbserver/adbtest"
 	"eidetic/internal/rigs/testlab"
 )
 

@@ -19,6 +19,7 @@ import (
 	"eidetic/control/hid"
 	"eidetic/control/rfb"
 	"eidetic/control/x11"
+	"eidetic/internal/base/adbserver"
 	"eidetic/internal/lab"
 )
 
@@ -31,7 +32,7 @@ type Options struct {
 	Baud     int         // of a ch9329: 9600 or 115200
 	Relative bool        // a relative mouse in place of an absolute one, for ch9329 and gadget
 	Touch    bool        // a touch screen too, for gadget
-	ADB      adb.Client
+	ADB      adbserver.Client
 	Clock    lab.Clock
 }
 

@@ -6,15 +6,17 @@ import (
 )
 
 // ScreenPart says how the screen of a plugged-in device is seen: by the one of V4L2, Camera,
-// RFB and X11 that is set.
+// RFB, X11 and Scrcpy that is set.
 type ScreenPart struct {
 	V4L2   string `json:"v4l2,omitempty" maxLength:"255" doc:"Device file of the grabber that the device's HDMI output leads to" example:"/dev/v4l/by-id/usb-MACROSILICON_USB3_Video-video-index0"`
 	Camera string `json:"camera,omitempty" maxLength:"255" doc:"Device file of a camera that looks at the device's screen" example:"/dev/v4l/by-id/usb-046d_HD_Pro_Webcam-video-index0"`
 	RFB    string `json:"rfb,omitempty" maxLength:"255" doc:"VNC server: PORT of the device itself, or HOST:PORT" example:"5900"`
 	X11    string `json:"x11,omitempty" maxLength:"100" doc:"X server of the appliance" example:":0"`
+	Scrcpy string `json:"scrcpy,omitempty" maxLength:"100" doc:"Serial number of an Android device that adb knows, or auto for the only one: its own encoder films its screen" example:"auto"`
+	Server string `json:"server,omitempty" maxLength:"255" doc:"File of scrcpy's server, for scrcpy; without it /usr/share/scrcpy/scrcpy-server" example:"/srv/scrcpy-server-v3.3.4"`
 	// What is asked of the source; what is left out is the source's choice.
 	Pixels  PixelFormat    `json:"format,omitempty" enum:"BGRX,BGR24,YUYV,UYVY,NV12,GREY,MJPEG" doc:"Pixel format asked of a grabber; without it the grabber's own"`
-	Size    string         `json:"size,omitempty" maxLength:"11" doc:"Size asked of a grabber, WIDTHxHEIGHT" example:"1920x1080"`
+	Size    string         `json:"size,omitempty" maxLength:"11" doc:"Size asked of a grabber, WIDTHxHEIGHT; of scrcpy the longer side alone, at most" example:"1920x1080"`
 	Rate    float64        `json:"rate,omitempty" minimum:"0" maximum:"240" doc:"Pictures a second; an HDMI receiver has its signal's"`
 	EDID    string         `json:"edid,omitempty" maxLength:"20" doc:"Mode that an HDMI receiver offers to the device; +ycbcr and +audio after it allow more than RGB without sound" example:"1080p60"`
 	Set     map[string]int `json:"set,omitempty" maxProperties:"64" doc:"Controls of the grabber, by name, set before filming"`
@@ -65,7 +67,10 @@ func (p ScreenPart) IsRehearsal() bool {
 
 // Source is the part's name as commands have it: "v4l2:/dev/video0".
 func (p ScreenPart) Source() string {
-	return named([][2]string{{"v4l2", p.V4L2}, {"camera", p.Camera}, {"rfb", p.RFB}, {"x11", p.X11}})
+	if p.Scrcpy == AutoPart {
+		return "scrcpy:"
+	}
+	return named([][2]string{{"v4l2", p.V4L2}, {"camera", p.Camera}, {"rfb", p.RFB}, {"x11", p.X11}, {"scrcpy", p.Scrcpy}})
 }
 
 // Device is the part's name as commands have it: "ch9329:/dev/serial/by-id/…".
@@ -89,7 +94,7 @@ func named(all [][2]string) string {
 }
 
 // Kinds counts how many ways of seeing the screen are set: one is right.
-func (p ScreenPart) Kinds() int { return count(p.V4L2, p.Camera, p.RFB, p.X11) }
+func (p ScreenPart) Kinds() int { return count(p.V4L2, p.Camera, p.RFB, p.X11, p.Scrcpy) }
 
 // Kinds counts how many ways of giving input are set: one is right.
 func (p ControlsPart) Kinds() int { return count(p.Gadget, p.CH9329, p.ADB, p.RFB, p.X11) }

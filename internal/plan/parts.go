@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"eidetic/capture/scrcpy"
 	"eidetic/capture/source"
 	"eidetic/capture/through"
 	"eidetic/capture/v4l2"
@@ -65,7 +66,7 @@ func checkScreen(p lab.ScreenPart) (field string, err error) {
 		return "", nil
 	}
 	if p.Kinds() != 1 {
-		return "", errors.New("name one of v4l2, camera, rfb and x11")
+		return "", errors.New("name one of v4l2, camera, rfb, x11 and scrcpy")
 	}
 	if p.V4L2 != "" {
 		if err := checkFile(p.V4L2, "/dev/video", "/dev/v4l/"); err != nil {
@@ -81,6 +82,12 @@ func checkScreen(p lab.ScreenPart) (field string, err error) {
 		if _, err := serverOf(p.RFB, netip.IPv4Unspecified()); err != nil {
 			return ".rfb", err
 		}
+	}
+	switch {
+	case p.Server != "" && p.Scrcpy == "":
+		return ".server", errors.New("it is scrcpy's: write scrcpy: auto, or leave it out")
+	case p.Server != "" && (!filepath.IsAbs(p.Server) || filepath.Clean(p.Server) != p.Server):
+		return ".server", fmt.Errorf("%.100q is no absolute name of a file, such as %s", p.Server, scrcpy.DefaultServer)
 	}
 	if _, _, err := lab.ParseSize(p.Size); err != nil {
 		return ".size", err
@@ -157,6 +164,18 @@ func serverOf(name string, device netip.Addr) (string, error) {
 	return name, nil
 }
 
+// scrcpyLatency is the least and the greatest time, in ms, that a phone's encoder and its cable are taken to need for the
+// picture that takes the least, where nobody has measured it: docs/devices/android.md says what that rests on.
+func scrcpyLatency() []float64 { return []float64{5, 15} }
+
+// Latency is what is subtracted from the times of a screen's pictures, in ms; none is nothing.
+func Latency(p lab.ScreenPart) []float64 {
+	if p.Scrcpy != "" && len(p.Latency) == 0 {
+		return scrcpyLatency()
+	}
+	return p.Latency
+}
+
 // usualScreen is how many pixels a device's screen is taken to have where nobody says: points on
 // the film are mapped to them.
 var usualScreen = image.Pt(1920, 1080) // constant
@@ -182,7 +201,7 @@ func ConnectOptions(p lab.ControlsPart, device netip.Addr, password lab.Secret) 
 func SourceOptions(p lab.ScreenPart, device netip.Addr, password lab.Secret) source.Options {
 	o := source.Options{
 		Name: p.Source(), Format: lab.Format{Pixels: p.Pixels, Rate: p.Rate}, Password: password, Controls: p.Set, EDID: p.EDID,
-		Through: p.Through,
+		Through: p.Through, Server: p.Server,
 	}
 	if p.RFB != "" {
 		at, err := serverOf(p.RFB, device)
@@ -191,8 +210,8 @@ func SourceOptions(p lab.ScreenPart, device netip.Addr, password lab.Secret) sou
 		}
 	}
 	o.Format.Width, o.Format.Height, _ = lab.ParseSize(p.Size) // it was checked
-	if len(p.Latency) == 2 {
-		o.Latency = [2]time.Duration{milliseconds(p.Latency[0]), milliseconds(p.Latency[1])}
+	if l := Latency(p); len(l) == 2 {
+		o.Latency = [2]time.Duration{milliseconds(l[0]), milliseconds(l[1])}
 	}
 	return o
 }

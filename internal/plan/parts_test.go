@@ -32,6 +32,14 @@ func TestCheckParts(t *testing.T) {
 		{func(s *lab.ScreenPart, _ *lab.ControlsPart, _ *string) { s.Pixels = "H264" }, "screen.format"},
 		{func(s *lab.ScreenPart, _ *lab.ControlsPart, _ *string) { s.EDID = "8k" }, "screen.edid"},
 		{func(s *lab.ScreenPart, _ *lab.ControlsPart, _ *string) { s.Latency = []float64{9, 8} }, "screen.latency_ms"},
+		{func(s *lab.ScreenPart, _ *lab.ControlsPart, _ *string) { s.Server = "/srv/x" }, "screen.server: it is scrcpy's"},
+		{func(s *lab.ScreenPart, _ *lab.ControlsPart, _ *string) {
+			s.V4L2, s.Scrcpy, s.Server = "", "auto", "srv"
+		}, "screen.server"},
+		{func(s *lab.ScreenPart, _ *lab.ControlsPart, _ *string) {
+			s.V4L2, s.Scrcpy, s.Server = "", "auto", "/srv/x"
+		}, ""},
+		{func(s *lab.ScreenPart, _ *lab.ControlsPart, _ *string) { s.Scrcpy = "auto" }, "screen: name one of v4l2"},
 		{func(s *lab.ScreenPart, _ *lab.ControlsPart, _ *string) { s.Rate = 1000 }, "screen.rate"},
 		{func(_ *lab.ScreenPart, c *lab.ControlsPart, _ *string) { c.ADB = "auto" }, "controls: name one of gadget"},
 		{func(_ *lab.ScreenPart, c *lab.ControlsPart, _ *string) { c.CH9329 = "/dev/sda" }, "controls.ch9329"},

@@ -130,6 +130,7 @@ func TestScopes(t *testing.T) {
 		{`{` + page + `,"screen":{"v4l2":"/dev/video0"}}`, "screen.v4l2"},
 		{`{` + page + `,"screen":{"camera":"/dev/video0"}}`, "screen.camera"},
 		{`{` + page + `,"screen":{"x11":":0"}}`, "screen.x11"},
+		{`{` + page + `,"screen":{"scrcpy":"auto"}}`, "screen.scrcpy"},
 		{`{` + page + `,"screen":{"rfb":"127.0.0.1:5900"}}`, "screen.rfb"},
 		{`{` + page + `,"controls":{"rfb":"10.0.0.1:22"}}`, "controls.rfb"},
 		{`{` + page + `,"controls":{"ch9329":"/dev/ttyS0"}}`, "controls.ch9329"},

@@ -44,6 +44,11 @@ func Vpxenc() Program {
 	return Program{"vpxenc", []string{"vpxenc"}, "vpx-tools", "evidence videos"}
 }
 
+// FFmpeg decodes videos.
+func FFmpeg() Program {
+	return Program{"ffmpeg", []string{"ffmpeg"}, "ffmpeg", "phones filmed by scrcpy; videos of other tools"}
+}
+
 // Hostapd makes a radio an access point.
 func Hostapd() Program {
 	return Program{"hostapd", []string{"hostapd"}, "hostapd", "devices by Wi-Fi"}
@@ -51,7 +56,7 @@ func Hostapd() Program {
 
 // All returns every program of the table.
 func All() []Program {
-	return append(VirtualDevice(), Hostapd())
+	return append(VirtualDevice(), FFmpeg(), Hostapd())
 }
 
 // VirtualDevice returns the programs without which no run on a virtual device can begin.

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 
+	"eidetic/capture/scrcpy"
 	"eidetic/control/power"
 	"eidetic/internal/base/programs"
 	"eidetic/internal/run/frequency"
@@ -49,8 +50,8 @@ func (f Finding) good(found string) Finding {
 // [CheckInside].
 func Check(ctx context.Context, inside []string) ([]Finding, error) {
 	all := append(checkPrograms(), checkHardware(os.DirFS("/"))...)
-	all = append(all, checkRadios(radio.All), checkPower(ctx, power.ThisMachine()), checkProcessors(), checkFrequency(frequency.This("")))
-	all = append(all, checkNamespaces(ctx))
+	all = append(all, checkRadios(radio.All), checkPower(ctx, power.ThisMachine()), checkScrcpy(scrcpy.DefaultServer), checkProcessors())
+	all = append(all, checkFrequency(frequency.This("")), checkNamespaces(ctx))
 	kernel, err := checkKernel(ctx, inside)
 	if err != nil {
 		return nil, err

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"eidetic/capture/scrcpy/scrcpytest"
 	"eidetic/control/power/powertest"
 	"eidetic/internal/run/frequency"
 	"eidetic/netlab/wifi/radio"
@@ -111,6 +112,17 @@ func TestFrequency(t *testing.T) {
 	set("scaling_governor", "performance")
 	if f := checkFrequency(frequency.Machine{Root: root}); !f.OK || !strings.Contains(f.Found, "already") {
 		t.Errorf("a machine that is set: %+v", f)
+	}
+}
+
+// The server of scrcpy is found with its version, and what is missing has a remedy.
+func TestScrcpy(t *testing.T) {
+	if f := checkScrcpy("/none"); f.OK || f.Remedy == "" || !strings.Contains(f.Found, "there is no server at /none") {
+		t.Errorf("of a machine without the file: %+v; want a remedy", f)
+	}
+	path := scrcpytest.Jar(t, "3.3.4")
+	if f := checkScrcpy(path); !f.OK || f.Found != path+", version 3.3.4" {
+		t.Errorf("found %+v; want the file and its version", f)
 	}
 }
 

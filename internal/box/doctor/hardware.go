@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"eidetic/capture/scrcpy"
 	"eidetic/control/power"
 )
 
@@ -34,6 +35,16 @@ func checkHardware(root fs.FS) []Finding {
 			"plug in a CH9329 serial keyboard chip; to try without one: modprobe dummy_hcd")
 	}
 	return []Finding{grabber, keys}
+}
+
+// checkScrcpy looks for the server that films phones, where packages keep it.
+func checkScrcpy(path string) Finding {
+	f := Finding{Name: "scrcpy", For: "filming an Android phone by its cable"}
+	server, err := scrcpy.ReadServer(path)
+	if err != nil {
+		return f.bad(err.Error(), "put the server's file there, or name another by screen: {scrcpy: auto, server: FILE} of the device")
+	}
+	return f.good(fmt.Sprintf("%s, version %s", path, server.Version))
 }
 
 // checkPower looks for what can take a hanging device's power away at this machine itself.

@@ -36,7 +36,7 @@ func TestDeviceConfigSaysWhere(t *testing.T) {
 		{"devices: [{port: e0, vnc: 70000}]", "box.yaml"},
 		{"devices: [{port: e0, screen: {v4l2: /dev/sda}}]", "devices[0].screen.v4l2"},
 		{"devices: [{port: e0, screen: {v4l2: /dev/video0, latency_ms: [9, 8]}}]", "devices[0].screen.latency_ms"},
-		{"devices: [{port: e0, screen: {}}]", "name one of v4l2, camera, rfb and x11"},
+		{"devices: [{port: e0, screen: {}}]", "name one of v4l2, camera, rfb, x11 and scrcpy"},
 		{"devices: [{port: e0, controls: {gadget: auto, adb: auto}}]", "name one of gadget, ch9329"},
 		{"devices: [{port: e0, controls: {gadgt: auto}}]", `unknown field "gadgt"`},
 		{"devices: [{port: e0, recipe: beos}]", "devices[0].recipe"},

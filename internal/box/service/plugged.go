@@ -13,7 +13,8 @@ import (
 	"sync"
 	"time"
 
-	"eidetic/control/adb"
+	"eidetic/capture/scrcpy"
+	"eidetic/internal/base/adbserver"
 	"eidetic/internal/lab"
 	"eidetic/internal/run/device"
 	"eidetic/internal/web/panel"
@@ -39,7 +40,7 @@ const (
 func plugged(log *slog.Logger) func(context.Context) []device.Part {
 	look := device.Look{
 		Root: os.DirFS("/"), Grabbers: "/dev/video*", Phones: true,
-		ADB: adb.Client{Address: adb.Server},
+		ADB: adbserver.Client{Address: adbserver.Address},
 	}
 	return func(ctx context.Context) []device.Part {
 		parts, problems := device.Found(ctx, look)
@@ -85,12 +86,19 @@ func (p *partList) partsOf(ctx context.Context, c deviceConfig) []panel.DevicePa
 	screen := panel.DevicePart{Part: "screen", Use: screenWords(*c.Screen), Ready: true}
 	controls := panel.DevicePart{Part: "controls", Use: c.Controls.Device(), Ready: true}
 	video := cmp.Or(c.Screen.V4L2, c.Screen.Camera)
-	if p == nil || video == "" && c.Controls.Gadget == "" && c.Controls.CH9329 == "" && c.Controls.ADB == "" {
+	if p == nil || video == "" && c.Screen.Scrcpy == "" && c.Controls.Gadget == "" && c.Controls.CH9329 == "" && c.Controls.ADB == "" {
 		return []panel.DevicePart{screen, controls}
 	}
 	all := p.all(ctx)
-	if video != "" {
+	const cable = "plug the phone's USB cable in, and switch USB debugging on"
+	switch {
+	case video != "":
 		judge(&screen, all, device.PartGrabber, video, "plug it in, or name one that is listed under parts")
+	case c.Screen.Scrcpy != "":
+		judge(&screen, all, device.PartPhone, c.Screen.Scrcpy, cable)
+		if _, err := scrcpy.ReadServer(cmp.Or(c.Screen.Server, scrcpy.DefaultServer)); err != nil && screen.Problem == "" {
+			screen.Ready, screen.Problem = false, err.Error()
+		}
 	}
 	switch {
 	case c.Controls.Gadget != "":
@@ -98,7 +106,7 @@ func (p *partList) partsOf(ctx context.Context, c deviceConfig) []panel.DevicePa
 	case c.Controls.CH9329 != "":
 		judge(&controls, all, device.PartSerial, c.Controls.CH9329, "plug the chip's serial cable into the box")
 	case c.Controls.ADB != "":
-		judge(&controls, all, device.PartPhone, c.Controls.ADB, "plug the phone's USB cable in, and switch USB debugging on")
+		judge(&controls, all, device.PartPhone, c.Controls.ADB, cable)
 	}
 	return []panel.DevicePart{screen, controls}
 }

@@ -27,6 +27,8 @@ func TestPartsOfADevice(t *testing.T) {
 		{lab.ScreenPart{V4L2: "/dev/video0"}, lab.ControlsPart{CH9329: "/dev/serial/by-id/usb-x"}, "v4l2:/dev/video0 1920×1080 at 60 Hz; ch9329:/dev/serial/by-id/usb-x "},
 		{lab.ScreenPart{V4L2: "/dev/video2"}, lab.ControlsPart{ADB: "A"}, "v4l2:/dev/video2 there is no signal: is the device on?; adb:A "},
 		{lab.ScreenPart{V4L2: "/dev/video9"}, lab.ControlsPart{ADB: lab.AutoPart}, "there is no grabber /dev/video9: plug it in"},
+		{lab.ScreenPart{Scrcpy: "A", Server: "/none"}, lab.ControlsPart{ADB: "A"}, "scrcpy:A scrcpy: there is no server at /none"},
+		{lab.ScreenPart{Scrcpy: lab.AutoPart}, lab.ControlsPart{ADB: "A"}, "scrcpy: there are 2: name one"},
 		{lab.ScreenPart{RFB: "5900"}, lab.ControlsPart{ADB: lab.AutoPart}, "VNC at its port 5900 ; adb: there are 2: name one"},
 		{lab.ScreenPart{RFB: "5900"}, lab.ControlsPart{Gadget: lab.AutoPart}, "there is no USB device port: only boards"},
 		{lab.ScreenPart{RFB: "5900"}, lab.ControlsPart{RFB: "5900"}, "VNC at its port 5900 ; rfb:5900 "},

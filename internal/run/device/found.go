@@ -5,9 +5,9 @@ import (
 	"io/fs"
 
 	"eidetic/capture/v4l2"
-	"eidetic/control/adb"
 	"eidetic/control/ch9329"
 	"eidetic/control/gadget"
+	"eidetic/internal/base/adbserver"
 )
 
 // Kinds of parts.
@@ -33,7 +33,7 @@ type Look struct {
 	Root     fs.FS  // the root of the file system
 	Grabbers string // pattern of V4L2's device files; "" looks for none
 	Phones   bool   // ask the adb server
-	ADB      adb.Client
+	ADB      adbserver.Client
 }
 
 // Found lists the parts that are plugged in, and the reasons for what could not be looked for.

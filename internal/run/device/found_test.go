@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"eidetic/capture/v4l2"
-	"eidetic/control/adb"
+	"eidetic/internal/base/adbserver"
 )
 
 // What is plugged in is listed with the name by which it is used; what cannot be asked is a
@@ -22,7 +22,7 @@ func TestFound(t *testing.T) {
 			"dev/serial/by-id/usb-FTDI_FT232R_A50285BI-if00-port0": {},
 			"sys/class/udc/fe980000.usb/state":                     {Data: []byte("not attached\n")},
 		},
-		Phones: true, ADB: adb.Client{Address: "127.0.0.1:1", Start: func(context.Context) error { return unreachable }},
+		Phones: true, ADB: adbserver.Client{Address: "127.0.0.1:1", Start: func(context.Context) error { return unreachable }},
 	}
 	got, problems := Found(t.Context(), look)
 	want := []Part{

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"eidetic/control/adb"
-	"eidetic/control/adb/adbtest"
+	"eidetic/internal/base/adbserver/adbtest"
 	"eidetic/internal/lab"
 	"eidetic/internal/plan"
 	"eidetic/internal/rigs/testlab"

@@ -9,6 +9,7 @@ import (
 
 	"eidetic/control/adb"
 	"eidetic/control/recipe"
+	"eidetic/internal/base/adbserver"
 	"eidetic/internal/lab"
 	"eidetic/internal/plan"
 	"eidetic/internal/run/experiment"
@@ -17,7 +18,7 @@ import (
 // onPhone makes an Android device fresh: its browser is stopped and, if it may be, cleared, and an intent opens the
 // page.
 type onPhone struct {
-	client adb.Client
+	client adbserver.Client
 	serial string // "" is the only phone
 	recipe recipe.Recipe
 	clear  bool          // what the browser has stored may be removed

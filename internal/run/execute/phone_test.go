@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"eidetic/control/adb/adbtest"
 	"eidetic/control/recipe"
+	"eidetic/internal/base/adbserver/adbtest"
 	"eidetic/internal/lab"
 	"eidetic/internal/plan"
 	"eidetic/internal/rigs/testlab"

@@ -45,7 +45,9 @@ type PluggedConfig struct {
 
 // Source is what its screen is opened with.
 func (c PluggedConfig) Source() source.Options {
-	return plan.SourceOptions(c.Screen, c.Address, c.Password)
+	o := plan.SourceOptions(c.Screen, c.Address, c.Password)
+	o.ADB = adbClient()
+	return o
 }
 
 // Connect is what its controls are opened with.
@@ -79,7 +81,7 @@ func NewPlugged(ctx context.Context, c PluggedConfig) (Rig, io.Closer, error) {
 		return Rig{}, nil, fmt.Errorf("the device's controls: %w", err)
 	}
 	network := c.Port.Network()
-	screen := &partScreen{name: film.Name, latency: c.Screen.Latency}
+	screen := &partScreen{name: film.Name, latency: plan.Latency(c.Screen)}
 	var plug *power.Switch
 	if c.Power != nil {
 		plug = power.New(*c.Power, c.Broadcast, power.ThisMachine())

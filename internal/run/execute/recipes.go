@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"image"
 
-	"eidetic/control/adb"
 	"eidetic/control/gesture"
 	"eidetic/control/recipe"
+	"eidetic/internal/base/adbserver"
 	"eidetic/internal/lab"
 )
 
@@ -86,7 +86,7 @@ func perform(ctx context.Context, c screenControl, steps []lab.Step) (last lab.E
 }
 
 // adbClient is that of a server that runs: a service starts no program that outlives it.
-func adbClient() adb.Client { return adb.Client{Address: adb.Server} }
+func adbClient() adbserver.Client { return adbserver.Client{Address: adbserver.Address} }
 
 // refresherOf returns what makes a device fresh; the configuration's own steps are used where it has some.
 func refresherOf(c PluggedConfig) (refresher, error) {

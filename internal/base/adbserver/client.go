@@ -1,4 +1,4 @@
-package adb
+package adbserver
 
 import (
 	"bufio"
@@ -14,8 +14,8 @@ import (
 	"eidetic/internal/lab"
 )
 
-// Server is where the adb server listens unless it is told otherwise.
-const Server = "127.0.0.1:5037"
+// Address is where the adb server listens unless it is told otherwise.
+const Address = "127.0.0.1:5037"
 
 // Bounds of what is read from a server or a phone.
 const (
@@ -26,7 +26,7 @@ const (
 
 // Client speaks to an adb server.
 type Client struct {
-	Address string // "" is Server
+	Address string // "" is [Address]
 	// Start starts a server that does not listen; nil means the program adb does.
 	Start func(ctx context.Context) error
 }
@@ -65,7 +65,7 @@ func (e *FailError) Error() string {
 func (c Client) dial(ctx context.Context) (net.Conn, error) {
 	address := c.Address
 	if address == "" {
-		address = Server
+		address = Address
 	}
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "tcp", address)
@@ -97,28 +97,30 @@ func startServer(ctx context.Context) error {
 	return nil
 }
 
-// conn is a connection that ends with a context.
-type conn struct {
+// Conn is a connection to a service that ends with a context.
+type Conn struct {
 	net.Conn
 	r    *bufio.Reader
 	stop func() bool
 }
 
-func (c *conn) Read(b []byte) (int, error) { return c.r.Read(b) }
+// Read reads what the service sends.
+func (c *Conn) Read(b []byte) (int, error) { return c.r.Read(b) }
 
-func (c *conn) Close() error {
+// Close ends the connection.
+func (c *Conn) Close() error {
 	c.stop()
 	return c.Conn.Close()
 }
 
-// open connects and asks for services, one after another on the same connection. It ends
+// Open connects and asks for services, one after another on the same connection. It ends
 // with ctx.
-func (c Client) open(ctx context.Context, services ...string) (*conn, error) {
+func (c Client) Open(ctx context.Context, services ...string) (*Conn, error) {
 	raw, err := c.dial(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("adb: %w", err)
 	}
-	out := &conn{Conn: raw, r: bufio.NewReader(raw), stop: context.AfterFunc(ctx, func() { _ = raw.Close() })}
+	out := &Conn{Conn: raw, r: bufio.NewReader(raw), stop: context.AfterFunc(ctx, func() { _ = raw.Close() })}
 	for _, s := range services {
 		if err := out.ask(s); err != nil {
 			_ = out.Close()
@@ -133,7 +135,7 @@ func (c Client) open(ctx context.Context, services ...string) (*conn, error) {
 
 // ask sends a request: four digits of length, then its text; the answer is OKAY, or FAIL
 // and a reason.
-func (c *conn) ask(service string) error {
+func (c *Conn) ask(service string) error {
 	if len(service) > 0xffff {
 		return fmt.Errorf("a request of %d bytes is too long for adb", len(service))
 	}
@@ -176,7 +178,7 @@ func readMessage(r io.Reader) (string, error) {
 
 // Devices lists the phones.
 func (c Client) Devices(ctx context.Context) ([]Device, error) {
-	conn, err := c.open(ctx, "host:devices-l")
+	conn, err := c.Open(ctx, "host:devices-l")
 	if err != nil {
 		return nil, err
 	}
@@ -191,7 +193,7 @@ func (c Client) Devices(ctx context.Context) ([]Device, error) {
 // Track calls f with the list of phones now and whenever it changes, until ctx ends or the
 // server does.
 func (c Client) Track(ctx context.Context, f func([]Device)) error {
-	conn, err := c.open(ctx, "host:track-devices")
+	conn, err := c.Open(ctx, "host:track-devices")
 	if err != nil {
 		return err
 	}
@@ -267,7 +269,7 @@ func (c Client) Find(ctx context.Context, serial string) (Device, error) {
 
 // Connect asks the server to connect to a phone at a network address, host:port.
 func (c Client) Connect(ctx context.Context, address string) error {
-	conn, err := c.open(ctx, "host:connect:"+address)
+	conn, err := c.Open(ctx, "host:connect:"+address)
 	if err != nil {
 		return err
 	}

@@ -47,6 +47,10 @@ type Phone struct {
 	props   State
 	nodes   *nodes
 	done    func(command string) // told what a command has done
+	files   map[string][]byte    // that were pushed
+	sockets map[string]Service
+	program Program
+	pids    map[int]context.CancelFunc // of those that run
 }
 
 // OnDone calls f with every command that stops, clears or starts a package, before the command ends.
@@ -63,7 +67,8 @@ func NewPhone(t testing.TB) *Phone {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &Phone{Serial: l.Addr().String(), t: t, l: l, conns: map[net.Conn]bool{}, props: newState(), nodes: newNodes()}
+	p := &Phone{Serial: l.Addr().String(), t: t, l: l, conns: map[net.Conn]bool{}, props: newState(), nodes: newNodes(),
+		files: map[string][]byte{}, sockets: map[string]Service{}, pids: map[int]context.CancelFunc{}}
 	var all sync.WaitGroup
 	all.Add(1)
 	go func() {
@@ -282,18 +287,21 @@ func (l *link) handle(ctx context.Context, m packet, commands *sync.WaitGroup) {
 			_ = l.conn.Close()
 			return
 		}
-		if !ok || !strings.HasPrefix(options, "shell,v2") {
+		run := func(s *shellStream) { l.phone.run(ctx, s, command) }
+		if f := l.phone.service(options, command); f != nil {
+			run = func(s *shellStream) { f(s, s.ended) }
+		} else if !ok || !strings.HasPrefix(options, "shell,v2") {
 			_ = l.send(packet{cmdClose, 0, m.arg0, nil})
 			return
 		}
 		l.next++
-		s := newStream(l, l.next, m.arg0, strings.Contains(options, "pty"))
+		s := newStream(l, l.next, m.arg0, options)
 		l.streams[l.next] = s
 		_ = l.send(packet{cmdOkay, s.local, s.remote, nil})
 		commands.Add(1)
 		go func() {
 			defer commands.Done()
-			l.phone.run(ctx, s, command)
+			run(s)
 			l.mu.Lock()
 			delete(l.streams, s.local)
 			l.mu.Unlock()

@@ -3,15 +3,16 @@ package adbtest
 import (
 	"encoding/binary"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 )
 
-// shellStream is a command's connection: the shell protocol within adbd's.
+// shellStream is a connection within adbd's: a command's, by the shell protocol, or a service's own bytes.
 type shellStream struct {
 	link          *link
 	local, remote uint32
-	pty           bool
+	pty, raw      bool
 	stdin         *io.PipeReader
 	feed          chan []byte   // what came and is not yet in frames
 	ended         chan struct{} // closed by end
@@ -19,10 +20,11 @@ type shellStream struct {
 	ready         chan struct{} // holds a token while the server takes data
 }
 
-func newStream(l *link, local, remote uint32, pty bool) *shellStream {
+func newStream(l *link, local, remote uint32, options string) *shellStream {
 	r, w := io.Pipe()
 	s := &shellStream{
-		link: l, local: local, remote: remote, pty: pty, stdin: r,
+		link: l, local: local, remote: remote, stdin: r,
+		pty: strings.Contains(options, "pty"), raw: !strings.HasPrefix(options, "shell"),
 		feed: make(chan []byte, 1024), ended: make(chan struct{}), ready: make(chan struct{}, 1),
 	}
 	s.ready <- struct{}{}
@@ -48,6 +50,13 @@ func (s *shellStream) unpack(w *io.PipeWriter) {
 			held = append(held, b...)
 		case <-s.ended:
 			return
+		}
+		if s.raw {
+			if _, err := w.Write(held); err != nil {
+				return
+			}
+			held = held[:0]
+			continue
 		}
 		for len(held) >= 5 {
 			n := int(binary.LittleEndian.Uint32(held[1:]))
@@ -83,12 +92,26 @@ func (s *shellStream) frame(kind byte, data []byte) error {
 	case <-s.ended:
 		return io.ErrClosedPipe
 	}
+	if s.raw {
+		return s.link.send(packet{cmdWrite, s.local, s.remote, data})
+	}
 	b := append([]byte{kind}, binary.LittleEndian.AppendUint32(nil, uint32(len(data)))...)
 	return s.link.send(packet{cmdWrite, s.local, s.remote, append(b, data...)})
 }
 
-// Write is standard output. A terminal ends lines with a carriage return too.
+// Read is standard input, or what came to a service.
+func (s *shellStream) Read(b []byte) (int, error) { return s.stdin.Read(b) }
+
+// Write is standard output, or what a service sends. A terminal ends lines with a carriage return too.
 func (s *shellStream) Write(b []byte) (int, error) {
+	if s.raw {
+		for chunk := range slices.Chunk(b, maxPayload) {
+			if err := s.frame(0, chunk); err != nil {
+				return 0, err
+			}
+		}
+		return len(b), nil
+	}
 	text := b
 	if s.pty {
 		text = []byte(strings.ReplaceAll(string(b), "\n", "\r\n"))

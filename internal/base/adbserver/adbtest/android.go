@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 
-	"eidetic/control/hid"
 	"eidetic/internal/lab"
 )
 
@@ -88,6 +87,10 @@ func (p *Phone) run(ctx context.Context, s *shellStream, command string) {
 		p.hid(s)
 	case command == "getevent -t":
 		p.getevent(ctx, s)
+	case strings.Contains(command, "app_process"):
+		status = p.java(ctx, s, command)
+	case strings.HasPrefix(command, "kill "):
+		p.kill(command)
 	default:
 		before := len(p.State().Done)
 		out, code := p.command(command)
@@ -125,7 +128,10 @@ func (p *Phone) command(command string) (out string, status byte) {
 		}
 		p.props.Done = append(p.props.Done, command)
 		return "Success\n", 0
-	case strings.HasPrefix(command, "printf "), strings.HasPrefix(command, "rm -f "), strings.HasPrefix(command, "input keyevent"):
+	case strings.HasPrefix(command, "rm -f "):
+		delete(p.files, strings.Trim(words[2], "'"))
+		p.props.Done = append(p.props.Done, command)
+	case strings.HasPrefix(command, "printf "), strings.HasPrefix(command, "input keyevent"):
 		p.props.Done = append(p.props.Done, command)
 	case command == "wm size":
 		return p.props.Size, 0
@@ -360,9 +366,9 @@ func (p *Phone) getevent(ctx context.Context, s *shellStream) {
 // Keys are the states of the keyboard that hid got, as modifiers and the first key.
 func (p *Phone) Keys() (list []string) {
 	for _, r := range p.Reports() {
-		var k hid.Keyboard
-		if _, err := fmt.Sscanf(r, "Eidetic keyboard: %x 00 %x", &k.Modifiers, &k.Keys[0]); err == nil {
-			list = append(list, fmt.Sprintf("%02x %02x", k.Modifiers, byte(k.Keys[0])))
+		var modifiers, key byte
+		if _, err := fmt.Sscanf(r, "Eidetic keyboard: %x 00 %x", &modifiers, &key); err == nil {
+			list = append(list, fmt.Sprintf("%02x %02x", modifiers, key))
 		}
 	}
 	return list

@@ -1,4 +1,4 @@
-package adb
+package adbserver
 
 import (
 	"context"
@@ -57,7 +57,7 @@ func (e *CommandError) Error() string {
 
 // Shell runs a command on the phone and returns what it prints on standard output.
 func (c Client) Shell(ctx context.Context, serial, command string) (string, error) {
-	conn, err := c.open(ctx, "host:transport:"+serial, "shell,v2,raw:"+command)
+	conn, err := c.Open(ctx, "host:transport:"+serial, "shell,v2,raw:"+command)
 	if err != nil {
 		return "", err
 	}
@@ -94,27 +94,27 @@ func (c Client) Shell(ctx context.Context, serial, command string) (string, erro
 	}
 }
 
-// stream is a command that is held open on the phone.
-type stream struct {
-	conn *conn
+// Stream is a command that is held open on the phone.
+type Stream struct {
+	conn *Conn
 	mu   sync.Mutex // guards writing
 }
 
-// hold starts a command; mode is "raw" or "pty", which makes programs write each line at once.
-func (c Client) hold(ctx context.Context, serial, mode, command string) (*stream, error) {
+// Hold starts a command; mode is "raw" or "pty", which makes programs write each line at once.
+func (c Client) Hold(ctx context.Context, serial, mode, command string) (*Stream, error) {
 	service := "shell,v2,raw:"
 	if mode == "pty" {
 		service = "shell,v2,TERM=dumb,pty:"
 	}
-	conn, err := c.open(ctx, "host:transport:"+serial, service+command)
+	conn, err := c.Open(ctx, "host:transport:"+serial, service+command)
 	if err != nil {
 		return nil, err
 	}
-	return &stream{conn: conn}, nil
+	return &Stream{conn: conn}, nil
 }
 
 // Write sends to the command's standard input.
-func (s *stream) Write(b []byte) (int, error) {
+func (s *Stream) Write(b []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, err := s.conn.Write(appendFrame(nil, frameIn, b)); err != nil {
@@ -123,8 +123,8 @@ func (s *stream) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// next returns what the command printed next; io.EOF when it ended well.
-func (s *stream) next() ([]byte, error) {
+// Next returns what the command printed next; io.EOF when it ended well.
+func (s *Stream) Next() ([]byte, error) {
 	for {
 		kind, data, err := readFrame(s.conn.r)
 		switch {
@@ -140,4 +140,5 @@ func (s *stream) next() ([]byte, error) {
 	}
 }
 
-func (s *stream) Close() error { return s.conn.Close() }
+// Close ends the connection, and with it the command.
+func (s *Stream) Close() error { return s.conn.Close() }

@@ -16,13 +16,13 @@ import (
 	"testing"
 	"time"
 
-	"eidetic/control/adb"
+	"eidetic/internal/base/adbserver"
 	"eidetic/internal/rigs/testlab"
 )
 
 // NewServer starts Debian's adb server on a port of its own, with keys of its own, and
 // returns a client of it. The server ends with the test.
-func NewServer(t testing.TB) adb.Client {
+func NewServer(t testing.TB) adbserver.Client {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -32,8 +32,8 @@ func NewServer(t testing.TB) adb.Client {
 	return NewServerAt(t, l.Addr().String())
 }
 
-// NewServerAt is NewServer at an address of 127.0.0.1; adb.Server is where a box looks for it.
-func NewServerAt(t testing.TB, address string) adb.Client {
+// NewServerAt is NewServer at an address of 127.0.0.1; adbserver.Address is where a box looks for it.
+func NewServerAt(t testing.TB, address string) adbserver.Client {
 	t.Helper()
 	program := testlab.NeedProgram(t, "adb")
 	_, port, err := net.SplitHostPort(address)
@@ -57,7 +57,7 @@ func NewServerAt(t testing.TB, address string) adb.Client {
 			t.Logf("the adb server printed:\n%s", log.String())
 		}
 	})
-	client := adb.Client{Address: "127.0.0.1:" + port}
+	client := adbserver.Client{Address: "127.0.0.1:" + port}
 	ctx, cancel := context.WithTimeout(t.Context(), testlab.Hang)
 	defer cancel()
 	for {
@@ -95,12 +95,12 @@ func (l *tail) String() string {
 }
 
 // Await waits until the server shows the phone in a state.
-func Await(t testing.TB, client adb.Client, serial, state string) {
+func Await(t testing.TB, client adbserver.Client, serial, state string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), testlab.Hang)
 	defer cancel()
 	last := ""
-	err := client.Track(ctx, func(list []adb.Device) {
+	err := client.Track(ctx, func(list []adbserver.Device) {
 		last = fmt.Sprint(list)
 		for _, d := range list {
 			if d.Serial == serial && d.State == state || state == "" {
@@ -114,7 +114,7 @@ func Await(t testing.TB, client adb.Client, serial, state string) {
 }
 
 // Reconnect brings a phone back whose connection has ended.
-func Reconnect(t testing.TB, client adb.Client, p *Phone) {
+func Reconnect(t testing.TB, client adbserver.Client, p *Phone) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), testlab.Hang)
 	defer cancel()
