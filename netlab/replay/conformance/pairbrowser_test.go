@@ -253,6 +253,8 @@ func (f firefoxViewer) begin(t *testing.T) (tabs []show, end func()) {
 		})
 		// A page whose encoding is named late is parsed again: it has no picture then, or not yet its last one.
 		var last string
+		tick := time.NewTicker(50 * time.Millisecond)
+		defer tick.Stop()
 		for range 50 {
 			var shot struct{ Data string }
 			err := f.try(t, "browsingContext.captureScreenshot", map[string]any{"context": tab.Context}, &shot)
@@ -262,7 +264,7 @@ func (f firefoxViewer) begin(t *testing.T) (tabs []show, end func()) {
 				return s
 			}
 			last = shot.Data
-			time.Sleep(50 * time.Millisecond)
+			<-tick.C
 		}
 		t.Logf("%s has no picture that stays", address) // a page without a picture is compared as one
 		return s
