@@ -97,6 +97,15 @@ const (
 	ProcessorTime
 	ProcessorWait
 	MemoryPeak
+	TaskClock
+	Cycles
+	Instructions
+	CacheMisses
+	BranchMisses
+	ContextSwitches
+	Migrations
+	PageFaults
+	Energy
 	count // behind the last
 )
 
@@ -573,4 +582,13 @@ var entries = [count]Entry{
 		Method: "largest sum over the browser's processes of what they share with no file and no other (/proc/PID/statm), with " +
 			"what the largest of them shares counted once, over the same time; 1 MB is 1,000,000 bytes",
 		Better: Lower, Scope: OfLoad, Groups: []string{Machine}, Doc: docMachine},
+	TaskClock:       counted(TaskClock),
+	Cycles:          counted(Cycles),
+	Instructions:    counted(Instructions),
+	CacheMisses:     counted(CacheMisses),
+	BranchMisses:    counted(BranchMisses),
+	ContextSwitches: counted(ContextSwitches),
+	Migrations:      counted(Migrations),
+	PageFaults:      counted(PageFaults),
+	Energy:          counted(Energy),
 }

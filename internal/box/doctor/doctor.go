@@ -47,7 +47,7 @@ func (f Finding) good(found string) Finding {
 // [CheckInside].
 func Check(ctx context.Context, inside []string) ([]Finding, error) {
 	all := append(checkPrograms(), checkHardware(os.DirFS("/"))...)
-	all = append(all, checkPower(ctx, power.ThisMachine()), checkProcessors(), checkNamespaces(ctx))
+	all = append(all, checkPower(ctx, power.ThisMachine()), checkEnergy("/sys"), checkProcessors(), checkNamespaces(ctx))
 	kernel, err := checkKernel(ctx, inside)
 	if err != nil {
 		return nil, err

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"eidetic/control/power"
+	"eidetic/internal/run/device"
 )
 
 // checkHardware looks for devices, and for the drivers that make their files, below root.
@@ -40,6 +41,17 @@ func checkHardware(root fs.FS) []Finding {
 			"plug in a CH9329 serial keyboard chip; to try without one: modprobe dummy_hcd")
 	}
 	return []Finding{grabber, radio, keys}
+}
+
+// checkEnergy looks for what tells the energy that this machine takes, below /sys or another root.
+func checkEnergy(system string) Finding {
+	f := Finding{Name: "energy", For: "what a load takes of this machine's processors, in J"}
+	e := device.NewEnergy(system)
+	defer e.Close()
+	if err := e.Err(); err != nil {
+		return f.bad(err.Error(), "measure as root on a machine whose processor tells it; nothing else needs it")
+	}
+	return f.good(e.Describe())
 }
 
 // checkPower looks for what can take a hanging device's power away at this machine itself.

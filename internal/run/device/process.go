@@ -21,6 +21,8 @@ type process struct {
 	log  *tail
 	done chan struct{} // closed when the program has ended
 	err  error         // result of the program, once done is closed
+	// counted are its counters; nil where nothing is counted.
+	counted *counterSet
 }
 
 // start runs cmd in its own process group and keeps the end of its output.
@@ -62,6 +64,7 @@ func (p *process) stop(grace time.Duration) {
 	_ = syscall.Kill(group, syscall.SIGKILL)
 	<-p.done
 	reap(group)
+	p.counted.end()
 }
 
 // reap waits for dead processes of a group that became our children when their parent died
