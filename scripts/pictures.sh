@@ -2,7 +2,7 @@
 # Take the documents' pictures of reports again, in docs/img: each is the top of what a command of the documents makes.
 # The panel's come from its tests: PANEL_SHOTS=$PWD/docs/img go test -run InChromium ./internal/web/panel.
 # Usage: scripts/pictures.sh [NAME …], of report, comparison, journey, journey-browsers, timeline, timeline-range,
-# timeline-messages, timeline-machine.
+# timeline-messages, timeline-machine, timeline-backend.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -55,6 +55,11 @@ take() {
 		if [ ! -e "$work/why/latest" ]; then slower bin/appliance run --plan "$work/plans/why.yaml" --out "$work/why"; fi
 		shot "$1" 1100,1950 "$work/why" timeline.html
 		;;
+	timeline-backend)
+		rm -rf "${work:?}/$1"
+		STORY_OUT="$PWD/$work/$1" go test -count=1 -run TestStoryOnOneAxis ./cmd/appliance
+		shot "$1" 1200,720 "$work/$1" 'timeline.html#&rows=screen,requests,back end,page,worker,frame,beat&view=500-1200'
+		;;
 	timeline-*)
 		mkdir -p "$work/plans"
 		cp -r docs/plans/. "$work/plans/"
@@ -85,6 +90,6 @@ take() {
 }
 
 mkdir -p "$work"
-for name in "${@:-report comparison journey journey-browsers timeline timeline-range timeline-messages timeline-machine}"; do
+for name in "${@:-report comparison journey journey-browsers timeline timeline-range timeline-messages timeline-machine timeline-backend}"; do
 	for one in $name; do take "$one"; done
 done
