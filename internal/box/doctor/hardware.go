@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"eidetic/control/power"
-	"eidetic/internal/run/device"
+	"eidetic/internal/run/counters"
 )
 
 // checkHardware looks for devices, and for the drivers that make their files, below root.
@@ -46,7 +46,7 @@ func checkHardware(root fs.FS) []Finding {
 // checkEnergy looks for what tells the energy that this machine takes, below /sys or another root.
 func checkEnergy(system string) Finding {
 	f := Finding{Name: "energy", For: "what a load takes of this machine's processors, in J"}
-	e := device.NewEnergy(system)
+	e := counters.NewEnergy(system)
 	defer e.Close()
 	if err := e.Err(); err != nil {
 		return f.bad(err.Error(), "measure as root on a machine whose processor tells it; nothing else needs it")

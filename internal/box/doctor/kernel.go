@@ -17,7 +17,7 @@ import (
 
 	"eidetic/internal/base/priority"
 	"eidetic/internal/lab"
-	"eidetic/internal/run/device"
+	"eidetic/internal/run/counters"
 	"eidetic/internal/run/isolate"
 	"eidetic/netlab/ca"
 	"eidetic/netlab/link"
@@ -127,7 +127,7 @@ func cable(name, peer string) (remove func(), err error) {
 }
 
 // tryCounters counts as a run on the virtual device does.
-func tryCounters(context.Context) (string, error) { return device.Counts() }
+func tryCounters(context.Context) (string, error) { return counters.Here() }
 
 func tryPacket(context.Context) (string, error) {
 	removeDevice, err := cable("d0", "d1")

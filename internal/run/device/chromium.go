@@ -14,6 +14,7 @@ import (
 
 	"eidetic/internal/base/programs"
 	"eidetic/internal/lab"
+	"eidetic/internal/run/counters"
 	"eidetic/internal/run/isolate"
 )
 
@@ -72,7 +73,7 @@ type Options struct {
 	// which both starts see, and not in a /tmp that each has for itself.
 	Again bool
 	// Counters count the browser's events; nil for none.
-	Counters *Counters
+	Counters *counters.Counters
 
 	profiled bool // Firefox samples itself
 }

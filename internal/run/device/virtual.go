@@ -12,6 +12,7 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/run/counters"
 	"eidetic/internal/run/isolate"
 	"eidetic/netlab/link/packet"
 	"eidetic/netlab/netspace"
@@ -69,7 +70,7 @@ type Virtual struct {
 	Protocol bool
 	// Again and Counters are those of Options.
 	Again    bool
-	Counters *Counters
+	Counters *counters.Counters
 
 	box      *netspace.Namespace // for its guard
 	guards   []*Guard            // of the device and of the box

@@ -16,6 +16,7 @@ import (
 
 	"eidetic/internal/base/programs"
 	"eidetic/internal/lab"
+	"eidetic/internal/run/counters"
 	"eidetic/internal/run/isolate"
 )
 
@@ -101,7 +102,7 @@ func (w Workshop) run(ctx context.Context, home string, readable []string, progr
 // startConfined starts a program in a home that becomes its own. Besides the system's files it sees the readable ones.
 // The event is the start of the program.
 func startConfined(
-	cmd *exec.Cmd, name, home string, ns *Namespace, s isolate.Sandbox, readable []string, c *Counters,
+	cmd *exec.Cmd, name, home string, ns *Namespace, s isolate.Sandbox, readable []string, c *counters.Counters,
 ) (p *process, execed lab.Event, err error) {
 	j := isolate.NewJail()
 	if s != isolate.SandboxNone {
@@ -109,9 +110,9 @@ func startConfined(
 			return nil, execed, fmt.Errorf("giving %s its home: %w", name, err)
 		}
 	}
-	var counted *counterSet
+	var counted *counters.Set
 	err = ns.Do(func() (err error) {
-		counted = c.begin() // before the filter of system calls
+		counted = c.Begin() // before the filter of system calls
 		if s != isolate.SandboxNone {
 			if err := j.Enter(cmd, home, readable...); err != nil {
 				return err
@@ -123,7 +124,7 @@ func startConfined(
 		return err
 	})
 	if err != nil {
-		counted.end()
+		counted.End()
 		return p, execed, err
 	}
 	p.counted = counted

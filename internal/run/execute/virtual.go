@@ -16,6 +16,7 @@ import (
 	"eidetic/capture/x11"
 	"eidetic/internal/lab"
 	"eidetic/internal/plan"
+	"eidetic/internal/run/counters"
 	"eidetic/internal/run/device"
 	"eidetic/internal/run/experiment"
 	"eidetic/internal/run/isolate"
@@ -71,7 +72,7 @@ type Virtual struct {
 	redirect *port.Redirect // nil if the kernel cannot redirect
 	portsErr error          // why it cannot
 	browsers *browsers
-	energy   *device.Energy // nil where it is not read
+	energy   *counters.Energy // nil where it is not read
 }
 
 // NewVirtual brings up the rig in the order of a packet's way: origins, box, device.
@@ -175,7 +176,7 @@ func NewVirtual(ctx context.Context, c VirtualConfig) (_ *Virtual, err error) {
 	v.Describe, v.Sealed, v.Finish, v.Usage = v.describe, c.Sealed, v.isolation, device.NewUsage().Total
 	v.MainThreads, v.Memory = device.MainThreads, device.NewMemory().Read
 	if c.Count {
-		v.device.Counters, v.energy = device.NewCounters(), device.NewEnergy("/sys")
+		v.device.Counters, v.energy = counters.New(), counters.NewEnergy("/sys")
 	}
 	v.Sample = func(hz float64, threads bool) func() (lab.Sampled, []lab.ProcessSample) {
 		return device.Sample(hz, threads, v.device.Counters.Total, v.energy.Total)

@@ -1,4 +1,4 @@
-package device
+package counters
 
 import (
 	"errors"
@@ -14,7 +14,7 @@ import (
 )
 
 // powercap is where the kernel shows what Intel's and AMD's processors count of their energy (RAPL; the kernel's
-// power/powercap/powercap.rst), below Host.System.
+// power/powercap/powercap.rst), below /sys or another root.
 const powercap = "class/powercap"
 
 // mostZones bounds the zones that are read, which are a handful for each package.
@@ -70,12 +70,12 @@ func NewEnergy(system string) *Energy {
 }
 
 func openZone(dir string) (*zone, error) {
-	name := lab.OneLine(first(filepath.Join(dir, "name")), 40)
+	name := lab.OneLine(firstLine(filepath.Join(dir, "name")), 40)
 	base := filepath.Base(dir)
 	if parent := base[:strings.LastIndexByte(base, ':')]; strings.Contains(parent, ":") { // it lies in another one
-		name = lab.OneLine(first(filepath.Join(filepath.Dir(dir), parent, "name")), 40) + " " + name
+		name = lab.OneLine(firstLine(filepath.Join(filepath.Dir(dir), parent, "name")), 40) + " " + name
 	}
-	most := readInt(filepath.Join(dir, "max_energy_range_uj"))
+	most, _ := strconv.ParseInt(firstLine(filepath.Join(dir, "max_energy_range_uj")), 10, 62) // 0 is refused below
 	file, err := os.Open(filepath.Join(dir, "energy_uj"))
 	if errors.Is(err, fs.ErrPermission) {
 		return nil, fmt.Errorf("%s may be read by root alone: measure as root, or let your group read it (docs/timeline.md)", filepath.Join(dir, "energy_uj"))
@@ -167,4 +167,14 @@ func (e *Energy) Close() {
 		z.file.Close()
 	}
 	e.zones = nil
+}
+
+// firstLine is that of a file of the kernel's; "" where there is none.
+func firstLine(name string) string {
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return ""
+	}
+	line, _, _ := strings.Cut(string(text), "\n")
+	return strings.TrimSpace(line)
 }

@@ -1,4 +1,7 @@
-package device
+// Package counters has the kernel and the processor count what programs do, and reads the energy that the machine takes.
+// In go a program that the calling thread starts next (perf_event_open(2)) and the kernel's files of RAPL's zones
+// (power/powercap/powercap.rst), out come sums since then, and in words what is counted and why the rest is not.
+package counters
 
 import (
 	"encoding/binary"
@@ -40,7 +43,7 @@ var counterList = [...]counter{ // constant
 // processes and threads that it starts. Where the kernel refuses, Counters count less, or nothing, and say so.
 type Counters struct {
 	mu     sync.Mutex
-	sets   []*counterSet // of the programs that run
+	sets   []*Set // of the programs that run
 	ended  map[string]float64
 	seen   map[string]bool
 	user   bool // what the kernel does is not counted
@@ -48,27 +51,27 @@ type Counters struct {
 	lacks  map[string]error
 }
 
-// NewCounters counts nothing yet.
-func NewCounters() *Counters {
+// New counts nothing yet.
+func New() *Counters {
 	return &Counters{ended: map[string]float64{}, seen: map[string]bool{}, lacks: map[string]error{}}
 }
 
-// counterSet are the counters of one program. They belong to the thread that starts it, and the kernel gives each
+// Set is the counters of one program. They belong to the thread that starts it, and the kernel gives each
 // process and thread that comes of it its own, whose sum is read.
-type counterSet struct {
+type Set struct {
 	of   *Counters
 	open map[string]int // descriptors
 }
 
-// begin opens counters for the program that the calling thread starts next. It must come before the thread is confined.
+// Begin opens counters for the program that the calling thread starts next. It must come before the thread is confined.
 // They count from the program's exec on. It works for nil, too.
-func (c *Counters) begin() *counterSet {
+func (c *Counters) Begin() *Set {
 	if c == nil {
 		return nil
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	set := &counterSet{of: c, open: map[string]int{}}
+	set := &Set{of: c, open: map[string]int{}}
 	for _, one := range counterList {
 		fd, err := one.openFor(0, c.user)
 		if (errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM)) && !c.user {
@@ -103,8 +106,8 @@ func (o counter) openFor(tid int, user bool) (int, error) {
 	return unix.PerfEventOpen(&attr, tid, -1, -1, unix.PERF_FLAG_FD_CLOEXEC)
 }
 
-// end closes the counters of a program that has ended; what they counted remains in the sums. It works for nil, too.
-func (s *counterSet) end() {
+// End closes the counters of a program that has ended; what they counted remains in the sums. It works for nil, too.
+func (s *Set) End() {
 	if s == nil {
 		return
 	}
@@ -115,7 +118,7 @@ func (s *counterSet) end() {
 		_ = unix.Close(fd) // it was only read
 	}
 	s.open = nil
-	s.of.sets = slices.DeleteFunc(s.of.sets, func(one *counterSet) bool { return one == s })
+	s.of.sets = slices.DeleteFunc(s.of.sets, func(one *Set) bool { return one == s })
 }
 
 // read reads a counter. One that shared its register of the processor with others is told by the part of the time.
@@ -165,7 +168,7 @@ func (c *Counters) Describe() string {
 	if len(c.seen)+len(c.lacks) == 0 {
 		return ""
 	}
-	return described(c.seen, c.lacks, c.user, c.shared, first(paranoidFile))
+	return described(c.seen, c.lacks, c.user, c.shared, firstLine(paranoidFile))
 }
 
 // described tells in words what is counted. lacks has the kernel's answer for each other counter.
@@ -216,11 +219,11 @@ func advice(paranoid string) string {
 	return fmt.Sprintf(" (kernel.perf_event_paranoid is %s): allow it with %s; in a container, its filter of system calls may refuse, too", paranoid, way)
 }
 
-// Counts says what can be counted here and why the rest cannot: for a doctor. An error says that nothing can.
-func Counts() (string, error) {
-	c := NewCounters()
-	set := c.begin()
-	set.end()
+// Here says what can be counted here and why the rest cannot: for a doctor. An error says that nothing can.
+func Here() (string, error) {
+	c := New()
+	set := c.Begin()
+	set.End()
 	if _, err := os.Stat(paranoidFile); errors.Is(err, fs.ErrNotExist) {
 		return "", errors.New("this kernel does not count events (CONFIG_PERF_EVENTS)")
 	}

@@ -1,4 +1,4 @@
-package device
+package counters
 
 import (
 	"fmt"
@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
 	"eidetic/internal/lab"
@@ -19,7 +18,15 @@ import (
 
 // treeOf names, in the environment of this test's own program, how many generations of programs it is to start; see
 // TestCountersAgainstTheKernel.
-const treeOf = "DEVICE_TEST_TREE"
+const treeOf = "COUNTERS_TEST_TREE"
+
+func usedTime() time.Duration {
+	var u unix.Rusage
+	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
 
 // TestCountedTree is the program that is counted: on two threads it computes and touches memory, as does the one that
 // it starts.
@@ -60,18 +67,18 @@ func countTree(t *testing.T, c *Counters) (ran float64, used *syscall.Rusage) {
 	child.Env = append(os.Environ(), treeOf+"=2")
 	var said strings.Builder
 	child.Stdout = &said
-	var set *counterSet
+	var set *Set
 	started := make(chan error)
 	go func() {
 		runtime.LockOSThread()
-		set = c.begin()
+		set = c.Begin()
 		started <- child.Start()
 	}()
 	err := <-started
 	if err == nil {
 		err = child.Wait()
 	}
-	set.end()
+	set.End()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,9 +94,9 @@ func countTree(t *testing.T, c *Counters) (ran float64, used *syscall.Rusage) {
 // TestCountersAgainstTheKernel: the task clock of a program and all that it starts is what getrusage says of them,
 // within 2 %; page faults and context switches are, too. What was counted stays when they have ended.
 func TestCountersAgainstTheKernel(t *testing.T) {
-	said, err := Counts()
+	said, err := Here()
 	testlab.Need(t, err == nil, fmt.Sprintf("a kernel that counts events (%v)", err))
-	c := NewCounters()
+	c := New()
 	ran, used := countTree(t, c)
 	got := c.Total()
 	// How long the kernel takes to end a program is counted or not, by its version.
@@ -123,33 +130,9 @@ func TestCountersAgainstTheKernel(t *testing.T) {
 		t.Errorf("a second program adds %.0f ms", more/1e6)
 	}
 	if c.Describe() != said || !strings.Contains(said, "task clock") {
-		t.Errorf("Describe() = %q, Counts() = %q", c.Describe(), said)
+		t.Errorf("Describe() = %q, Here() = %q", c.Describe(), said)
 	}
 	t.Logf("%s\n%v; getrusage has %.0f to %.0f ns", said, got, ran, all)
-}
-
-// TestCountersAsSamples: the samples of a counter sum up to its total, one that counted nothing has a sample at the end,
-// and what came before the first reading is nobody's.
-func TestCountersAsSamples(t *testing.T) {
-	total := map[string]float64{lab.CounterFaults: 100, lab.CounterMigrations: 7}
-	var list []lab.ProcessSample
-	s := &Sampler{totals: map[string]tally{}, more: []func() map[string]float64{func() map[string]float64 { return total }, (*Energy)(nil).Total, (*Counters)(nil).Total}}
-	s.emit = func(one lab.ProcessSample) { list = append(list, one) }
-	s.count(1e6, false)
-	total[lab.CounterFaults] = 130
-	s.count(2e6, false)
-	total[lab.EnergyOf+"package-0"] = 5 // of a counter that begins now
-	s.count(3e6, false)
-	s.count(4e6, true)
-	faults := lab.ProcessSample{At: 2e6, Name: lab.CounterFaults, Of: lab.OfBrowser, For: 1e6, Counted: 30}
-	want := []lab.ProcessSample{
-		faults, {At: 3e6, Name: lab.EnergyOf + "package-0", Of: lab.OfMachine, For: 1e6, Counted: 5},
-		{At: 4e6, Name: lab.EnergyOf + "package-0", Of: lab.OfMachine, For: 1e6},
-		{At: 4e6, Name: lab.CounterMigrations, Of: lab.OfBrowser, For: 1e6}, {At: 4e6, Name: lab.CounterFaults, Of: lab.OfBrowser, For: 1e6},
-	}
-	if diff := cmp.Diff(want, list); diff != "" {
-		t.Errorf("samples (-want +got):\n%s", diff)
-	}
 }
 
 // TestCountersInWords: what there is, what the machine lacks, and what the kernel refuses, with what to do.
@@ -185,10 +168,10 @@ func TestCountersInWords(t *testing.T) {
 			}
 		}
 	}
-	if got := (*Counters)(nil).Describe() + NewCounters().Describe(); got != "" {
+	if got := (*Counters)(nil).Describe() + New().Describe(); got != "" {
 		t.Errorf("without a program: %q", got)
 	}
-	if (*Counters)(nil).begin() != nil {
+	if (*Counters)(nil).Begin() != nil {
 		t.Error("nil counts")
 	}
 }
