@@ -53,6 +53,7 @@ needs() {
 		test|x11vnc|x11vnc|another VNC server, of another family
 		test|libxml2-utils|xmllint|tests hold XML that we write against a schema
 		test|util-linux|unshare|gives a test a disk of its own to fill
+		test|util-linux|nsenter|puts a test's program into the device's network
 		test|ffmpeg|ffmpeg ffprobe|decodes the videos that become reels
 		test|qemu-system-x86|qemu-system-x86_64|the VNC server of a virtual machine
 		test|mitmproxy|mitmdump mitmweb|exports recordings that tests import, and is an application that is recorded

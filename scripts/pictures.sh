@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 readonly names=(report measure-report comparison causes paths response journey journey-browsers timeline timeline-range
-	timeline-messages timeline-machine)
+	timeline-messages timeline-machine timeline-backend)
 readonly work=out/pictures
 browser=$(command -v chromium chromium-browser google-chrome | head -1)
 profile=$(mktemp -d)
@@ -89,6 +89,11 @@ take() {
 		causes) part "$1" 1140,810 "$work/why" '#why' ;;
 		paths) part "$1" 1100,960 "$work/why" '#paths' ;;
 		esac
+		;;
+	timeline-backend)
+		rm -rf "${work:?}/$1"
+		STORY_OUT="$PWD/$work/$1" go test -count=1 -run TestStoryOnOneAxis ./cmd/appliance
+		shot "$1" 1200,720 "$work/$1" 'timeline.html#&rows=screen,requests,back end,page,worker,frame,beat&view=500-1200'
 		;;
 	timeline-*)
 		mkdir -p "$work/plans"

@@ -31,15 +31,12 @@ type process struct {
 
 // processesOf puts samples together by process; those of the machine's pressure by their kind.
 func processesOf(samples []lab.ProcessSample) (list []*process) {
-	byPID := map[[2]int]*process{}
+	byPID, byName := map[[2]int]*process{}, map[string]*process{}
 	for _, s := range samples[:min(len(samples), lab.MostSamples)] {
 		key := [2]int{s.PID, s.TID}
 		p := byPID[key]
 		if s.PID == 0 { // each tells its name
-			i := slices.IndexFunc(list, func(p *process) bool { return p.pid == 0 && p.name == s.Name })
-			if p = nil; i >= 0 {
-				p = list[i]
-			} else if len(list) > 1000 {
+			if p = byName[s.Name]; p == nil && len(byName) > 1000 {
 				continue
 			}
 		}
@@ -48,6 +45,8 @@ func processesOf(samples []lab.ProcessSample) (list []*process) {
 			list = append(list, p)
 			if s.PID != 0 {
 				byPID[key] = p
+			} else {
+				byName[s.Name] = p
 			}
 		}
 		p.name, p.of = cmp.Or(s.Name, p.name), cmp.Or(s.Of, p.of)
@@ -74,6 +73,8 @@ type Taken struct {
 	RanMS, WaitedMS float64
 	// Peak is the most that it had in memory, in bytes; 0 where that was not read.
 	Peak int64
+	// Counts are how often what was counted happened; those that were not counted are not in it.
+	Counts map[metric.ID]float64
 }
 
 // TakenBy sums up what the processes of the browser did in a time.
@@ -85,7 +86,9 @@ func TakenBy(samples []lab.ProcessSample, from, to lab.Time) (w Taken) {
 		held
 	}
 	var readings []reading
-	for _, p := range processesOf(samples) {
+	list := processesOf(samples)
+	w.Counts = countsWithin(list, from, to)
+	for _, p := range list {
 		if p.of != lab.OfBrowser || p.tid != 0 {
 			continue
 		}
@@ -132,6 +135,11 @@ func (w Taken) Measurements() []lab.Measurement {
 	if w.Peak > 0 {
 		out = append(out, metric.MemoryPeak.Measure(round(float64(w.Peak)/1e6), nil))
 	}
+	for _, c := range counts() {
+		if n, ok := w.Counts[c.id]; ok {
+			out = append(out, c.id.Measure(round(n), nil))
+		}
+	}
 	return out
 }
 
@@ -158,8 +166,40 @@ func machineTracks(samples []lab.ProcessSample) (out []Track) {
 	}
 	out = append(out, threadTracks(list)...)
 	for _, p := range list {
+		if p.pid == 0 && p.ran > 0 {
+			out = append(out, levels("Processor: "+p.name, p.samples, func(s lab.ProcessSample) int64 { return s.Ran }))
+		}
 		if p.pid == 0 && p.waited > 0 {
 			out = append(out, levels("Machine's "+p.name, p.samples, func(s lab.ProcessSample) int64 { return s.Waited }))
+		}
+	}
+	return append(out, countTracks(list)...)
+}
+
+// memoryOf are readings of memory that came with those of processes.
+func memoryOf(samples []lab.ProcessSample) (out []lab.ProcessMemory) {
+	latest := lab.Time(0)
+	for _, s := range samples {
+		latest = max(latest, s.At)
+	}
+	for _, p := range processesOf(samples) {
+		if p.pid == 0 || p.tid != 0 {
+			continue
+		}
+		var last lab.ProcessMemory
+		for _, s := range p.samples {
+			if s.RSS > 0 && len(out) < lab.MostMemory {
+				last = lab.ProcessMemory{At: s.At, PID: p.pid, Name: p.name, RSS: s.RSS, PSS: s.PSS}
+				out = append(out, last)
+			}
+		}
+		end := latest // it is told where it changes
+		if of := p.samples[len(p.samples)-1]; of.Ended {
+			end = of.At
+		}
+		if last.RSS > 0 && end > last.At {
+			last.At = end
+			out = append(out, last)
 		}
 	}
 	return out
@@ -223,51 +263,61 @@ func machineNote(s *lab.Sampled, left int) string {
 	if s.Slowed > 0 {
 		text += fmt.Sprintf("; %g times a second would have taken more than %.0f %%, so it was made slower (%d times halved)", s.Hz, 100*lab.MostSampling, s.Slowed)
 	}
+	if s.BoundMS > 0 {
+		text += fmt.Sprintf("; another clock stamped them, which is joined within %.1f ms", s.BoundMS)
+	}
+	if s.Lacks != "" {
+		text += "; some could not be read: " + lab.OneLine(s.Lacks, 300)
+	}
 	if n := s.Left + left; n > 0 {
 		text += fmt.Sprintf("; %d samples are left out", n)
 	}
 	return text
 }
 
-// addWork tells of each step and annotated interval what the browser computed in it.
+// addWork tells of each step and annotated interval what the browser computed in it, and what was counted.
 func (tl *Timeline) addWork(samples []lab.ProcessSample) {
-	ran := sumsOf(samples)
+	list := processesOf(samples)
+	ran := sumsOf(list, func(p *process, s lab.ProcessSample) float64 {
+		if p.of != lab.OfBrowser || p.tid != 0 {
+			return 0
+		}
+		return float64(s.Ran) / 1e6
+	})
+	counted := countSums(list)
 	for _, track := range tl.Tracks {
 		if track.Kind != Step && track.Kind != Annotation && track.Name != "Measures" {
 			continue
 		}
 		for i := range track.Events {
-			if e := &track.Events[i]; !e.Instant() && len(ran.at) > 0 && e.End > ran.at[0] { // what came before was not read
-				sum := 0.0
-				for _, p := range active(*e) {
-					sum += ran.until(p.End) - ran.until(p.Start)
-				}
-				e.RanMS = sum
-				e.Facts = append(e.Facts, Fact{"browser's processor time", strconv.FormatFloat(sum, 'f', 1, 64) + " ms"})
+			e := &track.Events[i]
+			if e.Instant() || len(ran.at) == 0 || e.End <= ran.at[0] { // what came before was not read
+				continue
 			}
+			e.RanMS = ran.within(*e)
+			e.Facts = append(e.Facts, Fact{"browser's processor time", strconv.FormatFloat(e.RanMS, 'f', 1, 64) + " ms"})
+			e.count(counted, len(track.Events) <= mostCounted)
 		}
 	}
 }
 
-// sums is the processor time of the browser as it grew: points of time, with the ms until then.
+// sums is something that grew, such as the processor time of the browser: points of time, with how much it was then.
 type sums struct {
-	at []lab.Time
-	ms []float64
+	at  []lab.Time
+	sum []float64
 }
 
-func sumsOf(samples []lab.ProcessSample) (out sums) {
+// sumsOf adds up what samples count, each spread evenly over its time.
+func sumsOf(list []*process, counted func(*process, lab.ProcessSample) float64) (out sums) {
 	type edge struct {
 		at   lab.Time
-		rate float64 // by how much the load changes there, in ms a ns
+		rate float64 // by how much it changes there, a ns
 	}
 	var edges []edge
-	for _, p := range processesOf(samples) {
-		if p.of != lab.OfBrowser || p.tid != 0 {
-			continue
-		}
+	for _, p := range list {
 		for _, s := range p.samples {
-			if s.Ran > 0 && s.For > 0 {
-				rate := float64(s.Ran) / float64(s.For) / 1e6
+			if n := counted(p, s); n > 0 && s.For > 0 {
+				rate := n / float64(s.For)
 				edges = append(edges, edge{s.At - lab.Time(s.For), rate}, edge{s.At, -rate})
 			}
 		}
@@ -280,25 +330,33 @@ func sumsOf(samples []lab.ProcessSample) (out sums) {
 		}
 		rate += e.rate
 		if n := len(out.at); n > 0 && out.at[n-1] == e.at {
-			out.ms[n-1] = sum
+			out.sum[n-1] = sum
 		} else {
-			out.at, out.ms = append(out.at, e.at), append(out.ms, sum)
+			out.at, out.sum = append(out.at, e.at), append(out.sum, sum)
 		}
 	}
 	return out
 }
 
-// until is the processor time until an instant, in ms.
+// within is how much was added in the stretches of an event that are not paused.
+func (s sums) within(e Event) (sum float64) {
+	for _, p := range active(e) {
+		sum += s.until(p.End) - s.until(p.Start)
+	}
+	return sum
+}
+
+// until is how much it was at an instant.
 func (s sums) until(at lab.Time) float64 {
 	n, found := slices.BinarySearch(s.at, at)
 	switch {
 	case found:
-		return s.ms[n]
+		return s.sum[n]
 	case n == 0:
 		return 0
 	case n == len(s.at):
-		return s.ms[n-1]
+		return s.sum[n-1]
 	}
 	share := float64(at-s.at[n-1]) / float64(s.at[n]-s.at[n-1])
-	return s.ms[n-1] + share*(s.ms[n]-s.ms[n-1])
+	return s.sum[n-1] + share*(s.sum[n]-s.sum[n-1])
 }

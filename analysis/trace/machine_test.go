@@ -36,14 +36,15 @@ func samples(zero lab.Time) (list []lab.ProcessSample) {
 // TestTaken: what lies partly within a time counts by its share; memory is that of one instant, with what is shared
 // once.
 func TestTaken(t *testing.T) {
+	taken := func(ran, waited float64, peak int64) Taken { return Taken{RanMS: ran, WaitedMS: waited, Peak: peak} }
 	const zero = 100 * second
 	ms := func(n int) lab.Time { return zero + lab.Time(n)*1e6 }
 	for _, tt := range []struct {
 		from, to int
 		want     Taken
 	}{
-		{0, 100, Taken{40, 6, 120e6}}, // 50 + 20 of their own at 20 ms, and the 50 of others that the larger share has
-		{35, 45, Taken{7.5, 1, 100e6}}, {6, 10, Taken{2, 0.4, 90e6}}, {200, 300, Taken{0, 0, 100e6}}, {-9, -5, Taken{}},
+		{0, 100, taken(40, 6, 120e6)}, // 50 + 20 of their own at 20 ms, and the 50 of others that the larger share has
+		{35, 45, taken(7.5, 1, 100e6)}, {6, 10, taken(2, 0.4, 90e6)}, {200, 300, taken(0, 0, 100e6)}, {-9, -5, Taken{}},
 	} {
 		got := TakenBy(samples(zero), ms(tt.from), ms(tt.to))
 		if diff := cmp.Diff(tt.want, got); diff != "" {
@@ -51,7 +52,11 @@ func TestTaken(t *testing.T) {
 		}
 	}
 	var names []string
-	for _, m := range (Taken{RanMS: 1.23456, Peak: 5e6}).Measurements() {
+	all := Taken{RanMS: 1.23456, Peak: 5e6, Counts: map[metric.ID]float64{}}
+	for _, id := range CountMetrics() {
+		all.Counts[id] = 1
+	}
+	for _, m := range all.Measurements() {
 		names = append(names, m.Name)
 	}
 	if !slices.Equal(names, metric.Names(metric.InGroup(metric.Machine))) {

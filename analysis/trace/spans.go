@@ -10,12 +10,14 @@ import (
 // SpanRow is one name on the timelines of an arm's trials: steps, measures of the page, intervals that were annotated.
 // Times are in ms, and count all its intervals; Self leaves out what lies in intervals below it on the same row.
 type SpanRow struct {
-	Kind, Track, Name       string
-	Depth                   int
-	Trials                  int // in which it occurs
-	Count                   float64
-	Total, Self             float64 // of a trial, averaged over those trials
-	Ran                     float64 // what the browser computed meanwhile, likewise; 0 where that was not read
+	Kind, Track, Name string
+	Depth             int
+	Trials            int // in which it occurs
+	Count             float64
+	Total, Self       float64 // of a trial, averaged over those trials
+	Ran               float64 // what the browser computed meanwhile, likewise; 0 where that was not read
+	// Counts are what was counted meanwhile, by CountMetrics, likewise, NaN for what was not; nil where nothing was.
+	Counts                  []float64
 	Shortest, Mean, Longest float64 // of one interval
 }
 
@@ -57,6 +59,7 @@ func Spans(list []*Timeline) []SpanRow {
 				s.n++
 				s.seen[at] = true
 				s.Total, s.Self, s.Ran, s.Longest = s.Total+ms, s.Self+float64(self[i])/1e6, s.Ran+e.RanMS, max(s.Longest, ms)
+				s.addCounts(e.Counts)
 			}
 		}
 	}
@@ -66,12 +69,25 @@ func Spans(list []*Timeline) []SpanRow {
 		n := float64(len(s.seen))
 		s.Trials, s.Mean = len(s.seen), s.Total/float64(s.n)
 		s.Count, s.Total, s.Self, s.Ran = float64(s.n)/n, s.Total/n, s.Self/n, s.Ran/n
+		for i := range s.Counts {
+			s.Counts[i] /= n
+		}
 		rows = append(rows, s.SpanRow)
 	}
 	slices.SortStableFunc(rows, func(a, b SpanRow) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Track, b.Track), cmp.Compare(b.Total, a.Total))
 	})
 	return rows
+}
+
+// addCounts adds what was counted in one interval.
+func (s *SpanRow) addCounts(counted []float64) {
+	if counted != nil && s.Counts == nil {
+		s.Counts = make([]float64, len(counted))
+	}
+	for i, n := range counted {
+		s.Counts[i] += n // NaN stays so
+	}
 }
 
 // selfTimes are the lengths of events without what events directly below them cover, and without pauses: while an

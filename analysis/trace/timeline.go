@@ -93,6 +93,8 @@ type Event struct {
 	message          string   // what joins the ends of one
 	sends            bool
 	RanMS            float64 // what the browser computed in a step or an annotated interval, where that was read
+	// Counts is what was counted meanwhile, by CountMetrics, NaN for what was not; nil where nothing was.
+	Counts []float64
 }
 
 // Fact is a named value of an event.
@@ -144,7 +146,11 @@ func Of(s Source) *Timeline {
 	for _, track := range browserTracks(s.Browser) {
 		add(track)
 	}
-	held, memoryNote := memory(s.Memory)
+	readings := s.Memory
+	if len(readings) == 0 {
+		readings = memoryOf(s.Machine)
+	}
+	held, memoryNote := memory(readings)
 	for _, track := range held {
 		add(track)
 	}

@@ -101,6 +101,7 @@ func TestMarksLandOnFrames(t *testing.T) {
 			t.Run(fmt.Sprint(trial.Arm, " ", trial.Number), func(t *testing.T) {
 				checkJoin(t, dir, trial, checkMarks(t, dir, trial, true))
 				checkMachine(t, dir, trial)
+				checkCounters(t, run, trial)
 			})
 		}
 	})
@@ -138,6 +139,28 @@ func checkMachine(t *testing.T, dir string, trial *lab.Trial) {
 	if trial.Sampled == nil || rows < 2 || load <= 0 || ran <= 0 || metric.MemoryPeak.In(trial) < 10 {
 		t.Errorf("trial %d: sampled %+v, %d rows of processors, %.1f ms in the load, processor_ms %.1f, %.1f MB; want all of them\n%q", trial.Number, trial.Sampled, rows,
 			load, ran, metric.MemoryPeak.In(trial), tl.Notes)
+	}
+}
+
+// checkCounters: what was counted of the browser agrees with the time of its processes, and what this machine does not
+// count, and what energy it does not tell, is named and no metric.
+func checkCounters(t *testing.T, run *lab.Run, trial *lab.Trial) {
+	t.Helper()
+	said := run.Environment.Counters
+	if strings.HasPrefix(said, "none") {
+		testlab.Weaker(t, "nothing is counted: "+said)
+		return
+	}
+	ran, clock, faults := metric.ProcessorTime.In(trial), metric.TaskClock.In(trial), metric.PageFaults.In(trial)
+	if clock < 0.9*ran || faults < 100 || !strings.Contains(said, "task clock") {
+		t.Errorf("trial %d: task clock %.1f ms, processor_ms %.1f, %.0f page faults; counted: %q", trial.Number, clock, ran, faults, said)
+	}
+	for id, there := range map[metric.ID]bool{
+		metric.Instructions: !strings.Contains(said, "no cycles, instructions"), metric.Energy: !strings.HasPrefix(run.Environment.Energy, "none: "),
+	} {
+		if _, ok := trial.Value(id.String()); ok != there {
+			t.Errorf("trial %d: %s measured: %v; counted: %q, energy: %q", trial.Number, id, ok, said, run.Environment.Energy)
+		}
 	}
 }
 

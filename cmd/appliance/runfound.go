@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -240,6 +241,9 @@ func labelOf(name string) string {
 func valueOf(v float64, unit string) string {
 	if unit == "ms" {
 		return lab.Millis(v)
+	}
+	if math.Abs(v) >= 1e4 { // a number of events
+		return strings.TrimSpace(strings.TrimPrefix(lab.Signed(v, 0), "+") + " " + unit)
 	}
 	return strings.TrimSpace(fmt.Sprintf("%.4g %s", v, unit))
 }

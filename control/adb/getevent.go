@@ -98,6 +98,8 @@ type clocks struct {
 	low, high time.Duration
 	since     lab.Time // when the bounds were last made narrower or wider
 	known     bool
+	// grain is to what the phone cuts its stamps, if that is not next to nothing.
+	grain time.Duration
 }
 
 // drift is by how much two quartz clocks may run apart: 100 parts in a million.
@@ -105,15 +107,15 @@ func drift(d time.Duration) time.Duration { return d / 10_000 }
 
 // narrow takes a round trip: an event with this stamp happened between two times of ours.
 func (c *clocks) narrow(stamp time.Duration, between [2]lab.Time) {
-	low, high := time.Duration(between[0])-stamp, time.Duration(between[1])-stamp
+	low, high := time.Duration(between[0])-stamp-c.grain, time.Duration(between[1])-stamp
 	if c.known {
 		slack := drift(between[1].Sub(c.since))
 		low, high = max(low, c.low-slack), min(high, c.high+slack)
 		if low > high { // a clock was set: begin anew
-			low, high = time.Duration(between[0])-stamp, time.Duration(between[1])-stamp
+			low, high = time.Duration(between[0])-stamp-c.grain, time.Duration(between[1])-stamp
 		}
 	}
-	*c = clocks{low, high, between[1], true}
+	*c = clocks{low, high, between[1], true, c.grain}
 }
 
 // interval is when an event with this stamp happened, as far as is known.
@@ -121,6 +123,6 @@ func (c *clocks) interval(stamp time.Duration, between [2]lab.Time) (earliest, l
 	if !c.known {
 		return between[0], between[1]
 	}
-	// The kernel's stamp is cut to microseconds.
-	return max(between[0], lab.Time(stamp+c.low)), min(between[1], lab.Time(stamp+c.high)+lab.Time(time.Microsecond))
+	// The kernel's stamp is cut to microseconds, or more.
+	return max(between[0], lab.Time(stamp+c.low)), min(between[1], lab.Time(stamp+c.high)+lab.Time(max(c.grain, time.Microsecond)))
 }

@@ -16,6 +16,8 @@ type Environment struct {
 	Network   *NetworkState `json:"network,omitempty"`
 	Port      *PortState    `json:"port,omitempty"` // where the device is plugged in
 	Isolation *Isolation    `json:"isolation,omitempty"`
+	Counters  string        `json:"counters,omitempty"` // what is counted of a virtual device's browser, and why no more is
+	Energy    string        `json:"energy,omitempty"`   // of which parts of the machine it is read, or why of none
 }
 
 // Host is the machine that measures.

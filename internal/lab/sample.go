@@ -11,6 +11,9 @@ type Sampled struct {
 	CostMS float64 `json:"cost_ms"`
 	WallMS float64 `json:"wall_ms"`
 	Left   int     `json:"left,omitempty"` // samples beyond MostSamples
+	// BoundMS is within how much the time of each reading is known, where another clock stamped it.
+	BoundMS float64 `json:"bound_ms,omitempty"`
+	Lacks   string  `json:"lacks,omitempty"` // why something could not be read
 }
 
 // Bounds of sampling.
@@ -22,7 +25,7 @@ const (
 // ProcessSample is what a process did in the For before At. A process that did nothing has none.
 type ProcessSample struct {
 	At  Time `json:"t_ns"`
-	PID int  `json:"pid"`           // 0 for the pressure of the machine
+	PID int  `json:"pid"`           // 0 for the machine's pressure and energy, and for counters
 	TID int  `json:"tid,omitempty"` // of one thread, whose work is also part of its process's; 0 for the process
 	// Name and Of are told when they are new: what the process is, and whose.
 	Name string `json:"name,omitempty"`
@@ -34,10 +37,18 @@ type ProcessSample struct {
 	Waited int64 `json:"waited_ns,omitempty"`
 	// RSS and Own are what is in memory of it, and what of that it shares with no file and no other process's buffer; 0
 	// where they were not read.
-	RSS   int64 `json:"rss_bytes,omitempty"`
-	Own   int64 `json:"own_bytes,omitempty"`
+	RSS int64 `json:"rss_bytes,omitempty"`
+	Own int64 `json:"own_bytes,omitempty"`
+	// Counted is how often something happened, of one of the Counter… constants, or the µJ that a part of the machine took (EnergyOf);
+	// PID is then 0, and each sample has the Name.
+	Counted int64 `json:"counted,omitempty"`
+	// PSS is what is in memory of it, with its share of what others have as well, where that was read.
+	PSS   int64 `json:"pss_bytes,omitempty"`
 	Ended bool  `json:"ended,omitempty"` // it is gone
 }
+
+// AllProcessors is the name of the samples of what all processors of a phone did, with PID 0.
+const AllProcessors = "all processors"
 
 // Whose a process is.
 const (
@@ -45,4 +56,23 @@ const (
 	OfBox     = "box"    // the appliance, its link, screen and encoder
 	OfOthers  = "others" // of the device's namespace
 	OfMachine = "machine"
+)
+
+// Names of counters: events of the browser and all that it starts, which the kernel and the processor count.
+const (
+	CounterCycles       = "cycles"
+	CounterInstructions = "instructions"
+	CounterCacheMisses  = "cache misses"
+	CounterBranchMisses = "branch misses"
+	CounterTaskClock    = "task clock" // ns
+	CounterSwitches     = "context switches"
+	CounterMigrations   = "migrations"
+	CounterFaults       = "page faults"
+)
+
+// EnergyOf begins the name of the samples of a part's energy. EnergyOfPackages begins that of a processor's: all that is
+// on its chip.
+const (
+	EnergyOf         = "energy: "
+	EnergyOfPackages = EnergyOf + "package-"
 )

@@ -101,6 +101,15 @@ const (
 	ScriptWork
 	LayoutWork
 	PaintWork
+	TaskClock
+	Cycles
+	Instructions
+	CacheMisses
+	BranchMisses
+	ContextSwitches
+	Migrations
+	PageFaults
+	Energy
 	count // behind the last
 )
 
@@ -595,4 +604,13 @@ var entries = [count]Entry{
 		Short:  "Painting and compositing on the page's thread",
 		Method: "the part of main_thread_ms that paints and composites",
 		Better: Lower, Scope: OfLoad, Groups: []string{Work}, Doc: docWork},
+	TaskClock:       counted(TaskClock),
+	Cycles:          counted(Cycles),
+	Instructions:    counted(Instructions),
+	CacheMisses:     counted(CacheMisses),
+	BranchMisses:    counted(BranchMisses),
+	ContextSwitches: counted(ContextSwitches),
+	Migrations:      counted(Migrations),
+	PageFaults:      counted(PageFaults),
+	Energy:          counted(Energy),
 }

@@ -895,7 +895,8 @@ win = up;
 return name;
 }
 
-// laboratory is what a page, its frames and its workers have of the box. Worklets have none: they reach no network.
+// laboratory is what a page, its frames and its workers have of the box. Worklets have none: they reach no network, and
+// the port of an audio worklet's node is the page's, which would get our notes, or have its messages too early.
 function laboratory(win, name) {
 if (win.lab || !win.fetch || !win.performance) {
 return;

@@ -50,8 +50,8 @@ func (f Finding) good(found string) Finding {
 // [CheckInside].
 func Check(ctx context.Context, inside []string) ([]Finding, error) {
 	all := append(checkPrograms(), checkHardware(os.DirFS("/"))...)
-	all = append(all, checkRadios(radio.All), checkPower(ctx, power.ThisMachine()), checkScrcpy(scrcpy.DefaultServer), checkProcessors())
-	all = append(all, checkFrequency(frequency.This("")), checkNamespaces(ctx))
+	all = append(all, checkRadios(radio.All), checkPower(ctx, power.ThisMachine()), checkEnergy("/sys"), checkScrcpy(scrcpy.DefaultServer))
+	all = append(all, checkProcessors(), checkFrequency(frequency.This("")), checkNamespaces(ctx))
 	kernel, err := checkKernel(ctx, inside)
 	if err != nil {
 		return nil, err

@@ -126,6 +126,26 @@ func TestScrcpy(t *testing.T) {
 	}
 }
 
+// A machine that tells its energy names what of; one that tells none says so, and has no number.
+func TestEnergy(t *testing.T) {
+	root := t.TempDir()
+	if f := checkEnergy(root); f.OK || f.Remedy == "" || !strings.Contains(f.Found, "does not tell") {
+		t.Errorf("without the kernel's files: %+v; want a remedy", f)
+	}
+	zone := filepath.Join(root, "class/powercap/intel-rapl:0")
+	if err := os.MkdirAll(zone, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{"name": "package-0\n", "energy_uj": "5\n", "max_energy_range_uj": "262143328850\n"} {
+		if err := os.WriteFile(filepath.Join(zone, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if f := checkEnergy(root); !f.OK || f.Found != "package-0" {
+		t.Errorf("with a processor's: %+v", f)
+	}
+}
+
 // A machine whose browser of the Chromium family has another name has a browser.
 func TestChromeCountsAsChromium(t *testing.T) {
 	dir := t.TempDir()

@@ -9,6 +9,7 @@ import (
 
 	"eidetic/capture/scrcpy"
 	"eidetic/control/power"
+	"eidetic/internal/run/counters"
 )
 
 // checkHardware looks for devices, and for the drivers that make their files, below root.
@@ -45,6 +46,17 @@ func checkScrcpy(path string) Finding {
 		return f.bad(err.Error(), "put the server's file there, or name another by screen: {scrcpy: auto, server: FILE} of the device")
 	}
 	return f.good(fmt.Sprintf("%s, version %s", path, server.Version))
+}
+
+// checkEnergy looks for what tells the energy that this machine takes, below /sys or another root.
+func checkEnergy(system string) Finding {
+	f := Finding{Name: "energy", For: "what a load takes of this machine's processors, in J"}
+	e := counters.NewEnergy(system)
+	defer e.Close()
+	if err := e.Err(); err != nil {
+		return f.bad(err.Error(), "measure as root on a machine whose processor tells it; nothing else needs it")
+	}
+	return f.good(e.Describe())
 }
 
 // checkPower looks for what can take a hanging device's power away at this machine itself.

@@ -17,6 +17,7 @@ import (
 
 	"eidetic/internal/base/priority"
 	"eidetic/internal/lab"
+	"eidetic/internal/run/counters"
 	"eidetic/internal/run/isolate"
 	"eidetic/netlab/ca"
 	"eidetic/netlab/link"
@@ -44,6 +45,8 @@ func kernelChecks() []kernelCheck {
 		{Finding{Name: "realtime", For: "links and recorders in time on a busy machine"}, tryRealtime,
 			"run as root, or allow it to your user: a line 'NAME - rtprio 20' in /etc/security/limits.conf, then log in again " +
 				"(LimitRTPRIO=20 in a unit)"},
+		{Finding{Name: "counters", For: "what a browser costs: instructions, page faults, context switches"}, tryCounters,
+			"sysctl kernel.perf_event_paranoid=1, or run as root"},
 	}
 }
 
@@ -122,6 +125,9 @@ func cable(name, peer string) (remove func(), err error) {
 		}
 	}, nil
 }
+
+// tryCounters counts as a run on the virtual device does.
+func tryCounters(context.Context) (string, error) { return counters.Here() }
 
 func tryPacket(context.Context) (string, error) {
 	removeDevice, err := cable("d0", "d1")

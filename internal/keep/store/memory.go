@@ -27,6 +27,6 @@ func ReadSamples(r io.Reader) (list []lab.ProcessSample, left int, err error) {
 		s.Name, s.Of = lab.OneLine(s.Name, 60), lab.OneLine(s.Of, 20)
 		return s.At >= 0 && s.PID >= 0 && s.TID >= 0 && s.For >= 0 && s.For < day &&
 			s.Ran >= 0 && s.Ran < most && s.Waited >= 0 && s.Waited < most &&
-			s.RSS >= 0 && s.RSS < 1<<56 && s.Own >= 0 && s.Own <= s.RSS
+			s.RSS >= 0 && s.RSS < 1<<56 && s.Own >= 0 && s.Own <= s.RSS && s.Counted >= 0 && s.Counted < most && s.PSS >= 0 && s.PSS < 1<<56
 	})
 }

@@ -60,7 +60,8 @@ func directions() []direction {
 		},
 		{
 			"internal/run/device",
-			append([]string{"internal/run/isolate", "internal/base/adbserver", "internal/base/priority", "internal/base/programs", "netlab", "capture", "control"}, lab...),
+			append([]string{"internal/run/counters", "internal/run/isolate", "internal/base/adbserver", "internal/base/priority",
+				"internal/base/programs", "netlab", "capture", "control"}, lab...),
 			"a device is assembled from instruments and knows no experiment",
 		},
 		{
@@ -120,7 +121,7 @@ func directions() []direction {
 					"internal/run/journey",
 					"internal/tell/timeline", // from whose files causes are told when a run ends
 					"netlab", "capture", "control", "analysis",
-					"internal/run/device", "internal/run/experiment", "internal/run/inspect",
+					"internal/run/counters", "internal/run/device", "internal/run/experiment", "internal/run/inspect",
 					"internal/run/isolate", // which says how a run's memory is bounded
 					"internal/run/meter",
 					"internal/tell/verdict",
@@ -205,7 +206,8 @@ func directions() []direction {
 		{
 			"internal/box/doctor",
 			append([]string{
-				"netlab", "capture/scrcpy", "control/power", "control/power/powertest", "internal/run/frequency", "internal/run/isolate",
+				"netlab", "capture/scrcpy", "control/power", "control/power/powertest", "internal/run/counters", "internal/run/frequency",
+				"internal/run/isolate",
 				"internal/base/priority", "internal/base/programs",
 			}, lab...),
 			"the doctor tries out what the instruments need; it makes no run",
@@ -394,6 +396,7 @@ func directions() []direction {
 				lab...),
 			"the truth is asked of the product's procedure and verdict as they are",
 		},
+		{"internal/run/counters", lab, "what is counted of a program is counted alike of a browser and by the doctor"},
 		{"internal/run/meter", lab, "the meter is a process of its own beside a trial, and knows nothing of it"},
 		{
 			"internal/rigs/usbgrabber",

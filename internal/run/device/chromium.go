@@ -14,6 +14,7 @@ import (
 
 	"eidetic/internal/base/programs"
 	"eidetic/internal/lab"
+	"eidetic/internal/run/counters"
 	"eidetic/internal/run/isolate"
 )
 
@@ -71,6 +72,8 @@ type Options struct {
 	// Again lets the program be started again for this browser (Launch): its socket is then in the home,
 	// which both starts see, and not in a /tmp that each has for itself.
 	Again bool
+	// Counters count the browser's events; nil for none.
+	Counters *counters.Counters
 
 	profiled bool // Firefox samples itself
 }
@@ -223,7 +226,7 @@ func (b *Browser) begin(cmd *exec.Cmd, name string, o Options) error {
 	cmd.ExtraFiles = o.Files
 	var err error
 	readable := append(programFiles(cmd.Path, o.words), socket(o.Display))
-	if b.process, b.execed, err = startConfined(cmd, name, b.home, o.Namespace, o.Sandbox, readable); err != nil {
+	if b.process, b.execed, err = startConfined(cmd, name, b.home, o.Namespace, o.Sandbox, readable, o.Counters); err != nil {
 		return err
 	}
 	if o.Niceness != 0 {

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"eidetic/internal/run/counters"
 )
 
 // process is a program of the lab in a process group of its own, so that it can be ended
@@ -21,6 +23,8 @@ type process struct {
 	log  *tail
 	done chan struct{} // closed when the program has ended
 	err  error         // result of the program, once done is closed
+	// counted are its counters; nil where nothing is counted.
+	counted *counters.Set
 }
 
 // start runs cmd in its own process group and keeps the end of its output.
@@ -62,6 +66,7 @@ func (p *process) stop(grace time.Duration) {
 	_ = syscall.Kill(group, syscall.SIGKILL)
 	<-p.done
 	reap(group)
+	p.counted.End()
 }
 
 // reap waits for dead processes of a group that became our children when their parent died

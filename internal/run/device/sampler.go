@@ -3,6 +3,7 @@ package device
 import (
 	"bytes"
 	"context"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -36,6 +37,9 @@ type Sampler struct {
 	pressure [3]int64
 	first    bool // of the readings: what was before is nobody's
 	listed   lab.Time
+	more     []func() map[string]float64 // totals of counters
+	totals   map[string]tally
+	counted  lab.Time // when they were last read; 0 before that
 	out      lab.Sampled
 	emit     func(lab.ProcessSample)
 }
@@ -51,11 +55,20 @@ type sampled struct {
 	told        bool
 }
 
+// tally is the last total of a counter, and when it was read.
+type tally struct {
+	total float64
+	at    lab.Time
+}
+
 // Sample reads hz times a second, with threads also those of the browser, until the function that it returns is called,
-// which returns what was read.
-func Sample(hz float64, threads bool) (end func() (lab.Sampled, []lab.ProcessSample)) {
+// which returns what was read. more are totals of counters, by name, which are read as well.
+func Sample(hz float64, threads bool, more ...func() map[string]float64) (end func() (lab.Sampled, []lab.ProcessSample)) {
 	var list []lab.ProcessSample
-	s := &Sampler{proc: "/proc", self: os.Getpid(), known: map[int]*sampled{}, first: true, out: lab.Sampled{Hz: hz}}
+	s := &Sampler{
+		proc: "/proc", self: os.Getpid(), known: map[int]*sampled{}, first: true, out: lab.Sampled{Hz: hz},
+		more: more, totals: map[string]tally{},
+	}
 	if threads {
 		s.threads = map[int]*thread{}
 	}
@@ -93,6 +106,7 @@ func (s *Sampler) run(ctx context.Context, period time.Duration) {
 	since, sinceCost := begun, cost
 	for n := 1; ; n++ {
 		s.read(lab.Monotonic())
+		s.count(lab.Monotonic(), false)
 		s.out.Readings++
 		if n%costWindow == 0 {
 			now, used := lab.Monotonic(), threadTime()
@@ -105,6 +119,7 @@ func (s *Sampler) run(ctx context.Context, period time.Duration) {
 		if lab.Wait(ctx, period) != nil {
 			s.list(lab.Monotonic()) // threads are read there
 			s.read(lab.Monotonic()) // up to the end
+			s.count(lab.Monotonic(), true)
 			return
 		}
 	}
@@ -153,6 +168,35 @@ func (s *Sampler) read(now lab.Time) {
 		}
 	}
 	s.first = false
+}
+
+// count reads the counters. Each has a sample at the last reading, also if it counted nothing: so one that counted
+// nothing differs from one that there is not.
+func (s *Sampler) count(now lab.Time, last bool) {
+	for _, totals := range s.more {
+		sums := totals()
+		for _, name := range slices.Sorted(maps.Keys(sums)) {
+			before, known := s.totals[name]
+			switch {
+			case known:
+			case s.counted == 0: // what was before is nobody's
+				before = tally{sums[name], now}
+			default: // of a program that began since
+				before = tally{0, s.counted}
+			}
+			more := max(int64(sums[name]-before.total), 0)
+			s.totals[name] = tally{before.total + float64(more), now}
+			if more == 0 && !last {
+				continue
+			}
+			of := lab.OfBrowser
+			if strings.HasPrefix(name, lab.EnergyOf) {
+				of = lab.OfMachine
+			}
+			s.emit(lab.ProcessSample{At: now, Name: name, Of: of, For: int64(now - before.at), Counted: more})
+		}
+	}
+	s.counted = now
 }
 
 // tell hands a sample on, with the name of a process of which nothing has been told.

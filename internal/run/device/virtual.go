@@ -12,6 +12,7 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/run/counters"
 	"eidetic/internal/run/isolate"
 	"eidetic/netlab/link/packet"
 	"eidetic/netlab/netspace"
@@ -67,8 +68,9 @@ type Virtual struct {
 	Locale lab.Locale
 	// Protocol lets browsers that can be asked by their debugging protocol be asked.
 	Protocol bool
-	// Again is that of Options.
-	Again bool
+	// Again and Counters are those of Options.
+	Again    bool
+	Counters *counters.Counters
 
 	box      *netspace.Namespace // for its guard
 	guards   []*Guard            // of the device and of the box
@@ -222,7 +224,7 @@ func (v *Virtual) Birth(url string) (*Browser, error) {
 	o := Options{
 		Namespace: v.Namespace, Display: v.X.Display, Screen: v.Size, URL: url,
 		Proxy: v.Proxy, HTTP3: v.HTTP3, Niceness: v.Niceness, Extra: v.Extra, Files: v.Files, Home: v.Home, Locale: v.Locale,
-		Sandbox: v.Sandbox, Again: v.Again, profiled: v.profiled,
+		Sandbox: v.Sandbox, Again: v.Again, Counters: v.Counters, profiled: v.profiled,
 	}
 	if !v.Protocol || !protocolOf(v.Browser) {
 		return v.Browser.Start(o)

@@ -16,6 +16,7 @@ import (
 
 	"eidetic/internal/base/programs"
 	"eidetic/internal/lab"
+	"eidetic/internal/run/counters"
 	"eidetic/internal/run/isolate"
 )
 
@@ -78,7 +79,7 @@ func (w Workshop) run(ctx context.Context, home string, readable []string, progr
 	cmd.Dir, cmd.Env = home, environment(home, "")
 	out := &tail{max: maxSaid}
 	cmd.Stdout = out
-	p, _, err := startConfined(cmd, filepath.Base(program), home, w.Namespace, w.Sandbox, readable)
+	p, _, err := startConfined(cmd, filepath.Base(program), home, w.Namespace, w.Sandbox, readable, nil)
 	if err != nil {
 		return "", err
 	}
@@ -101,7 +102,7 @@ func (w Workshop) run(ctx context.Context, home string, readable []string, progr
 // startConfined starts a program in a home that becomes its own. Besides the system's files it sees the readable ones.
 // The event is the start of the program.
 func startConfined(
-	cmd *exec.Cmd, name, home string, ns *Namespace, s isolate.Sandbox, readable []string,
+	cmd *exec.Cmd, name, home string, ns *Namespace, s isolate.Sandbox, readable []string, c *counters.Counters,
 ) (p *process, execed lab.Event, err error) {
 	j := isolate.NewJail()
 	if s != isolate.SandboxNone {
@@ -109,7 +110,9 @@ func startConfined(
 			return nil, execed, fmt.Errorf("giving %s its home: %w", name, err)
 		}
 	}
+	var counted *counters.Set
 	err = ns.Do(func() (err error) {
+		counted = c.Begin() // before the filter of system calls
 		if s != isolate.SandboxNone {
 			if err := j.Enter(cmd, home, readable...); err != nil {
 				return err
@@ -120,7 +123,12 @@ func startConfined(
 		execed.Latest = lab.Monotonic()
 		return err
 	})
-	return p, execed, err
+	if err != nil {
+		counted.End()
+		return p, execed, err
+	}
+	p.counted = counted
+	return p, execed, nil
 }
 
 // folderBounds are those of a folder that becomes a part of a home.

@@ -60,7 +60,7 @@ func closing(run *lab.Run) (all []string) {
 			dropped = append(dropped, c.Name+": "+text)
 		}
 	}
-	for _, text := range append(dropped, experiment.Explain(run.Tolerance, run.Trials), filledWarning(run)) {
+	for _, text := range append(dropped, experiment.Explain(run.Tolerance, run.Trials), filledWarning(run), uncounted(run)) {
 		if text != "" {
 			all = append(all, text)
 		}

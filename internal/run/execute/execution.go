@@ -189,7 +189,7 @@ func (x *Execution) Run(ctx context.Context) (err error) {
 func (x *Execution) refuses() error {
 	others := checkOwnParts(x.Plan)
 	if x.Rig.Parts {
-		others = cmp.Or(checkOwnBrowser(x.Plan), checkUnseen(x.Plan))
+		others = cmp.Or(checkOwnBrowser(x.Plan), checkUnseen(x.Plan, x.Rig.Sample != nil))
 	}
 	return cmp.Or(others, CheckFingers(x.Plan, x.Rig.Fingers), CheckStates(x.Plan, x.Rig.States), CheckApps(x.Plan, x.Rig.Ways))
 }

@@ -125,6 +125,9 @@ func NewPlugged(ctx context.Context, c PluggedConfig) (Rig, io.Closer, error) {
 			return nil
 		},
 	}
+	if c.Controls.ADB != "" {
+		rig.Sample = started.sampler(c.browserPackage())
+	}
 	if phone, ok := fresh.(*onPhone); ok {
 		rig.Conditions, rig.Warm = phone.conditions, phone.warm(births)
 		withAir(&rig, c.Air)

@@ -38,7 +38,8 @@ func CheckVirtual(p plan.Checked) error {
 
 // CheckPlugged returns an error for a plan that a device at a port cannot carry out.
 func CheckPlugged(p plan.Checked, c PluggedConfig) error {
-	return cmp.Or(checkOwnBrowser(p), checkUnseen(p), CheckFingers(p, c.Fingers()), CheckStates(p, c.States()), CheckApps(p, c.Ways()))
+	return cmp.Or(checkOwnBrowser(p), checkUnseen(p, c.sees(p)), CheckFingers(p, c.Fingers()), CheckStates(p, c.States()),
+		CheckApps(p, c.Ways()))
 }
 
 // checkOwnBrowser returns an error for a browser that a plan gives a device which has its own, and for what users set in
@@ -58,15 +59,16 @@ func checkOwnBrowser(p plan.Checked) error {
 	return nil
 }
 
-// checkUnseen returns an error for what is seen of the virtual device alone.
-func checkUnseen(p plan.Checked) error {
+// checkUnseen returns an error for what is not seen of a device at a port; seen says whether its processes are.
+func checkUnseen(p plan.Checked, seen bool) error {
 	switch {
 	case p.Traces > 0:
 		return &lab.FieldError{Path: "traces", Err: experiment.ErrNoTraces}
 	case p.TraceAll:
 		return &lab.FieldError{Path: "trace_all", Err: experiment.ErrNoTraces}
-	case p.Measure.NeedsMachine():
-		return &lab.FieldError{Path: "measure.machine_hz", Err: errors.New("only the processes of the virtual device are seen; leave it out, or use that")}
+	case p.Measure.NeedsMachine() && !seen:
+		return &lab.FieldError{Path: "measure.machine_hz", Err: errors.New(
+			"only processes of the virtual device, and of a phone's browser or package by adb, are seen; leave it out, or use one of these")}
 	}
 	return nil
 }

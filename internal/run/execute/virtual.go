@@ -16,6 +16,7 @@ import (
 	"eidetic/capture/x11"
 	"eidetic/internal/lab"
 	"eidetic/internal/plan"
+	"eidetic/internal/run/counters"
 	"eidetic/internal/run/device"
 	"eidetic/internal/run/experiment"
 	"eidetic/internal/run/isolate"
@@ -58,6 +59,8 @@ type VirtualConfig struct {
 	Protocol bool
 	// Again lets their programs be started again.
 	Again bool
+	// Count has events of the browser, and the machine's energy, counted while processes are read.
+	Count bool
 }
 
 // Virtual is a rig whose device is a browser in a network namespace of its own, on a virtual
@@ -69,6 +72,7 @@ type Virtual struct {
 	redirect *port.Redirect // nil if the kernel cannot redirect
 	portsErr error          // why it cannot
 	browsers *browsers
+	energy   *counters.Energy // nil where it is not read
 }
 
 // NewVirtual brings up the rig in the order of a packet's way: origins, box, device.
@@ -170,7 +174,13 @@ func NewVirtual(ctx context.Context, c VirtualConfig) (_ *Virtual, err error) {
 	}
 	v.Screen = screen
 	v.Describe, v.Sealed, v.Finish, v.Usage = v.describe, c.Sealed, v.isolation, device.NewUsage().Total
-	v.MainThreads, v.Memory, v.Sample = device.MainThreads, device.NewMemory().Read, device.Sample
+	v.MainThreads, v.Memory = device.MainThreads, device.NewMemory().Read
+	if c.Count {
+		v.device.Counters, v.energy = counters.New(), counters.NewEnergy("/sys")
+	}
+	v.Sample = func(hz float64, threads bool) func() (lab.Sampled, []lab.ProcessSample) {
+		return device.Sample(hz, threads, v.device.Counters.Total, v.energy.Total)
+	}
 	if len(c.Meter) > 0 {
 		v.Meter = func(ctx context.Context) (lab.MeterReading, error) { return meter.Read(ctx, c.Meter) }
 	}
@@ -180,6 +190,7 @@ func NewVirtual(ctx context.Context, c VirtualConfig) (_ *Virtual, err error) {
 // Close takes the rig down.
 func (v *Virtual) Close() error {
 	var errs []error
+	v.energy.Close()
 	if v.seats != nil {
 		errs = append(errs, v.seats.Close())
 	}
@@ -242,6 +253,7 @@ func (v *Virtual) describe(e *lab.Environment) {
 	e.Browser = v.browsers.describe()
 	e.Screen = fmt.Sprintf("%s at %d Hz, Xvfb, read by MIT-SHM", v.seats.describe(), frameRate)
 	e.Network = v.Network.Environment()
+	e.Counters, e.Energy = v.device.Counters.Describe(), v.energy.Describe()
 	e.Sandbox = v.device.Sandbox.String() + "; " + isolate.MemoryBounds()
 }
 

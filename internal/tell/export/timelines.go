@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"net/url"
 	"strconv"
 	"strings"
@@ -71,6 +72,8 @@ func Spans(w io.Writer, s *Source) error {
 		"run", "arm", "kind", "row", "name", "depth", "trials", "count", "total_ms", "self_ms", "min_ms", "mean_ms", "max_ms",
 		metric.ProcessorTime.String(),
 	}
+	counted := trace.CountMetrics()
+	head = append(head, metric.Names(counted)...)
 	many := s.Run.Plan.IsMany()
 	if many {
 		head = append(head, "page_name", "user")
@@ -84,6 +87,13 @@ func Spans(w io.Writer, s *Source) error {
 				line := []string{
 					cell(s.Run.ID), arm, r.Kind, cell(r.Track), cell(r.Name), strconv.Itoa(r.Depth), strconv.Itoa(r.Trials),
 					exact(r.Count), exact(r.Total), exact(r.Self), exact(r.Shortest), exact(r.Mean), exact(r.Longest), exact(r.Ran),
+				}
+				for i := range counted {
+					text := "" // it was not counted
+					if i < len(r.Counts) && !math.IsNaN(r.Counts[i]) {
+						text = exact(r.Counts[i])
+					}
+					line = append(line, text)
 				}
 				if many {
 					line = append(line, cell(c.Page), cell(c.User))

@@ -171,6 +171,8 @@ func environmentRows(e lab.Environment) (r rows) {
 	r.add("Appliance", e.Appliance)
 	r.add("Browser", e.Browser)
 	r.add("Sandbox", e.Sandbox)
+	r.add("Counters", e.Counters)
+	r.add("Energy", e.Energy)
 	r.add("Screen", e.Screen)
 	r.add("Operating system", e.OS)
 	r.add("Kernel", e.Kernel)

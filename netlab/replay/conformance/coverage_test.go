@@ -96,6 +96,7 @@ func covered() map[string][]string {
 			"imports of a blob's module worker are seeded",
 			"an audio worklet is seeded",
 			"a blob's audio worklet is seeded",
+			"worklets have no lab, and nothing to reach the box by; their page notes for them",
 			"a worker's worker is seeded",
 		},
 		"CSP: nonce, hash, strict-dynamic": {

@@ -125,6 +125,22 @@ func realms() []kase {
 			want: date,
 			page: audio(fmt.Sprintf(`URL.createObjectURL(new Blob([%q],{type:"text/javascript"}))`, worklet)),
 		},
+		{
+			// Nothing of a worklet's world reaches the box; its node's port is the page's own, and a page that listens there
+			// gets what the worklet says and nothing else. A paint worklet has not even that.
+			name: "worklets have no lab, and nothing to reach the box by; their page notes for them",
+			want: "undefined undefined undefined undefined undefined 1 added",
+			page: `<script>(async()=>{var c=new OfflineAudioContext(1,1024,44100);await c.audioWorklet.addModule("/a.js");` +
+				`var n=new AudioWorkletNode(c,"p"),all=[];n.port.onmessage=e=>{all.push(e.data);lab.mark("the worklet says "+e.data.split(" ")[0])};n.connect(c.destination);` +
+				`await c.startRendering();var p=self.CSS&&CSS.paintWorklet?await CSS.paintWorklet.addModule("/p.js").then(()=>"added"):"added";` +
+				`setTimeout(()=>window.result=all[0]+" "+all.length+" "+p,700)})().catch(e=>{window.result="error "+e})</script>`,
+			routes: map[string]http.HandlerFunc{
+				"/a.js": text(js, `registerProcessor("p",class extends AudioWorkletProcessor{process(){`+
+					`this.port.postMessage([typeof lab,typeof fetch,typeof XMLHttpRequest,typeof WebSocket,typeof BroadcastChannel].join(" "));return false}})`),
+				"/p.js": text(js, `if(typeof lab!=="undefined"||typeof fetch!=="undefined")throw 1;registerPaint("p",class{paint(){}})`),
+			},
+			told: []string{": mark=the worklet says undefined"},
+		},
 	}
 }
 

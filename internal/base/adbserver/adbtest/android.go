@@ -73,6 +73,7 @@ func (p *Phone) Change(f func(*State)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	f(&p.props)
+	p.list()
 }
 
 // run carries out a command and sends its exit status.
@@ -91,6 +92,8 @@ func (p *Phone) run(ctx context.Context, s *shellStream, command string) {
 		status = p.java(ctx, s, command)
 	case strings.HasPrefix(command, "kill "):
 		p.kill(command)
+	case strings.HasPrefix(command, "while read "):
+		status = p.shell(ctx, s, command)
 	default:
 		before := len(p.State().Done)
 		out, code := p.command(command)
@@ -154,11 +157,7 @@ func (p *Phone) command(command string) (out string, status byte) {
 		p.props.Done = append(p.props.Done, command)
 		return "Starting: Intent { cmp=" + words[3] + " }\n", 0
 	case strings.HasPrefix(command, "ps -A"):
-		out := "  PID NAME\n    1 init\n"
-		for _, one := range p.props.Running {
-			out += fmt.Sprintf("%5d %s\n", one.PID, one.Name)
-		}
-		return out, 0
+		return p.listing(), 0
 	case strings.HasPrefix(command, "cat /proc/"):
 		return p.stats(command)
 	case strings.HasPrefix(command, "dumpsys meminfo"):

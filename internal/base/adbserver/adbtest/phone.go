@@ -40,17 +40,19 @@ type Phone struct {
 	t      testing.TB
 	l      net.Listener
 
-	mu      sync.Mutex
-	trusted *rsa.PublicKey // whose signatures are good; nil trusts nobody
-	accept  bool           // the person accepts the next key
-	conns   map[net.Conn]bool
-	props   State
-	nodes   *nodes
-	done    func(command string) // told what a command has done
-	files   map[string][]byte    // that were pushed
-	sockets map[string]Service
-	program Program
-	pids    map[int]context.CancelFunc // of those that run
+	mu       sync.Mutex
+	trusted  *rsa.PublicKey // whose signatures are good; nil trusts nobody
+	accept   bool           // the person accepts the next key
+	conns    map[net.Conn]bool
+	props    State
+	nodes    *nodes
+	done     func(command string) // told what a command has done
+	files    map[string][]byte    // that were pushed
+	sockets  map[string]Service
+	program  Program
+	pids     map[int]context.CancelFunc // of those that run
+	readings int                        // that the phone's shell has printed
+	bin      string                     // a folder of programs for the phone's shell; "" before one was needed
 }
 
 // OnDone calls f with every command that stops, clears or starts a package, before the command ends.
