@@ -69,7 +69,7 @@ take() {
 		node out/apps/node_modules/node-red/red.js --port 1880 --userDir "$(mktemp -d)" >"$work/node-red.log" 2>&1 &
 		server=$!
 		until curl -so "$work/node-red.html" http://localhost:1880/; do sleep 1; done
-		bin/appliance measure http://localhost:1880/ --trials 10 --out "$work/$1"
+		bin/appliance measure http://localhost:1880/ --link native --trials 6 --no-serve --out "$work/$1"
 		kill "$server"
 		server=
 		shot "$1" 1200,1300 "$work/$1"
