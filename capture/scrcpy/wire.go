@@ -73,7 +73,6 @@ func readHello(r io.Reader, d dialect) (h hello, err error) {
 // packet is a packet of the stream.
 type packet struct {
 	isConfig bool // parameter sets, which belong before the next picture
-	isKey    bool
 	// width and height, if not 0, are those of the pictures that follow; the packet has nothing else.
 	width, height int
 	pts           time.Duration // on the phone's clock
@@ -100,7 +99,7 @@ func readPacket(r io.Reader, d dialect, clock lab.Clock) (p packet, err error) {
 		}
 		flags <<= 1
 	}
-	p.isConfig, p.isKey = flags>>63 != 0, flags>>62&1 != 0
+	p.isConfig = flags>>63 != 0 // the bit below says that it can be decoded alone, which its slices say themselves
 	micro := flags << 2 >> 2
 	if d.sessions {
 		micro >>= 1
