@@ -26,19 +26,17 @@ func (c count) is(name string) bool {
 }
 
 // counts are the metrics of what is counted.
-func counts() []count {
-	return []count{
-		{metric.TaskClock, lab.CounterTaskClock, 1e6}, {metric.Cycles, lab.CounterCycles, 1e6},
-		{metric.Instructions, lab.CounterInstructions, 1e6}, {metric.CacheMisses, lab.CounterCacheMisses, 1e6},
-		{metric.BranchMisses, lab.CounterBranchMisses, 1e6}, {metric.ContextSwitches, lab.CounterSwitches, 1},
-		{metric.Migrations, lab.CounterMigrations, 1}, {metric.PageFaults, lab.CounterFaults, 1},
-		{metric.Energy, lab.EnergyOfPackages, 1e6},
-	}
+var counts = [...]count{ // constant
+	{metric.TaskClock, lab.CounterTaskClock, 1e6}, {metric.Cycles, lab.CounterCycles, 1e6},
+	{metric.Instructions, lab.CounterInstructions, 1e6}, {metric.CacheMisses, lab.CounterCacheMisses, 1e6},
+	{metric.BranchMisses, lab.CounterBranchMisses, 1e6}, {metric.ContextSwitches, lab.CounterSwitches, 1},
+	{metric.Migrations, lab.CounterMigrations, 1}, {metric.PageFaults, lab.CounterFaults, 1},
+	{metric.Energy, lab.EnergyOfPackages, 1e6},
 }
 
 // CountMetrics are the metrics of what is counted, in the order of an event's Counts.
 func CountMetrics() (list []metric.ID) {
-	for _, c := range counts() {
+	for _, c := range counts {
 		list = append(list, c.id)
 	}
 	return list
@@ -48,11 +46,11 @@ func CountMetrics() (list []metric.ID) {
 func countsWithin(list []*process, from, to lab.Time) map[metric.ID]float64 {
 	var out map[metric.ID]float64
 	for _, p := range list {
-		i := slices.IndexFunc(counts(), func(c count) bool { return p.pid == 0 && c.is(p.name) })
+		i := slices.IndexFunc(counts[:], func(c count) bool { return p.pid == 0 && c.is(p.name) })
 		if i < 0 {
 			continue
 		}
-		c := counts()[i]
+		c := counts[i]
 		if out == nil {
 			out = map[metric.ID]float64{}
 		}
@@ -68,7 +66,7 @@ func countsWithin(list []*process, from, to lab.Time) map[metric.ID]float64 {
 // countSums are the sums of each metric of what is counted, in their order; nil where none was.
 func countSums(list []*process) (out []*sums) {
 	any := false
-	for _, c := range counts() {
+	for _, c := range counts {
 		var of []*process
 		for _, p := range list {
 			if p.pid == 0 && c.is(p.name) {
@@ -102,7 +100,7 @@ func (e *Event) count(sums []*sums, facts bool) {
 		}
 		e.Counts[i] = s.within(*e)
 		if facts {
-			of := counts()[i].id.Entry()
+			of := counts[i].id.Entry()
 			n := strconv.FormatFloat(e.Counts[i], 'f', digitsOf(e.Counts[i]), 64)
 			e.Facts = append(e.Facts, Fact{strings.ToLower(of.Label), n + " " + of.Unit})
 		}
@@ -122,7 +120,7 @@ func digitsOf(v float64) int {
 
 // countTracks are rows of what was counted, but for the task clock, which the rows of processes tell.
 func countTracks(list []*process) (out []Track) {
-	for _, c := range counts() {
+	for _, c := range counts {
 		for _, p := range list {
 			if p.pid != 0 || !c.is(p.name) || c.id == metric.TaskClock || c.id == metric.Energy {
 				continue

@@ -135,7 +135,7 @@ func (w Taken) Measurements() []lab.Measurement {
 	if w.Peak > 0 {
 		out = append(out, metric.MemoryPeak.Measure(round(float64(w.Peak)/1e6), nil))
 	}
-	for _, c := range counts() {
+	for _, c := range counts {
 		if n, ok := w.Counts[c.id]; ok {
 			out = append(out, c.id.Measure(round(n), nil))
 		}
