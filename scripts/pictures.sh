@@ -66,7 +66,7 @@ take() {
 		shot "$1" 880,1216 "$work/$1"
 		;;
 	measure-report) # of an application that is not ours: make apps
-		node out/apps/node_modules/node-red/red.js --port 1880 --userDir "$(mktemp -d)" >"$work/node-red.log" 2>&1 &
+		node out/apps/node_modules/node-red/red.js --port 1880 --userDir "$profile/node-red" >"$work/node-red.log" 2>&1 &
 		server=$!
 		until curl -so "$work/node-red.html" http://localhost:1880/; do sleep 1; done
 		bin/appliance measure http://localhost:1880/ --link native --trials 6 --no-serve --out "$work/$1"
