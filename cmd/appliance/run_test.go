@@ -315,6 +315,7 @@ func TestRunRefused(t *testing.T) {
 	}{
 		{"no page", b.url(), b.token, "", exitUsage, []string{"--page URL, or --plan FILE"}},
 		{"sandbox", b.url(), b.token, page + " --no-sandbox", exitUsage, []string{"--no-sandbox", "virtual.no_sandbox"}},
+		{"processors", b.url(), b.token, page + " --keep-processors", exitUsage, []string{"--keep-processors", "processors.keep"}},
 		{"no address", "box.local:8080", b.token, page, exitUsage, []string{"--box", "http://127.0.0.1:8080"}},
 		{"no token", b.url(), "", page, exitUsage, []string{"--token-file FILE", "out/box/token", "EIDETIC_TOKEN"}},
 		{"wrong token", b.url(), "0123456789abcdef", page, exitUsage, []string{"the token is not the token of this box", "--token-file"}},
