@@ -236,16 +236,6 @@ func (r Request) MachineHz() float64 { return r.plan.Hz() }
 // NeedsMachine says whether the plan itself asks for processes to be read, and not only its level.
 func (r Request) NeedsMachine() bool { return r.plan.MachineHz > 0 }
 
-// NeedsTrace returns the measurement among what was asked for that only traced trials have; "" if there is none.
-func (r Request) NeedsTrace() string {
-	for _, name := range r.selection {
-		if slices.Contains(Selection{name}.Groups(), metric.Work) {
-			return name
-		}
-	}
-	return ""
-}
-
 // Threads says whether the browser's threads are read, too.
 func (r Request) Threads() bool { return r.plan.Threads() }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"image"
 	"io"
+	"maps"
 	"net"
 	"net/netip"
 	"slices"
@@ -16,6 +17,7 @@ import (
 
 	"eidetic/analysis/measure"
 	"eidetic/internal/lab"
+	"eidetic/internal/metric"
 	"eidetic/netlab/link"
 	"eidetic/netlab/replay"
 )
@@ -105,7 +107,7 @@ func read(r Request, o Options) (Checked, error) {
 	for _, check := range []func() error{
 		c.checkTimes, c.checkReplay, c.checkJudging, c.checkCovariates, c.checkTraces, c.checkSteps,
 		func() error { return c.checkApps(o) }, c.checkArms(o),
-		c.checkJourneys, c.readMeasure, func() error { return CheckParts(c.Screen, c.Controls, c.Recipe) },
+		c.checkJourneys, c.readMeasure, c.checkWork, func() error { return CheckParts(c.Screen, c.Controls, c.Recipe) },
 	} {
 		all = append(all, check())
 	}
@@ -277,9 +279,6 @@ func (c *Checked) checkJudging() error {
 
 // checkTraces returns an error for traces that cannot be made.
 func (c *Checked) checkTraces() error {
-	if name := c.Measure.NeedsTrace(); name != "" && !c.TraceAll {
-		return fieldError("measure", "%s is told by the browser's own trace: say trace_all: true, so that every trial has one", name)
-	}
 	if c.Traces == 0 && !c.TraceAll {
 		return nil
 	}
@@ -418,6 +417,30 @@ func (c *Checked) readMeasure() (err error) {
 	for i, path := range asked.Steps {
 		if !slices.Contains(paths, path) {
 			return fieldError(fmt.Sprintf("measure.steps[%d]", i), "the plan has no step %q; it has: %s", path, strings.Join(paths, ", "))
+		}
+	}
+	return nil
+}
+
+// checkWork returns an error for what a plan asks for that only traced trials have.
+func (c *Checked) checkWork() error {
+	type named struct{ field, name string }
+	list := []named{{"primary", c.Primary}}
+	for _, name := range slices.Sorted(maps.Keys(c.Budgets)) {
+		list = append(list, named{"budgets." + name, name})
+	}
+	if m := c.Plan.Measure; m != nil {
+		for i, name := range m.Metrics {
+			list = append(list, named{fmt.Sprintf("measure.metrics[%d]", i), name})
+		}
+		for i, name := range m.Guards {
+			list = append(list, named{fmt.Sprintf("measure.guards[%d]", i), name})
+		}
+	}
+	for _, one := range list {
+		asks := one.name == metric.Work || slices.Contains(metric.Parse(one.name).ID.Entry().Groups, metric.Work)
+		if asks && !c.TraceAll {
+			return fieldError(one.field, "%s is told by the browser's own trace: say trace_all: true, so that every trial has one", one.name)
 		}
 	}
 	return nil

@@ -95,6 +95,16 @@ func TestCheckTraces(t *testing.T) {
 			}
 			p.Traces = 500
 		},
+		"measure.guards[1]: script_ms is told by the browser's own trace: say trace_all": func(p *lab.Plan) {
+			p.Measure = &lab.Measure{Guards: []string{"unique_fps", "script_ms"}}
+		},
+		"measure.metrics[0]: work is told": func(p *lab.Plan) { p.Measure = &lab.Measure{Metrics: []string{"work"}} },
+		"primary: paint_ms is told": func(p *lab.Plan) {
+			p.Treatment, p.Traces, p.Primary = &lab.Arm{Link: "lte"}, 10, "paint_ms"
+		},
+		"budgets.main_thread_ms: main_thread_ms is told": func(p *lab.Plan) {
+			p.Budgets = map[string]lab.Budget{"main_thread_ms": {Max: 100}}
+		},
 		"use state: cold or warm": func(p *lab.Plan) { p.TraceAll, p.State = true, lab.StateAppCold },
 	} {
 		p := good()
