@@ -22,10 +22,7 @@ type progress struct {
 	drawn bool
 	now   func() time.Time
 	begun time.Time // of the progress
-	trial time.Time // when the first trial began
-	first int       // its number; a run that goes on does not begin with 1
-	since time.Time // when the trial in progress began
-	at    int       // its number
+	pace  experiment.Pace
 	done  []*lab.Trial
 	arms  bool // there are two
 }
@@ -47,12 +44,6 @@ func (p *progress) step(s experiment.Step) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.arms = p.arms || s.Arm != "" || s.Done != nil && s.Done.Arm == lab.Treatment
-	if p.first == 0 && s.Trial > 0 {
-		p.first, p.trial = s.Trial, p.now()
-	}
-	if s.Done == nil && s.Note == "" && s.Trial != p.at {
-		p.at, p.since = s.Trial, p.now()
-	}
 	if s.Done != nil && !s.Done.IsExtra() {
 		p.done = append(p.done, s.Done)
 	}
@@ -93,9 +84,8 @@ func (p *progress) status(s experiment.Step) string {
 		return clip(fmt.Sprintf("Recording, %s: %s", clockOf(p.now().Sub(p.begun)), oneLine(s.Doing)), p.width-1)
 	}
 	text := p.title(s) + ", " + clockOf(p.now().Sub(p.begun))
-	if made := s.Trial - p.first; made > 0 {
-		left := p.since.Sub(p.trial)/time.Duration(made)*time.Duration(max(s.Of-s.Trial+1, 0)) - p.now().Sub(p.since)
-		text += ", " + clockOf(max(left, 0)) + " left"
+	if left, known := p.pace.Left(s.Trial, s.Of, p.now()); known {
+		text += ", " + clockOf(left) + " left"
 	}
 	valid := 0
 	for _, t := range p.done {

@@ -108,11 +108,12 @@ func (r *runner) Run(ctx context.Context, id string, p lab.Plan, progress func(r
 			}
 		}()
 	}
+	var pace experiment.Pace
 	watch := &filmWatch{notifier: r.notifier, name: "capture " + p.Device}
 	defer watch.hear(execute.FilmEnds)
 	err = d.carryOut(ctx, id, asked, execute.News{
 		Say:  func(text string) { progress(runqueue.Progress{Doing: text, Of: asked.Total()}) },
-		Step: func(s experiment.Step) { progress(progressOf(s, asked.Plan)) },
+		Step: func(s experiment.Step) { progress(progressOf(s, asked.Plan, &pace)) },
 		Film: watch.hear,
 	})
 	if wrong := r.disk.problem(); err != nil && ctx.Err() == nil && wrong != nil {
@@ -162,11 +163,16 @@ func (r *runner) await(ctx context.Context, name string) (measurable, error) {
 }
 
 // progressOf returns a step as progress; steps before the first trial are the recording's.
-func progressOf(s experiment.Step, p lab.Plan) runqueue.Progress {
+func progressOf(s experiment.Step, p lab.Plan, pace *experiment.Pace) runqueue.Progress {
 	if s.Trial == 0 {
 		return runqueue.Progress{Of: p.Total(), Doing: "recording: " + s.Doing}
 	}
-	return runqueue.Progress{Trial: s.Trial, Of: s.Of, Doing: cmp.Or(s.Note, s.Doing)}
+	now := runqueue.Progress{Trial: s.Trial, Of: s.Of, Doing: cmp.Or(s.Note, s.Doing)}
+	if left, known := pace.Left(s.Trial, s.Of, time.Now()); known {
+		seconds := left.Round(time.Second).Seconds()
+		now.Left = &seconds
+	}
+	return now
 }
 
 // resolve checks a plan with the files that were sent with it, and names the files of its recordings. The plan may name

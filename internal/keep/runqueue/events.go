@@ -18,7 +18,9 @@ type Progress struct {
 	Trial int    `json:"trial,omitempty" doc:"The trial that is going on, from 1"`
 	Of    int    `json:"of,omitempty" doc:"How many trials there will be"`
 	Doing string `json:"doing,omitempty" doc:"What is being done, in words"`
-	Error string `json:"error,omitempty" doc:"Why it failed"`
+	// Left is nil before a trial has been made.
+	Left  *float64 `json:"left_s,omitempty" doc:"How long the trials still take, in s, by those that have been made"`
+	Error string   `json:"error,omitempty" doc:"Why it failed"`
 }
 
 // Terminal says whether the run has ended.

@@ -204,7 +204,7 @@ func TestRunLiveInChromium(t *testing.T) {
 	}
 	for _, step := range []struct{ script, want string }{
 		{`await until(() => !$("doing").hidden); return $("state").textContent + ": " + $("doing").textContent + " " + $("doing").querySelector("progress").max;`,
-			"running: filming, trial 1 of 3 3"},
+			"running: filming, trial 2 of 3, 0 valid so far, about 2 min left 3"},
 		{`await until(() => $("state").textContent === "failed" && $("news").childElementCount); return [$("next").textContent, $("doing").hidden, $("news").textContent].join(" | ");`,
 			"The run failed: the browser died. Mend what it names, then run it again, or: Edit its plan | true | The run: failed. the browser died"},
 	} {

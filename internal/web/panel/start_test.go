@@ -57,7 +57,8 @@ func (r *fakeRunner) Run(ctx context.Context, id string, q lab.Plan, progress fu
 		return err
 	}
 	defer f.Close()
-	progress(Progress{Trial: 1, Of: q.Trials, Doing: "filming"})
+	left := 130.0
+	progress(Progress{Trial: 2, Of: q.Trials, Doing: "filming", Left: &left})
 	r.started <- id
 	if r.killed != nil {
 		return r.killed

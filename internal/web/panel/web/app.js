@@ -1,5 +1,5 @@
 // The list of runs. All content from runs is inserted as text, never as markup.
-import { $, make, call, number, address, found, reportOf, runOf, signIn, when } from "./common.js";
+import { $, make, call, doing, number, address, found, reportOf, runOf, signIn, when } from "./common.js";
 import { again } from "./faults.js";
 import { become, refresh, write } from "./refresh.js";
 import { ask } from "./ask.js";
@@ -50,7 +50,7 @@ function item(run) {
   if (run.comparison) left.append(found(run.comparison));
   if (run.error) left.append(make("p", { textContent: run.error }));
   if (run.waits) left.append(make("p", { className: "waits", textContent: `${run.state === "queued" ? "Waits" : "Some of its pages wait"}: ${run.waits}` }));
-  if (run.state === "running") left.append(doing(news.get(run.id)));
+  if (run.state === "running") left.append(make("div", { className: "doing" }, ...(news.has(run.id) ? doing(news.get(run.id), run.valid) : [])));
   if (health.starts) {
     const rerun = make("button", { type: "button", className: "act-on again", textContent: "Run again", ariaLabel: `Run again: ${run.id}` });
     rerun.dataset.key = "again";
@@ -62,14 +62,6 @@ function item(run) {
   }
   li.append(left, ...headline.map(h => figure(run, h)));
   return li;
-}
-
-// doing shows the latest progress of a run.
-function doing(s) {
-  if (!s) return make("p", { className: "doing", hidden: true });
-  const trial = s.trial || 1;
-  return make("p", { className: "doing" }, `${s.doing || "running"}${s.of ? `, trial ${trial} of ${s.of}` : ""}`,
-    ...(s.of ? [make("progress", { max: s.of, value: Math.max(0, trial - 1), ariaLabel: "Trials done" })] : []));
 }
 
 // say announces a change to screen readers.
@@ -195,8 +187,7 @@ function follow() {
     if (s.state === "running") news.set(s.run, s);
     if (s.state !== "running" || run?.state !== "running") { busy ||= setTimeout(() => { busy = null; load(); }, 200); return; }
     const p = $("runs").querySelector(`[data-key="${CSS.escape(s.run)}"] .doing`);
-    p.hidden = false;
-    refresh(p, [...doing(s).childNodes]);
+    refresh(p, doing(s, run.valid));
   });
 }
 

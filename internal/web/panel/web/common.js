@@ -67,3 +67,12 @@ export const csv = rows => "data:text/csv;charset=utf-8," + encodeURIComponent(r
   const text = typeof cell === "string" && /^[=+@\t\r-]/.test(cell) && !/^[+-]?[\d.]+$/.test(cell) ? `'${cell}` : String(cell ?? "");
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }).join(",")).join("\r\n") + "\r\n");
+
+// doing says how far a run in progress is: what goes on, its trial, how many are valid so far, and how long it still takes.
+export function doing(s, valid) {
+  const left = s.left_s, parts = [s.doing || "running"];
+  if (s.trial) parts.push(`trial ${s.trial} of ${s.of}`);
+  if (s.trial > 1 && valid !== undefined) parts.push(`${valid} valid so far`);
+  if (left !== undefined) parts.push(left < 60 ? "less than a minute left" : `about ${Math.round(left / 60)} min left`);
+  return [make("p", { textContent: parts.join(", ") }), ...s.of ? [make("progress", { max: s.of, value: Math.max(0, (s.trial || 1) - 1), ariaLabel: "Trials done" })] : []];
+}

@@ -1,6 +1,6 @@
 // The page of a run: the result in words, for each metric what the arms are like and how the pairs differ, and the films of a
 // pair. The address holds run, page and user, step, metric, and what the films show. All content from runs is inserted as text.
-import { $, make, call, number, address, found, reportOf, runOf, signIn, when } from "./common.js";
+import { $, make, call, doing, number, address, found, reportOf, runOf, signIn, when } from "./common.js";
 import { again } from "./faults.js";
 import { differences, distribution, percent, percents, signed } from "./dots.js";
 import { numbers } from "./numbers.js";
@@ -15,6 +15,8 @@ const trialOf = n => `/trial?${new URLSearchParams({ run, trial: n })}`;
 const link = (href, textContent) => make("a", { href, textContent });
 const value = v => v === null ? null : v.toFixed(Math.abs(v) < 10 ? 3 : 1).replace("-", "−");
 
+// ofTwo is what names an arm: a run with one has none to name.
+const ofTwo = text => view.arms.length > 1 ? text : "";
 const upper = text => text.charAt(0).toUpperCase() + text.slice(1);
 const keep = () => history.replaceState(null, "", `?${query}${location.hash}`);
 
@@ -56,7 +58,7 @@ function draw() {
   document.title = `${name} – Eidetic`;
   $("state").className = `state ${view.state}`;
   write($("state"), view.state);
-  write($("facts"), [when(view.wall), view.page && address(view.page), view.cell, view.link && `link ${view.link}`, view.browser, view.kind ? `${view.kind} of ${view.device}` : `${valid.length} of ${counted.length} trials valid`, view.id].filter(Boolean).join(" · "));
+  write($("facts"), [when(view.wall), view.page && address(view.page), view.cell, view.link && `link ${view.link}`, view.browser, view.kind ? `${view.kind} of ${view.device}` : counted.length || view.state !== "running" ? `${valid.length} of ${counted.length} trials valid` : "", view.id].filter(Boolean).join(" · "));
   $("report").hidden = !view.report;
   $("report").href = `/runs/${encodeURIComponent(run)}/${view.report || ""}`;
   $("history").href = `/history?${new URLSearchParams(Object.entries({ name: view.name, page: view.page }).filter(([, v]) => v))}`;
@@ -171,8 +173,8 @@ function cardOf(name) {
   const metric = () => view.metrics.find(m => m.metric === name), at = n => view.trials.findIndex(t => t.n === n);
   const spread = arm => metric().arms.find(s => s.arm === arm);
   const trialsOf = arm => view.trials.flatMap((t, i) => t.arm === arm && !t.extra && metric().values[i] !== null ? [{ t, value: metric().values[i] }] : []);
-  const rows = () => view.arms.map((a, kind) => ({ name: `${a.name}${spread(a.arm) ? `: ${number(spread(a.arm).median)} ${metric().unit}` : ""}`, kind, spread: spread(a.arm),
-    dots: trialsOf(a.arm).map(({ t, value }) => ({ value, valid: t.valid, href: trialOf(t.n), says: `Trial ${t.n}, ${a.name.toLowerCase()}: ${number(value)} ${metric().unit}${t.valid ? "" : ", left out"}` })) }));
+  const rows = () => view.arms.map((a, kind) => ({ name: `${ofTwo(a.name) || "Median"}${spread(a.arm) ? `: ${number(spread(a.arm).median)} ${metric().unit}` : ""}`, kind, spread: spread(a.arm),
+    dots: trialsOf(a.arm).map(({ t, value }) => ({ value, valid: t.valid, href: trialOf(t.n), says: `Trial ${t.n}${ofTwo(`, ${a.name.toLowerCase()}`)}: ${number(value)} ${metric().unit}${t.valid ? "" : ", left out"}` })) }));
   const each = () => view.pairs.flatMap((p, i) => { // pairs of which both have the metric
     const [control, treatment] = [p.control, p.treatment].map(n => metric().values[at(n)] ?? null);
     return control === null || treatment === null ? [] : [{ n: i + 1, ...p, values: [control, treatment], value: treatment - control }];
@@ -214,7 +216,7 @@ function wordsOf(e) {
 
 function leftOut(list) {
   $("left").hidden = !list.length;
-  $("left-out").replaceChildren(...list.map(t => make("li", {}, link(trialOf(t.n), `Trial ${t.n}`), ` (${t.arm}): ${(t.invalid || ["it is not valid"]).join("; ")}`)));
+  $("left-out").replaceChildren(...list.map(t => make("li", {}, link(trialOf(t.n), `Trial ${t.n}`), `${ofTwo(` (${t.arm})`)}: ${(t.invalid || ["it is not valid"]).join("; ")}`)));
 }
 
 let all = null;
@@ -240,10 +242,7 @@ function follow() {
     const s = JSON.parse(e.data), now = `${s.state} ${s.state === "queued" ? s.doing : s.trial}`, ended = s.state !== "running" && s.state !== "queued";
     if (ended) { stream.close(); stream = null; }
     $("doing").hidden = s.state !== "running" || !s.doing;
-    if (!$("doing").hidden) {
-      const trial = s.trial || 1;
-      $("doing").replaceChildren(make("p", { textContent: `${s.doing}${s.of ? `, trial ${trial} of ${s.of}` : ""}` }), ...s.of ? [make("progress", { max: s.of, value: Math.max(0, trial - 1), ariaLabel: "Trials done" })] : []);
-    }
+    if (!$("doing").hidden) $("doing").replaceChildren(...doing(s, view.trials.filter(t => t.valid && !t.extra).length));
     if (now !== seen || ended) { seen = now; soon ||= setTimeout(() => { soon = null; load(); }, 200); }
   });
   stream.onerror = () => { // one that the browser does not open again, as after a log-out
