@@ -84,7 +84,7 @@ const form = $("new"), inputs = () => [...form.querySelectorAll("[data-path]")];
 function planOf() {
   const { other, treatment, ...given } = Object.fromEntries([...new FormData(form)].map(([name, value]) => [name, value.trim()]).filter(([, value]) => value !== ""));
   const arm = { ...other && { page: other }, ...treatment && { link: treatment } };
-  return { ...given, trials: Number(given.trials || 10), ...Object.keys(arm).length && { treatment: arm } };
+  return { ...given, trials: Number(given.trials || 10), ...given.traces && { traces: Number(given.traces) }, ...Object.keys(arm).length && { treatment: arm } };
 }
 
 let turn = 0, waits = 0, told = [];
