@@ -186,6 +186,8 @@ func TestAlertsCommand(t *testing.T) {
 		{exitGood, "history --name checkout", "SpeedIndex +80 ms (+8.8 %) since 20260321-090000-checkout"},
 		{exitGood, "history --name checkout --limit 3", "20260328-090000-checkout  10  982"},
 		{exitGood, "history --name checkout --line difference", "have no difference"},
+		{exitGood, "history --steady", "10    0.0         0.0       0.2        SpeedIndex  checkout"},
+		{exitUsage, "history --steady --name checkout", "leave out --series"},
 		{exitUsage, "history --name other", "no finished run belongs to such a series"},
 	} {
 		if status, out, said := command(strings.Fields(c.args)...); status != c.status || !strings.Contains(out+said, c.want) || strings.Contains(out, "\x1b") {

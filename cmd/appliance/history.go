@@ -1,10 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/url"
+	"slices"
 	"strconv"
 
 	"eidetic/cmd/appliance/client"
@@ -20,6 +23,7 @@ type HistoryCmd struct {
 	Metric string `default:"speed_index_ms" placeholder:"METRIC" help:"The number that is shown (${default})."`
 	Line   string `default:"control" enum:"control,treatment,difference" placeholder:"LINE" help:"What is followed: control, treatment, or difference (treatment less control)."`
 	Limit  int    `default:"30" placeholder:"N" help:"At most so many runs of each series, the newest (${default})."`
+	Steady bool   `help:"In the list: how much the newest 10 runs of each series scatter, the least steady first."`
 	JSON   bool   `name:"json" help:"Print the answer of the box as JSON."`
 	boxFlags
 }
@@ -31,6 +35,7 @@ the numbers of each run and the places where their level changed are printed: of
 
 Example:
   appliance history --box https://box.local:8080
+  appliance history --steady                  # which page is flaky?
   appliance history --name checkout --line difference`
 }
 
@@ -43,8 +48,14 @@ func (c *HistoryCmd) Run(ctx context.Context, std *streams) error {
 	defer box.Close()
 	query := url.Values{"limit": {strconv.Itoa(c.Limit)}}
 	list := c.Series == "" && c.Name == "" && c.Page == ""
+	if c.Steady && !list {
+		return usage(errors.New("--steady is of the list: leave out --series, --name and --page"))
+	}
 	if list {
 		query.Set("limit", "500")
+		if c.Steady {
+			query.Set("steady", "true")
+		}
 	} else {
 		query.Set("metric", c.Metric)
 		query.Set("line", c.Line)
@@ -60,6 +71,8 @@ func (c *HistoryCmd) Run(ctx context.Context, std *streams) error {
 		return boxError(err)
 	case c.JSON:
 		return printJSON(std.out, found)
+	case c.Steady:
+		return printSteady(std.out, found)
 	case list:
 		return printSeries(std.out, found)
 	}
@@ -85,6 +98,42 @@ func printSeries(out io.Writer, all client.History) error {
 		rows = append(rows, []string{s.Key, s.Name, strconv.Itoa(s.Count), clock(s.Last), s.Link, s.Device, s.Browser, s.Page})
 	}
 	return printRows(out, rows)
+}
+
+// printSteady prints how much the runs of each series scatter, most first.
+func printSteady(out io.Writer, all client.History) error {
+	if len(all.Series) == 0 {
+		_, err := fmt.Fprintln(out, "No run is done yet.")
+		return err
+	}
+	percent := func(v *float64) string {
+		if v == nil {
+			return "–"
+		}
+		return strconv.FormatFloat(*v, 'f', 1, 64)
+	}
+	rows := [][]string{{"SERIES", "RUNS", "LEFT OUT %", "WITHIN %", "BETWEEN %", "OF", "NAME", "LINK", "DEVICE", "BROWSER", "PAGE"}}
+	most := func(a, b client.SeriesHistory) int { return cmp.Compare(scatter(b), scatter(a)) }
+	for _, s := range slices.SortedStableFunc(slices.Values(all.Series), most) {
+		rows = append(rows, []string{s.Key, strconv.Itoa(s.Steady.Runs), percent(&s.Steady.LeftOut), percent(s.Steady.Within),
+			percent(s.Steady.Between), s.Steady.Label, s.Name, s.Link, s.Device, s.Browser, s.Page})
+	}
+	if err := printRows(out, rows); err != nil || !all.LeftOut {
+		return err
+	}
+	_, err := fmt.Fprintln(out, "There are more series: these are those of the newest runs.")
+	return err
+}
+
+// scatter is what series are ordered by: the largest of their spreads and the share of trials that was left out.
+func scatter(s client.SeriesHistory) float64 {
+	worst := s.Steady.LeftOut
+	for _, v := range []*float64{s.Steady.Within, s.Steady.Between} {
+		if v != nil {
+			worst = max(worst, *v)
+		}
+	}
+	return worst
 }
 
 // printHistory prints a line of a series.

@@ -15,8 +15,11 @@ import (
 	"eidetic/internal/tell/history"
 )
 
-// mostSeries bounds the series with numbers in one answer.
-const mostSeries = 10
+// Bounds of the series in one answer: with numbers, and with what is asked of their newest runs.
+const (
+	mostSeries = 10
+	mostSteady = 100
+)
 
 // Histories is the response of /api/v1/history.
 type Histories struct {
@@ -30,6 +33,7 @@ type Histories struct {
 // SeriesHistory is a series, with its numbers if the request selects series.
 type SeriesHistory struct {
 	store.SeriesEntry
+	Steady    *history.Steady     `json:"steady,omitempty" doc:"How much its newest runs scatter, if the request of a list asks for it"`
 	Runs      []history.RunPoint  `json:"runs,omitempty" doc:"The newest runs, in order of time"`
 	Metrics   []history.Metric    `json:"metrics,omitempty" doc:"The numbers of the runs, and the points at which their level changed: each metric with its lines"`
 	Lines     []string            `json:"lines,omitempty" enum:"control,treatment,difference" doc:"Lines that can be asked for"`
@@ -41,6 +45,7 @@ type SeriesHistory struct {
 
 type (
 	historyInput struct {
+		Steady  bool     `query:"steady" doc:"In a list, say of each series how much its newest 10 runs scatter: at most 100 series"`
 		Series  string   `query:"series" pattern:"^[0-9a-f]{16}$" doc:"Key of a series"`
 		Name    string   `query:"name" maxLength:"1000" doc:"Name of the runs" example:"checkout"`
 		Page    string   `query:"page" maxLength:"8192" doc:"URL under test" example:"https://www.shop.example/"`
@@ -69,6 +74,9 @@ func (p *Panel) history(ctx context.Context, in *historyInput) (*historyBody, er
 	most := mostSeries
 	if list {
 		most = in.Limit
+		if in.Steady {
+			most = min(most, mostSteady)
+		}
 	}
 	found, err := p.Store.Series(ctx, in.Series, want, most+1)
 	if err != nil {
@@ -81,10 +89,18 @@ func (p *Panel) history(ctx context.Context, in *historyInput) (*historyBody, er
 	body.Needed, body.Level = history.RuleOf(nil).Needed, history.Level
 	for _, e := range found[:min(most, len(found))] {
 		one := SeriesHistory{SeriesEntry: e}
-		if !list {
+		switch {
+		case !list:
 			if err := p.fill(ctx, &one, in); err != nil {
 				return nil, err
 			}
+		case in.Steady:
+			past, err := p.Store.Past(ctx, e.Key, history.SteadyRuns)
+			if err != nil {
+				return nil, p.internalError(err)
+			}
+			how := history.SteadyOf(past)
+			one.Steady = &how
 		}
 		body.Series = append(body.Series, one)
 	}

@@ -77,7 +77,7 @@ function choices(list) {
   $("line").replaceChildren(...has.map(value => make("option", { value, textContent: lines[value] })));
   $("line").value = has.includes(wanted) ? wanted : has.at(-1) || "";
   $("line").closest("label").hidden = has.length < 2;
-  $("choose").hidden = !list.series.length;
+  $("choose").hidden = $("steady").hidden = !list.series.length;
   $("none").hidden = list.series.length > 0;
 }
 
@@ -112,6 +112,28 @@ function tableOfAll(s, lines) {
       ...all.map(({ v, browser, run }) => [run.id, run.wall, browser, run.trials, v.n, v.median, v.low, v.high])],
   }));
 }
+
+// steadiness is a table of all series, which says how much their newest runs scatter: a flaky page is one of the first.
+let steady = null;
+const scatter = numbers("Which pages are steady, and which are flaky?", "Trials that were left out, and spreads within runs and between them, of the newest 10 runs of each series", "steadiness", () => {
+  const rows = (steady?.series || []).map(s => ({ s, worst: Math.max(s.steady.left_out_percent, s.steady.within_percent ?? 0, s.steady.between_percent ?? 0) })).sort((a, b) => b.worst - a.worst).map(({ s }) => s);
+  const percent = v => v === undefined ? null : v.toFixed(1);
+  return {
+    head: ["Series", "Runs", "Left out, %", "Within a run, %", "Between runs, %", "Of"],
+    rows: rows.map(s => [[make("a", { href: `/history?series=${s.key}`, textContent: s.name || address(s.page) }), make("small", { textContent: [s.name && address(s.page), s.link && `link ${s.link}`, s.device, s.browser].filter(Boolean).join(" · ") })],
+      String(s.steady.runs), ...["left_out_percent", "within_percent", "between_percent"].map(k => percent(s.steady[k])), s.steady.label || null]),
+    csv: [["series", "name", "page", "link", "device", "browser", "runs", "left_out_percent", "within_percent", "between_percent", "metric"],
+      ...rows.map(s => [s.key, s.name, s.page, s.link, s.device || "", s.browser || "", s.steady.runs, s.steady.left_out_percent, s.steady.within_percent ?? "", s.steady.between_percent ?? "", s.steady.metric || ""])],
+  };
+});
+$("steady").append(scatter);
+scatter.addEventListener("toggle", async () => {
+  if (!scatter.open || steady) return;
+  try {
+    steady = await call("/api/v1/history?steady=true");
+    scatter.update();
+  } catch (e) { scatter.open = false; $("trouble").hidden = false; $("trouble").textContent = `How steady the pages are could not be loaded: ${e.message}.`; }
+});
 
 // section shows one series.
 function section(s, name) {
