@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -91,8 +92,8 @@ func New(s *Suite, appliance string, browsers []string, trials int, seed uint64,
 // Source is the suite that the result is of.
 func (r *Result) Source() (*Suite, error) { return Parse(r.Suite, []byte(r.Text)) }
 
-// Pairs lists who takes turns with whom: the first browser alone, or with each of the others.
-func (r *Result) Pairs() [][]string {
+// Turns lists who takes turns with whom: the first browser alone, or with each of the others.
+func (r *Result) Turns() [][]string {
 	if len(r.Browsers) == 1 {
 		return [][]string{r.Browsers}
 	}
@@ -190,14 +191,14 @@ func (r *Result) check() error {
 	if err := CheckBrowsers(r.Browsers); err != nil || len(r.Browsers) == 0 {
 		return wrong("browsers", "%w", errors.Join(err, errors.New("from one to 6, each once")))
 	}
-	pairs, n := r.Pairs(), 0
+	turns, n := r.Turns(), 0
 	for i := range r.Entries {
 		o, at := &r.Entries[i], fmt.Sprintf("entries[%d]", i)
 		n += len(o.Trials)
 		switch {
 		case s.Index(o.Entry) < 0:
 			return wrong(at+".entry", "%q is no entry of the suite", lab.Clip(o.Entry, 60))
-		case !slices.ContainsFunc(pairs, func(p []string) bool { return slices.Equal(p, o.Browsers) }):
+		case !slices.ContainsFunc(turns, func(p []string) bool { return slices.Equal(p, o.Browsers) }):
 			return wrong(at+".browsers", "they are none that the result compares")
 		case r.Find(o.Entry, o.Browsers) != o:
 			return wrong(at, "the entry is there twice, for the same browsers")
@@ -249,8 +250,19 @@ func (e Entry) Names() (names []string) {
 	return names
 }
 
+// Sum returns the SHA-256 of a file of a run, by its path in the run's folder. The error is os.ErrNotExist where there
+// is no such file.
+type Sum func(run, path string) (string, error)
+
+// SumsIn are those of the files in dir/runs.
+func SumsIn(dir string) Sum {
+	return func(run, path string) (string, error) {
+		return HashOf(filepath.Join(dir, "runs", run, filepath.FromSlash(path)))
+	}
+}
+
 // Take makes the outcome of a run in its folder, which is dir/runs/ID.
-func Take(dir string, e Entry, browsers []string, id string) (Outcome, error) {
+func Take(dir string, e Entry, browsers []string, id string, sum Sum) (Outcome, error) {
 	o := Outcome{Entry: e.Name, Browsers: browsers, Run: id}
 	folder := filepath.Join(dir, "runs", id)
 	run, err := store.ReadRun(folder)
@@ -259,7 +271,7 @@ func Take(dir string, e Entry, browsers []string, id string) (Outcome, error) {
 	}
 	o.State, o.Error, o.Archive, o.Link = run.State, run.Error, run.Archive.SHA256, run.Link.Name
 	o.Environment = &run.Environment
-	if o.RunSHA256, err = HashOf(filepath.Join(folder, store.RunFile)); err != nil {
+	if o.RunSHA256, err = SumsIn(dir)(id, store.RunFile); err != nil {
 		return o, err
 	}
 	root, err := os.OpenRoot(folder)
@@ -285,7 +297,7 @@ func Take(dir string, e Entry, browsers []string, id string) (Outcome, error) {
 		}
 		t.Did = e.said(full)
 		if reel := full.Files["reel"]; filepath.IsLocal(reel) {
-			t.Reel, err = HashOf(filepath.Join(folder, "trials", store.TrialName(short.Number), reel))
+			t.Reel, err = sum(id, path.Join("trials", store.TrialName(short.Number), reel))
 			if err != nil && !errors.Is(err, os.ErrNotExist) {
 				return o, err
 			}
@@ -309,6 +321,15 @@ func (e Entry) said(t *lab.Trial) map[string]float64 {
 		}
 	}
 	return all
+}
+
+// CheckRecording says whether a file is the recording of a hash; an empty hash asks for none.
+func CheckRecording(file, sum string) error {
+	got, err := HashOf(file)
+	if err == nil && sum != "" && got != sum {
+		err = fmt.Errorf("%s is another recording: its SHA-256 is %s, and the suite asks for %s", filepath.Base(file), got, sum)
+	}
+	return err
 }
 
 // HashOf is the SHA-256 of a file. What is none, such as a pipe, may come with somebody's result, and have no end.
