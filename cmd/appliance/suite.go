@@ -58,9 +58,8 @@ type SuiteRunCmd struct {
 
 // Help is shown by appliance suite run --help.
 func (SuiteRunCmd) Help() string {
-	return `Each entry of a suite is a page or a journey with its marks. It is one run, in which two browsers take turns in blocks whose order is
-drawn by lot; of three browsers and more the first takes turns with each of the others. The result is one file, suite.json: every hash,
-version, condition and trial. The same call goes on where an earlier one was cut off, by whatever; entries that failed are tried again.
+	return `Each entry of a suite is a page or a journey with its marks. It is one run, in which all browsers take turns in blocks whose order is drawn
+by lot. The result is one file, suite.json: every hash, version, condition and trial. The same call goes on where an earlier one was cut off, by whatever; entries that failed are tried again.
 
 With --box a box measures it: a suite that is a file here is uploaded, with the recordings beside it. The box goes on after a restart, and
 its page Suites shows the same. Ctrl-C stops it.

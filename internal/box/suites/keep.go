@@ -176,7 +176,7 @@ func (b *kept) whole() (Result, error) {
 }
 
 func entryOf(o suite.Outcome) Entry {
-	e := Entry{Entry: o.Entry, Browsers: o.Browsers, Run: o.Run, State: o.State, Error: o.Error, Trials: len(o.Trials)}
+	e := Entry{Entry: o.Entry, Run: o.Run, State: o.State, Error: o.Error, Trials: len(o.Trials)}
 	for _, t := range o.Trials {
 		if t.Valid {
 			e.Valid++

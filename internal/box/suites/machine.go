@@ -28,10 +28,9 @@ type Lab interface {
 
 // Job is a run that a result lacks.
 type Job struct {
-	Entry    suite.Entry
-	Browsers []string
-	Plan     plan.Request
-	At       int // of the entry in the suite
+	Entry suite.Entry
+	Plan  plan.Request
+	At    int // of the entry in the suite
 }
 
 // Machine carries out what a result lacks. What it has done is kept before it goes on, so that it can be killed at any
@@ -53,27 +52,25 @@ type Machine struct {
 
 // Jobs lists the runs that the result lacks, with their plans checked. An error names file, line and field.
 func (m *Machine) Jobs() (all []Job, err error) {
+	var browsers []*lab.Browser
+	for _, name := range m.Result.Browsers {
+		browsers = append(browsers, browserOf(name))
+	}
 	for i, e := range m.Suite.Entries {
 		if len(m.Only) > 0 && !slices.Contains(m.Only, e.Name) {
 			continue
 		}
-		for _, turns := range m.Result.Turns() {
-			if m.isDone(e.Name, turns) {
-				continue
-			}
-			j := Job{Entry: e, Browsers: turns, At: i}
-			var browsers []*lab.Browser
-			for _, name := range turns {
-				browsers = append(browsers, browserOf(name))
-			}
-			if j.Plan, err = m.Suite.PlanOf(i, browsers, m.Result.Trials, m.Result.Seed); err != nil {
-				return nil, err
-			}
-			if err = m.Lab.Check(e, &j.Plan); err != nil {
-				return nil, m.Suite.Locate(i, err)
-			}
-			all = append(all, j)
+		if m.isDone(e.Name) {
+			continue
 		}
+		j := Job{Entry: e, At: i}
+		if j.Plan, err = m.Suite.PlanOf(i, browsers, m.Result.Trials, m.Result.Seed); err != nil {
+			return nil, err
+		}
+		if err = m.Lab.Check(e, &j.Plan); err != nil {
+			return nil, m.Suite.Locate(i, err)
+		}
+		all = append(all, j)
 	}
 	return all, nil
 }
@@ -86,8 +83,8 @@ func browserOf(name string) *lab.Browser {
 	return &lab.Browser{Name: lab.Chromium}
 }
 
-func (m *Machine) isDone(entry string, turns []string) bool {
-	o := m.Result.Find(entry, turns)
+func (m *Machine) isDone(entry string) bool {
+	o := m.Result.Find(entry)
 	return o != nil && o.State == store.StateDone
 }
 
@@ -120,7 +117,7 @@ func (m *Machine) Work(ctx context.Context, jobs []Job) error {
 func (m *Machine) one(ctx context.Context, j Job) error {
 	var earlier suite.Outcome
 	err := m.Keep(func() {
-		if o := m.Result.Find(j.Entry.Name, j.Browsers); o != nil {
+		if o := m.Result.Find(j.Entry.Name); o != nil {
 			earlier = *o
 		}
 	})
@@ -129,7 +126,7 @@ func (m *Machine) one(ctx context.Context, j Job) error {
 	}
 	id, why := m.Lab.Make(ctx, j, earlier, func(id string) error {
 		return m.Keep(func() {
-			m.Result.Put(suite.Outcome{Entry: j.Entry.Name, Browsers: j.Browsers, Run: id, State: suite.StateBegun})
+			m.Result.Put(suite.Outcome{Entry: j.Entry.Name, Browsers: m.Result.Browsers, Run: id, State: suite.StateBegun})
 		})
 	})
 	if ctx.Err() != nil {
@@ -142,7 +139,7 @@ func (m *Machine) one(ctx context.Context, j Job) error {
 	if sums == nil {
 		sums = suite.SumsIn(m.Runs)
 	}
-	o, err := suite.Take(m.Runs, j.Entry, j.Browsers, id, sums)
+	o, err := suite.Take(m.Runs, j.Entry, m.Result.Browsers, id, sums)
 	if err != nil {
 		o.State, o.Error = store.StateFailed, strings.ToValidUTF8(errors.Join(why, err).Error(), "")
 	}
@@ -155,12 +152,5 @@ func (m *Machine) one(ctx context.Context, j Job) error {
 
 // IsComplete says whether every entry has ended well.
 func (m *Machine) IsComplete() bool {
-	for _, e := range m.Suite.Entries {
-		for _, turns := range m.Result.Turns() {
-			if !m.isDone(e.Name, turns) {
-				return false
-			}
-		}
-	}
-	return true
+	return !slices.ContainsFunc(m.Suite.Entries, func(e suite.Entry) bool { return !m.isDone(e.Name) })
 }

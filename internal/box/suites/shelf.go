@@ -50,7 +50,7 @@ type shelved struct {
 	suite *suite.Suite
 }
 
-func (k *Keeper) shelf() string { return filepath.Join(k.Dir, "own") }
+func (k *Keeper) shelf() string { return filepath.Join(k.Dir, ShelfDir) }
 
 func (k *Keeper) place(name string) string { return filepath.Join(k.shelf(), name+".json") }
 

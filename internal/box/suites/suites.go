@@ -110,14 +110,13 @@ type Result struct {
 
 // Entry is a run of a result.
 type Entry struct {
-	Entry    string   `json:"entry" example:"load-article"`
-	Browsers []string `json:"browsers" doc:"Those that took turns"`
-	Run      string   `json:"run" doc:"The run's identifier"`
-	State    string   `json:"state" enum:"begun,done,failed,interrupted,running" doc:"begun: the run waits or goes on"`
-	Error    string   `json:"error,omitempty"`
-	Valid    int      `json:"valid" doc:"Valid trials"`
-	Trials   int      `json:"trials"`
-	Films    []Film   `json:"films,omitempty" doc:"For each browser the valid trial whose mark is in the middle"`
+	Entry  string `json:"entry" example:"load-article"`
+	Run    string `json:"run" doc:"The run's identifier, in which the browsers took turns"`
+	State  string `json:"state" enum:"begun,done,failed,interrupted,running" doc:"begun: the run waits or goes on"`
+	Error  string `json:"error,omitempty"`
+	Valid  int    `json:"valid" doc:"Valid trials"`
+	Trials int    `json:"trials"`
+	Films  []Film `json:"films,omitempty" doc:"For each browser the valid trial whose mark is in the middle"`
 }
 
 // Film is a trial that shows what a browser did.
@@ -199,8 +198,11 @@ func Open(c Config) (*Keeper, error) {
 	return k, nil
 }
 
-// ResultsDir is the folder of results in that of a Keeper.
-const ResultsDir = "results"
+// ResultsDir and ShelfDir are the folders of results and of uploaded suites in that of a Keeper.
+const (
+	ResultsDir = "results"
+	ShelfDir   = "own"
+)
 
 func (k *Keeper) results() string { return filepath.Join(k.Dir, ResultsDir) }
 

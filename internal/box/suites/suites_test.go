@@ -76,10 +76,13 @@ func (w *world) Run(ctx context.Context, id string, p lab.Plan, _ func(runqueue.
 		return err
 	}
 	defer f.Close()
-	arms := p.Arms()
+	arms := p.Every()
 	for i := range len(arms) * p.Trials {
 		arm := arms[i%len(arms)]
 		t := &lab.Trial{Number: i + 1, Block: 1, Arm: arm.Name, Valid: true}
+		if p.IsMany() {
+			t.Cell = p.Cells()[i%len(arms)].Name
+		}
 		value := 1000 + float64(i)
 		if arm.Browser != nil && arm.Browser.Name == lab.FirefoxESR {
 			value *= 2
@@ -239,6 +242,31 @@ func TestMeasure(t *testing.T) {
 	}
 }
 
+// Three browsers take turns in one run of each entry, and each is held against the first.
+func TestThreeBrowsers(t *testing.T) {
+	w := &world{}
+	b := newBox(t, w)
+	q := request()
+	q.Browsers = []string{lab.Chromium, "/opt/nightly/chrome --flag", lab.FirefoxESR}
+	r := b.await(t, b.measure(t, q), ended)
+	if r.State != StateDone || r.Runs != 3 || len(w.made) != 3 || len(r.Table.Rows) != 3 {
+		t.Fatalf("the result is %+v after runs of %q; want 3 of 3 runs done, and 3 rows", r, w.made)
+	}
+	for _, row := range r.Table.Rows {
+		same, twice := row.Ratios[1], row.Ratios[2]
+		if same == nil || twice == nil || same.Finding() != lab.NoChange && same.Value > 1.01 || twice.Value < 1.99 || twice.Finding() != lab.Slower || twice.Pairs != 2 {
+			t.Errorf("%s: ratios %+v and %+v; want 1, and 2 of two pairs, slower", row.Entry, same, twice)
+		}
+		if len(row.Valid) != 3 || row.Valid[0] != 2 || row.Valid[1] != 2 || row.Valid[2] != 2 {
+			t.Errorf("%s: valid trials %v; want 2 of each", row.Entry, row.Valid)
+		}
+	}
+	run, err := b.Store.Run(r.Entries[0].Run)
+	if err != nil || run.Plan.TakingTurns() != 3 || run.Plan.Users[1].Name != "2 chrome" || run.Plan.Users[1].Browser.Command != q.Browsers[1] {
+		t.Errorf("the run's plan has the users %+v, %v; want three that take turns", run.Plan.Users, err)
+	}
+}
+
 // A run that fails leaves the others, and is tried again.
 func TestFailedEntryIsTriedAgain(t *testing.T) {
 	var mu sync.Mutex
@@ -368,6 +396,7 @@ func boxProcess(dir string) error {
 		return err
 	}
 	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
 	done := make(chan error, 1)
 	go func() { done <- b.work(ctx) }()
 	if len(b.List()) == 0 {

@@ -49,27 +49,25 @@ func shopResult(t *testing.T) *suite.Result {
 	}
 	browsers := []string{lab.Chromium, lab.FirefoxESR, "nightly"}
 	r := suite.New(s, "appliance test", browsers, 6, 1, testNow())
-	for _, turns := range r.Turns() {
-		for i, e := range s.Entries {
-			o := suite.Outcome{Entry: e.Name, Browsers: turns, Run: fmt.Sprintf("20261121-0914%02d-%s", len(r.Entries), e.Name), State: store.StateDone}
-			if i == 2 {
-				o.State, o.Error = store.StateFailed, "no trial was valid: the machine is <busy>"
-				r.Put(o)
-				continue
-			}
-			for k := range 6 * len(turns) {
-				browser, wobble := turns[k%len(turns)], 1+float64(k*7%5)/100
-				if browser == lab.FirefoxESR {
-					wobble *= 1.2
-				}
-				values := map[string]float64{"load/speed_index_ms": 900 * wobble, "load/time_to_stable_ms": 1400 * wobble}
-				if i == 1 {
-					values = map[string]float64{"play/animation_fps": 58 / wobble}
-				}
-				o.Trials = append(o.Trials, suite.Trial{Number: k + 1, Browser: browser, Block: 1 + k/10, Valid: true, Values: values})
-			}
+	for i, e := range s.Entries {
+		o := suite.Outcome{Entry: e.Name, Browsers: browsers, Run: fmt.Sprintf("20261121-0914%02d-%s", i, e.Name), State: store.StateDone}
+		if i == 2 {
+			o.State, o.Error = store.StateFailed, "no trial was valid: the machine is <busy>"
 			r.Put(o)
+			continue
 		}
+		for k := range 6 * len(browsers) {
+			browser, wobble := browsers[k%len(browsers)], 1+float64(k*7%5)/100
+			if browser == lab.FirefoxESR {
+				wobble *= 1.2
+			}
+			values := map[string]float64{"load/speed_index_ms": 900 * wobble, "load/time_to_stable_ms": 1400 * wobble}
+			if i == 1 {
+				values = map[string]float64{"play/animation_fps": 58 / wobble}
+			}
+			o.Trials = append(o.Trials, suite.Trial{Number: k + 1, Browser: browser, Block: 1, Valid: true, Values: values})
+		}
+		r.Put(o)
 	}
 	return r
 }
@@ -198,7 +196,7 @@ func suitesPage() pageTest {
 	says.push("row: " + cells(table.tBodies[0].rows[0]));
 	says.push("all: " + cells(table.tFoot.rows[0]));
 	says.push("links: " + [...table.tBodies[0].rows[0].querySelectorAll("a")].map(a => a.getAttribute("href")).slice(0, 3).join(" ") + " " + table.tBodies[0].rows[0].cells[14].querySelector("a").getAttribute("href"));
-	says.push("failed: " + cards()[0].querySelector("ul").textContent.replace(/search .*/, m => m.slice(0, 60)));
+	says.push("failed: " + cards()[0].querySelector("ul").textContent);
 	says.push("answers: " + cards()[0].querySelector(".answers summary").textContent);
 	const form = $("measure").elements;
 	set(form.suite, "shop");
@@ -219,7 +217,7 @@ func suitesPage() pageTest {
 	press(fresh(), "Stop"); await dialog("Stop");
 	await until(() => fresh().querySelector("em").textContent === "cancelled");
 	press(fresh(), "Delete"); await dialog("Delete");
-	await until(() => cards().length === 1);
+	await until(() => cards().length === 1 && document.activeElement.id);
 	says.push("deleted: " + [cards()[0].id, document.activeElement.id].join("; "));
 	const up = $("upload").elements;
 	set(up.yaml, "suite: mine\nentries: []\n");
@@ -230,17 +228,17 @@ func suitesPage() pageTest {
 	press($("upload"), "Upload");
 	await until(() => [...form.suite.options].some(o => o.value === "mine"));
 	press([...$("suites").children].find(c => c.dataset.key === "mine"), "Remove"); await dialog("Remove");
-	await until(() => ![...form.suite.options].some(o => o.value === "mine"));
+	await until(() => ![...form.suite.options].some(o => o.value === "mine") && document.activeElement.id === "suites-head");
 	says.push("removed: " + document.activeElement.id);`,
 		[]string{
-			"head: Entry | Type | chromium | firefox-esr | nightly | firefox-esr ÷ chromium | nightly ÷ chromium | Runs",
-			"row: home | load | 918 | 1 428 | 1 102 | 1 714 | 918 | 1 428 | 1.200 | 1.168 … 1.232 | ▲ slower | 1.000 | 0.974 … 1.027 | = no difference found | run 1 run 2",
-			"all: Geometric mean |  | 76.2 ± 1.0 % | 91.4 ± 1.0 % | 76.2 ± 1.0 % | 1.200 | 1.180 … 1.220 | ▲ slower | 1.000 | 0.984 … 1.017 | = no difference found | ",
-			"links: /trial?run=20261121-091400-home&trial=5 /trial?run=20261121-091400-home&trial=5 /trial?run=20261121-091400-home&trial=4 /run?run=20261121-091400-home",
-			"failed: search failed: no trial was valid: the machine is <busy>search failed: no trial was valid: the machine is <busy>",
-			"answers: Known answers: 2 of 3 hold, 1 do not",
+			"head: Entry | Type | chromium | firefox-esr | nightly | firefox-esr ÷ chromium | nightly ÷ chromium | Run",
+			"row: home | load | 914 | 1421 | 1102 | 1714 | 923 | 1435 | 1.204 | 1.172 … 1.236 | ▲ slower | 1.007 | 0.980 … 1.034 | = no difference found | run",
+			"all: Geometric mean |  | – | – | – | 1.204 | 1.182 … 1.226 | ▲ slower | 1.007 | 0.989 … 1.025 | = no difference found | ",
+			"links: /trial?run=20261121-091400-home&trial=4 /trial?run=20261121-091400-home&trial=4 /trial?run=20261121-091400-home&trial=2 /run?run=20261121-091400-home",
+			"failed: search failed: no trial was valid: the machine is <busy>",
+			"answers: Known answers: 2 of 3 hold, 1 does not",
 			"about: eidetic-1 knobs-1 shop; <img src=x",
-			"measured: shop is measured: 2 runs.; waiting; waitingshop: chromium, nightly, firefox-esr; 0 of 2 runs done · 3 trials of each · only turning",
+			"measured: shop is measured: 1 run.; waiting; waitingshop: chromium, nightly, firefox-esr; 0 of 1 runs done · 3 trials of each · only turning",
 			`refused: only: shop has no entry "none"`,
 			"deleted: sdone; results-head",
 			"upload: mine.yaml:2: entries: there is none: each is a page or a journey, with a name and a plan",

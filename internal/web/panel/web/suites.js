@@ -40,7 +40,7 @@ function marks(r) {
   const t = r.table, others = t.browsers.slice(1);
   if (!t.rows.length) return [];
   const head = make("tr", {}, th("Entry", { rowSpan: 2 }), th("Type", { rowSpan: 2 }), ...t.browsers.map(b => th(b, { colSpan: 2, scope: "colgroup" })),
-    ...others.map(b => th(`${b} ÷ ${t.browsers[0]}`, { colSpan: 3, scope: "colgroup" })), th("Runs", { rowSpan: 2 }));
+    ...others.map(b => th(`${b} ÷ ${t.browsers[0]}`, { colSpan: 3, scope: "colgroup" })), th("Run", { rowSpan: 2 }));
   const parts = make("tr", {}, ...t.browsers.flatMap(() => [th("visual", { className: "n" }), th("interactive", { className: "n" })]),
     ...others.flatMap(() => [th("times", { className: "n" }), th("95 % interval"), th("finding")]));
   const body = t.rows.map(row => {
@@ -48,7 +48,7 @@ function marks(r) {
     return make("tr", {}, make("th", { scope: "row", textContent: row.entry }), td(row.type),
       ...t.browsers.flatMap((b, i) => [td(film(own, b, mark(row.visual?.[i])), "n"), td(film(own, b, mark(row.interactive?.[i])), "n")]),
       ...others.flatMap((_, i) => { const one = row.ratios[i + 1]; return [td(one ? three(one.value) : "–", "n"), td(range(one)), td(found(one))]; }),
-      td(own.flatMap((e, i) => [i ? " " : "", make("a", { href: runOf(e.run), textContent: own.length > 1 ? `run ${i + 1}` : "run", ariaLabel: `Run of ${e.entry}: ${e.browsers.join(", ")}` })])));
+      td(own.map(e => make("a", { href: runOf(e.run), textContent: "run", ariaLabel: `Run of ${e.entry}` }))));
   });
   const score = i => { const s = t.scores[i]; return s ? `${number(s.value)}${s.confidence ? ` ± ${(50 * (s.high - s.low) / s.value).toFixed(1)} %` : ""}` : "–"; };
   const foot = make("tr", {}, make("th", { scope: "row", textContent: "Geometric mean" }), td(),
@@ -63,7 +63,7 @@ function answers(r) {
   const of = v => v === null || v === undefined ? "–" : v.toFixed(2);
   const wrong = r.known.filter(k => k.measured !== undefined && !k.holds).length;
   return [make("details", { open: Boolean(document.getElementById(r.id)?.querySelector(".answers")?.open), className: "answers" },
-    make("summary", { textContent: `Known answers: ${r.known.filter(k => k.holds).length} of ${r.known.length} hold${wrong ? `, ${wrong} do not` : ""}` }),
+    make("summary", { textContent: `Known answers: ${r.known.filter(k => k.holds).length} of ${r.known.length} hold${wrong ? `, ${wrong} ${wrong === 1 ? "does" : "do"} not` : ""}` }),
     scrolled(`known answers of ${r.suite}`, make("table", { className: "marks" },
       make("thead", {}, make("tr", {}, ...["Entry", "Metric", "Browser", "Knob", "Page did", "Measured", "Worst trial", "Bound", "Holds"].map(name => th(name)))),
       make("tbody", {}, ...r.known.map(k => make("tr", {}, make("th", { scope: "row", textContent: k.entry }), td(k.metric), td(k.browser), td(String(k.asked), "n"), td(of(k.did), "n"), td(of(k.measured), "n"),
@@ -77,8 +77,9 @@ function evidence(r) {
     kids.push(...marks(full), ...answers(full));
     const lost = full.entries.filter(e => e.state !== "done" && e.state !== "begun");
     if (lost.length) kids.push(make("p", { className: "bad", textContent: "These have failed:" }), make("ul", {}, ...lost.map(e => make("li", {}, make("a", { href: runOf(e.run), textContent: e.entry }), ` ${e.state}${e.error ? `: ${e.error}` : ""}`))));
-    const missing = (full.table.missing || []).filter(m => full.entries.some(e => e.state !== "begun" && m.startsWith(`${e.entry}:`)));
+    const missing = (full.table.missing || []).filter(m => !lost.some(e => m.startsWith(`${e.entry}:`)) && full.entries.some(e => e.state !== "begun" && m.startsWith(`${e.entry}:`)));
     if (missing.length) kids.push(make("p", { textContent: "Not in the table:" }), make("ul", {}, ...missing.map(textContent => make("li", { textContent }))));
+    if (full.table.unmeasured?.length && kids.length) kids.push(make("p", { className: "hint", textContent: `Not measured: ${full.table.unmeasured.join(", ")}.` }));
     if (!kids.length) kids.push(make("p", { textContent: "Nothing is known yet." }));
   }
   return make("details", { className: "says", open: Boolean(full) }, make("summary", { textContent: "What it says" }), ...kids);
@@ -140,7 +141,7 @@ const load = visit(async me => {
   for (const id of [...whole.keys()]) {
     const now = known.find(r => r.id === id);
     if (!now) { whole.delete(id); continue; }
-    if (isGoing(now) || whole.get(id)?.state !== now.state || !whole.get(id)) whole.set(id, await call(at(id)));
+    if (isGoing(now) || whole.get(id)?.state !== now.state || !whole.get(id)) whole.set(id, { entries: [], ...await call(at(id)) });
   }
   refresh($("list"), known.map(r => card(r, me)), $("head"));
   refresh($("suites"), suites.map(s => suiteCard(s, me)), $("suites-head"));
