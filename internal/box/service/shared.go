@@ -96,7 +96,8 @@ func (s *shared) openSocket(context.Context) (stop func() error, err error) {
 func (s *shared) panelConfig() panel.Config {
 	return panel.Config{
 		Store: s.runs, Token: s.Token, Credentials: s.tokens, TLS: s.TLS, Fingerprint: fingerprint(s.TLS), Version: s.Version, Log: s.Log,
-		Warnings: slices.Concat(s.Warnings, s.warnings), Queue: s.queue, Automation: s.keeper, Bisects: s.bisects, Suites: s.suites, Links: link.Names(),
+		Warnings: slices.Concat(s.Warnings, s.warnings), Queue: s.queue, Automation: s.keeper, Bisects: s.bisects, Suites: s.suites,
+		Links:    link.Names(),
 		Archives: s.uploads, Retainer: s.retainer,
 		Disk: func() (free, size int64, err error) { return roomOn(s.Data) },
 	}

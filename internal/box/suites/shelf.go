@@ -136,7 +136,9 @@ func (one *shelved) describe() Suite {
 }
 
 func describe(s *suite.Suite) Suite {
-	d := Suite{Name: s.Name, About: s.About, Shipped: s.IsShipped(), SHA256: s.SHA256(), Browsers: s.Browsers, Trials: s.Trials, Entries: []SuitePart{}}
+	d := Suite{
+		Name: s.Name, About: s.About, Shipped: s.IsShipped(), SHA256: s.SHA256(), Browsers: s.Browsers, Trials: s.Trials, Entries: []SuitePart{},
+	}
 	for _, e := range s.Entries {
 		d.Entries = append(d.Entries, SuitePart{e.Name, e.Type, e.Visual, e.Interactive, e.Counts(), len(e.Truths)})
 	}

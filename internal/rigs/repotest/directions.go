@@ -76,7 +76,7 @@ func directions() []direction {
 		},
 		{
 			"internal/box/bisects",
-			append([]string{"analysis", "capture/reel", "internal/base/atomicfile", "internal/box/bisection", "internal/box/ownruns", "internal/plan", "internal/run/experiment", "internal/keep/store", "internal/box/webhook", "netlab/reach"}, lab...),
+			append([]string{"analysis", "capture/reel", "internal/base/atomicfile", "internal/box/bisection", "internal/box/ownruns", "internal/plan", "internal/run/experiment", "internal/keep/runqueue", "internal/keep/store", "internal/box/webhook", "netlab/reach"}, lab...),
 			"a box's own bisects ask the queue for runs and a hook for revisions, and read films of runs; the search is that of internal/box/bisection",
 		},
 		{
@@ -86,7 +86,7 @@ func directions() []direction {
 		},
 		{
 			"internal/box/suites",
-			append([]string{"internal/base/atomicfile", "internal/box/ownruns", "internal/keep/store", "internal/plan", "internal/tell/suite"}, lab...),
+			append([]string{"internal/base/atomicfile", "internal/box/ownruns", "internal/keep/runqueue", "internal/keep/store", "internal/plan", "internal/tell/suite"}, lab...),
 			"a suite is measured by runs that are asked for through an interface, of this machine or of the queue",
 		},
 		{

@@ -303,7 +303,9 @@ func (p *Panel) archives(e *echo.Echo, api huma.API) {
 				"Archive")}}}},
 	}, func(c echo.Context) error {
 		match := c.Request().Header.Get("If-Match")
-		if name := c.Param("name"); match != "" && (p.Bisects != nil && p.Bisects.Holds(name) != "" || p.Suites != nil && p.Suites.Holds(name) != "") { // its later trials would be of something else
+		name := c.Param("name")
+		held := p.Bisects != nil && p.Bisects.Holds(name) != "" || p.Suites != nil && p.Suites.Holds(name) != ""
+		if match != "" && held { // its later trials would be of something else
 			return p.free(c.Request().Context(), c.Param("name"), p.inUse)
 		}
 		a, err := p.Archives.Put(c.Request().Context(), c.Param("name"), match, c.Request().Body)

@@ -108,7 +108,8 @@ func (p *Panel) suiteRoutes(e *echo.Echo, api huma.API) {
 	})
 	huma.Register(api, huma.Operation{
 		OperationID: "remove-suite", Method: http.MethodDelete, Path: "/api/v1/suites/{name}", Summary: "Remove a suite that was uploaded",
-		Tags: []string{tagSuites}, Description: "Its results stay: they hold its text.", DefaultStatus: http.StatusNoContent, Security: needsToken(),
+		Tags: []string{tagSuites}, Description: "Its results stay: they hold its text.",
+		DefaultStatus: http.StatusNoContent, Security: needsToken(),
 		Errors: []int{http.StatusNotFound, http.StatusConflict},
 	}, func(_ context.Context, in *SuiteName) (*struct{}, error) {
 		return nil, p.suiteError(p.Suites.RemoveSuite(in.Name), "suite "+clip(in.Name))
