@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	"eidetic/internal/keep/store"
@@ -92,7 +91,7 @@ func (c *MeasureCmd) task(now time.Time) sandbox.Task {
 			Name: "measure", Trials: c.trials(), Seed: c.Seed, Timing: c.Timing, Recordings: c.Recordings, Find: c.Find, Miss: c.Miss,
 			Still: c.Still.Seconds(), Limit: c.Limit.Seconds(), Tolerance: c.Tolerance.Seconds() * 1e3,
 			OnDialog: c.OnDialog, ExpectBlank: c.Blank, Traces: c.Traces,
-			Arm: lab.Arm{Page: c.URL, Link: c.Link, Match: c.Match, Browser: browserNamed(c.Browser)},
+			Arm: lab.Arm{Page: c.URL, Link: c.Link, Match: c.Match, Browser: lab.BrowserNamed(c.Browser)},
 		}}
 	t.Plan.Measure = c.plan()
 	if c.End != "" {
@@ -110,15 +109,4 @@ func (c *MeasureCmd) trials() int {
 		return *c.Trials
 	}
 	return lab.Plan{Find: c.Find}.WithDefaults().Trials
-}
-
-// browserNamed is the browser of a name or of a program's path; nil is Chromium.
-func browserNamed(name string) *lab.Browser {
-	switch {
-	case name == lab.Chromium:
-		return nil
-	case strings.ContainsRune(name, '/'):
-		return &lab.Browser{Command: name}
-	}
-	return &lab.Browser{Name: name}
 }

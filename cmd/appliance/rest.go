@@ -76,6 +76,13 @@ func calls() map[string]call {
 			request: "PUT /webhooks/{id}", find: "webhooks", body: map[string]bool{"paused": false}, said: "The webhook {name} goes on.",
 		},
 		"webhook rm": {request: "DELETE /webhooks/{id}", find: "webhooks", said: "The webhook {name} is removed."},
+		"suite results": {
+			request: "GET /suite-results", list: "results",
+			columns: []string{"ID=id", "SUITE=suite", "STATE=state", "DONE=done", "OF=runs", "FAILED=failed|0", "BROWSERS=browsers", "MADE=made", "BY=by"},
+			empty:   "There are no results. Measure a suite with: appliance suite run SUITE --box URL",
+		},
+		"suite stop":   {request: "DELETE /suite-results/{id}", said: "The result {id} is stopped: appliance suite resume {id} goes on with it."},
+		"suite resume": {request: "POST /suite-results/{id}/resume", said: "The result {id} goes on."},
 		"token ls": {
 			request: "GET /tokens", list: "tokens",
 			columns: []string{"ID=id", "NAME=name", "SCOPE=scope", "MADE=created", "LAST USED=used from|never"},

@@ -241,7 +241,7 @@ func setBrowser(q *plan.Request, field string, value *string) error {
 	if value == nil {
 		return nil
 	}
-	return q.Set(field, browserNamed(*value))
+	return q.Set(field, lab.BrowserNamed(*value))
 }
 
 // inMS is a duration as a plan has it.

@@ -21,6 +21,7 @@ import (
 
 	"eidetic/internal/box/automation"
 	"eidetic/internal/box/service"
+	"eidetic/internal/box/suites"
 	"eidetic/internal/box/webhook"
 	"eidetic/internal/keep/runqueue"
 	"eidetic/internal/keep/store"
@@ -138,6 +139,10 @@ func (b *testBox) start(t *testing.T) {
 		t.Fatal(err)
 	}
 	queue := runqueue.New(runqueue.Config{Jobs: b.queue, Store: runs, Runner: b.scripted})
+	measured, err := suites.Open(suites.Config{Dir: filepath.Join(b.data, "suites"), Runs: queue, Store: runs})
+	if err != nil {
+		t.Fatal(err)
+	}
 	b.keeper, err = automation.Open(t.Context(), automation.Config{
 		File: filepath.Join(b.data, "automation.db"), Runs: queue, Store: runs,
 		Sender: webhook.Sender{Guard: webhook.Guard{Allow: []string{"127.0.0.1"}}},
@@ -147,7 +152,7 @@ func (b *testBox) start(t *testing.T) {
 	}
 	p, err := panel.New(
 		panel.Config{
-			Store: runs, Automation: b.keeper, Boxes: b.boxes,
+			Store: runs, Automation: b.keeper, Suites: measured, Boxes: b.boxes,
 			Queue:     queue,
 			Token:     lab.NewSecret(b.token),
 			TLS:       service.Certificate(service.DefaultConfig(), b.data, slog.New(slog.DiscardHandler)),

@@ -8,8 +8,10 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/alecthomas/kong"
+
 	"eidetic/cmd/appliance/client"
-	"eidetic/internal/base/programs"
+	"eidetic/internal/box/suites"
 	"eidetic/internal/lab"
 	"eidetic/internal/tell/suite"
 )
@@ -18,6 +20,9 @@ import (
 type SuiteCmd struct {
 	Run     SuiteRunCmd     `cmd:"" help:"Measure every entry of a suite, the browsers taking turns; go on where an earlier call was cut off."`
 	Ls      SuiteLsCmd      `cmd:"" help:"List the suites of this program, or the entries of one." example:"appliance suite ls eidetic-1"`
+	Results listCmd         `cmd:"" help:"List the results of a box, those that are being measured among them." example:"appliance suite results --box https://box.local:8080"`
+	Stop    suiteResultCmd  `cmd:"" help:"Stop measuring a result on a box." example:"appliance suite stop s3k7v2m9qxab --box https://box.local:8080"`
+	Resume  suiteResultCmd  `cmd:"" help:"Let a box go on with a result that failed or was stopped." example:"appliance suite resume s3k7v2m9qxab --box https://box.local:8080"`
 	Show    SuiteShowCmd    `cmd:"" help:"Show a result: a row for each entry, the geometric mean, and the known answers." example:"appliance suite show out/suite"`
 	Compare SuiteCompareCmd `cmd:"" help:"Say whether two results of one suite agree." example:"appliance suite compare out/monday out/tuesday --within 3"`
 	Verify  SuiteVerifyCmd  `cmd:"" help:"Check the hashes of a result's reels, measure them again, and say whether that gives the same numbers." example:"appliance suite verify out/suite/suite.json"`
@@ -34,21 +39,30 @@ type suiteRunFlags struct {
 
 // SuiteRunCmd measures a suite.
 type SuiteRunCmd struct {
-	Suite    string   `arg:"" default:"eidetic-1" help:"A suite of this program (appliance suite ls), or a file (${default})."`
-	Browsers []string `name:"browser" placeholder:"B" help:"A browser to compare: chromium, firefox-esr, or a program's path. Repeatable; the first is what the others are held against. Without it those of the suite."`
-	Trials   int      `placeholder:"N" help:"How many trials of each entry and browser; without it as the suite says."`
-	Only     []string `placeholder:"ENTRY" help:"Only this entry. Repeatable."`
-	Seed     uint64   `default:"1" placeholder:"N" help:"Of the order of the trials (${default})."`
-	Out      string   `default:"out/suite" type:"path" placeholder:"DIR" help:"Folder for the result and its runs (${default})."`
-	JSON     bool     `name:"json" help:"Print the table as JSON."`
+	Suite    string        `arg:"" default:"eidetic-1" help:"A suite of this program (appliance suite ls), or a file (${default})."`
+	Browsers []string      `name:"browser" placeholder:"B" help:"A browser to compare: chromium, firefox-esr, or a program's path. Repeatable; the first is what the others are held against. Without it those of the suite."`
+	Trials   int           `placeholder:"N" help:"How many trials of each entry and browser; without it as the suite says."`
+	Only     []string      `placeholder:"ENTRY" help:"Only this entry. Repeatable."`
+	Seed     uint64        `default:"1" placeholder:"N" help:"Of the order of the trials (${default})."`
+	Out      string        `default:"out/suite" type:"path" placeholder:"DIR" help:"Folder for the result and its runs (${default}); with --box for the result alone."`
+	JSON     bool          `name:"json" help:"Print the table as JSON."`
+	Device   string        `placeholder:"D" help:"With --box: which device; the first of the box's list without it."`
+	Spread   int           `placeholder:"N" help:"With --box and a head: how many runs go on at the same time, on as many boxes (1)."`
+	NoWait   bool          `help:"With --box: ask for the result, print its ID, and end."`
+	Patience time.Duration `default:"5m" help:"With --box: how long to wait for a box that answered once and does not any more (${default})."`
+	boxFlags
 	suiteRunFlags
+
+	local bool // on this machine
 }
 
 // Help is shown by appliance suite run --help.
 func (SuiteRunCmd) Help() string {
-	return `Each entry of a suite is a page or a journey with its marks. It is one run, in which two browsers take turns in blocks whose order is
-drawn by lot; of three browsers and more the first takes turns with each of the others. The result is one file, suite.json: every hash,
-version, condition and trial. The same call goes on where an earlier one was cut off, by whatever; entries that failed are tried again.
+	return `Each entry of a suite is a page or a journey with its marks. It is one run, in which all browsers take turns in blocks whose order is drawn
+by lot. The result is one file, suite.json: every hash, version, condition and trial. The same call goes on where an earlier one was cut off, by whatever; entries that failed are tried again.
+
+With --box a box measures it: a suite that is a file here is uploaded, with the recordings beside it. The box goes on after a restart, and
+its page Suites shows the same. Ctrl-C stops it.
 
 The status is 0 when every entry has valid trials, and its known answers hold where it has some; 1 when an answer does not hold; 3 when an
 entry has no valid trial.
@@ -56,7 +70,8 @@ entry has no valid trial.
 Example:
   appliance suite run
   appliance suite run knobs-1 --browser chromium --trials 3 --out out/knobs
-  appliance suite run mine.yaml --browser chromium --browser /opt/firefox-nightly/firefox`
+  appliance suite run mine.yaml --browser chromium --browser /opt/firefox-nightly/firefox
+  appliance suite run --browser chromium --browser nightly --box https://box.local:8080`
 }
 
 // Validate checks what kong cannot.
@@ -67,11 +82,33 @@ func (c *SuiteRunCmd) Validate() error {
 	if err := suite.CheckBrowsers(c.Browsers); err != nil {
 		return fmt.Errorf("--browser: %w", err)
 	}
+	c.local = !c.named()
+	if err := c.check(); err != nil {
+		return err
+	}
+	switch {
+	case c.local && (c.NoWait || c.Device != "" || c.Spread != 0):
+		return errors.New("--no-wait, --device and --spread are for suites on a box (--box)")
+	case c.Spread < 0 || c.Spread > suites.MostSpread:
+		return fmt.Errorf("--spread %d: from 1 to %d", c.Spread, suites.MostSpread)
+	case c.Patience < 0:
+		return fmt.Errorf("--patience %v: at least 0", c.Patience)
+	case !c.local && c.NoSandbox:
+		return errors.New("--no-sandbox is for suites on this machine: a service has virtual.no_sandbox in its configuration")
+	case !c.local && c.KeepProcessors:
+		return errors.New("--keep-processors is for suites on this machine: a service has processors.keep in its configuration")
+	case !c.local && c.given():
+		return errors.New("--resolver, --trust, --insecure-origin, --allow-private and --header are for suites on this machine: " +
+			"a box reaches origins as its configuration says (network)")
+	}
 	return nil
 }
 
 // Run measures and shows.
 func (c *SuiteRunCmd) Run(ctx context.Context, std *streams) error {
+	if !c.local {
+		return c.measureThere(ctx, std)
+	}
 	s, err := suite.Open(c.Suite)
 	if err != nil {
 		return usage(err)
@@ -87,6 +124,11 @@ func (c *SuiteRunCmd) Run(ctx context.Context, std *streams) error {
 	if r, err = c.measure(ctx, std, s, r, c.Out, c.Only); err != nil {
 		return err
 	}
+	return c.tell(std, r)
+}
+
+// tell prints a result that is in the folder of --out, and returns its status.
+func (c *SuiteRunCmd) tell(std *streams, r *suite.Result) error {
 	found, err := foundIn(r)
 	if err != nil {
 		return err
@@ -128,12 +170,12 @@ func (f *suiteRunFlags) measure(
 	}
 	bar := newProgress(std.err)
 	defer bar.close()
-	m := &suiteMachine{suite: s, result: r, out: out, only: only, bar: bar, quiet: f.Quiet,
+	m := &suiteHere{suite: s, out: out, only: only, bar: bar, quiet: f.Quiet,
 		run: RunCmd{Out: out, beside: ".", pageFlags: f.pageFlags, sandboxFlags: f.sandboxFlags, processorFlags: f.processorFlags}}
 	if _, err := os.Stat(s.File()); err == nil {
 		m.run.beside = filepath.Dir(s.File())
 	}
-	return r, m.all(ctx)
+	return r, m.all(ctx, r)
 }
 
 // suiteFound are the tables of a result.
@@ -179,19 +221,15 @@ func (f suiteFound) gate() error {
 	return nil
 }
 
-// browserFound is a browser of a name or path that this machine has.
-func browserFound(name string) (*lab.Browser, error) {
-	b := browserNamed(name)
-	if err := findBrowser(b); err != nil {
-		return nil, fmt.Errorf("--browser %s: %w", name, err)
-	}
-	if b == nil {
-		if _, err := programs.Chromium().Find(); err != nil {
-			return nil, fmt.Errorf("--browser %s: %w", name, err)
-		}
-		b = &lab.Browser{Name: lab.Chromium}
-	}
-	return b, nil
+// suiteResultCmd is about one result of a box.
+type suiteResultCmd struct {
+	ID string `arg:"" name:"id" help:"The result's ID (appliance suite results)."`
+	boxFlags
+}
+
+// Run implements the command.
+func (c *suiteResultCmd) Run(ctx context.Context, std *streams, k *kong.Context) error {
+	return c.carryOut(ctx, std, k, things{"id": c.ID}, nil, false)
 }
 
 // SuiteLsCmd lists suites.

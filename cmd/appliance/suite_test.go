@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"eidetic/cmd/appliance/client"
+	"eidetic/internal/box/suites"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/rigs/testlab"
 	"eidetic/internal/tell/suite"
@@ -89,6 +91,59 @@ func TestSuiteFilmed(t *testing.T) {
 	}
 	if verified = finishCmd(t, appliance(t, "suite", "verify", out)); verified.status != exitFailed || !strings.Contains(verified.out, "another file") {
 		t.Errorf("verify: status %d: %s; want that the reel is another file", verified.status, verified.out)
+	}
+}
+
+// TestSuiteOnABox: a box measures a suite of one entry, and is killed in the middle. It goes on with the run.
+func TestSuiteOnABox(t *testing.T) {
+	testlab.Long(t, "filmed runs of a service that is killed")
+	needLab(t)
+	dir := t.TempDir()
+	file, data := filepath.Join(dir, "torn.yaml"), filepath.Join(dir, "data")
+	if err := os.WriteFile(file, []byte(tornSuite), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := serveHere(t, data)
+	asked := finishCmd(t, appliance(t, "suite", "run", file, "--trials", "4", "--no-wait", "--box", s.panel.URL, "--token-file", filepath.Join(data, "token")))
+	id := strings.TrimSpace(asked.out)
+	if asked.status != exitGood || id == "" {
+		t.Fatalf("suite run --no-wait: status %d: %s%s; want the result's ID", asked.status, asked.out, asked.err)
+	}
+	await(t, "a trial of the result", func() bool {
+		found, err := filepath.Glob(filepath.Join(data, "runs", "*", "trials", "001", "trial.json"))
+		return err == nil && len(found) > 0
+	})
+	s.kill()
+	s = serveHere(t, data)
+	box := client.New(client.Config{Base: s.panel.URL, Token: client.NewSecret(s.panel.Token)})
+	defer box.Close()
+	var r client.SuiteResult
+	var err error
+	await(t, "the end of the result", func() bool {
+		r, err = box.SuiteResult(t.Context(), id)
+		return err == nil && !r.IsGoing()
+	})
+	if err != nil || r.State != suites.StateDone || len(r.Entries) != 1 || r.Entries[0].Trials < 4 {
+		t.Fatalf("the result is %+v, %v; want one run of at least 4 trials", r, err)
+	}
+	runs, err := os.ReadDir(filepath.Join(data, "runs"))
+	if err != nil || len(runs) != 1 {
+		t.Errorf("%d runs, %v; want one, which went on", len(runs), err)
+	}
+}
+
+// await waits until something holds.
+func await(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	deadline := time.After(testlab.Hang)
+	ticker := time.NewTicker(50 * time.Millisecond)
+	defer ticker.Stop()
+	for !holds() {
+		select {
+		case <-ticker.C:
+		case <-deadline:
+			t.Fatalf("%s did not come", what)
+		}
 	}
 }
 

@@ -96,7 +96,7 @@ func verifyOutcome(dir string, s *suite.Suite, r *suite.Result, o *suite.Outcome
 	v = verified{Entry: o.Entry, Run: o.Run}
 	problem := func(format string, args ...any) { v.Problems = append(v.Problems, fmt.Sprintf(format, args...)) }
 	at := s.Index(o.Entry)
-	now, err := suite.Take(dir, s.Entries[at], o.Browsers, o.Run)
+	now, err := suite.Take(dir, s.Entries[at], o.Browsers, o.Run, suite.SumsIn(dir))
 	if err != nil {
 		problem("%v", err)
 		return v
@@ -308,7 +308,7 @@ func (c *SuiteRepeatCmd) Run(ctx context.Context, std *streams) error {
 		return usage(err)
 	}
 	for _, b := range earlier.Browsers {
-		if named := browserNamed(b); named != nil && named.Command != "" && !slices.Contains(c.Programs, b) {
+		if named := lab.BrowserNamed(b); named != nil && named.Command != "" && !slices.Contains(c.Programs, b) {
 			return usage(fmt.Errorf("%s compares the program %s: a file from somebody else starts no program here by itself; add --program %s if it may",
 				c.File, client.Plain(b), client.Plain(b)))
 		}

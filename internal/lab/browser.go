@@ -34,6 +34,17 @@ const (
 	FirefoxESR = "firefox-esr"
 )
 
+// BrowserNamed is the browser of a name or of a program's path; nil is Chromium.
+func BrowserNamed(name string) *Browser {
+	switch {
+	case name == Chromium:
+		return nil
+	case strings.ContainsRune(name, '/'):
+		return &Browser{Command: name}
+	}
+	return &Browser{Name: name}
+}
+
 // browserFields are the fields of Browser in its object form.
 type browserFields Browser
 

@@ -34,9 +34,11 @@ type PageTreatment struct {
 
 // PlanUser is one of several users of a plan: what the browser knows when a trial begins.
 type PlanUser struct {
-	Name     string `json:"name" minLength:"1" maxLength:"60" doc:"What the user is called in results" example:"returning"`
-	Viewport string `json:"viewport,omitempty" maxLength:"11" doc:"Size of the screen that the browser fills, WIDTHxHEIGHT; without it that of the plan's browser" example:"412x915"`
-	Weight   int    `json:"weight,omitempty" minimum:"1" maximum:"100" doc:"Without it 1. Compares: how much the user counts in the verdict of all together, such as its share of the visits in percent" example:"70"`
+	Name string `json:"name" minLength:"1" maxLength:"60" doc:"What the user is called in results" example:"returning"`
+	// Browser makes a run of several browsers: see [Plan.TakingTurns].
+	Browser  *Browser `json:"browser,omitempty" doc:"The user's browser, as browser of a plan; without it that of the plan. If a user has one, the trials of all users take turns, in blocks whose order is drawn by lot"`
+	Viewport string   `json:"viewport,omitempty" maxLength:"11" doc:"Size of the screen that the browser fills, WIDTHxHEIGHT; without it that of the plan's browser" example:"412x915"`
+	Weight   int      `json:"weight,omitempty" minimum:"1" maximum:"100" doc:"Without it 1. Compares: how much the user counts in the verdict of all together, such as its share of the visits in percent" example:"70"`
 	// Cookies and Storage are in the browser's profile before each of its trials.
 	Cookies []PlanCookie      `json:"cookies,omitempty" maxItems:"50" doc:"Cookies that the browser has for the plan's pages"`
 	Storage map[string]Secret `json:"storage,omitempty" doc:"What localStorage holds at the origin of each page: at most 100 entries, and 16 KiB together"`
@@ -100,6 +102,15 @@ type Cell struct {
 
 // IsMany says whether the plan has a list of pages or users.
 func (p Plan) IsMany() bool { return len(p.Pages)+len(p.Users) > 0 }
+
+// TakingTurns is how many cells that follow one another take turns with each other, as the arms of a comparison do: those
+// of a page's users, if they have browsers of their own.
+func (p Plan) TakingTurns() int {
+	if slices.ContainsFunc(p.Users, func(u PlanUser) bool { return u.Browser != nil }) {
+		return len(p.Users)
+	}
+	return 1
+}
 
 // CellCount is how many cells the plan has.
 func (p Plan) CellCount() int { return max(len(p.Pages), 1) * max(len(p.Users), 1) }
@@ -237,7 +248,7 @@ func (p Plan) ofUser(u PlanUser) Plan {
 		return p
 	}
 	p.Arm.User = &u
-	p.Browser = u.browser(p.Browser)
+	p.Browser = u.browser(cmp.Or(u.Browser, p.Browser))
 	if p.Treatment != nil {
 		t := *p.Treatment
 		t.User = &u

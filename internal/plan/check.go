@@ -307,7 +307,7 @@ func (a Arm) Field(name string) string {
 }
 
 // checkArms returns what reads the arms. No page has a link, a browser or a state of its own, and no user more than a
-// viewport.
+// browser and a viewport.
 func (c *Checked) checkArms(o Options) func() error {
 	return func() error {
 		var wrong []error
@@ -320,7 +320,11 @@ func (c *Checked) checkArms(o Options) func() error {
 				} else if a.Link, err = (link.Reader{Open: o.Traces}).Parse(a.NamedArm.Link); err != nil {
 					wrong = append(wrong, &lab.FieldError{Path: a.Field("link"), Err: err})
 				}
-				a.Screen, err = checkBrowser(a.Field("browser"), a.Browser, o)
+				field := a.Field("browser")
+				if a.User != nil && a.User.Browser != nil {
+					field = fmt.Sprintf("users[%d].browser", i%len(c.Users))
+				}
+				a.Screen, err = checkBrowser(field, a.Browser, o)
 				if wrong = append(wrong, err); err != nil {
 					a.Browser = nil // nothing is known of what it can do
 				}

@@ -63,6 +63,9 @@ func checkPages(p lab.Plan) error {
 func checkUsers(p lab.Plan) error {
 	for i, u := range p.Users {
 		at := fmt.Sprintf("users[%d]", i)
+		if u.Browser != nil && p.Compares() {
+			return fieldError(at+".browser", "with a treatment, all users have the browsers of the arms: leave out one of them")
+		}
 		if _, err := (&lab.Browser{Viewport: u.Viewport}).Size(); err != nil {
 			return &lab.FieldError{Path: at + ".viewport", Err: err}
 		}

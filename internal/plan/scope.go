@@ -75,7 +75,9 @@ func (e *ScopeError) Unwrap() error { return e.field }
 
 // ScopeRule says of fields of the plan who may say them.
 type ScopeRule struct {
-	Fields []string // as they are said; [] is any element of a list; those of arms are also those of the treatment
+	// Fields are as they are said; [] is any element of a list. Those of arms are also those of the treatment, and those
+	// of browsers also those of users' browsers.
+	Fields []string
 	// Reaches is what a value leads to, and Run and Admin what plans of these scopes may say, all for people. The
 	// command line may say everything.
 	Reaches, Run, Admin string
@@ -284,6 +286,9 @@ func ruleFor(path string) string {
 	path = anyIndex.ReplaceAllString(path, "[]")
 	if inner := outerFields.FindString(path); strings.HasSuffix(inner, "steps[].") {
 		path = "steps[]." + path[len(inner):]
+	}
+	if browser, ok := strings.CutPrefix(path, "users[]."); ok && strings.HasPrefix(browser, "browser") {
+		return browser
 	}
 	return strings.TrimPrefix(path, "treatment.")
 }

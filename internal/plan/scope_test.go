@@ -167,6 +167,25 @@ func TestScopes(t *testing.T) {
 }
 
 // A plan's browser of the configuration is that with what the plan says besides; in the plan itself its name stays.
+// TestUsersBrowsers: a user's browser is as bounded as a plan's.
+func TestUsersBrowsers(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"name": "firefox-esr"}`:           "",
+		`{"command": "/bin/sh"}`:            "users[1].browser.command",
+		`{"name": "a", "profile": "/root"}`: "users[1].browser.profile",
+	} {
+		var r Request
+		body := `{"page": "https://a.test/", "users": [{"name": "one"}, {"name": "two", "browser": ` + text + `}]}`
+		if err := json.Unmarshal([]byte(body), &r); err != nil {
+			t.Fatal(err)
+		}
+		err := r.Allowed(ScopeRun)
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("a token of the scope run says %s: %v; want %q", text, err, want)
+		}
+	}
+}
+
 func TestConfiguredBrowsers(t *testing.T) {
 	entries := Browsers{
 		"nightly": {Command: "/opt/nightly/firefox", Profile: "/srv/shop", Prefs: []string{"a=1"}, Viewport: "800x600"},

@@ -66,6 +66,40 @@ func (c *Client) UploadArchive(ctx context.Context, file string, starts func(nam
 	return name, c.upload(ctx, name, f, size)
 }
 
+// PutArchive uploads a recording under a name, unless the box has it. Another recording of that name is refused. starts
+// is called before an upload.
+func (c *Client) PutArchive(ctx context.Context, name, file string, starts func(size int64)) error {
+	f, err := os.Open(file)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	digest := sha256.New()
+	size, err := io.Copy(digest, f)
+	if err != nil {
+		return err
+	}
+	have, err := c.Archives(ctx)
+	if err != nil {
+		return err
+	}
+	for _, a := range have {
+		if a.Name != name {
+			continue
+		}
+		var there panel.ArchiveContents
+		if err := c.exchange(ctx, http.MethodGet, "/api/v1/archives/"+url.PathEscape(name)+"/contents", "", nil, &there); err != nil {
+			return err
+		}
+		if there.SHA256 != hex.EncodeToString(digest.Sum(nil)) {
+			return errors.New("the box has another recording of this name: rename one of them")
+		}
+		return nil
+	}
+	starts(size)
+	return c.upload(ctx, name, f, size)
+}
+
 // uploadName is what a recording is called on the box.
 func uploadName(file string, digest []byte) string {
 	base := strings.TrimSuffix(filepath.Base(file), ".wacz")

@@ -26,20 +26,12 @@ import (
 	"time"
 
 	"eidetic/internal/box/bisection"
+	"eidetic/internal/box/ownruns"
 	"eidetic/internal/box/webhook"
-	"eidetic/internal/keep/runqueue"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
 	"eidetic/internal/plan"
 )
-
-// Runs is the queue of runs.
-type Runs interface {
-	Add(ctx context.Context, plan lab.Plan, once store.Once) (id string, err error)
-	Get(ctx context.Context, id string) (store.Job, error)
-	Cancel(ctx context.Context, id string) error
-	Events() *runqueue.Events
-}
 
 // Sender posts to hooks; a webhook.Sender is one.
 type Sender interface {
@@ -51,7 +43,7 @@ type Sender interface {
 // Config holds what a Keeper needs.
 type Config struct {
 	Dir    string // a folder for all bisects
-	Runs   Runs
+	Runs   ownruns.Queue
 	Store  *store.Store
 	Sender Sender
 	// Repositories are those of the configuration, by name.
@@ -373,7 +365,7 @@ func (k *Keeper) Cancel(id string) error {
 		return ErrOver
 	}
 	if b.cancel != nil {
-		b.cancel(errCancelled)
+		b.cancel(ownruns.ErrCancelled)
 	}
 	return k.end(b, StateCancelled, "")
 }

@@ -2,17 +2,12 @@ package bisects
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
-	"time"
 
 	"eidetic/internal/box/bisection"
-	"eidetic/internal/keep/runqueue"
+	"eidetic/internal/box/ownruns"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
 	"eidetic/internal/plan"
@@ -29,9 +24,6 @@ type queueLab struct {
 
 // takes is how often a run is asked for that is interrupted before it is of any use.
 const takes = 3
-
-// lookPeriod is how often a run is looked at of which there is no news.
-const lookPeriod = 2 * time.Second
 
 // Record implements bisection.Lab: the queue finds a recording by the run that made it.
 func (l *queueLab) Record(ctx context.Context, revision string) (string, error) {
@@ -115,49 +107,25 @@ func (l *queueLab) cannot(format string, args ...any) error {
 	return &bisection.LabError{Err: fmt.Errorf(format, args...)}
 }
 
-// add puts a run into the queue, or returns that which was asked for with the same key, before the box was killed. The
-// queue refuses runs while a device or the fleet's database is away: it is asked again for a while.
+// add puts a run into the queue, or returns that which was asked for with the same key, before the box was killed.
 func (l *queueLab) add(ctx context.Context, asked plan.Request, key string) (id string, err error) {
-	p := asked.WithDefaults()
-	text, err := json.Marshal(p)
-	if err != nil {
-		return "", err
-	}
-	sum := sha256.Sum256(text)
-	digest := hex.EncodeToString(sum[:])
-	// The digest is part of the key: a run that was asked for and not yet noted when the box was killed may be of no
-	// use any more.
-	once := store.Once{Key: "bisect " + l.bisect.ID + " " + key + " " + digest[:16], Request: digest}
-	limited, done := context.WithTimeout(ctx, l.Patience)
-	defer done()
-	for {
-		id, err = l.Runs.Add(ctx, p, once)
-		var rejected *runqueue.RejectedError
-		var away *lab.AwayError
-		switch {
-		case err == nil:
-			l.change(l.bisect, func() {
-				if !slices.Contains(l.bisect.runs, id) {
-					l.bisect.runs = append(l.bisect.runs, id)
-				}
-			})
-			return id, nil
-		case ctx.Err() != nil:
-			return "", ctx.Err()
-		case !errors.As(err, &rejected) && !errors.As(err, &away) && !errors.Is(err, store.ErrFull):
-			return "", l.cannot("ask for a run: %w", err)
-		}
-		wait := time.NewTimer(min(lookPeriod, l.Patience))
-		select {
-		case <-limited.Done():
-			wait.Stop()
-			if ctx.Err() != nil {
-				return "", ctx.Err()
+	id, err = l.maker().Add(ctx, asked.WithDefaults(), "bisect "+l.bisect.ID+" "+key)
+	switch {
+	case err == nil:
+		l.change(l.bisect, func() {
+			if !slices.Contains(l.bisect.runs, id) {
+				l.bisect.runs = append(l.bisect.runs, id)
 			}
-			return "", l.cannot("the queue takes no run: %w", err)
-		case <-wait.C:
-		}
+		})
+		return id, nil
+	case ctx.Err() != nil:
+		return "", ctx.Err()
 	}
+	return "", l.cannot("%w", err)
+}
+
+func (l *queueLab) maker() ownruns.Maker {
+	return ownruns.Maker{Queue: l.Runs, Store: l.Store, Patience: l.Patience, Log: l.Log}
 }
 
 // follow waits for the end of a run; it returns nil for one that there is not. If the bisect is cancelled, so is the
@@ -170,51 +138,9 @@ func (l *queueLab) follow(ctx context.Context, id string) (*lab.Run, error) {
 			l.bisect.Run = l.bisect.underWay[0]
 		}
 	})
-	news := l.Runs.Events().Listen(id)
-	defer news.Close()
-	look := time.NewTicker(lookPeriod)
-	defer look.Stop()
-	for {
-		run, over, err := l.look(ctx, id)
-		switch {
-		case ctx.Err() != nil:
-			if errors.Is(context.Cause(ctx), errCancelled) {
-				if err := l.Runs.Cancel(context.WithoutCancel(ctx), id); err != nil && !errors.Is(err, store.ErrNotFound) {
-					l.Log.Warn("the run of a bisect that was cancelled goes on", "bisect", l.bisect.ID, "run", id, "error", err)
-				}
-			}
-			return nil, ctx.Err()
-		case err != nil:
-			return nil, l.cannot("look at run %s: %w", id, err)
-		case over:
-			return run, nil
-		}
-		select {
-		case <-ctx.Done():
-		case <-news.Wake():
-			news.Take()
-		case <-look.C:
-		}
+	run, err := l.maker().Follow(ctx, id)
+	if err != nil && ctx.Err() == nil {
+		err = l.cannot("%w", err)
 	}
-}
-
-// look reads a run, and says whether it is over.
-func (l *queueLab) look(ctx context.Context, id string) (run *lab.Run, over bool, err error) {
-	job, err := l.Runs.Get(ctx, id)
-	switch {
-	case err == nil && (job.State == store.StateQueued || job.State == store.StateRunning):
-		return nil, false, nil
-	case err == nil && !l.Store.Has(id): // it came to nothing, and left no folder
-		return &lab.Run{ID: id, State: store.StateInterrupted, Error: job.Error}, true, nil
-	case err != nil && !errors.Is(err, store.ErrNotFound):
-		return nil, false, err
-	}
-	run, err = l.Store.Run(id)
-	if errors.Is(err, store.ErrNotFound) {
-		return nil, true, nil
-	}
-	if err != nil {
-		return nil, false, err
-	}
-	return run, run.State != store.StateRunning, nil
+	return run, err
 }

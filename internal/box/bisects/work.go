@@ -19,9 +19,6 @@ import (
 	"eidetic/netlab/reach"
 )
 
-// errCancelled is the cause of a bisect's end that a person asked for.
-var errCancelled = errors.New("it was cancelled") // constant
-
 // Work carries the bisects out, one after another in the order in which they were made, until ctx is done.
 func (k *Keeper) Work(ctx context.Context) error {
 	for ctx.Err() == nil {

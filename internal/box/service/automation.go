@@ -2,17 +2,21 @@ package service
 
 import (
 	"context"
+	"fmt"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"eidetic/internal/box/automation"
 	"eidetic/internal/box/bisects"
 	"eidetic/internal/box/mail"
+	"eidetic/internal/box/suites"
 	"eidetic/internal/box/webhook"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
 	"eidetic/internal/run/sandbox"
+	"eidetic/internal/tell/suite"
 )
 
 // automationFile holds workflows, schedules, webhooks and alerts.
@@ -101,6 +105,37 @@ func (s *shared) workBisects(ctx context.Context) error {
 		return nil
 	}
 	return s.bisects.Work(ctx)
+}
+
+// suitesDir is the folder of suites and their results in the data folder.
+const suitesDir = "suites"
+
+// openSuites opens the suites, or warns. sums are those of the files of runs; nil hashes the store's.
+func (s *shared) openSuites(sums suite.Sum) (err error) {
+	s.suites, err = suites.Open(suites.Config{
+		Dir: filepath.Join(s.Data, suitesDir), Runs: s.queue, Store: s.runs, Check: s.carrier.checkSuite, Archive: s.carrier.archive,
+		Sums: sums, Software: s.Software, Log: s.Log,
+	})
+	if err != nil {
+		s.Log.Error("suites are off until the next start", "error", err)
+		s.warnings = append(s.warnings, "suites are off: their folder cannot be opened")
+	}
+	return nil
+}
+
+func (s *shared) workSuites(ctx context.Context) error {
+	if s.suites == nil {
+		return nil
+	}
+	return s.suites.Work(ctx)
+}
+
+// checkSuite says what is wrong with a plan of a suite: also that there is no such device.
+func (r *runner) checkSuite(_ context.Context, p lab.Plan) error {
+	if p.Device != "" && !r.head && r.devices.get(p.Device) == nil {
+		return &lab.FieldError{Path: "device", Err: fmt.Errorf("there is no %q; there are: %s", p.Device, strings.Join(r.devices.list(), ", "))}
+	}
+	return r.checkKept(p)
 }
 
 // checkKept says what is wrong with a plan that is to be kept, wherever its device is now.

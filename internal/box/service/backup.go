@@ -19,6 +19,7 @@ import (
 	"eidetic/internal/base/atomicfile"
 	"eidetic/internal/box/automation"
 	"eidetic/internal/box/credentials"
+	"eidetic/internal/box/suites"
 	"eidetic/internal/keep/backup"
 	"eidetic/internal/keep/redact"
 	"eidetic/internal/keep/store"
@@ -186,6 +187,13 @@ func (b backups) snapshot(ctx context.Context, secrets bool) (s snapshot, err er
 	}
 	if left, err := atomicfile.WithPrefix(filepath.Join(b.data, bisectsDir), ""); err == nil && len(left) > 0 {
 		s.manifest.LeftOut = append(s.manifest.LeftOut, fmt.Sprintf("%d bisects: what they found is in no backup, their runs are", len(left)))
+	}
+	for _, what := range []struct{ dir, words string }{
+		{suites.ShelfDir, "uploaded suites"}, {suites.ResultsDir, "results of suites: their runs are in the backup"},
+	} {
+		if left, err := atomicfile.WithPrefix(filepath.Join(b.data, suitesDir, what.dir), ""); err == nil && len(left) > 0 {
+			s.manifest.LeftOut = append(s.manifest.LeftOut, fmt.Sprintf("%d %s", len(left), what.words))
+		}
 	}
 	if !secrets {
 		s.manifest.LeftOut = append(s.manifest.LeftOut, "secrets: the box's token, keys and certificates, Wi-Fi network, webhooks, passwords of the configuration")

@@ -53,12 +53,14 @@ func (b *boxService) parts() []part {
 		{name: "errands", start: b.openErrands},
 		{name: "workflows", start: b.openAutomation},
 		{name: "bisects", start: b.openBisects},
+		{name: "suites", start: func(context.Context) (func() error, error) { return nil, b.openSuites(nil) }},
 		{name: "fleet", start: b.openMembership},
 		{name: "retention", start: b.openRetention, work: b.workRetention},
 		// All that runs need is there: they begin, and what asks for them does.
 		{name: "runs", work: func(ctx context.Context) error { return b.runQueue.Work(ctx) }},
 		{name: "automation", work: b.workAutomation},
 		{name: "bisecting", work: b.workBisects},
+		{name: "measuring suites", work: b.workSuites},
 		{name: "membership", work: b.workMembership},
 	}, b.panelParts(b.panelConfig)...)
 }

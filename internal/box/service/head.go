@@ -87,10 +87,14 @@ func (h *headService) parts() []part {
 		{name: "tokens", start: h.openTokens},
 		{name: "workflows", start: h.openAutomation},
 		{name: "bisects", start: h.openBisects},
+		{name: "suites", start: func(ctx context.Context) (func() error, error) {
+			return nil, h.openSuites(func(run, path string) (string, error) { return h.head.SHA256(ctx, run, path) })
+		}},
 		{name: "retention", start: h.openRetention, work: h.workRetention},
 		{name: "boxes", work: func(ctx context.Context) error { return h.head.Work(ctx) }},
 		{name: "automation", work: h.workAutomation},
 		{name: "bisecting", work: h.workBisects},
+		{name: "measuring suites", work: h.workSuites},
 	}, h.panelParts(h.panelConfig)...)
 }
 

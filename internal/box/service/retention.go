@@ -14,7 +14,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"eidetic/internal/box/automation"
-	"eidetic/internal/box/bisects"
 	"eidetic/internal/box/credentials"
 	"eidetic/internal/keep/retention"
 	"eidetic/internal/keep/store"
@@ -40,10 +39,8 @@ type retainer struct {
 	runs   *store.Store
 	jobs   func(context.Context) ([]store.Job, error) // of the queue
 	keeper *automation.Keeper                         // nil keeps no workflows
-	// bisecting says since when runs may be a bisect's that has not ended, zero for none; nil knows none.
-	bisecting func() time.Time
-	// holds names the bisect that needs the recording of a run; nil knows none.
-	holds func(run string) string
+	// ownRuns are what has runs made for itself.
+	ownRuns []ownRuns
 	// fleet says which runs the head of the fleet has not got yet, and why they are needed; nil knows none.
 	fleet func() map[string]string
 	// thinned is told of a run whose evidence was deleted; nil is nobody.
@@ -59,15 +56,20 @@ type retainer struct {
 // newRetainer keeps what the policy of the configuration keeps, and what the parts of the service need.
 func (s *Service) newRetainer(
 	runs *store.Store, jobs func(context.Context) ([]store.Job, error), keeper *automation.Keeper,
-	bisecting *bisects.Keeper, tokens *credentials.Store,
+	own []ownRuns, tokens *credentials.Store,
 ) *retainer {
 	r := &retainer{
 		policy: s.Config.Retention, runs: runs, jobs: jobs, keeper: keeper, tokens: tokens, log: s.Log, room: roomOn, clock: newSteadyClock(),
-	}
-	if bisecting != nil {
-		r.bisecting, r.holds = bisecting.Needs, bisecting.Holds
+		ownRuns: own,
 	}
 	return r
+}
+
+// ownRuns is something that has runs made for itself: bisects and suites.
+type ownRuns struct {
+	what  string                  // of one of them
+	since func() time.Time        // since when runs may be its own, while it goes on; zero for none
+	holds func(run string) string // names the one that replays the recording of a run
 }
 
 // roomOn returns the bytes that are free on a folder's file system, and all of them.
@@ -137,10 +139,6 @@ func (r *retainer) decide(ctx context.Context, p retention.Policy, aged bool) (d
 	if err != nil {
 		return d, err
 	}
-	var bisect time.Time
-	if r.bisecting != nil {
-		bisect = r.bisecting()
-	}
 	var list []retention.Run
 	for _, e := range all {
 		run := retention.Run{ID: e.ID, Wall: e.Wall, Needed: needed[e.ID]}
@@ -151,10 +149,8 @@ func (r *retainer) decide(ctx context.Context, p retention.Policy, aged bool) (d
 		}
 		if e.State == store.StateRunning {
 			run.Needed = "it goes on"
-		} else if !bisect.IsZero() && !e.Wall.Before(bisect) {
-			run.Needed = "it may be of the bisect that goes on"
-		} else if id := r.heldBy(e.ID); id != "" {
-			run.Needed = "the bisect " + id + " replays its recording"
+		} else if why := r.madeFor(e); why != "" {
+			run.Needed = why
 		} else if pin, err := r.runs.Pinned(e.ID); pin != nil || err != nil {
 			run.Needed = pinnedBy(pin)
 		}
@@ -179,12 +175,17 @@ func pinnedBy(pin *store.Pin) string {
 	return "it is pinned by " + pin.By + ": " + pin.Why
 }
 
-// heldBy names the bisect that needs a run, or "".
-func (r *retainer) heldBy(run string) string {
-	if r.holds == nil {
-		return ""
+// madeFor says which bisect or suite needs a run, or "".
+func (r *retainer) madeFor(e store.Entry) string {
+	for _, own := range r.ownRuns {
+		if since := own.since(); !since.IsZero() && !e.Wall.Before(since) {
+			return "it may be of the " + own.what + " that goes on"
+		}
+		if id := own.holds(e.ID); id != "" {
+			return "the " + own.what + " " + id + " replays its recording"
+		}
 	}
-	return r.holds(run)
+	return ""
 }
 
 // needed says what the evidence of runs is needed for, by their IDs.

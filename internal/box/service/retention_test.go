@@ -242,7 +242,7 @@ func TestRetentionDuringABisect(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.bisecting = func() time.Time { return e.Wall }
+	r.ownRuns = []ownRuns{{"bisect", func() time.Time { return e.Wall }, func(string) string { return "" }}}
 	after, err := r.Preview(t.Context(), policy)
 	if err != nil {
 		t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	"eidetic/internal/box/automation"
 	"eidetic/internal/box/bisects"
 	"eidetic/internal/box/credentials"
+	"eidetic/internal/box/suites"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/run/inspect"
 	"eidetic/internal/web/panel"
@@ -33,6 +34,7 @@ type shared struct {
 	queue    panel.Queue
 	keeper   *automation.Keeper // nil if its file cannot be opened
 	bisects  *bisects.Keeper    // nil if their folder cannot be opened
+	suites   *suites.Keeper     // nil if their folder cannot be opened
 	retainer *retainer
 	own      net.Listener // of the panel, for this process alone
 	panel    *panel.Panel
@@ -62,7 +64,14 @@ func (s *shared) openTokens(context.Context) (stop func() error, err error) {
 
 // retain begins to delete evidence. The jobs are those of the queue.
 func (s *shared) retain(jobs func(context.Context) ([]store.Job, error)) {
-	s.retainer = s.newRetainer(s.runs, jobs, s.keeper, s.bisects, s.tokens)
+	var own []ownRuns
+	if s.bisects != nil {
+		own = append(own, ownRuns{"bisect", s.bisects.Needs, s.bisects.Holds})
+	}
+	if s.suites != nil {
+		own = append(own, ownRuns{"suite", s.suites.Needs, s.suites.Holds})
+	}
+	s.retainer = s.newRetainer(s.runs, jobs, s.keeper, own, s.tokens)
 }
 
 func (s *shared) workRetention(ctx context.Context) error {
@@ -87,7 +96,8 @@ func (s *shared) openSocket(context.Context) (stop func() error, err error) {
 func (s *shared) panelConfig() panel.Config {
 	return panel.Config{
 		Store: s.runs, Token: s.Token, Credentials: s.tokens, TLS: s.TLS, Fingerprint: fingerprint(s.TLS), Version: s.Version, Log: s.Log,
-		Warnings: slices.Concat(s.Warnings, s.warnings), Queue: s.queue, Automation: s.keeper, Bisects: s.bisects, Links: link.Names(),
+		Warnings: slices.Concat(s.Warnings, s.warnings), Queue: s.queue, Automation: s.keeper, Bisects: s.bisects, Suites: s.suites,
+		Links:    link.Names(),
 		Archives: s.uploads, Retainer: s.retainer,
 		Disk: func() (free, size int64, err error) { return roomOn(s.Data) },
 	}

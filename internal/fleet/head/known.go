@@ -132,6 +132,20 @@ func (h *Head) Fetch(ctx context.Context, run, name string) error {
 	return store.ErrNotFound
 }
 
+// SHA256 is that of a file of a run, wherever the file is. The error is os.ErrNotExist if the run has no such file.
+func (h *Head) SHA256(ctx context.Context, run, name string) (string, error) {
+	files, err := h.ledger.RunFiles(ctx, run)
+	if err != nil {
+		return "", err
+	}
+	for _, f := range files {
+		if f.Path == name {
+			return f.SHA256, nil
+		}
+	}
+	return "", os.ErrNotExist
+}
+
 func (h *Head) fetch(ctx context.Context, run string, f fleet.File) error {
 	asked := false
 	limited, cancel := context.WithTimeout(ctx, fetchLimit)

@@ -76,8 +76,18 @@ func directions() []direction {
 		},
 		{
 			"internal/box/bisects",
-			append([]string{"analysis", "capture/reel", "internal/base/atomicfile", "internal/box/bisection", "internal/plan", "internal/run/experiment", "internal/keep/runqueue", "internal/keep/store", "internal/box/webhook", "netlab/reach"}, lab...),
+			append([]string{"analysis", "capture/reel", "internal/base/atomicfile", "internal/box/bisection", "internal/box/ownruns", "internal/plan", "internal/run/experiment", "internal/keep/runqueue", "internal/keep/store", "internal/box/webhook", "netlab/reach"}, lab...),
 			"a box's own bisects ask the queue for runs and a hook for revisions, and read films of runs; the search is that of internal/box/bisection",
+		},
+		{
+			"internal/box/ownruns",
+			append([]string{"internal/keep/runqueue", "internal/keep/store"}, lab...),
+			"what measures over many runs asks the queue for them by itself; what it makes of them, it does not know",
+		},
+		{
+			"internal/box/suites",
+			append([]string{"internal/base/atomicfile", "internal/box/ownruns", "internal/keep/runqueue", "internal/keep/store", "internal/plan", "internal/tell/suite"}, lab...),
+			"a suite is measured by runs that are asked for through an interface, of this machine or of the queue",
 		},
 		{
 			"internal/box/bisection/bench",
@@ -154,6 +164,7 @@ func directions() []direction {
 					"internal/box/automation",
 					"internal/keep/backup",
 					"internal/box/bisects",
+					"internal/box/suites",
 					"internal/box/mail",
 					"internal/box/credentials",
 					"internal/fleet",
@@ -178,6 +189,7 @@ func directions() []direction {
 					"internal/run/sandbox",
 					"internal/keep/store",
 					"internal/box/webhook",
+					"internal/tell/suite",
 					"internal/tell/verdict",
 				},
 				lab...),
@@ -191,7 +203,7 @@ func directions() []direction {
 		{
 			"cmd/appliance/client",
 			[]string{
-				"internal/box/automation", "internal/box/credentials", "internal/lab", "internal/plan", "internal/web/panel", "internal/keep/pin", "internal/tell/compare", "internal/tell/report",
+				"internal/box/automation", "internal/box/credentials", "internal/box/suites", "internal/lab", "internal/plan", "internal/web/panel", "internal/keep/pin", "internal/tell/compare", "internal/tell/report", "internal/tell/suite",
 				"internal/keep/retention", "internal/keep/store", "internal/keep/runqueue", "internal/box/service", "internal/box/webhook",
 			},
 			"the client knows of a box what comes over REST: the panel's types, and what a run folder holds; its tests put a box together",
@@ -339,6 +351,8 @@ func directions() []direction {
 				"internal/box/automation",
 				"internal/box/bisection",
 				"internal/box/bisects",
+				"internal/box/suites",
+				"internal/tell/suite",
 				"internal/tell/export",
 				"internal/tell/frames",
 				"internal/tell/history",

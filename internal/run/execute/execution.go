@@ -262,6 +262,7 @@ func (x *Execution) plan() experiment.Plan {
 	p.Still, p.Limit, p.Seed = x.Plan.StillTime(), x.Plan.LimitTime(), x.Plan.Seed
 	p.Warmups, p.Traces, p.TraceAll = x.Plan.Warmups, x.Plan.Traces, x.Plan.TraceAll
 	p.Tolerance, p.Steps, p.ExpectBlank = x.Plan.ToleranceTime(), maskCodes(x.Plan.Plan), x.Plan.ExpectBlank
+	p.Together = x.Plan.TakingTurns()
 	p.Size = x.size()
 	p.MachineHz, p.Threads = x.analyst.ask.MachineHz(), x.analyst.ask.Threads()
 	if x.Plan.Conditions != nil {

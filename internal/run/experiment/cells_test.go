@@ -7,6 +7,29 @@ import (
 
 // Each cell has as many trials of each arm in each block as in a run of its own, one after the other; the order of arms
 // and cells differs from block to block, and is that of the seed.
+// TestBrowsersTakeTurns: cells of one arm that take turns are in blocks that hold equally many trials of each, in an
+// order that is no cell's after another's; without it each cell's trials of a block follow one another.
+func TestBrowsersTakeTurns(t *testing.T) {
+	for _, together := range []int{1, 3} {
+		plan := ScheduleCells(3, 6, together, 6/together) // two pages for three users
+		counts, runs := map[[2]int]int{}, 0
+		for i, s := range plan {
+			counts[[2]int{s.Block, s.Arm}]++
+			if i > 0 && s.Arm != plan[i-1].Arm {
+				runs++
+			}
+		}
+		for at, n := range counts {
+			if want := 6; n != want {
+				t.Errorf("block %d has %d trials of arm %d; want %d", at[0], n, at[1], want)
+			}
+		}
+		if turns := runs > 10; turns != (together > 1) {
+			t.Errorf("with %d together the arm changes %d times in %d slots", together, runs, len(plan))
+		}
+	}
+}
+
 func TestScheduleCells(t *testing.T) {
 	const trials, arms, cells = 11, 2, 6
 	plan := ScheduleCells(3, trials, arms, cells)

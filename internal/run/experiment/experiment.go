@@ -201,6 +201,8 @@ type Plan struct {
 	Limits lab.Limits
 	// ExpectBlank says that a trial is valid although its recording shows no page load.
 	ExpectBlank bool
+	// Together is how many cells of one arm, which follow one another, take turns as the arms of a comparison do; 0 is 1.
+	Together int
 	// Warmups is how many trials of each arm are made before the others; they enter no statistic.
 	Warmups int
 	// Traces is how many trials of each arm are made after the others for their browser's trace; they enter no

@@ -46,6 +46,9 @@ type Arm struct {
 // after them.
 func (r *Runner) Run(ctx context.Context, p Plan, arms []Arm, run *lab.Run, folder Folder, save func() error) error {
 	each := armsOfCell(arms)
+	if each == 1 {
+		each = max(p.Together, 1)
+	}
 	plan := ScheduleCells(p.Seed, p.Trials, each, len(arms)/each)
 	warmups := warmUps(p.Seed, p.Warmups, each, len(arms)/each)
 	p.traced = p.TraceAll
@@ -109,7 +112,7 @@ type outing struct {
 	*Runner
 	plan   Plan
 	arms   []Arm
-	each   int // arms of a cell
+	each   int // arms that take turns: those of a cell, or several cells of one arm
 	run    *lab.Run
 	folder Folder
 	save   func() error
@@ -410,7 +413,7 @@ func (o *outing) one(ctx context.Context, p Plan, arm Arm, n, total int, dir str
 	armed := *o.Runner
 	armed.Network = arm.Network
 	armed.Progress = func(s Step) {
-		if o.each > 1 {
+		if armsOfCell(o.arms) > 1 {
 			s.Arm = arm.Name
 		}
 		o.progress(s)

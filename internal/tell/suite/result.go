@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -48,10 +49,10 @@ type Result struct {
 	Entries  []Outcome `json:"entries"`
 }
 
-// Outcome is a run of an entry: of one browser, or of two that took turns.
+// Outcome is the run of an entry, in which the browsers took turns.
 type Outcome struct {
 	Entry    string   `json:"entry"`
-	Browsers []string `json:"browsers"` // as named: the control, and the treatment if there is one
+	Browsers []string `json:"browsers"` // those of the result
 	Run      string   `json:"run"`      // its folder in runs
 	State    string   `json:"state"`    // of the run; "begun" while it is under way
 	Error    string   `json:"error,omitempty"`
@@ -91,31 +92,19 @@ func New(s *Suite, appliance string, browsers []string, trials int, seed uint64,
 // Source is the suite that the result is of.
 func (r *Result) Source() (*Suite, error) { return Parse(r.Suite, []byte(r.Text)) }
 
-// Pairs lists who takes turns with whom: the first browser alone, or with each of the others.
-func (r *Result) Pairs() [][]string {
-	if len(r.Browsers) == 1 {
-		return [][]string{r.Browsers}
-	}
-	var all [][]string
-	for _, other := range r.Browsers[1:] {
-		all = append(all, []string{r.Browsers[0], other})
-	}
-	return all
-}
-
-// Find returns the outcome of an entry and its browsers, or nil.
-func (r *Result) Find(entry string, browsers []string) *Outcome {
+// Find returns the outcome of an entry, or nil.
+func (r *Result) Find(entry string) *Outcome {
 	for i := range r.Entries {
-		if o := &r.Entries[i]; o.Entry == entry && slices.Equal(o.Browsers, browsers) {
+		if o := &r.Entries[i]; o.Entry == entry {
 			return o
 		}
 	}
 	return nil
 }
 
-// Put replaces the outcome of the same entry and browsers, or adds one.
+// Put replaces the outcome of the same entry, or adds one.
 func (r *Result) Put(o Outcome) {
-	if old := r.Find(o.Entry, o.Browsers); old != nil {
+	if old := r.Find(o.Entry); old != nil {
 		*old = o
 		return
 	}
@@ -190,17 +179,17 @@ func (r *Result) check() error {
 	if err := CheckBrowsers(r.Browsers); err != nil || len(r.Browsers) == 0 {
 		return wrong("browsers", "%w", errors.Join(err, errors.New("from one to 6, each once")))
 	}
-	pairs, n := r.Pairs(), 0
+	n := 0
 	for i := range r.Entries {
 		o, at := &r.Entries[i], fmt.Sprintf("entries[%d]", i)
 		n += len(o.Trials)
 		switch {
 		case s.Index(o.Entry) < 0:
 			return wrong(at+".entry", "%q is no entry of the suite", lab.Clip(o.Entry, 60))
-		case !slices.ContainsFunc(pairs, func(p []string) bool { return slices.Equal(p, o.Browsers) }):
-			return wrong(at+".browsers", "they are none that the result compares")
-		case r.Find(o.Entry, o.Browsers) != o:
-			return wrong(at, "the entry is there twice, for the same browsers")
+		case !slices.Equal(o.Browsers, r.Browsers):
+			return wrong(at+".browsers", "they are not those that the result compares")
+		case r.Find(o.Entry) != o:
+			return wrong(at, "the entry is there twice")
 		case !store.ValidID(o.Run):
 			return wrong(at+".run", "%q is no run's", lab.Clip(o.Run, 60))
 		case n > maxTrials:
@@ -249,8 +238,19 @@ func (e Entry) Names() (names []string) {
 	return names
 }
 
+// Sum returns the SHA-256 of a file of a run, by its path in the run's folder. The error is os.ErrNotExist where there
+// is no such file.
+type Sum func(run, path string) (string, error)
+
+// SumsIn are those of the files in dir/runs.
+func SumsIn(dir string) Sum {
+	return func(run, path string) (string, error) {
+		return HashOf(filepath.Join(dir, "runs", run, filepath.FromSlash(path)))
+	}
+}
+
 // Take makes the outcome of a run in its folder, which is dir/runs/ID.
-func Take(dir string, e Entry, browsers []string, id string) (Outcome, error) {
+func Take(dir string, e Entry, browsers []string, id string, sum Sum) (Outcome, error) {
 	o := Outcome{Entry: e.Name, Browsers: browsers, Run: id}
 	folder := filepath.Join(dir, "runs", id)
 	run, err := store.ReadRun(folder)
@@ -259,7 +259,7 @@ func Take(dir string, e Entry, browsers []string, id string) (Outcome, error) {
 	}
 	o.State, o.Error, o.Archive, o.Link = run.State, run.Error, run.Archive.SHA256, run.Link.Name
 	o.Environment = &run.Environment
-	if o.RunSHA256, err = HashOf(filepath.Join(folder, store.RunFile)); err != nil {
+	if o.RunSHA256, err = SumsIn(dir)(id, store.RunFile); err != nil {
 		return o, err
 	}
 	root, err := os.OpenRoot(folder)
@@ -271,7 +271,7 @@ func Take(dir string, e Entry, browsers []string, id string) (Outcome, error) {
 		if short.Warmup || short.Traced {
 			continue
 		}
-		t := Trial{Number: short.Number, Browser: browsers[min(lab.ArmOrder(short.Arm), len(browsers)-1)], Block: short.Block,
+		t := Trial{Number: short.Number, Browser: browsers[indexOf(short, len(browsers))], Block: short.Block,
 			Valid: short.Valid, Invalid: short.Invalid, Values: map[string]float64{}, Conditions: short.Conditions}
 		t.Blur = short.Blur.Worst()
 		for _, name := range e.Names() {
@@ -285,7 +285,7 @@ func Take(dir string, e Entry, browsers []string, id string) (Outcome, error) {
 		}
 		t.Did = e.said(full)
 		if reel := full.Files["reel"]; filepath.IsLocal(reel) {
-			t.Reel, err = HashOf(filepath.Join(folder, "trials", store.TrialName(short.Number), reel))
+			t.Reel, err = sum(id, path.Join("trials", store.TrialName(short.Number), reel))
 			if err != nil && !errors.Is(err, os.ErrNotExist) {
 				return o, err
 			}
@@ -309,6 +309,15 @@ func (e Entry) said(t *lab.Trial) map[string]float64 {
 		}
 	}
 	return all
+}
+
+// CheckRecording says whether a file is the recording of a hash; an empty hash asks for none.
+func CheckRecording(file, sum string) error {
+	got, err := HashOf(file)
+	if err == nil && sum != "" && got != sum {
+		err = fmt.Errorf("%s is another recording: its SHA-256 is %s, and the suite asks for %s", filepath.Base(file), got, sum)
+	}
+	return err
 }
 
 // HashOf is the SHA-256 of a file. What is none, such as a pipe, may come with somebody's result, and have no end.

@@ -23,8 +23,10 @@ type Table struct {
 	Scores []*lab.Range `json:"scores"`
 	// Ratios say how many times as long each browser takes as the first, over all rows; nil for the first.
 	Ratios []*Ratio `json:"ratios"`
-	// Missing names the entries that are not in the table, with the reason.
-	Missing []string `json:"missing,omitempty"`
+	// Missing names the entries that were measured and are not in the table, with the reason, and Unmeasured those that
+	// were not measured yet.
+	Missing    []string `json:"missing,omitempty"`
+	Unmeasured []string `json:"unmeasured,omitempty"`
 }
 
 // Row is an entry of the table.
@@ -164,9 +166,9 @@ func ratioOf(m moment, pairs int) *Ratio {
 	return &Ratio{Range: *rangeOf(m), Pairs: pairs, P: m.p(), Adjusted: m.p(), log: m}
 }
 
-// pairsOf are the differences of the logarithms of the two browsers' valid trials: the first of each in a block, the
-// second …
-func (e Entry) pairsOf(o *Outcome) (logs []float64) {
+// pairsOf are the differences of the logarithms of the valid trials of another browser and the first: the first of each
+// in a block, the second …
+func (e Entry) pairsOf(o *Outcome, other string) (logs []float64) {
 	type place struct{ block, n int }
 	sides := [2]map[place]float64{{}, {}}
 	counts := [2]map[int]int{{}, {}}
@@ -176,7 +178,10 @@ func (e Entry) pairsOf(o *Outcome) (logs []float64) {
 		if !t.Valid || !ok {
 			continue
 		}
-		side := slices.Index(o.Browsers, t.Browser)
+		side := slices.Index([]string{o.Browsers[0], other}, t.Browser)
+		if side < 0 {
+			continue
+		}
 		at := place{t.Block, counts[side][t.Block]}
 		counts[side][t.Block]++
 		sides[side][at] = v
@@ -185,8 +190,8 @@ func (e Entry) pairsOf(o *Outcome) (logs []float64) {
 		}
 	}
 	for _, at := range order {
-		if other, ok := sides[1][at]; ok {
-			logs = append(logs, other-sides[0][at])
+		if theirs, ok := sides[1][at]; ok {
+			logs = append(logs, theirs-sides[0][at])
 		}
 	}
 	return logs
@@ -242,11 +247,15 @@ func (r *Result) Table() (*Table, error) {
 		}
 		row.Ratios = make([]*Ratio, len(r.Browsers))
 		for i := 1; i < len(r.Browsers); i++ {
-			if o := r.Find(e.Name, []string{r.Browsers[0], r.Browsers[i]}); o != nil {
-				if logs := e.pairsOf(o); len(logs) > 0 {
+			if o := r.Find(e.Name); o != nil {
+				if logs := e.pairsOf(o, r.Browsers[i]); len(logs) > 0 {
 					row.Ratios[i] = ratioOf(momentOf(logs), len(logs))
 				}
 			}
+		}
+		if r.Find(e.Name) == nil {
+			t.Unmeasured = append(t.Unmeasured, e.Name)
+			continue
 		}
 		if slices.Max(row.Valid) == 0 {
 			t.Missing = append(t.Missing, e.Name+": "+r.why(e.Name))

@@ -14,6 +14,7 @@ import (
 	"path"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/goccy/go-yaml"
@@ -296,8 +297,8 @@ func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 // Counts is how much the entry's marks count.
 func (e Entry) Counts() float64 { return cmp.Or(e.Weight, 1) }
 
-// PlanOf is the plan of the i-th entry for one browser, or for two that take turns. Its error names file, line and
-// field.
+// PlanOf is the plan of the i-th entry for one browser, or for several that take turns: two as control and treatment,
+// more as users. Its error names file, line and field.
 func (s *Suite) PlanOf(i int, browsers []*lab.Browser, trials int, seed uint64) (plan.Request, error) {
 	q, err := s.plan(i, browsers)
 	if err != nil {
@@ -356,17 +357,40 @@ func (s *Suite) plan(i int, browsers []*lab.Browser) (q plan.Request, err error)
 	case q.Treatment != nil || q.IsMany() || q.Browser != nil:
 		return q, wrong(at, "treatment, pages, users and browser are not for the plans of a suite: its arms are the browsers")
 	}
-	if err = q.Set("name", s.Name+" "+e.Name); err == nil && len(browsers) > 0 && browsers[0] != nil {
-		err = q.Set("browser", browsers[0])
+	if err = q.Set("name", s.Name+" "+e.Name); err != nil || len(browsers) == 0 {
+		return q, err
 	}
-	if err == nil && len(browsers) > 1 {
-		treatment := browsers[1]
-		if treatment == nil {
-			treatment = &lab.Browser{Name: lab.Chromium}
+	if len(browsers) > 2 {
+		var users []lab.PlanUser
+		for i, b := range browsers {
+			users = append(users, lab.PlanUser{Name: userOf(i, b), Browser: b})
 		}
-		err = q.Set("treatment.browser", treatment)
+		return q, q.Set("users", users)
+	}
+	if err = q.Set("browser", browsers[0]); err == nil && len(browsers) == 2 {
+		err = q.Set("treatment.browser", browsers[1])
 	}
 	return q, err
+}
+
+// userOf is the name of the user that has the i-th of several browsers.
+func userOf(i int, b *lab.Browser) string {
+	name, _, _ := strings.Cut(path.Base(cmp.Or(b.Name, b.Command)), " ") // without flags
+	name = regexp.MustCompile(`[^A-Za-z0-9._-]+`).ReplaceAllString(name, "-")
+	return fmt.Sprintf("%d %s", i+1, lab.Clip(name, 50))
+}
+
+// indexOf is the place of the browser of a trial in a run of so many.
+func indexOf(t *lab.Trial, browsers int) int {
+	n := 0
+	if browsers > 2 {
+		first, _, _ := strings.Cut(t.Cell, " ")
+		n, _ = strconv.Atoi(first) // userOf wrote it; 0 is of another plan
+		n--
+	} else {
+		n = lab.ArmOrder(t.Arm)
+	}
+	return min(max(n, 0), browsers-1)
 }
 
 // place is an error of a field of an entry's plan, where the field is said: in the entry or in the suite's plan.

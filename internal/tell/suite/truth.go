@@ -31,7 +31,7 @@ type Known struct {
 	Why   string `json:"why,omitempty"` // there is no number
 }
 
-// Knowns makes the table of known answers, in the order of the suite, for each browser.
+// Knowns makes the table of the known answers of what was measured, in the order of the suite, for each browser.
 func (r *Result) Knowns() ([]Known, error) {
 	s, err := r.Source()
 	if err != nil {
@@ -39,6 +39,9 @@ func (r *Result) Knowns() ([]Known, error) {
 	}
 	var all []Known
 	for _, e := range s.Entries {
+		if r.Find(e.Name) == nil {
+			continue // it was not measured yet
+		}
 		for _, t := range e.Truths {
 			for _, b := range r.Browsers {
 				all = append(all, r.known(e, t, b))

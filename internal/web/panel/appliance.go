@@ -283,7 +283,7 @@ func (p *Panel) archives(e *echo.Echo, api huma.API) {
 	huma.Register(api, huma.Operation{
 		OperationID: "remove-archive", Method: http.MethodDelete, Path: "/api/v1/archives/{name}", Summary: "Remove a recording",
 		Tags:          []string{tagArchives},
-		Description:   "One that a waiting run, a bisect that goes on or a workflow replays is kept: the answer is 409 and says which.",
+		Description:   "One that a waiting run, a bisect or a suite that goes on, or a workflow replays is kept: the answer is 409 and says which.",
 		DefaultStatus: http.StatusNoContent, Security: needsToken(),
 		Errors: []int{http.StatusUnauthorized, http.StatusNotFound, http.StatusConflict},
 	}, p.removeArchive)
@@ -303,7 +303,9 @@ func (p *Panel) archives(e *echo.Echo, api huma.API) {
 				"Archive")}}}},
 	}, func(c echo.Context) error {
 		match := c.Request().Header.Get("If-Match")
-		if p.Bisects != nil && match != "" && p.Bisects.Holds(c.Param("name")) != "" { // its later trials would be of something else
+		name := c.Param("name")
+		held := p.Bisects != nil && p.Bisects.Holds(name) != "" || p.Suites != nil && p.Suites.Holds(name) != ""
+		if match != "" && held { // its later trials would be of something else
 			return p.free(c.Request().Context(), c.Param("name"), p.inUse)
 		}
 		a, err := p.Archives.Put(c.Request().Context(), c.Param("name"), match, c.Request().Body)

@@ -28,6 +28,7 @@ func TestDocumentedExamples(t *testing.T) {
 	config, _, _ := whole(t)
 	config.Queue = queueOf(config.Store, q, &fakeRunner{})
 	config.Automation, config.Bisects = keeperOf(t, config), bisectsOf(t, config)
+	config.Suites = suitesOf(t, config)
 	config, _ = headOf(t, config)
 	daily(t, config.Store, 30, 20) // a step, so that there is an alert
 	if err := config.Automation.Tell(t.Context()); err != nil {

@@ -16,7 +16,7 @@ const maxTagged = 8 << 20
 func isTagged(path string) bool {
 	switch path {
 	case "/api/v1/runs", "/api/v1/archives", "/api/v1/history", "/api/v1/alerts", "/api/v1/schedules", "/api/v1/retention",
-		"/api/v1/boxes":
+		"/api/v1/boxes", "/api/v1/suite-results":
 		return true
 	}
 	id, ok := strings.CutPrefix(path, "/api/v1/runs/")

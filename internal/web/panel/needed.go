@@ -12,12 +12,17 @@ import (
 	"eidetic/internal/lab"
 )
 
-// inUse says what replays a recording now, or will for certain: a run that waits or goes on, or a bisect. The recording
+// inUse says what replays a recording now, or will for certain: a run that waits or goes on, a bisect, or a suite. The recording
 // is an upload, or that of a run. The answer is "" if nothing does.
 func (p *Panel) inUse(ctx context.Context, name string) (string, error) {
 	if p.Bisects != nil {
 		if id := p.Bisects.Holds(name); id != "" {
 			return "bisect " + id + " replays it: wait for its end, or cancel it", nil
+		}
+	}
+	if p.Suites != nil {
+		if id := p.Suites.Holds(name); id != "" {
+			return "the result " + id + " of a suite replays it: wait for its end, or stop it", nil
 		}
 	}
 	if p.Queue == nil {

@@ -32,12 +32,13 @@ const wrongKey = keyHeader + ": it has 1 to 128 printable ASCII characters witho
 // what is left makes nothing, or replaces all.
 func isKeyed(path string) bool {
 	switch path {
-	case "/api/v1/webhooks", "/api/v1/bisects", "/api/v1/tokens", "/api/v1/retention", "/api/v1/references":
+	case "/api/v1/webhooks", "/api/v1/bisects", "/api/v1/suite-results", "/api/v1/tokens", "/api/v1/retention", "/api/v1/references":
 		return true
 	}
 	for _, of := range [][2]string{
 		{"/api/v1/archives/", "/edit"}, {"/api/v1/runs/", "/annotations"}, {"/api/v1/devices/", "/input"}, {"/api/v1/webhooks/", "/test"},
 		{"/api/v1/bisects/", "/resume"}, {"/api/v1/bisects/", "/again"}, {"/api/v1/schedules/", "/firings"},
+		{"/api/v1/suite-results/", "/resume"},
 	} {
 		if ofOne(path, of[0], of[1]) {
 			return true

@@ -35,7 +35,7 @@ const noPicture = "none"
 
 func pageTests() []pageTest {
 	return []pageTest{
-		automationPage(), alertsPage(), bisectionsPage(), recordingsPage(), planPage(), devicePage(), errandPage(), storagePage(), browsersPage(),
+		automationPage(), alertsPage(), bisectionsPage(), suitesPage(), recordingsPage(), planPage(), devicePage(), errandPage(), storagePage(), browsersPage(),
 		historyPage(), runPage(), fleetSection(),
 	}
 }
@@ -97,6 +97,7 @@ func pagesConfig(t *testing.T) Config {
 	config.Queue = queueOf(st, q, &fakeRunner{})
 	config.Automation, config.Bisects = keeperOf(t, config), bisectionsOf(t, config)
 	config.Automation.Bisector = noBisector{}
+	config.Suites = suitesOf(t, config)
 	run := reporttest.Compared(3, 6, 800)
 	addRun(t, st, run)
 	if err := os.WriteFile(filepath.Join(st.Root(), "runs", run.ID, recordingName), []byte("PK"), 0o600); err != nil {

@@ -30,6 +30,7 @@ import (
 	"eidetic/internal/box/automation"
 	"eidetic/internal/box/bisects"
 	"eidetic/internal/box/credentials"
+	"eidetic/internal/box/suites"
 	"eidetic/internal/keep/runqueue"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
@@ -74,6 +75,8 @@ type Config struct {
 	Automation *automation.Keeper
 	// Bisects are those that the box makes by itself; nil has no such routes.
 	Bisects *bisects.Keeper
+	// Suites compare browsers over many pages; nil has no such routes.
+	Suites *suites.Keeper
 	// Machines answers the boxes of a fleet; nil for nobody but people and scripts.
 	Machines *Machines
 	// Fetch brings a file of a run into its folder that is elsewhere; store.ErrNotFound says that it is nowhere. nil

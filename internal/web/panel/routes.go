@@ -150,6 +150,9 @@ func (p *Panel) routes(e *echo.Echo) huma.API {
 		if p.Bisects != nil {
 			p.bisectRoutes(api)
 		}
+		if p.Suites != nil {
+			p.suiteRoutes(e, api)
+		}
 	}
 	if p.Boxes != nil {
 		p.boxes(api)

@@ -24,16 +24,16 @@ func needs(method, path string, query url.Values) credentials.Scope {
 		}
 		return credentials.Read
 	case http.MethodPost:
-		if path == "/api/v1/runs" || path == "/api/v1/plan" || path == "/api/v1/bisects" || path == "/api/v1/references" ||
+		if path == "/api/v1/runs" || path == "/api/v1/plan" || path == "/api/v1/bisects" || path == "/api/v1/suite-results" || path == "/api/v1/references" ||
 			ofOne(path, "/api/v1/devices/", "/input") || isErrand(path) ||
 			ofOne(path, "/api/v1/runs/", "/annotations") || ofOne(path, "/api/v1/bisects/", "/resume") || ofOne(path, "/api/v1/bisects/", "/again") ||
 			ofOne(path, "/api/v1/workflows/", "/runs") || ofOne(path, "/api/v1/schedules/", "/firings") || ofOne(path, "/api/v1/archives/", "/edit") || isOfAlert(path) ||
-			ofOne(path, "/api/v1/boxes/", "/measurements") {
+			ofOne(path, "/api/v1/boxes/", "/measurements") || ofOne(path, "/api/v1/suite-results/", "/resume") {
 			return credentials.Run
 		}
 	case http.MethodPut:
 		if strings.HasPrefix(path, "/api/v1/archives/") || strings.HasPrefix(path, "/api/v1/workflows/") ||
-			strings.HasPrefix(path, "/api/v1/schedules/") || ofOne(path, "/api/v1/bisects/", "/deployment") ||
+			strings.HasPrefix(path, "/api/v1/schedules/") || strings.HasPrefix(path, "/api/v1/suites/") || ofOne(path, "/api/v1/bisects/", "/deployment") ||
 			ofOne(path, "/api/v1/repositories/", "/deployment") ||
 			ofOne(path, "/api/v1/runs/", "/pin") || isTurn(path) {
 			return credentials.Run
@@ -46,7 +46,8 @@ func needs(method, path string, query url.Values) credentials.Scope {
 			return credentials.Run
 		}
 	case http.MethodDelete:
-		cancels := strings.HasPrefix(path, "/api/v1/runs/") || strings.HasPrefix(path, "/api/v1/bisects/")
+		cancels := strings.HasPrefix(path, "/api/v1/runs/") || strings.HasPrefix(path, "/api/v1/bisects/") ||
+			strings.HasPrefix(path, "/api/v1/suite-results/")
 		if cancels && !deletesFiles(query) || isTurn(path) || isErrand(path) {
 			return credentials.Run
 		}

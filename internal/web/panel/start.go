@@ -191,7 +191,7 @@ func (p *Panel) startError(err error) error {
 const maxPlanBody = 7 << 20
 
 // schemaName names the schema of a type by the type, but a plan's step, as the step of a history
-// has that name, what a bisect finds, and what the page of a run shows. Clients that are generated have these names, so
+// has that name, what a bisect and a suite find, and what the page of a run shows. Clients that are generated have these names, so
 // the parts that only say how huma takes a body are left out.
 func schemaName(t reflect.Type, hint string) string {
 	if t == reflect.TypeFor[lab.Step]() {
@@ -203,6 +203,9 @@ func schemaName(t reflect.Type, hint string) string {
 	}
 	if strings.HasSuffix(t.PkgPath(), "/bisection") {
 		return "Bisect" + name
+	}
+	if strings.HasSuffix(t.PkgPath(), "/box/suites") || strings.HasSuffix(t.PkgPath(), "/tell/suite") {
+		return "Suite" + strings.TrimPrefix(name, "Suite")
 	}
 	if strings.HasSuffix(t.PkgPath(), "/runview") {
 		return "RunView" + strings.TrimPrefix(name, "View")

@@ -42,6 +42,7 @@ func (p *Panel) web(e *echo.Echo) {
 		"/automation": {"automation.html", page{Title: "Automation", Script: "automation.js", Styles: []string{"lists.css"}, Help: "panel#automation"}},
 		"/alerts":     {"alerts.html", page{Title: "Alerts", Script: "alerts.js", Styles: []string{"lists.css", "alerts.css"}, Help: "panel#alerts"}},
 		"/bisections": {"bisections.html", page{Title: "Bisections", Script: "bisections.js", Styles: []string{"lists.css", "alerts.css"}, Help: "panel#bisections"}},
+		"/suites":     {"suites.html", page{Title: "Suites", Script: "suites.js", Styles: []string{"lists.css", "alerts.css", "suites.css"}, Help: "panel#suites"}},
 		"/access":     {"access.html", page{Title: "Access", Script: "access.js", Styles: []string{"access.css"}, Help: "security#how-the-panel-is-protected"}},
 		"/run":        {"run.html", page{Title: "Run", Script: "run.js", Styles: []string{"lists.css", "film.css", "run.css"}, Help: "panel#run"}},
 		"/trial":      {"trial.html", page{Title: "Frames", Script: "trial.js", Styles: []string{"film.css", "trial.css"}, Help: "frames"}},

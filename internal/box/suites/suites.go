@@ -1,0 +1,408 @@
+// Package suites has suites measured. A [Machine] goes through what a suite's result lacks, and asks a [Lab] for the
+// runs; a [Keeper] does so for a box or the head of a fleet: the runs go through its queue like any other, and take
+// their turns.
+//
+// Suites that people upload, and requests to measure one, flow in; runs in the queue and results flow out. Each result
+// has a folder with its request and the result's file, which is on the disk before the next step begins, and a request
+// for a run has a key: a box that is killed anywhere goes on after its next start, and asks for no run twice.
+package suites
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"eidetic/internal/box/ownruns"
+	"eidetic/internal/keep/store"
+	"eidetic/internal/lab"
+	"eidetic/internal/plan"
+	"eidetic/internal/tell/suite"
+)
+
+// Config holds what a Keeper needs.
+type Config struct {
+	Dir   string // a folder for all suites and results
+	Runs  ownruns.Queue
+	Store *store.Store
+	// Check says what is wrong with a plan, without regard to whether its device is ready now; nil checks nothing.
+	Check func(context.Context, lab.Plan) error
+	// Archive finds the file of a recording by its name; nil finds none.
+	Archive func(name string) (file string, err error)
+	// Sums are those of the files of runs; nil hashes the files of the store.
+	Sums suite.Sum
+	// Software is the program with its version, which results name.
+	Software string
+	Now      func() time.Time // the wall clock; nil is time.Now
+	// Patience is how long the queue may refuse a run, as it does while a device is away; 0 is five minutes.
+	Patience time.Duration
+	Log      *slog.Logger // nil discards
+}
+
+// Bounds.
+const (
+	mostResults = 100 // that are kept
+	mostGoing   = 20  // that wait or go on
+	mostSuites  = 100 // that are uploaded
+	mostTrials  = 10_000
+	// MostSpread is how many runs of a result may be in the queue at the same time.
+	MostSpread = 50
+)
+
+// The states of a result.
+const (
+	StateWaiting   = "waiting"
+	StateRunning   = "running"
+	StateDone      = "done"
+	StateFailed    = "failed"
+	StateCancelled = "cancelled"
+)
+
+// Request is what somebody asks for.
+type Request struct {
+	Suite    string     // its name
+	Browsers []string   // none: those of the suite, or Chromium
+	Only     []string   // entries; none is all
+	Trials   int        // of each entry and browser; 0 is as the suite says
+	Seed     uint64     // 0 is 1
+	Device   string     // "" is the first
+	On       *lab.On    // boxes of a fleet
+	Spread   int        // runs in the queue at the same time; 0 is 1
+	By       string     // name of the token
+	Scope    plan.Scope // of the token
+	Opens    bool       // the hosts of the pages are reached wherever they are (plan.Opening)
+}
+
+// Result is what is known of a result.
+type Result struct {
+	ID       string     `json:"id" example:"s3k7v2m9qxab"`
+	Suite    string     `json:"suite" doc:"Name of the suite" example:"eidetic-1"`
+	SHA256   string     `json:"suite_sha256" doc:"Of the suite's text, which the result holds"`
+	State    string     `json:"state" enum:"waiting,running,done,failed,cancelled" doc:"One result is measured at a time; done: every entry was tried, see failed"`
+	Error    string     `json:"error,omitempty" doc:"Why it failed"`
+	Doing    string     `json:"doing,omitempty" doc:"What it is doing, or did last, in words"`
+	Made     time.Time  `json:"made"`
+	Ended    *time.Time `json:"ended,omitempty"`
+	By       string     `json:"by" doc:"Name of the token that asked for it"`
+	Browsers []string   `json:"browsers" doc:"Those that are compared; the first is what the others are held against" example:"[\"chromium\",\"firefox-esr\"]"`
+	Only     []string   `json:"only,omitempty" doc:"The entries that are measured; without it all"`
+	Trials   int        `json:"trials,omitempty" doc:"Of each entry and browser; without it as the suite says"`
+	Seed     uint64     `json:"seed" doc:"Of the order of the trials"`
+	Device   string     `json:"device,omitempty" doc:"Name of the device"`
+	Spread   int        `json:"spread" doc:"How many runs are in the queue at the same time"`
+	Runs     int        `json:"runs" doc:"How many runs the result has when it is complete"`
+	Done     int        `json:"done" doc:"How many of them have ended well"`
+	Failed   int        `json:"failed" doc:"How many have ended otherwise: resume tries them again"`
+	Now      []string   `json:"now,omitempty" doc:"The runs that wait or go on"`
+	// These are of one result alone.
+	Entries []Entry       `json:"entries,omitempty" doc:"The runs so far"`
+	Table   *suite.Table  `json:"table,omitempty" doc:"A row for each entry that has valid trials, and all together"`
+	Known   []suite.Known `json:"known,omitempty" doc:"The answers that the suite's pages know, and what was measured"`
+}
+
+// Entry is a run of a result.
+type Entry struct {
+	Entry  string `json:"entry" example:"load-article"`
+	Run    string `json:"run" doc:"The run's identifier, in which the browsers took turns"`
+	State  string `json:"state" enum:"begun,done,failed,interrupted,running" doc:"begun: the run waits or goes on"`
+	Error  string `json:"error,omitempty"`
+	Valid  int    `json:"valid" doc:"Valid trials"`
+	Trials int    `json:"trials"`
+	Films  []Film `json:"films,omitempty" doc:"For each browser the valid trial whose mark is in the middle"`
+}
+
+// Film is a trial that shows what a browser did.
+type Film struct {
+	Browser string `json:"browser" example:"chromium"`
+	Trial   int    `json:"trial" doc:"Its number in the run: /trial?run=RUN&trial=TRIAL shows its frames"`
+}
+
+// IsGoing says whether the result has not ended.
+func (r Result) IsGoing() bool { return r.State == StateWaiting || r.State == StateRunning }
+
+// Errors that callers tell apart.
+var (
+	ErrMany     = errors.New("there are too many: delete some that have ended, or wait for those that go on") // constant
+	ErrGoing    = errors.New("it is being measured: stop it first, without files=true")                       // constant
+	ErrOver     = errors.New("it has ended: files=true deletes it")                                           // constant
+	ErrComplete = errors.New("nothing is left to do: it goes on by itself, or all its entries are measured")  // constant
+	ErrEmpty    = errors.New("it has no run yet")                                                             // constant
+	ErrShipped  = errors.New("a suite of this program has this name: choose another")                         // constant
+	ErrExists   = errors.New("there is another suite of this name: send its ETag in If-Match, or *")          // constant
+)
+
+// WrongError says what is wrong with a request, or with a suite.
+type WrongError struct{ Err error }
+
+func (e *WrongError) Error() string { return e.Err.Error() }
+
+// Unwrap returns what is wrong.
+func (e *WrongError) Unwrap() error { return e.Err }
+
+func wrong(format string, args ...any) error { return &WrongError{fmt.Errorf(format, args...)} }
+
+// Keeper keeps suites and results; these are measured, one at a time, while [Keeper.Work] runs.
+type Keeper struct {
+	Config
+	wake chan struct{} // capacity 1: there may be something to do
+
+	mu  sync.Mutex
+	all map[string]*kept
+	own map[string]*shelved // the suites that were uploaded
+}
+
+// Open reads what there is.
+func Open(c Config) (*Keeper, error) {
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.Sums == nil {
+		c.Sums = suite.SumsIn(c.Store.Root())
+	}
+	c.Patience = cmp.Or(c.Patience, 5*time.Minute)
+	k := &Keeper{Config: c, wake: make(chan struct{}, 1), all: map[string]*kept{}, own: map[string]*shelved{}}
+	for _, dir := range []string{k.results(), k.shelf()} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return nil, fmt.Errorf("open suites: %w", err)
+		}
+	}
+	if err := k.readShelf(); err != nil {
+		return nil, fmt.Errorf("open suites: %w", err)
+	}
+	folders, err := os.ReadDir(k.results())
+	if err != nil {
+		return nil, fmt.Errorf("open suites: %w", err)
+	}
+	for _, f := range folders {
+		if !f.IsDir() || !store.ValidID(f.Name()) {
+			continue
+		}
+		b, err := k.readKept(f.Name())
+		if err != nil {
+			c.Log.Error("the result of a suite cannot be read, and is left out", "result", f.Name(), "error", err)
+			continue
+		}
+		k.all[b.ID] = b
+	}
+	return k, nil
+}
+
+// ResultsDir and ShelfDir are the folders of results and of uploaded suites in that of a Keeper.
+const (
+	ResultsDir = "results"
+	ShelfDir   = "own"
+)
+
+func (k *Keeper) results() string { return filepath.Join(k.Dir, ResultsDir) }
+
+// Measure keeps a request for a result, which is measured when the others have ended.
+func (k *Keeper) Measure(ctx context.Context, q Request) (Result, error) {
+	s, scope, err := k.find(q.Suite)
+	if err != nil {
+		return Result{}, err
+	}
+	q.Scope = min(q.Scope, scope) // an admin does not lend its rights to a suite of somebody else
+	if len(q.Browsers) == 0 {
+		q.Browsers = s.Browsers
+	}
+	if len(q.Browsers) == 0 {
+		q.Browsers = []string{lab.Chromium}
+	}
+	q.Seed, q.Spread = cmp.Or(q.Seed, 1), cmp.Or(q.Spread, 1)
+	b := &kept{Result: Result{
+		ID: "s" + strings.ToLower(rand.Text()[:12]), Suite: s.Name, SHA256: s.SHA256(), State: StateWaiting, Made: k.Now().UTC(), By: q.By,
+		Browsers: q.Browsers, Only: q.Only, Trials: q.Trials, Seed: q.Seed, Device: q.Device, Spread: q.Spread,
+	}, request: q, suite: s, found: suite.New(s, k.Software, q.Browsers, q.Trials, q.Seed, k.Now().UTC())}
+	b.dir = filepath.Join(k.results(), b.ID)
+	if err := k.check(ctx, b); err != nil {
+		return Result{}, err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if len(k.all) >= mostResults || k.going() >= mostGoing {
+		return Result{}, ErrMany
+	}
+	if err := os.Mkdir(b.dir, 0o700); err != nil {
+		return Result{}, fmt.Errorf("keep result: %w", err)
+	}
+	if err := errors.Join(b.saveFound(), b.save()); err != nil {
+		return Result{}, errors.Join(err, os.RemoveAll(b.dir))
+	}
+	k.all[b.ID] = b
+	k.stir()
+	return b.Result, nil
+}
+
+// check returns an error for a request that cannot be carried out, and counts its runs.
+func (k *Keeper) check(ctx context.Context, b *kept) error {
+	q := b.request
+	if err := suite.CheckBrowsers(q.Browsers); err != nil {
+		return wrong("browsers: %w", err)
+	}
+	for _, name := range q.Only {
+		if b.suite.Index(name) < 0 {
+			return wrong("only: %s has no entry %.60q", b.suite.Name, name)
+		}
+	}
+	switch {
+	case q.Trials < 0 || q.Trials > 5000:
+		return wrong("trials: %d: from 1 to 5000", q.Trials)
+	case q.Spread < 0 || q.Spread > MostSpread:
+		return wrong("spread: %d: from 1 to %d", q.Spread, MostSpread)
+	}
+	jobs, err := k.machine(ctx, b).Jobs()
+	if err != nil {
+		return &WrongError{err}
+	}
+	b.Runs = len(jobs)
+	trials := 0
+	for _, j := range jobs {
+		trials += j.Plan.WithDefaults().Total()
+	}
+	if trials > mostTrials {
+		return wrong("trials: %d together; at most %d: measure fewer entries (only), or fewer trials", trials, mostTrials)
+	}
+	return nil
+}
+
+// List lists the results, the newest first, without what only one has.
+func (k *Keeper) List() []Result {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	all := []Result{}
+	for _, b := range k.all {
+		all = append(all, b.Result)
+	}
+	slices.SortFunc(all, func(a, b Result) int { return cmp.Or(b.Made.Compare(a.Made), cmp.Compare(b.ID, a.ID)) })
+	return all
+}
+
+// Get returns a result with its table, or store.ErrNotFound.
+func (k *Keeper) Get(id string) (Result, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	b := k.all[id]
+	if b == nil {
+		return Result{}, store.ErrNotFound
+	}
+	return b.whole()
+}
+
+// File returns the name of a result's file, which is replaced as a whole, or store.ErrNotFound.
+func (k *Keeper) File(id string) (string, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	b := k.all[id]
+	if b == nil {
+		return "", store.ErrNotFound
+	}
+	return filepath.Join(b.dir, suite.ResultFile), nil
+}
+
+// Cancel ends the measuring of a result, and cancels its runs in the queue. The error is store.ErrNotFound, or
+// [ErrOver].
+func (k *Keeper) Cancel(id string) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	b := k.all[id]
+	switch {
+	case b == nil:
+		return store.ErrNotFound
+	case !b.IsGoing():
+		return ErrOver
+	}
+	if b.cancel != nil {
+		b.cancel(ownruns.ErrCancelled)
+	}
+	return k.end(b, StateCancelled, "")
+}
+
+// Resume goes on with a result that failed or was stopped, and tries its entries again that did. The error is
+// store.ErrNotFound, [ErrMany], or [ErrComplete].
+func (k *Keeper) Resume(id string) (Result, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	b := k.all[id]
+	switch {
+	case b == nil:
+		return Result{}, store.ErrNotFound
+	case b.IsGoing() || b.cancel != nil || b.State == StateDone && b.Done == b.Runs:
+		return Result{}, ErrComplete
+	case k.going() >= mostGoing:
+		return Result{}, ErrMany
+	}
+	b.State, b.Error, b.Ended = StateWaiting, "", nil
+	k.stir()
+	return b.Result, b.save()
+}
+
+// Remove removes a result that has ended. Its runs stay. The error is store.ErrNotFound, or [ErrGoing].
+func (k *Keeper) Remove(id string) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	b := k.all[id]
+	switch {
+	case b == nil:
+		return store.ErrNotFound
+	case b.IsGoing() || b.cancel != nil:
+		return ErrGoing
+	}
+	if err := os.RemoveAll(b.dir); err != nil {
+		return fmt.Errorf("remove result: %w", err)
+	}
+	delete(k.all, id)
+	return nil
+}
+
+// Needs says since when runs may be those of a result that has not ended; the zero time is that there is none.
+func (k *Keeper) Needs() (since time.Time) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, b := range k.all {
+		if b.IsGoing() && (since.IsZero() || b.Made.Before(since)) {
+			since = b.Made
+		}
+	}
+	return since
+}
+
+// Holds names a result that has not ended and whose suite replays the recording of a name. It is "" if there is none.
+func (k *Keeper) Holds(name string) (id string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, b := range k.all {
+		if b.IsGoing() && slices.Contains(b.archives, name) && (id == "" || b.ID < id) {
+			id = b.ID
+		}
+	}
+	return id
+}
+
+// going counts the results that have not ended.
+func (k *Keeper) going() (n int) {
+	for _, b := range k.all {
+		if b.IsGoing() {
+			n++
+		}
+	}
+	return n
+}
+
+// stir makes Work look for something to do.
+func (k *Keeper) stir() {
+	select {
+	case k.wake <- struct{}{}:
+	default:
+	}
+}
