@@ -127,11 +127,35 @@ func fromBase64(text string) ([]byte, error) {
 	if b, err := base64.StdEncoding.DecodeString(text); err == nil { // which passes over line ends
 		return b, nil
 	}
+	if strings.HasPrefix(strings.TrimSpace(text), "[") { // the pieces of a body with a content coding, as Polly.JS keeps them
+		return fromPieces(text)
+	}
 	if rest, ok := strings.CutPrefix(text, "data:"); ok {
 		_, text, _ = strings.Cut(rest, ",")
 	}
 	text = strings.NewReplacer(" ", "", "\t", "", "\r", "", "\n", "", "-", "+", "_", "/").Replace(text)
 	return base64.RawStdEncoding.DecodeString(strings.TrimRight(text, "="))
+}
+
+// fromPieces decodes a JSON list of texts in Base64, each on its own, one after the other.
+func fromPieces(text string) (whole []byte, err error) {
+	d := json.NewDecoder(strings.NewReader(text))
+	if _, err := d.Token(); err != nil {
+		return nil, err
+	}
+	for d.More() {
+		var piece string
+		if err := d.Decode(&piece); err != nil {
+			return nil, err
+		}
+		b, err := base64.StdEncoding.DecodeString(piece)
+		if err != nil {
+			return nil, err
+		}
+		whole = append(whole, b...)
+	}
+	_, err = d.Token()
+	return whole, err
 }
 
 // harTime reads a date, or the seconds or milliseconds since 1970. A date without a zone is taken as UTC.
