@@ -137,25 +137,28 @@ func fromBase64(text string) ([]byte, error) {
 	return base64.RawStdEncoding.DecodeString(strings.TrimRight(text, "="))
 }
 
-// fromPieces decodes a JSON list of texts in Base64, each on its own, one after the other.
-func fromPieces(text string) (whole []byte, err error) {
-	d := json.NewDecoder(strings.NewReader(text))
-	if _, err := d.Token(); err != nil {
-		return nil, err
+// fromPieces decodes a JSON list of texts in Base64, each on its own, one after the other. There may be millions.
+func fromPieces(text string) ([]byte, error) {
+	inner, isOpen := strings.CutPrefix(strings.TrimSpace(text), "[")
+	inner, isClosed := strings.CutSuffix(inner, "]")
+	if !isOpen || !isClosed {
+		return nil, errors.New("a list of pieces that does not end")
 	}
-	for d.More() {
-		var piece string
-		if err := d.Decode(&piece); err != nil {
+	if inner = strings.TrimSpace(strings.ReplaceAll(inner, `\/`, "/")); inner == "" {
+		return nil, nil
+	}
+	whole := make([]byte, 0, base64.StdEncoding.DecodedLen(len(inner)))
+	for piece := range strings.SplitSeq(inner, ",") {
+		piece = strings.TrimSpace(piece)
+		if len(piece) < 2 || piece[0] != '"' || piece[len(piece)-1] != '"' {
+			return nil, fmt.Errorf("a list of pieces with %.20q in it", piece)
+		}
+		var err error
+		if whole, err = base64.StdEncoding.AppendDecode(whole, []byte(piece[1:len(piece)-1])); err != nil {
 			return nil, err
 		}
-		b, err := base64.StdEncoding.DecodeString(piece)
-		if err != nil {
-			return nil, err
-		}
-		whole = append(whole, b...)
 	}
-	_, err = d.Token()
-	return whole, err
+	return whole, nil
 }
 
 // harTime reads a date, or the seconds or milliseconds since 1970. A date without a zone is taken as UTC.
