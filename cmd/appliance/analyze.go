@@ -8,7 +8,6 @@ import (
 	"image/png"
 	"io"
 	"math"
-	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -310,17 +309,8 @@ func parseGeometry(s string) (image.Rectangle, error) {
 	return image.Rect(x, y, x+w, y+h), nil
 }
 
-func writePicture(path string, img image.Image) (err error) {
-	f, err := os.Create(path)
-	if err != nil {
-		return cannot(err)
-	}
-	defer func() {
-		if e := f.Close(); err == nil && e != nil {
-			err = cannot(e)
-		}
-	}()
-	if err := png.Encode(f, img); err != nil {
+func writePicture(path string, img image.Image) error {
+	if err := writeNamed(path, func(w io.Writer) error { return png.Encode(w, img) }); err != nil {
 		return cannot(fmt.Errorf("write %s: %w", path, err))
 	}
 	return nil

@@ -14,6 +14,7 @@ import (
 
 	"eidetic/analysis/measure"
 	"eidetic/analysis/visual"
+	"eidetic/internal/base/atomicfile"
 	"eidetic/internal/lab"
 	"eidetic/internal/run/experiment"
 )
@@ -138,17 +139,7 @@ func columns(r *visual.Result, m *measure.Result) []measure.Column {
 }
 
 // writeTable writes one row for each frame.
-func writeTable(path string, r *visual.Result, m *measure.Result) (err error) {
-	f, err := os.Create(path)
-	if err != nil {
-		return cannot(err)
-	}
-	defer func() {
-		if e := f.Close(); err == nil && e != nil {
-			err = cannot(e)
-		}
-	}()
-	w := csv.NewWriter(f)
+func writeTable(path string, r *visual.Result, m *measure.Result) error {
 	cols := columns(r, m)
 	head := []string{"frame", "time_ms"}
 	for _, col := range cols {
@@ -162,7 +153,7 @@ func writeTable(path string, r *visual.Result, m *measure.Result) (err error) {
 		}
 		rows = append(rows, row)
 	}
-	if err := w.WriteAll(rows); err != nil {
+	if err := writeNamed(path, func(w io.Writer) error { return csv.NewWriter(w).WriteAll(rows) }); err != nil {
 		return cannot(fmt.Errorf("write %s: %w", path, err))
 	}
 	return nil
@@ -174,7 +165,7 @@ func writeCharts(dir string, r *visual.Result, m *measure.Result) error {
 		return cannot(err)
 	}
 	for _, c := range measure.Charts(r.Times, columns(r, m)) {
-		if err := os.WriteFile(filepath.Join(dir, c.Name+".svg"), c.SVG(), 0o644); err != nil {
+		if err := atomicfile.WriteFile(filepath.Join(dir, c.Name+".svg"), c.SVG(), 0o644); err != nil {
 			return cannot(err)
 		}
 		if err := writePicture(filepath.Join(dir, c.Name+".png"), c.Image()); err != nil {

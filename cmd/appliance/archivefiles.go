@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"eidetic/internal/base/atomicfile"
 	"eidetic/netlab/archive"
 )
 
@@ -92,24 +93,25 @@ func (c *ArchiveExportCmd) Run(std *streams) error {
 	return err
 }
 
-// write writes the file, and removes it again if other readers would lack something of it.
+// write writes the file, unless other readers would lack something of it.
 func (c *ArchiveExportCmd) write(std *streams, a *archive.Archive, export func(io.Writer, *archive.Archive) ([]string, error)) error {
-	f, err := os.OpenFile(c.Out, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	f, err := atomicfile.Output(c.Out)
 	if err != nil {
 		return cannot(err)
 	}
+	defer f.Discard()
 	lost, err := export(f, a)
-	if err := errors.Join(err, f.Close()); err != nil {
-		return cannot(errors.Join(err, os.Remove(c.Out)))
+	if err := errors.Join(err, f.Chmod(0o644)); err != nil {
+		return cannot(err)
 	}
 	for _, line := range lost {
 		fmt.Fprintf(std.err, "appliance: %s: %s\n", c.Out, oneLine(line))
 	}
 	if len(lost) > 0 && !c.Partial {
-		if err := os.Remove(c.Out); err != nil {
-			return cannot(err)
-		}
 		return failed(fmt.Errorf("%s: %d exchanges, bodies or messages cannot be written (above): nothing is written; --partial goes on without them", c.File, len(lost)))
+	}
+	if err := f.Commit(); err != nil {
+		return cannot(err)
 	}
 	_, err = fmt.Fprintf(std.out, "%s: %d exchanges\n", c.Out, len(a.Exchanges()))
 	return err

@@ -45,7 +45,7 @@ func (c *BackupCmd) Run(ctx context.Context, std *streams) error {
 		}
 		return c.fetch(ctx, std, out, func(ctx context.Context, w io.Writer) error { return box.Backup(ctx, c.Secrets, w) })
 	}
-	file, err := atomicfile.Create(c.Out, ".backup-*.tmp") // only its owner can read it
+	file, err := atomicfile.Output(c.Out) // only its owner can read it
 	if err != nil {
 		return cannot(err)
 	}

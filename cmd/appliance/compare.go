@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -207,14 +209,9 @@ func openResult(path string) (*lab.Run, error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		path = filepath.Join(path, "run.json")
 	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
+	run, err := store.ReadResult(path)
+	if errors.As(err, new(*fs.PathError)) || err == nil {
+		return run, err
 	}
-	defer f.Close()
-	run, err := store.DecodeResult(f)
-	if err != nil {
-		return nil, fmt.Errorf("%s is not a run.json or report.json: %w", path, err)
-	}
-	return run, nil
+	return nil, fmt.Errorf("%s is not a run.json or report.json: %w", path, err)
 }

@@ -118,7 +118,7 @@ func (c *ExportCmd) local(std *streams, format export.Format) error {
 			err = picture.WriteTo(&text, source)
 		}
 		if err == nil {
-			err = atomicfile.WriteFile(c.Picture, text.Bytes(), 0o644)
+			err = atomicfile.WriteOutput(c.Picture, text.Bytes(), 0o644)
 		}
 		if err != nil {
 			return cannot(err)
@@ -167,7 +167,7 @@ func (c *ExportCmd) remote(ctx context.Context, std *streams, format export.Form
 		if err != nil {
 			return boxError(err)
 		}
-		if err := atomicfile.WriteFile(c.Picture, picture, 0o644); err != nil {
+		if err := atomicfile.WriteOutput(c.Picture, picture, 0o644); err != nil {
 			return cannot(err)
 		}
 	}

@@ -65,7 +65,7 @@ func (c *GestureRecordCmd) Run(ctx context.Context, std *streams) error {
 	if err := g.Write(&text); err != nil {
 		return cannot(err)
 	}
-	if err := atomicfile.WriteFile(c.Out, text.Bytes(), 0o644); err != nil {
+	if err := atomicfile.WriteOutput(c.Out, text.Bytes(), 0o644); err != nil {
 		return cannot(err)
 	}
 	fmt.Fprintf(std.out, "%s: %s\n", c.Out, g.Describe())

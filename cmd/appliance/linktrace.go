@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"os"
 
 	"eidetic/netlab/link"
 	"eidetic/netlab/link/packet"
@@ -40,11 +39,7 @@ func (c *LinkTraceRecordCmd) Run(std *streams) error {
 	if err != nil {
 		return usage(err)
 	}
-	f, err := os.Create(c.Out)
-	if err != nil {
-		return cannot(err)
-	}
-	if err := errors.Join(trace.Write(f), f.Close()); err != nil {
+	if err := writeNamed(c.Out, trace.Write); err != nil {
 		return cannot(fmt.Errorf("write %s: %w", c.Out, err))
 	}
 	fmt.Fprintf(std.out, "%s: %d packets in %v, %.4g Mbit/s on average\n", c.Out, len(trace.At), trace.Period, float64(trace.Rate())/1e6)

@@ -206,7 +206,7 @@ func printError(err error, w io.Writer) int {
 }
 
 // told is an error's text, which may quote a recording, or an address of a command line or a plan with its password.
-func told(err error) string { return redact.Users(visible(err.Error())) }
+func told(err error) string { return brief(redact.Users(visible(err.Error()))) }
 
 // statusOf is the exit status that an error stands for.
 func statusOf(err error) int {

@@ -145,7 +145,7 @@ func resultOf(t *lab.Trial) string {
 	case t.IsSuperseded():
 		return t.Invalid[0]
 	case !t.Valid:
-		return "invalid: " + strings.Join(t.Invalid, "; ")
+		return "invalid: " + brief(visible(strings.Join(t.Invalid, "; ")))
 	}
 	if len(t.Steps) > 0 {
 		return fmt.Sprintf("%d steps in %.0f ms; %d requests, %d frames%s", len(t.Steps), metric.Journey.In(t), t.Requests, t.Frames, flawsOf(t))

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"image"
 	"image/png"
-	"os"
+	"io"
 	"path/filepath"
 	"strings"
 
@@ -166,13 +166,5 @@ func writePNG(img *image.RGBA, part image.Rectangle, out string) error {
 		}
 		shown = img.SubImage(part)
 	}
-	w, err := os.Create(out)
-	if err != nil {
-		return err
-	}
-	if err := png.Encode(w, shown); err != nil {
-		w.Close()
-		return fmt.Errorf("%s: %w", out, err)
-	}
-	return w.Close()
+	return writeNamed(out, func(w io.Writer) error { return png.Encode(w, shown) })
 }

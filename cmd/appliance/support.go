@@ -32,7 +32,7 @@ Example:
 
 // Run implements the command.
 func (c *SupportCmd) Run(ctx context.Context, std *streams) error {
-	file, err := atomicfile.Create(c.Out, ".support-*.tmp") // only its owner can read it
+	file, err := atomicfile.Output(c.Out) // only its owner can read it
 	if err != nil {
 		return cannot(err)
 	}

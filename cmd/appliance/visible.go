@@ -29,6 +29,21 @@ func visible(text string) string {
 	return b.String()
 }
 
+// brief is a text for a terminal in which no word, such as the address of a request with data in it, fills the screen.
+func brief(text string) string {
+	const longest, begin = 400, 200
+	if len(text) <= longest {
+		return text
+	}
+	words := strings.Split(text, " ")
+	for i, word := range words {
+		if len(word) > longest {
+			words[i] = strings.ToValidUTF8(word[:begin], "") + fmt.Sprintf("…(%d more bytes)", len(word)-begin)
+		}
+	}
+	return strings.Join(words, " ")
+}
+
 // isOrder tells the characters that a terminal obeys instead of showing them.
 func isOrder(r rune) bool {
 	switch {

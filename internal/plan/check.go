@@ -1,16 +1,12 @@
 package plan
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"image"
 	"io"
 	"maps"
-	"net"
-	"net/netip"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -459,45 +455,3 @@ func (c *Checked) journeys() (all [][]lab.Step) {
 }
 
 func hasControl(s string) bool { return strings.ContainsFunc(s, unicode.IsControl) }
-
-// CheckPage returns an error for a page whose URL cannot be loaded.
-func CheckPage(page string) error {
-	if page == "" {
-		return errors.New("a plan opens a page: give its URL, or steps whose first opens one")
-	}
-	if u := lab.ParseURL(page); u.User != "" {
-		return fmt.Errorf("%s: an address in a plan holds no user and no password: 'appliance measure https://USER:PASSWORD@…' sends them "+
-			"to the page's origin, and so does --header 'Authorization: Basic …'", u.Sent())
-	}
-	if authority, _, _ := strings.Cut(page, "/"); strings.Contains(authority, "@") { // a user without a scheme
-		page = page[strings.LastIndex(authority, "@")+1:]
-	}
-	if u := lab.ParseURL(page); !u.IsWeb() || strings.ContainsAny(u.Host, " %\"<>\\^`{|}") || hasControl(page) {
-		return fmt.Errorf("%q: it must be an absolute http or https URL%s", page, meant(page))
-	}
-	return nil
-}
-
-// meant asks whether a page without a scheme is one with it, as address bars allow to write it.
-func meant(page string) string {
-	const longest = 200
-	host, _, _ := strings.Cut(page, "/")
-	name, port, err := net.SplitHostPort(host)
-	if err != nil {
-		name, port = host, ""
-	}
-	_, notIP := netip.ParseAddr(name)
-	_, notNumber := strconv.ParseUint(cmp.Or(port, "80"), 10, 16)
-	isHost := notIP == nil || name == "localhost" || strings.Contains(strings.Trim(name, "."), ".") || port != ""
-	if name == "" || !isHost || notNumber != nil || len(page) > longest || strings.ContainsAny(page, " \\\t\n") {
-		return ""
-	}
-	scheme := "https"
-	if notIP == nil || name == "localhost" || port != "" && port != "443" {
-		scheme = "http"
-	}
-	if !strings.Contains(page, "/") {
-		page += "/"
-	}
-	return fmt.Sprintf("; did you mean %s://%s?", scheme, page)
-}

@@ -208,6 +208,36 @@ func TestCheckPageGuesses(t *testing.T) {
 	}
 }
 
+// TestCheckPageHosts: a host that browsers spell otherwise is refused with their spelling, since nothing else finds it.
+func TestCheckPageHosts(t *testing.T) {
+	for page, want := range map[string]string{
+		"https://Bücher.example:8443/ä?ö": "write https://xn--bcher-kva.example:8443/ä?ö",
+		"http://faß.de":                   "write http://xn--fa-hia.de",
+		"http://例え。テスト/":                  "write http://xn--r8jz45g.xn--zckzah/",
+		"http://１２７.0.0.1/":               "write http://127.0.0.1/",
+		"http://127.1/a":                  "write http://127.0.0.1/a",
+		"http://2130706433?q":             "write http://127.0.0.1?q",
+		"http://0x7f.0.0.010:80/":         "write http://127.0.0.8/",
+		"http://10.0.0.256/":              "no address of IPv4",
+		"http://1.2.3.4.5/":               "no address of IPv4",
+		"http://08.1/":                    "no address of IPv4",
+		"http://127.0.0.1./x":             "write http://127.0.0.1/x",
+		"http://4294967296/":              "no address of IPv4",
+	} {
+		if err := CheckPage(page); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("CheckPage(%q) = %v; want an error with %q", page, err, want)
+		}
+	}
+	for _, page := range []string{
+		"http://xn--bcher-kva.example/", "http://127.0.0.1:80/", "http://[::1]:8080/é", "http://a_b.example/", "http://box/", "http://1.example/",
+		"http://shop.example./", "HTTP://SHOP.example/",
+	} {
+		if err := CheckPage(page); err != nil {
+			t.Errorf("CheckPage(%q) = %v; want nil", page, err)
+		}
+	}
+}
+
 // TestCheckTiming: two addresses that the run records itself share the times of what both ask for.
 func TestCheckTiming(t *testing.T) {
 	for _, c := range []struct {

@@ -137,6 +137,31 @@ func TestRevisitsHaveTheirDigest(t *testing.T) {
 	}
 }
 
+// TestRevisitIsWholeAsItsBody: crawlers state "length" in every revisit, as its block has no body; it is cut off only if
+// the body to which it refers is.
+func TestRevisitIsWholeAsItsBody(t *testing.T) {
+	const ok = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n"
+	data := warcText(
+		[2]string{"WARC-Type: response\nWARC-Target-URI: http://a.example/whole", ok + "whole"},
+		[2]string{"WARC-Type: response\nWARC-Target-URI: http://a.example/cut\nWARC-Truncated: time", ok + "cu"},
+		[2]string{"WARC-Type: revisit\nWARC-Target-URI: http://a.example/r0\nWARC-Refers-To: <urn:x:0>\nWARC-Truncated: length", ok},
+		[2]string{"WARC-Type: revisit\nWARC-Target-URI: http://a.example/r1\nWARC-Refers-To: <urn:x:1>\nWARC-Truncated: length", ok},
+		[2]string{"WARC-Type: revisit\nWARC-Target-URI: http://a.example/r2\nWARC-Refers-To: <urn:x:1>", ok},
+	)
+	a, err := OpenReader(bytes.NewReader(data), int64(len(data)), Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, e := range a.Exchanges() {
+		got[strings.TrimPrefix(e.URL, "http://a.example/")] = string(e.Response.Body) + " " + e.Truncated
+	}
+	want := map[string]string{"whole": "whole ", "cut": "cu time", "r0": "whole ", "r1": "cu time", "r2": "cu time"}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("bodies, and why they are cut off (-want +got):\n%s", d)
+	}
+}
+
 // realWACZ is what we write.
 func realWACZ(f *testing.F) []byte {
 	path := filepath.Join(f.TempDir(), "a.wacz")

@@ -66,7 +66,7 @@ func (hi *harImport) fields(s *jsonStream, depth int) error {
 	cost := int64(0)
 	defer func() { s.budget.give(cost) }()
 	err := s.object(func(name string) error {
-		hi.name(name)
+		hi.name(name, depth)
 		c, err := s.next()
 		if err != nil {
 			return err
@@ -111,9 +111,10 @@ func entryFields() []string {
 }
 
 // name notes a name of a field, from which it is told what else a file is.
-func (hi *harImport) name(name string) {
+// Those deep inside leave room for the ones that follow outside.
+func (hi *harImport) name(name string, depth int) {
 	const most, longest = 100, 100
-	if len(hi.names) < most && len(name) < longest && !slices.Contains(hi.names, name) {
+	if len(hi.names) < most/(depth+1) && len(name) < longest && !slices.Contains(hi.names, name) {
 		hi.names = append(hi.names, name)
 	}
 }

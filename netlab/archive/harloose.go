@@ -127,11 +127,38 @@ func fromBase64(text string) ([]byte, error) {
 	if b, err := base64.StdEncoding.DecodeString(text); err == nil { // which passes over line ends
 		return b, nil
 	}
+	if strings.HasPrefix(strings.TrimSpace(text), "[") { // the pieces of a body with a content coding, as Polly.JS keeps them
+		return fromPieces(text)
+	}
 	if rest, ok := strings.CutPrefix(text, "data:"); ok {
 		_, text, _ = strings.Cut(rest, ",")
 	}
 	text = strings.NewReplacer(" ", "", "\t", "", "\r", "", "\n", "", "-", "+", "_", "/").Replace(text)
 	return base64.RawStdEncoding.DecodeString(strings.TrimRight(text, "="))
+}
+
+// fromPieces decodes a JSON list of texts in Base64, each on its own, one after the other. There may be millions.
+func fromPieces(text string) ([]byte, error) {
+	inner, isOpen := strings.CutPrefix(strings.TrimSpace(text), "[")
+	inner, isClosed := strings.CutSuffix(inner, "]")
+	if !isOpen || !isClosed {
+		return nil, errors.New("a list of pieces that does not end")
+	}
+	if inner = strings.TrimSpace(strings.ReplaceAll(inner, `\/`, "/")); inner == "" {
+		return nil, nil
+	}
+	whole := make([]byte, 0, base64.StdEncoding.DecodedLen(len(inner)))
+	for piece := range strings.SplitSeq(inner, ",") {
+		piece = strings.TrimSpace(piece)
+		if len(piece) < 2 || piece[0] != '"' || piece[len(piece)-1] != '"' {
+			return nil, fmt.Errorf("a list of pieces with %.20q in it", piece)
+		}
+		var err error
+		if whole, err = base64.StdEncoding.AppendDecode(whole, []byte(piece[1:len(piece)-1])); err != nil {
+			return nil, err
+		}
+	}
+	return whole, nil
 }
 
 // harTime reads a date, or the seconds or milliseconds since 1970. A date without a zone is taken as UTC.

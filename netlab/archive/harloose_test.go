@@ -229,11 +229,49 @@ func TestStrayQuotes(t *testing.T) {
 	}
 }
 
+// manyNames are fields of a JSON object.
+func manyNames(n int) string {
+	var fields []string
+	for i := range n {
+		fields = append(fields, fmt.Sprintf(`"name %d":0`, i))
+	}
+	return strings.Join(fields, ",")
+}
+
+// TestBodyInPieces: a body with a content coding, as Polly.JS keeps it: a list of the pieces that came, each in Base64.
+func TestBodyInPieces(t *testing.T) {
+	coded := gzipped(t, "body of pieces")
+	b64 := base64.StdEncoding.EncodeToString
+	entry := func(name, text string) string {
+		return fmt.Sprintf(`{"request":{"method":"GET","url":"http://h.test/%s"},"response":{"status":200,"headers":[{"name":"content-encoding",`+
+			`"value":"gzip"}],"content":{"size":%d,"encoding":"base64","text":%s}}}`, name, len(coded), marshal(text))
+	}
+	pieces := fmt.Sprintf(`["%s", "%s","%s"]`, b64(coded[:5]), b64(coded[5:6]), b64(coded[6:]))
+	a, err := openText(t, harHead+entry("whole", pieces)+","+entry("none", "[]")+","+entry("number", "[1]")+","+entry("open", `["AA=="`)+`]}}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := byURL(a)
+	if e := got["http://h.test/whole"]; e == nil || !bytes.Equal(e.Response.Body, coded) || e.Response.Get("Content-Encoding") != "gzip" {
+		t.Errorf("the body in three pieces: got %+v; want %q with its content coding", e, coded)
+	}
+	if e := got["http://h.test/none"]; e == nil || len(e.Response.Body) != 0 {
+		t.Errorf("the body of no piece: got %+v; want an empty one", e)
+	}
+	if a.Lost() != 2 {
+		t.Errorf("Lost() = %d, %q; want 2: a number is no piece, and a list must end", a.Lost(), a.Warnings())
+	}
+}
+
 // TestNoRecording: what is none of the formats is named, with what to do.
 func TestNoRecording(t *testing.T) {
 	for text, want := range map[string]string{
-		`{"traceEvents":[{"ph":"X"}]}`:           "Performance panel",
-		`{"constants":{},"events":[{"type":1}]}`: "network log",
+		`{"traceEvents":[{"ph":"X"}]}`:                                 "Performance panel",
+		`{"constants":{},"events":[{"type":1}]}`:                       "network log",
+		`{"constants":{` + manyNames(200) + `},"events":[{"type":1}]}`: "network log",
+		"== Info:   Trying 192.0.2.1:80...\n":                          "trace of curl",
+		"<!DOCTYPE html> <html><!--\n Page saved with SingleFile":      "SingleFile",
+		"From: \"Saved by Windows Internet Explorer 9\"":               "MHTML",
 		`[{"protocolVersion":"HTTP/1.1","scheme":"a","durations":{},"request":{"header":{}},"response":{"status":200}}]`: "Charles",
 		`{"info":{},"item":[{"request":{"method":"GET"},"response":[]}]}`:                                                "Postman",
 		"{\"type\":\"Metric\"}\n{\"metric\":\"x\",\"type\":\"Point\"}\n":                                                 "k6",

@@ -25,6 +25,7 @@ type other struct {
 }
 
 const (
+	mhtml   = "a page saved as MHTML, which has no answers of servers: " + saveHAR
 	unpack  = "unpack it, and import what is in it"
 	saveHAR = "save a HAR with content in the browser's or the proxy's program, and import that"
 )
@@ -41,12 +42,20 @@ func others() []other {
 		{"\xd4\xc3\xb2\xa1", 0, packets}, {"\xa1\xb2\xc3\xd4", 0, packets}, {"\x4d\x3c\xb2\xa1", 0, packets}, {"\x4d\x3c\x2b\x1a", 4, packets},
 		{"\xac\xed\x00\x05", 0, "a session of Charles: export it there as HAR (File, Export Session), and import that"},
 		{"bplist00", 0, "a web archive of Safari or another property list, which has no answers of servers: " + saveHAR},
-		{"From: <Saved by", 0, "a page saved as MHTML, which has no answers of servers: " + saveHAR},
+		{"From: <Saved by", 0, mhtml}, {"From: \"Saved by", 0, mhtml}, {"MIME-Version: 1.0", 0, mhtml},
 		{"SQLite format 3", 0, "a database of SQLite: " + saveHAR},
+		{"== Info: ", 0, "a trace of curl: record the page, or " + saveHAR},
 		{"HTTP/", 0, "one answer of a server (of curl -i, perhaps): record the page, or " + saveHAR},
 		{"CDX ", 0, "an index of WARC files (CDX) without their contents: import the WARC files"},
 	}
 }
+
+// dumpHAR says how flows of mitmproxy become a HAR. Before version 10.1 the option without the script is ignored.
+const dumpHAR = "make a HAR of them with 'mitmdump -nr FILE --set hardump=out.har' (before mitmproxy 10.1 with its example, " +
+	"'-s har_dump.py', too), and import that"
+
+// singleFile is a page as the extension SingleFile saves it: as HTML, or as a zip, which may have HTML around it.
+const singleFile = "a page saved with SingleFile, which has no answers of servers: " + saveHAR
 
 const packets = "a capture of packets (pcap), whose contents are encrypted: record the page with 'appliance record', or " + saveHAR
 
@@ -66,9 +75,11 @@ func unknown(head []byte) error {
 	case strings.Trim(text, "\x00") == "":
 		return fmt.Errorf("%w: it begins with nothing but blanks", errUnknown)
 	case flows.MatchString(text):
-		return fmt.Errorf("%w, but flows of mitmproxy: make a HAR of them with 'mitmdump -nr FILE --set hardump=out.har', and import that", errUnknown)
+		return fmt.Errorf("%w, but flows of mitmproxy: %s", errUnknown, dumpHAR)
 	case strings.Contains(text, "<items burpversion"):
 		return fmt.Errorf("%w, but items of Burp: %s", errUnknown, saveHAR)
+	case strings.Contains(text, "page saved with singlefile"):
+		return fmt.Errorf("%w, but %s", errUnknown, singleFile)
 	case strings.HasPrefix(text, "<!doctype html"), strings.HasPrefix(text, "<html"):
 		return fmt.Errorf("%w, but a page in HTML, perhaps one that asks for a sign-in where the file was to be: download the file again, or %s", errUnknown, saveHAR)
 	case strings.HasPrefix(text, "<"):

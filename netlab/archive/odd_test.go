@@ -437,6 +437,7 @@ func TestZipsByHand(t *testing.T) {
 	for want, file := range map[string]string{
 		"several WACZ": build(namePackage, pack, "a.wacz", "x"), "Fiddler": build("raw/1_c.txt", "", "raw/1_s.txt", ""),
 		"Playwright": build("trace.trace", "", "trace.network", ""), "mitmdump": build("site.mp", ""),
+		"Charles": build("0-meta.json", "{}", "0-res.dat", ""), "SingleFile": build("index.html", "", "manifest.json", "{}"),
 	} {
 		if _, err := OpenReader(strings.NewReader(file), int64(len(file)), Limits{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v; want an error with %q", err, want)

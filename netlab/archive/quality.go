@@ -267,7 +267,16 @@ func (q Quality) Unfit(least float64) error {
 				lost = append(lost, fmt.Sprintf("%s %d of %d", p.Name, p.Lost, p.Count))
 			}
 		}
-		return fmt.Errorf("has the score %.3f, below %g: lost are %s", q.Score, least, strings.Join(lost, ", "))
+		var why []string
+		if len(lost) > 0 {
+			why = append(why, "lost are "+strings.Join(lost, ", "))
+		}
+		for _, p := range q.Problems {
+			if p.Kind == "lost" { // and so is in no part
+				why = append(why, p.What)
+			}
+		}
+		return fmt.Errorf("has the score %.3f, below %g: %s", q.Score, least, strings.Join(why, "; "))
 	}
 	return nil
 }

@@ -126,3 +126,13 @@ func TestAssessExamples(t *testing.T) {
 		}
 	}
 }
+
+// TestUnfitSaysWhatNoPartLost: what could not be read lowers the score, and is named although no part has it.
+func TestUnfitSaysWhatNoPartLost(t *testing.T) {
+	page := got("https://a.example/", 200, "text/html", "<p>a page")
+	q := Assess(New([]*lab.Exchange{page}, nil, []Page{{URL: page.URL}}, CreateOptions{Lost: 3}))
+	const want = "has the score 0.250, below 0.95: 3 exchanges, or damaged parts, could not be read when this archive was made; the notes say which"
+	if err := q.Unfit(0.95); err == nil || err.Error() != want {
+		t.Errorf("Unfit() = %v, want %q", err, want)
+	}
+}

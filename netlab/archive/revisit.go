@@ -74,14 +74,16 @@ func (ps *payloads) resolve(p *pending) (why string) {
 		if ps.left -= int64(len(from.e.Response.Body)); ps.left < 0 {
 			return "all bodies that revisits refer to are more than the limit"
 		}
-		p.e.Response.Body = from.e.Response.Body
+		// A revisit states "length" as its block lacks the body (WARC 1.1, 6.7.2): whether that body is whole is told by the
+		// record that has it.
+		p.e.Response.Body, p.e.Truncated = from.e.Response.Body, from.e.Truncated
 		if p.e.Status == 0 {
 			p.e.Status, p.e.Reason, p.e.Protocol = from.e.Status, from.e.Reason, from.e.Protocol
 			p.e.Response.Header = from.e.Response.Header
 		}
 		return ""
 	}
-	return "it refers to a body that the file does not have"
+	return "it refers to a body that the file does not have: if another WARC of the crawl has it, import both in one zip"
 }
 
 // has tells whether a body has a digest, as far as that can be known: with an unknown algorithm

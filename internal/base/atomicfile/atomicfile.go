@@ -20,10 +20,15 @@ func WriteFile(path string, content []byte, mode fs.FileMode) error {
 	if err != nil {
 		return err
 	}
+	return f.fill(content, mode)
+}
+
+// fill writes all of the content, and commits or discards the file.
+func (f *File) fill(content []byte, mode fs.FileMode) error {
 	defer f.Discard()
-	_, err = f.Write(content)
+	_, err := f.Write(content)
 	if err = errors.Join(err, f.Chmod(mode)); err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
+		return fmt.Errorf("write %s: %w", f.path, err)
 	}
 	return f.Commit()
 }
@@ -32,7 +37,8 @@ func WriteFile(path string, content []byte, mode fs.FileMode) error {
 // called; a call of Discard after Commit does nothing.
 type File struct {
 	*os.File
-	path string
+	path   string
+	itself bool // the file at path is written, and no temporary one
 }
 
 // Create makes a temporary file for path in path's folder, which only this user
@@ -42,11 +48,45 @@ func Create(path, pattern string) (*File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("write %s: %w", path, err)
 	}
-	return &File{temp, path}, nil
+	return &File{temp, path, false}, nil
+}
+
+// Output is Create for a file that a person names, which only this user can read until Chmod. A device, a pipe and a
+// link, such as /dev/null or /dev/stdout, are written themselves: root would put a file into their place.
+func Output(path string) (*File, error) {
+	info, err := os.Lstat(path)
+	if err != nil || info.Mode().IsRegular() || info.IsDir() {
+		return Create(path, "."+filepath.Base(path)+".*.tmp")
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("write %s: %w", path, err)
+	}
+	return &File{f, path, true}, nil
+}
+
+// WriteOutput is WriteFile for a file that a person names.
+func WriteOutput(path string, content []byte, mode fs.FileMode) error {
+	f, err := Output(path)
+	if err != nil {
+		return err
+	}
+	return f.fill(content, mode)
+}
+
+// Chmod changes the mode of the temporary file; what is written itself keeps its own.
+func (f *File) Chmod(mode fs.FileMode) error {
+	if f.itself {
+		return nil
+	}
+	return f.File.Chmod(mode)
 }
 
 // Commit puts the file on the disk and gives it its path.
 func (f *File) Commit() error {
+	if f.itself {
+		return f.Close()
+	}
 	err := errors.Join(f.Sync(), f.Close())
 	if err == nil {
 		err = os.Rename(f.Name(), f.path)
@@ -60,7 +100,7 @@ func (f *File) Commit() error {
 
 // Discard removes the temporary file unless Commit was called.
 func (f *File) Discard() {
-	if f.Close() == nil { // else Commit has closed it
+	if f.Close() == nil && !f.itself { // else Commit has closed it
 		_ = os.Remove(f.Name()) // a temporary file that stays does no harm
 	}
 }

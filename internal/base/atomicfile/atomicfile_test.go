@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 	"testing"
 )
 
@@ -104,5 +105,43 @@ func TestWithPrefix(t *testing.T) {
 	paths, err := WithPrefix(dir, ".new-")
 	if want := []string{filepath.Join(dir, ".new-1"), filepath.Join(dir, ".new-2")}; err != nil || !slices.Equal(paths, want) {
 		t.Errorf("WithPrefix() = %q, %v; want %q", paths, err, want)
+	}
+}
+
+// TestOutputKeepsWhatIsNoFile: a person's --out /dev/null or a pipe is written, and not replaced by a file.
+func TestOutputKeepsWhatIsNoFile(t *testing.T) {
+	dir := t.TempDir()
+	pipe, link, target := filepath.Join(dir, "pipe"), filepath.Join(dir, "link"), filepath.Join(dir, "target")
+	if err := errors.Join(syscall.Mkfifo(pipe, 0o640), os.WriteFile(target, []byte("older and longer"), 0o640), os.Symlink(target, link)); err != nil {
+		t.Fatal(err)
+	}
+	read := make(chan []byte, 1)
+	go func() {
+		content, _ := os.ReadFile(pipe) // an error is an empty content
+		read <- content
+	}()
+	for _, path := range []string{pipe, link} {
+		was, err := os.Lstat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := WriteOutput(path, []byte("new"), 0o600); err != nil {
+			t.Errorf("WriteOutput(%s) = %v", path, err)
+		}
+		if is, err := os.Lstat(path); err != nil || is.Mode() != was.Mode() {
+			t.Errorf("after WriteOutput() %s has the mode %v, %v; want %v", path, is.Mode(), err, was.Mode())
+		}
+	}
+	content, err := os.ReadFile(target)
+	if got := <-read; string(got) != "new" || string(content) != "new" || err != nil {
+		t.Errorf("the pipe had %q, and the link leads to %q, %v; want new", got, content, err)
+	}
+	f, err := Output(link)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Discard()
+	if list := names(t, dir); len(list) != 3 {
+		t.Errorf("after Discard() the folder has %v, want link, pipe and target", list)
 	}
 }

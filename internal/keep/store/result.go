@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 
 	"eidetic/internal/base/bounded"
@@ -42,6 +44,27 @@ func DecodeResult(r io.Reader) (*lab.Run, error) {
 		return nil, err
 	}
 	return run, nil
+}
+
+// ReadResult is DecodeResult of a file. In a run's own folder, whose lock tells it, a run that nobody carries out any more
+// is returned as interrupted.
+func ReadResult(path string) (*lab.Run, error) {
+	folder := ""
+	if real, err := filepath.EvalSymlinks(path); err == nil { // latest, and the names beside it, are links
+		folder = filepath.Dir(real)
+	}
+	_, noLock := os.Lstat(filepath.Join(folder, lockFile))
+	alive := noLock != nil || isLocked(folder) // before the file is read, as in ReadRun
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	run, err := DecodeResult(f)
+	if err == nil && !alive {
+		endedIn(run)
+	}
+	return run, err
 }
 
 // result converts the report to a run, as far as the report has its fields.

@@ -3,6 +3,9 @@ package store
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -85,4 +88,33 @@ func FuzzDecodeResult(f *testing.F) {
 			t.Errorf("%d facts", len(Facts(run)))
 		}
 	})
+}
+
+// TestReadResultOfAKilledRun: in a run's own folder "running" counts while its writer lives; a copy elsewhere says what
+// it said.
+func TestReadResultOfAKilledRun(t *testing.T) {
+	root := filepath.Join(t.TempDir(), "out")
+	f := create(t, root, sample("20261121-091400-demo", StateRunning))
+	state := func(path, want string) {
+		t.Helper()
+		if run, err := ReadResult(path); err != nil || run.State != want {
+			t.Errorf("ReadResult(%s) = %+v, %v; want the state %s", path, run, err, want)
+		}
+	}
+	copied := filepath.Join(t.TempDir(), RunFile)
+	content, err := os.ReadFile(filepath.Join(f.Path(), RunFile))
+	if err = errors.Join(err, os.WriteFile(copied, content, 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	names := []string{filepath.Join(root, RunFile), filepath.Join(root, Latest, reportFile), filepath.Join(f.Path(), RunFile)}
+	for _, name := range names {
+		state(name, StateRunning)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		state(name, StateInterrupted)
+	}
+	state(copied, StateRunning)
 }

@@ -219,10 +219,16 @@ func ReadRun(dir string) (*lab.Run, error) {
 	if run.ID != filepath.Base(dir) {
 		return nil, fmt.Errorf("read run: %s: id %q is not the folder's name %q", RunFile, run.ID, filepath.Base(dir))
 	}
-	if run.State == StateRunning && !alive {
-		run.State = StateInterrupted
-		run.Error = interruptedError
+	if !alive {
+		endedIn(run)
 	}
 	sortTrials(run.Trials)
 	return run, nil
+}
+
+// endedIn is what a run is whose process has ended: killed, or without a place to save how it ended.
+func endedIn(run *lab.Run) {
+	if run.State == StateRunning {
+		run.State, run.Error = StateInterrupted, interruptedError
+	}
 }
