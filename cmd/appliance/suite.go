@@ -23,6 +23,7 @@ type SuiteCmd struct {
 	Show     SuiteShowCmd     `cmd:"" help:"Show a result: a row for each entry, the geometric mean, and the known answers." example:"appliance suite show out/suite"`
 	Compare  SuiteCompareCmd  `cmd:"" help:"Say whether two results of one suite agree." example:"appliance suite compare out/monday out/tuesday --within 3"`
 	Verify   SuiteVerifyCmd   `cmd:"" help:"Check the hashes of a result's reels, measure them again, and say whether that gives the same numbers." example:"appliance suite verify out/suite/suite.json"`
+	Fetch    SuiteFetchCmd    `cmd:"" help:"Find the newest releases of browsers in folders, packages and on servers, fetch them, and print their programs." example:"appliance suite fetch sources.yaml"`
 	Releases SuiteReleasesCmd `cmd:"" help:"Make the series of each browser's releases from several results: did it become faster?" example:"appliance suite releases out/suite-*"`
 	Repeat   SuiteRepeatCmd   `cmd:"" help:"Run the suite of a result again, and say within which bounds both agree."`
 }

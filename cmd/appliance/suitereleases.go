@@ -16,8 +16,9 @@ type SuiteReleasesCmd struct {
 
 // Help is shown by appliance suite releases --help.
 func (SuiteReleasesCmd) Help() string {
-	return `Each browser of each result is a release. Those of one family are a series, in the order of their versions, and those of one version in
-the order of time. Each is compared with the one before it by the ratio of the geometric means. The findings are corrected by Holm's method.
+	return `Each browser of each result is a release. Those of one family are a series, in the order of their versions, and
+those of one version in the order of time. Each is compared with the one before it by the ratio of the geometric means.
+The findings are corrected by Holm's method.
 
 The status is 1 when the newest release of a browser is slower than the one before it, 0 otherwise.
 
