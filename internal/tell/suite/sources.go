@@ -280,7 +280,14 @@ func get(ctx context.Context, client *http.Client, address string) (io.ReadClose
 	if err != nil {
 		return nil, err
 	}
-	resp, err := client.Do(req)
+	own := *client
+	own.CheckRedirect = func(to *http.Request, via []*http.Request) error {
+		if to.URL.Scheme != "https" || len(via) > 5 {
+			return fmt.Errorf("it leads to %s, not by https, or after too many others", to.URL.Redacted())
+		}
+		return nil
+	}
+	resp, err := own.Do(req)
 	if err != nil {
 		return nil, err
 	}

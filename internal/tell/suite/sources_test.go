@@ -37,7 +37,6 @@ func release(t *testing.T, name, text string) []byte {
 
 // TestNewest: the release with the highest version is fetched once, and no file whose checksum is another.
 func TestNewest(t *testing.T) {
-	testlab.NeedProgram(t, "tar")
 	files := map[string][]byte{
 		"/all/linux/fox-9.0.tar.gz": release(t, "fox/fox", "nine"), "/all/linux/fox-150.0.2.tar.gz": release(t, "fox/fox", "new"),
 		"/all/linux/fox-150.0.tar.gz": release(t, "fox/fox", "old"), "/all/linux/bad-1.tar.gz": release(t, "fox/fox", "bad"),
@@ -51,6 +50,10 @@ func TestNewest(t *testing.T) {
 	asked := map[string]int{}
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked[r.URL.Path]++
+		if r.URL.Path == "/plain" {
+			http.Redirect(w, r, "http://"+r.Host+"/all/SHA256SUMS", http.StatusFound)
+			return
+		}
 		if body, ok := files[r.URL.Path]; ok {
 			_, _ = w.Write(body) // an error means that the client has disconnected
 			return
@@ -74,6 +77,7 @@ func TestNewest(t *testing.T) {
 	}
 	for want, s := range map[string]Source{
 		"the list says":  {Name: "bad", Sums: s.Sums, File: "linux/bad-*.tar.gz", Program: "fox/fox"},
+		"not by https":   {Name: "plain", Sums: server.URL + "/plain", File: "linux/fox-*.tar.gz", Program: "fox/fox"},
 		"lists no":       {Name: "none", Sums: s.Sums, File: "linux/none-*.tar.gz", Program: "fox/fox"},
 		"is no program":  {Name: "fox", Sums: s.Sums, File: "linux/fox-*.tar.gz", Program: "fox/other"},
 		"no such folder": {Name: "folder", Folder: filepath.Join(dir, "none-*"), Program: "fox"},
