@@ -46,8 +46,8 @@ func (s Selection) Indices() (also visual.Indices) {
 			also |= visual.Contentful
 		case metric.SpeedlineIndex, metric.SpeedlinePerceptual:
 			also |= visual.Speedline
-		case metric.VisualReadiness, metric.MeanFirstChange, metric.Complete50, metric.Complete75, metric.Complete85, metric.Complete90,
-			metric.Complete95, metric.Complete99, metric.Complete100:
+		case metric.VisualReadiness, metric.MeanFirstChange, metric.MeanChanges, metric.Complete50, metric.Complete75,
+			metric.Complete85, metric.Complete90, metric.Complete95, metric.Complete99, metric.Complete100:
 			also |= visual.Completeness
 		}
 	}

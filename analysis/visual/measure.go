@@ -47,6 +47,7 @@ func (r *Result) measurements() []lab.Measurement {
 		if r.fresh > 0 {
 			ms = append(ms, metric.MeanFirstChange.Measure(r.freshMS/float64(r.fresh), []int{r.FirstChange, r.LastChange}))
 		}
+		ms = append(ms, metric.MeanChanges.Measure(r.Heat.Mean(), []int{r.FirstChange, r.LastChange}))
 	}
 	if rate, ok := r.UniqueRate(); ok {
 		ms = append(ms, metric.UniqueRate.Measure(rate, r.ends(), r.uniqueRule()))

@@ -161,6 +161,15 @@ func (h Heat) Most() (most uint16) {
 	return most
 }
 
+// Mean returns how often a pixel changed, on average over the area.
+func (h Heat) Mean() float64 {
+	sum := 0
+	for _, n := range h.Counts {
+		sum += int(n)
+	}
+	return float64(sum) / float64(max(len(h.Counts), 1))
+}
+
 // Result is the analysis of one load. The slices have one element for each
 // frame from Start to End−1.
 type Result struct {

@@ -10,12 +10,16 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
 
 	"eidetic/analysis/framecode"
+	"eidetic/analysis/measure"
+	"eidetic/internal/lab"
+	"eidetic/internal/metric"
 	"eidetic/internal/rigs/testlab"
 	"eidetic/internal/rigs/testlab/xtest"
 )
@@ -73,7 +77,20 @@ map.style.transformOrigin = innerWidth / 2 + 'px ' + innerHeight / 2 + 'px';
 window.eideticBits = () => Math.round(scale * 1e6);
 addEventListener('wheel', act(e => { scale *= e.deltaY > 0 ? 1.02 : 0.97; map.style.transform = 'scale(' + scale + ')'; }), {passive: false});</script>`,
 	}
+	// A second of green, one of a page, one of a window on it, and one of red.
+	pages["/ends"] = `<style>html,body{margin:0;height:100%}div{position:fixed;left:200px;top:100px;width:300px;height:200px}</style><script>
+const show = (ms, f) => setTimeout(() => requestAnimationFrame(f), ms);
+document.body.style.background = '#00ff00';
+show(1000, () => { document.body.style.background = '#cde'; });
+show(2000, () => { document.body.appendChild(document.createElement('div')).style.background = '#246'; });
+show(3000, () => { document.body.replaceChildren(); document.body.style.background = '#ff0000'; });
+show(4000, () => fetch('/moved'));</script>`
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/ends" { // without the strip of codes, which would be on the green page
+			w.Header().Set("Content-Type", "text/html")
+			fmt.Fprint(w, "<!doctype html><meta charset=utf-8><body>"+pages["/ends"])
+			return
+		}
 		switch r.URL.Path {
 		case "/ready":
 			ready()
@@ -88,6 +105,27 @@ addEventListener('wheel', act(e => { scale *= e.deltaY > 0 ? 1.02 : 0.97; map.st
 // filmed films a page in a browser on a virtual screen until it has moved, by steps of the mouse if there are any, and
 // measures it. The strip of the codes is left out.
 func filmed(t *testing.T, program, page, steps string, flags ...string) (got analysed, columns map[string][]float64) {
+	t.Helper()
+	args := append([]string{"analyze", filmOf(t, program, page, steps), "--json", "--start", "0"}, flags...)
+	status, text, errs := invoke(t, args...)
+	if status != exitGood {
+		t.Fatalf("analyze: status %d: %s", status, errs)
+	}
+	if err := json.Unmarshal([]byte(text), &got); err != nil {
+		t.Fatal(err)
+	}
+	columns = map[string][]float64{}
+	for _, c := range got.More.Columns {
+		columns[c.Name] = c.Values
+	}
+	if len(columns["code_bits"]) == 0 {
+		t.Fatalf("no codes: %s", strings.Join(got.Warnings, "; "))
+	}
+	return got, columns
+}
+
+// filmOf makes that film.
+func filmOf(t *testing.T, program, page, steps string) (file string) {
 	t.Helper()
 	ctx, moved := context.WithCancel(t.Context())
 	defer moved()
@@ -111,29 +149,43 @@ func filmed(t *testing.T, program, page, steps string, flags ...string) (got ana
 	display = xtest.Start(t, testlab.NeedProgram(t, "Xvfb"), "-screen", "0", "800x600x24", "-nocursor").Display
 	t.Setenv("XAUTHORITY", xtest.File(t, display))
 	xtest.Browser(t, display, program, server.URL+page)
-	file := filepath.Join(testlab.TempDir(t), "film.reel")
+	file = filepath.Join(testlab.TempDir(t), "film.reel")
 	var said bytes.Buffer
 	status := run(ctx, []string{"capture", "--source", "x11:" + display, "--out", file, "--duration", testlab.Hang.String()},
 		&streams{strings.NewReader(""), &said, &said})
 	if ctx.Err() == nil {
 		t.Fatalf("capture: status %d, and the page has not moved: %s", status, said.String())
 	}
-	args := append([]string{"analyze", file, "--json", "--start", "0"}, flags...)
-	status, text, errs := invoke(t, args...)
-	if status != exitGood {
-		t.Fatalf("analyze: status %d: %s", status, errs)
-	}
-	if err := json.Unmarshal([]byte(text), &got); err != nil {
-		t.Fatal(err)
-	}
-	columns = map[string][]float64{}
-	for _, c := range got.More.Columns {
-		columns[c.Name] = c.Values
-	}
-	if len(columns["code_bits"]) == 0 {
-		t.Fatalf("no codes: %s", strings.Join(got.Warnings, "; "))
-	}
-	return got, columns
+	return file
+}
+
+// TestAnalyzeBrowserEnds: in a browser, Eideticker's green page begins a load and its red page ends it. What opened last
+// before the red page is found as a window, counted from the picture before it.
+func TestAnalyzeBrowserEnds(t *testing.T) {
+	testlab.EachBrowser(t, func(t *testing.T, program string) {
+		file := filmOf(t, program, "/ends", "")
+		analyse := func(more ...string) (got analysed) {
+			status, text, errs := invoke(t, append([]string{"analyze", file, "--json"}, more...)...)
+			if err := json.Unmarshal([]byte(text), &got); err != nil || status != exitGood {
+				t.Fatalf("analyze: status %d, %v: %s", status, err, errs)
+			}
+			return got
+		}
+		got := analyse()
+		if !strings.Contains(strings.Join(got.Warnings, " "), "the red page ends the load") {
+			t.Errorf("warnings %q; want that the red page ends the load", got.Warnings)
+		}
+		last := slices.IndexFunc(got.Measurements, func(m lab.Measurement) bool { return m.Name == metric.LastChange.String() })
+		if last < 0 || len(got.Measurements[last].Frames) == 0 {
+			t.Fatalf("measurements %+v; want one of the last change, with its frame", got.Measurements)
+		}
+		opened := got.Measurements[last].Frames
+		got = analyse("--metrics", "window", "--start", strconv.Itoa(opened[len(opened)-1]-1))
+		at := slices.IndexFunc(got.More.Numbers, func(n measure.Number) bool { return n.Name == metric.WindowPixels.String() })
+		if at < 0 || got.More.Numbers[at].Value != 300*200 {
+			t.Errorf("window: %+v; want one of 300 × 200", got.More.Numbers)
+		}
+	})
 }
 
 // agree compares what was measured between frames that both show a whole code with what the page says of

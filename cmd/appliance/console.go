@@ -9,6 +9,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/term"
+
+	"eidetic/internal/lab"
 )
 
 // console is where a person, or a program, reads what a command prints. Colours and bars are for terminals alone.
@@ -131,11 +133,13 @@ func (t *table) print(c *console) {
 			widths[0], all = widths[0]-cut, all-cut
 		}
 	}
-	room := min(c.width-total()-gap, mostBar)
+	room, clipped := min(c.width-total()-gap, mostBar), 0
 	for i, row := range append([][]string{t.head}, t.rows...) {
 		var b strings.Builder
 		for j, cell := range row {
-			cell = clip(cell, widths[j])
+			if utf8.RuneCountInString(cell) > widths[j] {
+				cell, clipped = clip(cell, widths[j]), clipped+1
+			}
 			pad := strings.Repeat(" ", widths[j]-utf8.RuneCountInString(cell))
 			switch last := j == len(t.head)-1; {
 			case j == 0:
@@ -156,6 +160,9 @@ func (t *table) print(c *console) {
 			text = c.paint(faint, text)
 		}
 		fmt.Fprintln(c.out, text)
+	}
+	if clipped > 0 {
+		fmt.Fprintln(c.out, c.paint(faint, fmt.Sprintf("%d %s cut for %d columns: | cat shows all", clipped, lab.Plural(clipped, "name is", "names are"), c.width)))
 	}
 }
 

@@ -165,6 +165,21 @@ func TestTablesAreShort(t *testing.T) {
 	}
 }
 
+// TestTablesSayWhatTheyCut: names that a narrow terminal has no room for are counted below the table; a pipe has them all.
+func TestTablesSayWhatTheyCut(t *testing.T) {
+	list := table{head: []string{"entry", "finding"}}
+	list.add("", "short", "slower")
+	list.add("", strings.Repeat("long", 20), "faster")
+	for width, want := range map[int]string{40: "1 name is cut for 40 columns: | cat shows all", 0: ""} {
+		var out bytes.Buffer
+		list.print(&console{out: &out, width: width})
+		lines := strings.Split(strings.TrimRight(out.String(), "\n"), "\n")
+		if said := strings.HasSuffix(out.String(), want+"\n"); want != "" && (!said || len(lines) != 4) || want == "" && len(lines) != 3 {
+			t.Errorf("%d columns: %q; want the rows and %q", width, lines, want)
+		}
+	}
+}
+
 // TestFewTrialsHaveNoInterval: what three trials give is not headed as an interval, nor drawn as one.
 func TestFewTrialsHaveNoInterval(t *testing.T) {
 	var out bytes.Buffer

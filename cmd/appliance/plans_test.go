@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"eidetic/internal/plan"
+	"eidetic/internal/tell/suite"
 	"eidetic/netlab/link"
 )
 
@@ -67,5 +68,33 @@ func TestPlansInDocuments(t *testing.T) {
 	}
 	if found < 6 {
 		t.Errorf("%d plans in documents; want at least 6", found)
+	}
+}
+
+// TestSuitesOfTheGuide: every suite beside the plans of the guide is one, but for the recordings that a reader puts there.
+func TestSuitesOfTheGuide(t *testing.T) {
+	files, err := filepath.Glob("../../docs/plans/suites/*.yaml")
+	if err != nil || len(files) < 2 {
+		t.Fatalf("%d suites, %v; want those of docs/plans/suites", len(files), err)
+	}
+	for _, file := range files {
+		s, err := suite.Open(file)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		for i := range s.Entries {
+			q, err := s.PlanOf(i, nil, 0, 0)
+			if err != nil {
+				t.Error(err)
+				continue
+			}
+			if q.Archive == "" || !filepath.IsLocal(q.Archive) {
+				t.Errorf("%s: entry %s: archive %q; want a file beside the suite", file, s.Entries[i].Name, q.Archive)
+			}
+			if _, err := plan.Check(q, plan.Options{Scope: plan.ScopePerson, From: &plan.Folder{Path: filepath.Dir(file)}}); err != nil {
+				t.Error(s.Locate(i, err))
+			}
+		}
 	}
 }

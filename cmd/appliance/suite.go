@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/alecthomas/kong"
@@ -18,15 +20,17 @@ import (
 
 // SuiteCmd compares browsers over many pages and journeys.
 type SuiteCmd struct {
-	Run     SuiteRunCmd     `cmd:"" help:"Measure every entry of a suite, the browsers taking turns; go on where an earlier call was cut off."`
-	Ls      SuiteLsCmd      `cmd:"" help:"List the suites of this program, or the entries of one." example:"appliance suite ls eidetic-1"`
-	Results listCmd         `cmd:"" help:"List the results of a box, those that are being measured among them." example:"appliance suite results --box https://box.local:8080"`
-	Stop    suiteResultCmd  `cmd:"" help:"Stop measuring a result on a box." example:"appliance suite stop s3k7v2m9qxab --box https://box.local:8080"`
-	Resume  suiteResultCmd  `cmd:"" help:"Let a box go on with a result that failed or was stopped." example:"appliance suite resume s3k7v2m9qxab --box https://box.local:8080"`
-	Show    SuiteShowCmd    `cmd:"" help:"Show a result: a row for each entry, the geometric mean, and the known answers." example:"appliance suite show out/suite"`
-	Compare SuiteCompareCmd `cmd:"" help:"Say whether two results of one suite agree." example:"appliance suite compare out/monday out/tuesday --within 3"`
-	Verify  SuiteVerifyCmd  `cmd:"" help:"Check the hashes of a result's reels, measure them again, and say whether that gives the same numbers." example:"appliance suite verify out/suite/suite.json"`
-	Repeat  SuiteRepeatCmd  `cmd:"" help:"Run the suite of a result again, and say within which bounds both agree."`
+	Run      SuiteRunCmd      `cmd:"" help:"Measure every entry of a suite, the browsers taking turns; go on where an earlier call was cut off."`
+	Ls       SuiteLsCmd       `cmd:"" help:"List the suites of this program, or the entries of one." example:"appliance suite ls eidetic-1"`
+	Results  listCmd          `cmd:"" help:"List the results of a box, those that are being measured among them." example:"appliance suite results --box https://box.local:8080"`
+	Stop     suiteResultCmd   `cmd:"" help:"Stop measuring a result on a box." example:"appliance suite stop s3k7v2m9qxab --box https://box.local:8080"`
+	Resume   suiteResultCmd   `cmd:"" help:"Let a box go on with a result that failed or was stopped." example:"appliance suite resume s3k7v2m9qxab --box https://box.local:8080"`
+	Show     SuiteShowCmd     `cmd:"" help:"Show a result: a row for each entry, the geometric mean, and the known answers." example:"appliance suite show out/suite"`
+	Compare  SuiteCompareCmd  `cmd:"" help:"Say whether two results of one suite agree." example:"appliance suite compare out/monday out/tuesday --within 3"`
+	Verify   SuiteVerifyCmd   `cmd:"" help:"Check the hashes of a result's reels, measure them again, and say whether that gives the same numbers." example:"appliance suite verify out/suite/suite.json"`
+	Repeat   SuiteRepeatCmd   `cmd:"" help:"Run the suite of a result again, and say within which bounds both agree."`
+	Fetch    SuiteFetchCmd    `cmd:"" help:"Find the newest releases of browsers in folders, packages and on servers, fetch them, and print their programs." example:"appliance suite fetch sources.yaml"`
+	Releases SuiteReleasesCmd `cmd:"" help:"Make the series of each browser's releases from several results: did it become faster?" example:"appliance suite releases out/suite-*"`
 }
 
 // suiteRunFlags are those of commands that measure a suite.
@@ -133,6 +137,7 @@ func (c *SuiteRunCmd) tell(std *streams, r *suite.Result) error {
 	if err != nil {
 		return err
 	}
+	found.keep(c.Only)
 	if err := found.print(std, c.JSON); err != nil {
 		return err
 	}
@@ -189,6 +194,20 @@ func foundIn(r *suite.Result) (found suiteFound, err error) {
 		found.Known, err = r.Knowns()
 	}
 	return found, cannotIf(err)
+}
+
+// keep leaves out what was not asked for, if only some entries were.
+func (f *suiteFound) keep(only []string) {
+	if len(only) == 0 {
+		return
+	}
+	asked := func(entry string) bool { return slices.Contains(only, entry) }
+	f.Known = slices.DeleteFunc(f.Known, func(k suite.Known) bool { return !asked(k.Entry) })
+	f.Rows = slices.DeleteFunc(f.Rows, func(r suite.Row) bool { return !asked(r.Entry) })
+	f.Missing = slices.DeleteFunc(f.Missing, func(text string) bool {
+		entry, _, _ := strings.Cut(text, ":")
+		return !asked(entry)
+	})
 }
 
 func (f suiteFound) print(std *streams, asJSON bool) error {

@@ -21,6 +21,7 @@ type Browser struct {
 	Viewport   string   `json:"viewport,omitempty" maxLength:"11" pattern:"^[0-9]+x[0-9]+$" patternDescription:"WIDTHxHEIGHT" doc:"Size of the screen that the browser fills, WIDTHxHEIGHT; without it 1280x720" example:"412x915"`
 	Extensions []string `json:"extensions,omitempty" maxItems:"10" doc:"Chromium: folders of unpacked extensions, which are loaded" example:"[\"/srv/extensions/blocker\"]"`
 	Scheme     string   `json:"scheme,omitempty" enum:"light,dark" doc:"Colour scheme that pages are told"`
+	Draw       string   `json:"draw,omitempty" enum:"software,webgl,gl" doc:"How it draws. software, as without it: the same on every machine; Chromium then has no WebGL. webgl: the same, and Chromium has WebGL in software, as Firefox always does. gl: by the machine's OpenGL, which a graphics processor does where the sandbox has one, and Mesa's software else; pictures may then differ between machines"`
 	// Entry is the name under which the box's admin has configured the browser; empty for one that the plan describes.
 	Entry string `json:"-" yaml:"-"`
 	// IsApp says that it is the program of an [App]: Command is the whole command line, and Profile the home.
@@ -44,6 +45,13 @@ func BrowserNamed(name string) *Browser {
 	}
 	return &Browser{Name: name}
 }
+
+// How a browser may draw.
+const (
+	DrawSoftware = "software"
+	DrawWebGL    = "webgl"
+	DrawGL       = "gl"
+)
 
 // browserFields are the fields of Browser in its object form.
 type browserFields Browser
@@ -87,6 +95,9 @@ func (b *Browser) String() string {
 	}
 	if b.Scheme != "" {
 		words = append(words, b.Scheme)
+	}
+	if b.Draw != "" && b.Draw != DrawSoftware {
+		words = append(words, "draw "+b.Draw)
 	}
 	if b.Viewport != "" {
 		words = append(words, "viewport "+b.Viewport)

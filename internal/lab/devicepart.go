@@ -17,7 +17,7 @@ type ScreenPart struct {
 	// What is asked of the source; what is left out is the source's choice.
 	Pixels  PixelFormat    `json:"format,omitempty" enum:"BGRX,BGR24,YUYV,UYVY,NV12,GREY,MJPEG" doc:"Pixel format asked of a grabber; without it the grabber's own"`
 	Size    string         `json:"size,omitempty" maxLength:"11" doc:"Size asked of a grabber, WIDTHxHEIGHT; of scrcpy the longer side alone, at most" example:"1920x1080"`
-	Rate    float64        `json:"rate,omitempty" minimum:"0" maximum:"240" doc:"Pictures a second; an HDMI receiver has its signal's"`
+	Rate    float64        `json:"rate,omitempty" minimum:"0" maximum:"240" doc:"Pictures a second; an HDMI receiver has its signal's. Alone, or with through, it is how often the virtual device is filmed, from 30; without it 60"`
 	EDID    string         `json:"edid,omitempty" maxLength:"20" doc:"Mode that an HDMI receiver offers to the device; +ycbcr and +audio after it allow more than RGB without sound" example:"1080p60"`
 	Set     map[string]int `json:"set,omitempty" maxProperties:"64" doc:"Controls of the grabber, by name, set before filming"`
 	Through string         `json:"through,omitempty" maxLength:"200" doc:"A rehearsal: the exact pictures of a VNC or X server, or of the virtual device, are worn as a grabber would wear them, in this order: rotate=90|180|270, scale=WIDTHxHEIGHT, dither=CODES, noise=CODES, mjpeg=QUALITY or 420, with commas between" example:"noise=1,mjpeg=80"`
@@ -60,9 +60,9 @@ func (p PowerPart) Kinds() int { return count(p.Shelly, p.Tasmota, p.USB, p.GPIO
 // AutoPart names the only part of its kind.
 const AutoPart = "auto"
 
-// IsRehearsal says that nothing but Through is set: it is the screen of the virtual device.
-func (p ScreenPart) IsRehearsal() bool {
-	return reflect.DeepEqual(p, ScreenPart{Through: p.Through}) && p.Through != ""
+// IsVirtual says that nothing but Through and Rate is set: it is the screen of the virtual device.
+func (p ScreenPart) IsVirtual() bool {
+	return reflect.DeepEqual(p, ScreenPart{Through: p.Through, Rate: p.Rate}) && (p.Through != "" || p.Rate != 0)
 }
 
 // Source is the part's name as commands have it: "v4l2:/dev/video0".

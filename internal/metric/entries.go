@@ -19,6 +19,7 @@ const (
 	Complete100
 	VisualReadiness
 	MeanFirstChange
+	MeanChanges
 	SpeedIndexWPT
 	PerceptualIndex
 	ContentfulIndex
@@ -588,13 +589,12 @@ var entries = [count]Entry{
 			"what the largest of them shares counted once, over the same time; 1 MB is 1,000,000 bytes",
 		Better: Lower, Scope: OfLoad, Groups: []string{Machine}, Doc: docMachine},
 	MainWork: worked(MainWork), ScriptWork: worked(ScriptWork), LayoutWork: worked(LayoutWork), PaintWork: worked(PaintWork),
-	TaskClock:       counted(TaskClock),
-	Cycles:          counted(Cycles),
+	TaskClock: counted(TaskClock), Cycles: counted(Cycles),
 	Instructions:    counted(Instructions),
 	CacheMisses:     counted(CacheMisses),
 	BranchMisses:    counted(BranchMisses),
 	ContextSwitches: counted(ContextSwitches),
 	Migrations:      counted(Migrations),
 	PageFaults:      counted(PageFaults),
-	Energy:          counted(Energy),
+	Energy:          counted(Energy), MeanChanges: meanChanges(),
 }

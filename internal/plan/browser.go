@@ -74,7 +74,7 @@ func (all Browsers) resolve(b *lab.Browser, elsewhere bool) *lab.Browser {
 	entry.Flags, entry.Prefs = slices.Concat(entry.Flags, b.Flags), slices.Concat(entry.Prefs, b.Prefs)
 	entry.Extensions = slices.Concat(entry.Extensions, b.Extensions)
 	for _, text := range []struct{ to, said *string }{
-		{&entry.Profile, &b.Profile}, {&entry.Viewport, &b.Viewport}, {&entry.Scheme, &b.Scheme},
+		{&entry.Profile, &b.Profile}, {&entry.Viewport, &b.Viewport}, {&entry.Scheme, &b.Scheme}, {&entry.Draw, &b.Draw},
 	} {
 		if *text.said != "" {
 			*text.to = *text.said

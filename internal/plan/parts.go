@@ -56,13 +56,22 @@ func CheckPower(p *lab.PowerPart) error {
 // maxLatency bounds what a screen's pictures may be late, in ms.
 const maxLatency = 10_000
 
+// leastVirtualRate is how often a second the virtual device is filmed at least.
+const leastVirtualRate = 30
+
 func checkScreen(p lab.ScreenPart) (field string, err error) {
 	if p.Through != "" {
 		if _, err := through.Parse(p.Through); err != nil {
 			return ".through", err
 		}
 	}
-	if p.IsRehearsal() {
+	if p.Rate != 0 && !(p.Rate >= 1 && p.Rate <= 240) {
+		return ".rate", fmt.Errorf("%g a second: at least 1 and at most 240", p.Rate)
+	}
+	if p.IsVirtual() {
+		if p.Rate != 0 && p.Rate < leastVirtualRate {
+			return ".rate", fmt.Errorf("%g a second: the virtual device is filmed at least %d times a second", p.Rate, leastVirtualRate)
+		}
 		return "", nil
 	}
 	if p.Kinds() != 1 {
@@ -96,9 +105,6 @@ func checkScreen(p lab.ScreenPart) (field string, err error) {
 	case "", lab.BGRX, lab.BGR24, lab.YUYV, lab.UYVY, lab.NV12, lab.Grey, lab.MJPEG:
 	default:
 		return ".format", fmt.Errorf("%q is none of BGRX, BGR24, YUYV, UYVY, NV12, GREY and MJPEG", p.Pixels)
-	}
-	if p.Rate != 0 && !(p.Rate >= 1 && p.Rate <= 240) {
-		return ".rate", fmt.Errorf("%g a second: at least 1 and at most 240", p.Rate)
 	}
 	if p.EDID != "" {
 		if _, err := v4l2.NewEDID(p.EDID); err != nil {

@@ -116,7 +116,7 @@ func ScopeRules() []ScopeRule {
 		{Fields: words("pages[].name pages[].weight pages[].tags pages[].margin_percent pages[].margins_percent users[].name users[].weight users[].viewport"), Reaches: usual, Run: anything, Admin: anything},
 		{Fields: words("users[].cookies users[].storage"), Reaches: "credentials of the plan's own pages, which are in `run.json` of the run",
 			Run: anything, Admin: anything},
-		{Fields: words("browser.scale browser.viewport browser.scheme"), Reaches: usual, Run: anything, Admin: anything},
+		{Fields: words("browser.scale browser.viewport browser.scheme browser.draw"), Reaches: usual, Run: anything, Admin: anything},
 		{Fields: words("browser.name"), Reaches: "a program of the box, with its profile and files",
 			Run: "chromium, firefox, firefox-esr, and what `browsers:` of the configuration names", Admin: "the same"},
 		{Fields: words("browser.command"), Reaches: "a program of the box", Run: "no", Admin: anything, refuse: never("a program", "browser")},

@@ -58,7 +58,8 @@ func (t *tokens) use(token string) bool {
 
 // pagesOf serves a folder of pages with their scripts and styles; a page is named without its ending.
 func pagesOf(folder string) http.HandlerFunc {
-	types := map[string]string{"": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8"}
+	types := map[string]string{"": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8",
+		".webm": "video/webm"}
 	return func(w http.ResponseWriter, r *http.Request) {
 		name := r.PathValue("name")
 		kind := types[path.Ext(name)]

@@ -164,6 +164,9 @@ func (o *other) arguments(home string, options Options) []string {
 		return append(append(args, o.more...), options.URL)
 	case lab.Chromium:
 		args := flags(profile, options.with(append(chromiumFlags(o.what), o.more...)))
+		if o.what.Draw == lab.DrawGL {
+			args = slices.DeleteFunc(args, func(flag string) bool { return flag == softwareFlag })
+		}
 		if len(o.what.Extensions) > 0 {
 			args = withExtensions(args, o.what.Extensions)
 		}
@@ -176,6 +179,12 @@ func (o *other) arguments(home string, options Options) []string {
 func chromiumFlags(b lab.Browser) (all []string) {
 	if b.Scale != 0 {
 		all = append(all, fmt.Sprintf("--force-device-scale-factor=%g", b.Scale))
+	}
+	switch b.Draw {
+	case lab.DrawWebGL:
+		all = append(all, "--enable-unsafe-swiftshader")
+	case lab.DrawGL:
+		all = append(all, "--ignore-gpu-blocklist", "--enable-gpu-rasterization")
 	}
 	switch b.Scheme {
 	case "dark":

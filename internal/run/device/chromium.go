@@ -115,6 +115,9 @@ func quicFlag(hosts []string) string {
 	return "--origin-to-force-quic-on=" + strings.Join(origins, ",")
 }
 
+// softwareFlag keeps Chromium from OpenGL and Vulkan.
+const softwareFlag = "--disable-gpu"
+
 // quietFlags keep a browser from requests that the page did not cause, and from rendering
 // that depends on the machine.
 func quietFlags() []string {
@@ -129,7 +132,7 @@ func quietFlags() []string {
 		"--disable-features=Translate,OptimizationHints,MediaRouter,DialMediaRouteProvider,HttpsUpgrades," +
 			"HttpsFirstBalancedMode,HttpsFirstBalancedModeAutoEnable,DnsOverHttps,AutofillServerCommunication," +
 			"CertificateTransparencyComponentUpdater,InterestFeedContentSuggestions,NetworkTimeServiceQuerying",
-		"--disable-gpu", // software drawing is the same on every machine
+		softwareFlag, // software drawing is the same on every machine
 		"--disable-partial-raster",
 		"--force-color-profile=srgb", "--force-device-scale-factor=1",
 		"--lang=" + ownLanguage,

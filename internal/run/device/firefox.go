@@ -66,6 +66,10 @@ func writePrefs(profile string, b lab.Browser) error {
 	if b.Scale != 0 {
 		all["layout.css.devPixelsPerPx"] = strconv.FormatFloat(b.Scale, 'g', -1, 64)
 	}
+	if b.Draw == lab.DrawGL {
+		maps.Copy(all, map[string]any{"gfx.webrender.software": false, "gfx.webrender.all": true, "layers.acceleration.disabled": false,
+			"layers.acceleration.force-enabled": true})
+	}
 	switch b.Scheme {
 	case "dark":
 		all["layout.css.prefers-color-scheme.content-override"] = 0

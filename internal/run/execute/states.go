@@ -78,10 +78,10 @@ func checkOwnParts(p plan.Checked) error {
 	for _, part := range []struct {
 		field string
 		said  bool
-	}{{"screen", p.Screen != nil && !p.Screen.IsRehearsal()}, {"controls", p.Controls != nil}, {"recipe", p.Recipe != ""}} {
+	}{{"screen", p.Screen != nil && !p.Screen.IsVirtual()}, {"controls", p.Controls != nil}, {"recipe", p.Recipe != ""}} {
 		if part.said {
 			return &lab.FieldError{Path: part.field, Err: errors.New(
-				"of a device at a port, as are screen, controls and recipe: the virtual device has its own, and of screen takes nothing but through")}
+				"of a device at a port, as are screen, controls and recipe: the virtual device has its own, and of screen takes nothing but through and rate")}
 		}
 	}
 	return nil

@@ -1,6 +1,7 @@
 package execute
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,7 +28,7 @@ import (
 	"eidetic/netlab/proxy"
 )
 
-// frameRate is the rate of the virtual device's screen.
+// frameRate is how often a second the virtual device's screen is filmed, unless a plan says.
 const frameRate = 60
 
 // screenSize is the size of the virtual device's screen.
@@ -50,6 +51,8 @@ type VirtualConfig struct {
 	Log              *slog.Logger
 	// Through is a rehearsed grabber (package through); "": the screen is read exactly.
 	Through string
+	// Rate is how often a second the screen is filmed; 0 is the usual.
+	Rate float64
 	// Browser is the first that is used; nil is Chromium.
 	Browser *lab.Browser
 	// NoSandbox lets browsers work without the sandbox of their own, and, where the machine allows
@@ -73,11 +76,12 @@ type Virtual struct {
 	portsErr error          // why it cannot
 	browsers *browsers
 	energy   *counters.Energy // nil where it is not read
+	rate     float64          // how often a second the screen is filmed
 }
 
 // NewVirtual brings up the rig in the order of a packet's way: origins, box, device.
 func NewVirtual(ctx context.Context, c VirtualConfig) (_ *Virtual, err error) {
-	v := &Virtual{}
+	v := &Virtual{rate: cmp.Or(c.Rate, frameRate)}
 	defer func() {
 		if err != nil {
 			v.Close()
@@ -166,7 +170,7 @@ func NewVirtual(ctx context.Context, c VirtualConfig) (_ *Virtual, err error) {
 	}
 	screen.Open = func(context.Context) (capture.Source, error) {
 		// A viewport of a plan has a display of its own, which the device knows.
-		src, err := x11.Open(x11.Options{Display: v.device.X.Display, Rate: frameRate})
+		src, err := x11.Open(x11.Options{Display: v.device.X.Display, Rate: v.rate})
 		if err != nil {
 			return nil, err
 		}
@@ -251,7 +255,7 @@ func (b births) BirthTraced(_ context.Context, url string) (experiment.Life, err
 // describe implements Rig.Describe.
 func (v *Virtual) describe(e *lab.Environment) {
 	e.Browser = v.browsers.describe()
-	e.Screen = fmt.Sprintf("%s at %d Hz, Xvfb, read by MIT-SHM", v.seats.describe(), frameRate)
+	e.Screen = fmt.Sprintf("%s at %g Hz, Xvfb, read by MIT-SHM", v.seats.describe(), v.rate)
 	e.Network = v.Network.Environment()
 	e.Counters, e.Energy = v.device.Counters.Describe(), v.energy.Describe()
 	e.Sandbox = v.device.Sandbox.String() + "; " + isolate.MemoryBounds()

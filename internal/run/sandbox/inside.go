@@ -174,7 +174,7 @@ func (t Task) carryOut(ctx context.Context, news execute.News, in Inner) error {
 		Protocol: asked.NeedsProtocol(), Again: asked.LaunchesAgain(), Count: asked.Measure.MachineHz() > 0,
 	}
 	if asked.Screen != nil {
-		config.Through = asked.Screen.Through
+		config.Through, config.Rate = asked.Screen.Through, asked.Screen.Rate
 	}
 	switch t.Origins {
 	case OriginsSample:

@@ -37,13 +37,7 @@ func Agree(earlier, later *Result, percent float64) (all []Agreement, different 
 		if !had || !has {
 			continue
 		}
-		m := moment{after.mean - before.mean, before.variance + after.variance, 0}
-		if before.freedom > 0 && after.freedom > 0 {
-			m.freedom = math.Inf(1)
-			if below := sq(before.variance)/before.freedom + sq(after.variance)/after.freedom; below > 0 {
-				m.freedom = sq(m.variance) / below
-			}
-		}
+		m := between(before, after)
 		a := Agreement{Browser: b, Ratio: *rangeOf(m), Within: percent, Finding: lab.Unknown}
 		bound := math.Log1p(percent / 100)
 		if h := m.half(); !math.IsInf(h, 0) {

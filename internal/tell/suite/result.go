@@ -11,7 +11,6 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 
@@ -284,6 +283,13 @@ func Take(dir string, e Entry, browsers []string, id string, sum Sum) (Outcome, 
 			return o, err
 		}
 		t.Did = e.said(full)
+		for _, name := range e.Names() {
+			if own, ok := ownMeasure(name); ok {
+				if v, ok := lastMeasure(full, own); ok {
+					t.Values[name] = v
+				}
+			}
+		}
 		if reel := full.Files["reel"]; filepath.IsLocal(reel) {
 			t.Reel, err = sum(id, path.Join("trials", store.TrialName(short.Number), reel))
 			if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -301,11 +307,9 @@ const didMark = "did "
 // said reads what the page said that the known answers ask for: the last measure of a name holds.
 func (e Entry) said(t *lab.Trial) map[string]float64 {
 	all := map[string]float64{}
-	for _, m := range t.PageMarks {
-		name, ok := strings.CutPrefix(m.Name, didMark)
-		asked := slices.ContainsFunc(e.Truths, func(t Truth) bool { return t.Did != "" && t.Did == name })
-		if ok && asked && m.Kind == "measure" && finite(m.DurationMS) {
-			all[name] = m.DurationMS
+	for _, truth := range e.Truths {
+		if v, ok := lastMeasure(t, didMark+truth.Did); ok && truth.Did != "" {
+			all[truth.Did] = v
 		}
 	}
 	return all
@@ -318,6 +322,16 @@ func CheckRecording(file, sum string) error {
 		err = fmt.Errorf("%s is another recording: its SHA-256 is %s, and the suite asks for %s", filepath.Base(file), got, sum)
 	}
 	return err
+}
+
+// lastMeasure is the duration of the last measure of User Timing of a name, in ms.
+func lastMeasure(t *lab.Trial, name string) (ms float64, ok bool) {
+	for _, m := range t.PageMarks {
+		if m.Kind == "measure" && m.Name == name && finite(m.DurationMS) {
+			ms, ok = m.DurationMS, true
+		}
+	}
+	return ms, ok
 }
 
 // HashOf is the SHA-256 of a file. What is none, such as a pipe, may come with somebody's result, and have no end.

@@ -137,6 +137,97 @@ func TestKnowns(t *testing.T) {
 	}
 }
 
+// TestKnownsOver: what a page did, and what was measured, lose what both are in another entry.
+func TestKnownsOver(t *testing.T) {
+	s, err := Parse("lag", []byte(`suite: lag
+browsers: [a]
+entries:
+  - name: pan-0
+    type: panning
+    plan: {steps: [{name: pan, open: "https://www.shop.test/suite/tiles"}]}
+    truth: [{metric: pan/input_to_movement_ms, is: 0, did: lag, within: 50}]
+  - name: pan-lag
+    type: panning
+    plan: {steps: [{name: pan, open: "https://www.shop.test/suite/tiles?lag=80"}]}
+    truth: [{metric: pan/input_to_movement_ms, over: pan-0, is: 80, did: lag, within: 2}]
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := New(s, "appliance test", []string{"a"}, 1, 1, time.Unix(0, 0).UTC())
+	for i, e := range s.Entries { // the browser needs 20 ms by its own clock, and 35 to the screen; the page was 5 ms late with its 80
+		v := 85 * float64(i)
+		r.Put(Outcome{Entry: e.Name, Browsers: r.Browsers, Run: "20261121-091400-" + e.Name, State: "done", Trials: []Trial{{Number: 1,
+			Browser: "a", Block: 1, Valid: true, Values: map[string]float64{"pan/input_to_movement_ms": 35 + v + float64(i)},
+			Did: map[string]float64{"lag": 20 + v}}}})
+	}
+	all, err := r.Knowns()
+	if err != nil || len(all) != 2 {
+		t.Fatalf("known answers %+v, %v; want two", all, err)
+	}
+	if k := all[1]; !k.Holds || *k.Did != 85 || *k.Measured != 86 || k.Off != 1 {
+		t.Errorf("known %+v; want 86 measured, of 85 that the page did", k)
+	}
+	r.Entries[0].Trials[0].Did = nil
+	if all, err = r.Knowns(); err != nil || all[1].Measured != nil {
+		t.Errorf("known %+v, %v; want none where the other entry's page said nothing", all[1], err)
+	}
+}
+
+// TestDrawn: an entry that draws by another way says so to each of its browsers, and leaves those of the others alone.
+func TestDrawn(t *testing.T) {
+	s, err := Parse("small", []byte(strings.Replace(small, "    type: load\n", "    type: load\n    draw: webgl\n", 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	firefox := &lab.Browser{Name: lab.FirefoxESR}
+	q, err := s.PlanOf(0, []*lab.Browser{nil, firefox}, 0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if q.Browser == nil || q.Browser.String() != "chromium draw webgl" || q.Treatment.Browser.String() != "firefox-esr draw webgl" || firefox.Draw != "" {
+		t.Errorf("browsers %v and %v, of %+v; want both with draw webgl, and the given one as it was", q.Browser, q.Treatment.Browser, firefox)
+	}
+}
+
+// TestReleases: results of three releases are a series by their versions, in whatever order they come, and the one that
+// is slower than the one before it is found.
+func TestReleases(t *testing.T) {
+	release := func(version string, times float64, day int) *Result {
+		r := made(t, 12, times, 0.01, uint64(day))
+		r.Begun = time.Date(2026, 11, day, 0, 0, 0, 0, time.UTC)
+		for i := range r.Entries {
+			r.Entries[i].Environment = &lab.Environment{Browser: "A 7.0 and Chromium " + version}
+			for k := range r.Entries[i].Trials {
+				if trial := &r.Entries[i].Trials[k]; trial.Browser == "b" {
+					trial.Browser = "chromium"
+				}
+			}
+			r.Entries[i].Browsers = []string{"a", "chromium"}
+		}
+		r.Browsers = []string{"a", "chromium"}
+		return r
+	}
+	all, err := Releases([]*Result{release("156.0.9", 1.2, 3), release("99.0", 1, 1), release("156.0.10", 1.2, 2)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, r := range all {
+		if r.Family == "chromium" {
+			got = append(got, r.Version+" "+r.Ratio.Finding())
+		}
+	}
+	if want := "Chromium 99.0 unknown, Chromium 156.0.9 slower, Chromium 156.0.10 none"; strings.Join(got, ", ") != want {
+		t.Errorf("releases %q; want %s", got, want)
+	}
+	other := made(t, 3, 1, 0, 1)
+	other.SHA256 = strings.Repeat("0", 64)
+	if _, err := Releases([]*Result{made(t, 3, 1, 0, 1), other}); err == nil || !strings.Contains(err.Error(), "two suites") {
+		t.Errorf("results of two suites: %v; want an error", err)
+	}
+}
+
 // TestAgree: two results agree, differ, or are too few to say.
 func TestAgree(t *testing.T) {
 	for _, c := range []struct {

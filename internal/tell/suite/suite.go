@@ -33,6 +33,7 @@ const (
 	MaxBrowsers = 6
 	maxText     = 256 << 10
 	maxTruths   = 12
+	maxMeasure  = 200
 )
 
 // Suite is a set of pages and journeys by which browsers are compared.
@@ -56,19 +57,23 @@ type Suite struct {
 type Entry struct {
 	Name string `json:"name"`
 	Type string `json:"type"` // load, interaction, animation …
-	// Visual and Interactive are the marks: names of measurements, such as load/speed_index_ms. One may be missing.
-	Visual      string         `json:"visual,omitempty"`
-	Interactive string         `json:"interactive,omitempty"`
-	Weight      float64        `json:"weight,omitempty"` // 1 without it
-	SHA256      string         `json:"archive_sha256,omitempty"`
-	Plan        map[string]any `json:"plan"`
-	Truths      []Truth        `json:"truth,omitempty"`
+	// Visual and Interactive are the marks: names of measurements, such as load/speed_index_ms, or "measure:" and the
+	// name of a measure of User Timing that the page makes, whose duration counts. One may be missing.
+	Visual      string  `json:"visual,omitempty"`
+	Interactive string  `json:"interactive,omitempty"`
+	Weight      float64 `json:"weight,omitempty"` // 1 without it
+	SHA256      string  `json:"archive_sha256,omitempty"`
+	// Draw is how all browsers draw in this entry: webgl or gl, as a plan's browser has it.
+	Draw   string         `json:"draw,omitempty"`
+	Plan   map[string]any `json:"plan"`
+	Truths []Truth        `json:"truth,omitempty"`
 }
 
 // Truth is a right answer that is known, as the page makes it by a knob.
 type Truth struct {
 	Metric string `json:"metric"`
-	// Less is a metric of the same trial, and Over an entry whose median of the same metric is subtracted.
+	// Less is a metric of the same trial, and Over an entry whose median of the same metric, and of what its page did, is
+	// subtracted: what a browser adds to a knob is in both.
 	Less string `json:"less,omitempty"`
 	Over string `json:"over,omitempty"`
 	// Is is the answer. Did names the measure of User Timing, without its "did ", in which the page says by its own
@@ -232,6 +237,18 @@ func (s *Suite) check() error {
 	return nil
 }
 
+// ownMeasure is the name of a measure of the page's that a mark names.
+func ownMeasure(mark string) (name string, ok bool) { return strings.CutPrefix(mark, "measure:") }
+
+// IsOwn says that a value is told by the page's own measure, and not by the film.
+func IsOwn(mark string) bool {
+	_, own := ownMeasure(mark)
+	return own
+}
+
+// hasOwn says whether a mark is the page's own.
+func (e Entry) hasOwn() bool { return IsOwn(e.Visual) || IsOwn(e.Interactive) }
+
 // CheckBrowsers says what is wrong with a list of browsers.
 func CheckBrowsers(names []string) error {
 	if len(names) > MaxBrowsers {
@@ -256,6 +273,8 @@ func (e Entry) check(at string) error {
 		return wrong(at+".type", "%q: a word such as load, interaction or animation", lab.Clip(e.Type, 60))
 	case !finite(e.Weight) || e.Weight < 0 || e.Weight > 100:
 		return wrong(at+".weight", "%v: above 0, at most 100", e.Weight)
+	case !slices.Contains([]string{"", lab.DrawSoftware, lab.DrawWebGL, lab.DrawGL}, e.Draw):
+		return wrong(at+".draw", "%q: software, webgl or gl", lab.Clip(e.Draw, 60))
 	case e.SHA256 != "" && !hashPattern.MatchString(e.SHA256):
 		return wrong(at+".archive_sha256", "64 digits of base 16, as sha256sum prints them")
 	case e.Visual == "" && e.Interactive == "" && len(e.Truths) == 0:
@@ -264,6 +283,12 @@ func (e Entry) check(at string) error {
 		return wrong(at+".truth", "%d; at most %d", len(e.Truths), maxTruths)
 	}
 	for field, name := range map[string]string{"visual": e.Visual, "interactive": e.Interactive} {
+		if own, ok := ownMeasure(name); ok {
+			if own == "" || len(own) > maxMeasure {
+				return wrong(at+"."+field, "after measure: comes the name of a measure that the page makes, of at most %d bytes", maxMeasure)
+			}
+			continue
+		}
 		if name == "" {
 			continue
 		}
@@ -354,12 +379,15 @@ func (s *Suite) plan(i int, browsers []*lab.Browser) (q plan.Request, err error)
 	switch {
 	case len(q.Steps) == 0:
 		return q, wrong(at+".steps", "an entry is a journey: begin with a step that opens the page, {name: load, open: URL}")
+	case e.hasOwn() && (q.Measure == nil || !q.Measure.PageMarks && !q.Measure.FrameCodes && q.Measure.Level == ""):
+		return q, wrong(at, "a mark that begins with measure: is told by the page: write measure: {page_marks: true}")
 	case q.Treatment != nil || q.IsMany() || q.Browser != nil:
 		return q, wrong(at, "treatment, pages, users and browser are not for the plans of a suite: its arms are the browsers")
 	}
 	if err = q.Set("name", s.Name+" "+e.Name); err != nil || len(browsers) == 0 {
 		return q, err
 	}
+	browsers = e.drawn(browsers)
 	if len(browsers) > 2 {
 		var users []lab.PlanUser
 		for i, b := range browsers {
@@ -391,6 +419,23 @@ func indexOf(t *lab.Trial, browsers int) int {
 		n = lab.ArmOrder(t.Arm)
 	}
 	return min(max(n, 0), browsers-1)
+}
+
+// drawn are the browsers as they draw in this entry.
+func (e Entry) drawn(browsers []*lab.Browser) []*lab.Browser {
+	if e.Draw == "" {
+		return browsers
+	}
+	all := make([]*lab.Browser, len(browsers))
+	for i, b := range browsers {
+		own := lab.Browser{Name: lab.Chromium}
+		if b != nil {
+			own = *b
+		}
+		own.Draw = e.Draw
+		all[i] = &own
+	}
+	return all
 }
 
 // place is an error of a field of an entry's plan, where the field is said: in the entry or in the suite's plan.

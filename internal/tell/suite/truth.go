@@ -55,20 +55,36 @@ func (r *Result) Knowns() ([]Known, error) {
 // unseen.
 const sharp = 17
 
+// saidBy lists what the pages of trials did, and the trials' blurs.
+func saidBy(trials []Trial, name string) (did, blur []float64) {
+	for _, t := range trials {
+		if v, ok := t.Did[name]; ok {
+			did = append(did, v)
+		}
+		blur = append(blur, t.Blur)
+	}
+	return did, blur
+}
+
 func (r *Result) known(e Entry, truth Truth, browser string) Known {
 	k := Known{Entry: e.Name, Metric: truth.Metric, Browser: browser, Within: truth.Within, Asked: truth.Is}
-	base := 0.0
+	var base, didBase, baseBlur float64
 	switch {
 	case truth.Less != "":
 		k.Metric += " − " + truth.Less
 	case truth.Over != "":
 		k.Metric += " − that of " + truth.Over
-		m := medianOf(r.valid(truth.Over, browser), truth.Metric)
-		if m == nil {
+		trials := r.valid(truth.Over, browser)
+		m := medianOf(trials, truth.Metric)
+		did, blur := saidBy(trials, truth.Did)
+		if m == nil || truth.Did != "" && len(did) == 0 {
 			k.Why = truth.Over + ": " + r.why(truth.Over)
 			return k
 		}
-		base = *m
+		base, baseBlur = *m, stats.Median(blur)
+		if truth.Did != "" {
+			didBase = stats.Median(did)
+		}
 	}
 	inTime := metric.Parse(truth.Metric).Entry().Unit == "ms"
 	var measured, did, off, beyond, blur []float64
@@ -89,7 +105,11 @@ func (r *Result) known(e Entry, truth Truth, browser string) Known {
 			if answer, has = t.Did[truth.Did]; !has {
 				continue // the page said nothing: its clock stopped before it could
 			}
+			answer -= didBase
 			did = append(did, answer)
+		}
+		if inTime {
+			t.Blur += baseBlur
 		}
 		measured, off, blur = append(measured, v), append(off, v-answer), append(blur, t.Blur)
 		if !inTime {

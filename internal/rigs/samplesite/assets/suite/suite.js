@@ -9,11 +9,16 @@ const words = "harbour lamp winter table letter garden copper river window marke
 const sentence = (roll, n) => Array.from({length: n}, () => words[Math.floor(roll() * words.length)]).join(" ") + ".";
 // told says what the page did of a knob by its own clock, as the machine may have kept it from more: the last measure of that name holds.
 const told = (name, value) => performance.measure("did " + name, {start: 0, duration: value});
-// painted calls f with the page's clock at the frame after the one that is drawn next: what was changed before is then on its way.
-const painted = (f) => requestAnimationFrame(() => requestAnimationFrame(f));
+// drawn calls f with the page's clock at the frame that draws what was changed before. The difference of two is that of their pictures.
+const drawn = (f) => requestAnimationFrame(f);
+// painted calls f with the page's clock at the frame after that: what was changed before is then on its way.
+const painted = (f) => drawn(() => requestAnimationFrame(f));
 // answered says how long the answers to inputs took so far, from the browser's time stamp of each to the frame that shows it: their median.
+// Two marks put both ends onto the timeline of the film.
 const waits = [];
 const answered = (name, event) => painted((now) => {
   waits.push(now - event.timeStamp);
+  performance.mark("input of " + name, {startTime: event.timeStamp});
+  performance.mark("frame after " + name, {startTime: now});
   told(name, waits.toSorted((a, b) => a - b)[waits.length >> 1]);
 });

@@ -1,0 +1,120 @@
+package suite
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"eidetic/internal/lab"
+)
+
+// Release is a browser of a result, as a point of the series of its releases.
+type Release struct {
+	Family  string    `json:"family"` // chromium, firefox, or what the browser was named
+	Version string    `json:"version"`
+	Browser string    `json:"browser"` // as the result names it
+	Begun   time.Time `json:"begun"`   // of the result
+	// Score is the geometric mean; Ratio is how many times as long this release takes as the one before it in the
+	// series, and nil for the first.
+	Score lab.Range `json:"score"`
+	Ratio *Ratio    `json:"ratio,omitempty"`
+
+	moment moment
+}
+
+// Releases makes the series of each browser from results of one suite: its releases by their versions, those of one
+// version by time. Findings are corrected by Holm's method over all of them.
+func Releases(results []*Result) ([]Release, error) {
+	var all []Release
+	for _, r := range results {
+		if r.SHA256 != results[0].SHA256 {
+			return nil, fmt.Errorf("they are of two suites, %s (%.12s) and %s (%.12s): marks of different pages are not compared",
+				results[0].Suite, results[0].SHA256, r.Suite, r.SHA256)
+		}
+		s, err := r.Source()
+		if err != nil {
+			return nil, err
+		}
+		for _, b := range r.Browsers {
+			if m, ok := r.score(s, b); ok {
+				all = append(all, Release{Family: familyOf(b), Version: r.version(b), Browser: b, Begun: r.Begun, Score: *rangeOf(m), moment: m})
+			}
+		}
+	}
+	if len(all) == 0 {
+		return nil, errors.New("no browser has a valid trial of every entry: there is no geometric mean to compare")
+	}
+	slices.SortStableFunc(all, func(a, b Release) int {
+		return cmp.Or(strings.Compare(a.Family, b.Family), slices.Compare(numbersOf(a.Version), numbersOf(b.Version)), a.Begun.Compare(b.Begun))
+	})
+	var tested []*Ratio
+	for i := range all {
+		if i == 0 || all[i].Family != all[i-1].Family {
+			continue
+		}
+		all[i].Ratio = ratioOf(between(all[i-1].moment, all[i].moment), 0)
+		tested = append(tested, all[i].Ratio)
+	}
+	adjust(tested)
+	return all, nil
+}
+
+// between is the moment of how much later than the one before a geometric mean is, of independent results.
+func between(before, after moment) moment {
+	m := moment{after.mean - before.mean, before.variance + after.variance, 0}
+	if before.freedom > 0 && after.freedom > 0 {
+		m.freedom = math.Inf(1)
+		if below := sq(before.variance)/before.freedom + sq(after.variance)/after.freedom; below > 0 {
+			m.freedom = sq(m.variance) / below
+		}
+	}
+	return m
+}
+
+// familyOf is what versions of a browser have in common: its family, or its name.
+func familyOf(browser string) string {
+	b := lab.Browser{Name: browser}
+	if strings.ContainsRune(browser, '/') {
+		b = lab.Browser{Command: browser}
+	}
+	return cmp.Or(b.Family(), browser)
+}
+
+// version is what a browser of the result said of itself, by the environment of the first run that has it.
+func (r *Result) version(browser string) string {
+	for _, o := range r.Entries {
+		if o.Environment == nil || !slices.Contains(o.Browsers, browser) {
+			continue
+		}
+		parts := strings.Split(o.Environment.Browser, " and ")
+		for _, is := range []func(part string) bool{
+			func(part string) bool { return strings.Contains(part, "("+browser) },
+			func(part string) bool { return strings.Contains(strings.ToLower(part), familyOf(browser)) },
+		} {
+			if i := slices.IndexFunc(parts, is); i >= 0 {
+				return lab.Clip(parts[i], 120)
+			}
+		}
+	}
+	return ""
+}
+
+var versionPattern = regexp.MustCompile(`\d+(\.\d+)*`) // never written
+
+// numbersOf are the numbers of the first version in a text, for order.
+func numbersOf(version string) (all []int) {
+	for _, n := range strings.Split(versionPattern.FindString(version), ".") {
+		v, err := strconv.Atoi(n)
+		if err != nil {
+			return all
+		}
+		all = append(all, v)
+	}
+	return all
+}
