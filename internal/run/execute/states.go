@@ -150,7 +150,16 @@ func CheckApps(p plan.Checked, ways []string) error {
 // checkTouchScreen returns an error for a plan with gestures of several fingers where the virtual device has no touch
 // screen, because programs are missing.
 func checkTouchScreen(p plan.Checked, missing error) error {
-	if p.Touches() == 0 || missing == nil {
+	if p.Touches() == 0 {
+		return nil
+	}
+	for _, a := range p.Every() {
+		if a.App == nil && a.Browser.Family() == lab.Firefox {
+			return &lab.FieldError{Path: a.Field("browser"), Err: errors.New(
+				"on the virtual device's touch screen Firefox's pages see no fingers: use chromium")}
+		}
+	}
+	if missing == nil {
 		return CheckFingers(p, x11.Fingers)
 	}
 	return &lab.FieldError{Path: "steps", Err: fmt.Errorf("gestures of several fingers need a touch screen, for which %w", missing)}
