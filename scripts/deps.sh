@@ -21,6 +21,8 @@ needs() {
 		demo|libnss3-tools|certutil|the browser trusts the box's certificate authority
 		demo|fonts-liberation|/usr/share/fonts/truetype/liberation/LiberationSans-Regular.ttf|pages look as their designers meant
 		test|firefox-esr|firefox-esr|the second browser that replays are held against
+		test|xserver-xorg-core|Xorg|the virtual device's screen, where it is touched
+		test|xserver-xorg-video-dummy|/usr/lib/xorg/modules/drivers/dummy_drv.so|that screen is in memory
 		test|edid-decode|edid-decode|reads the EDIDs that receivers are given, and finds what is wrong with them
 		test|adb|adb|the server that speaks with Android devices
 		test|mousepad|mousepad|a program that is no browser, whose start is measured

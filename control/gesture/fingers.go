@@ -87,7 +87,7 @@ func (d *Doer) sideBySide(ctx context.Context, s lab.Step, verb, value string) (
 func (d *Doer) side() int { return min(d.Screen.Dx(), d.Screen.Dy()) }
 
 // errNoTouch refuses a gesture of fingers.
-var errNoTouch = fmt.Errorf("%w: it has no touch screen for several fingers (adb has one, and a USB gadget with touch)", errRefused) // constant
+var errNoTouch = fmt.Errorf("%w: it has no touch screen for several fingers (adb has one, a USB gadget with touch, and the virtual device)", errRefused) // constant
 
 // fingers touches the screen with n fingers, moves them and lifts them, at the places after each share of the time. All
 // of the way is looked at before the first finger comes down, and they are lifted where it could not be completed.

@@ -2,6 +2,9 @@
 // it sends is input of the core keyboard and pointer, as from hardware, and
 // reaches whatever has the focus.
 //
+// XTEST knows no touch screen. A server that was started with [TouchConfig] has one, whose fingers are put down over a
+// socket of its driver (ConnectTouch).
+//
 // Keys are found in the server's own keyboard mapping, so text comes out as
 // written on any layout. A character the layout lacks is bound to an unused
 // keycode until Close.
@@ -10,7 +13,7 @@
 // answer of a GetInputFocus that follows it: the server works in order, so
 // by then it has put the input into its clients' queues.
 //
-// Standards: X Window System Protocol 11, XTEST 2.2. The cookie of a server that
+// Standards: X Window System Protocol 11, XTEST 2.2, the protocol of X.Org's driver inputtest, version 1.1. The cookie of a server that
 // asks for one is taken from $XAUTHORITY.
 package x11
 
@@ -41,6 +44,7 @@ type Controller struct {
 	since  lab.Time       // when the first of held was pressed, at the earliest
 	repeat time.Duration  // after which the server repeats a key
 	down   control.Button // that Press holds; 0 is none
+	touch  *touchScreen   // nil where there is none
 	broken error          // set when an answer did not come: the connection cannot be used any more
 }
 
@@ -208,6 +212,7 @@ func (c *Controller) releasing() (wait func() error) {
 // Close releases what is held, gives bound keycodes back and disconnects.
 func (c *Controller) Close() error {
 	defer c.conn.Close()
+	lifted := c.touch.close()
 	if c.broken != nil {
 		return nil
 	}
@@ -220,7 +225,7 @@ func (c *Controller) Close() error {
 		err = errors.Join(err, c.bind(code, 0))
 		delete(c.bound, s)
 	}
-	if err = errors.Join(err, c.sync()); err != nil {
+	if err = errors.Join(err, lifted, c.sync()); err != nil {
 		return fmt.Errorf("close display: %w", err)
 	}
 	return nil

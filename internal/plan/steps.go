@@ -15,6 +15,16 @@ func (c Checked) NeedsProtocol() bool {
 	return c.anyLater(func(s lab.Step, later bool) bool { return s.Open != "" && later || len(lab.Selectors(s)) > 0 })
 }
 
+// Touches is the most fingers that a step puts on a touch screen.
+func (c Checked) Touches() (most int) {
+	for _, cell := range c.Cells {
+		for _, s := range cell.Plan.Steps {
+			most = max(most, s.Touches())
+		}
+	}
+	return most
+}
+
 // LaunchesAgain says whether a step starts the program of a browser that runs.
 func (c Checked) LaunchesAgain() bool {
 	return c.anyLater(func(s lab.Step, later bool) bool { return s.Launch != "" && later })

@@ -6,7 +6,9 @@ package programs
 
 import (
 	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 )
 
@@ -39,6 +41,17 @@ func Xvfb() Program {
 	return Program{"xvfb", []string{"Xvfb"}, "xvfb", "virtual devices: their screen"}
 }
 
+// Xorg is the screen of a virtual device that is touched.
+func Xorg() Program {
+	return Program{"xorg", []string{"Xorg"}, "xserver-xorg-core", "virtual devices: a touch screen, for gestures of several fingers"}
+}
+
+// Dummy is the driver by which Xorg has a screen without a graphics card.
+func Dummy() Program {
+	return Program{"dummy", []string{"/usr/lib/xorg/modules/drivers/dummy_drv.so"}, "xserver-xorg-video-dummy",
+		"virtual devices: a touch screen, for gestures of several fingers"}
+}
+
 // Vpxenc encodes the evidence videos.
 func Vpxenc() Program {
 	return Program{"vpxenc", []string{"vpxenc"}, "vpx-tools", "evidence videos"}
@@ -56,7 +69,7 @@ func Hostapd() Program {
 
 // All returns every program of the table.
 func All() []Program {
-	return append(VirtualDevice(), FFmpeg(), Hostapd())
+	return append(VirtualDevice(), Xorg(), Dummy(), FFmpeg(), Hostapd())
 }
 
 // VirtualDevice returns the programs without which no run on a virtual device can begin.
@@ -65,10 +78,16 @@ func VirtualDevice() []Program {
 }
 
 // Find returns the path of the first of the program's files that is installed.
-// It searches the PATH, and where Debian keeps root's programs, which the PATH
-// of an ordinary user lacks. The error names the package to install.
+// A file with a path is where it says, and need not be a program. Others are searched on the PATH, and where Debian
+// keeps root's programs, which the PATH of an ordinary user lacks. The error names the package to install.
 func (p Program) Find() (path string, err error) {
 	for _, file := range p.Files {
+		if filepath.IsAbs(file) {
+			if _, err := os.Stat(file); err == nil {
+				return file, nil
+			}
+			continue
+		}
 		for _, dir := range []string{"", "/usr/sbin/", "/sbin/"} {
 			if path, err = exec.LookPath(dir + file); err == nil {
 				return path, nil

@@ -52,12 +52,10 @@ func inside(t *testing.T) {
 	testlab.Need(t, os.Getenv("EIDETIC_TEST_INSIDE") != "", "namespaces (run as root, or allow user namespaces)")
 }
 
-func TestChromiumLoadsThroughTheCable(t *testing.T) {
+// cabled returns a device's namespace, whose cable leads to 192.168.77.1 of this one.
+func cabled(t *testing.T) *Namespace {
+	t.Helper()
 	inside(t)
-	testlab.NeedProgram(t, "chromium")
-	testlab.NeedProgram(t, "Xvfb")
-	ctx, cancel := context.WithTimeout(t.Context(), testlab.Hang)
-	defer cancel()
 	box, err := netspace.Here()
 	if err != nil {
 		t.Fatal(err)
@@ -70,16 +68,28 @@ func TestChromiumLoadsThroughTheCable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer ns.Close()
-	if err := ns.cable("lab0", "eth0", netip.MustParsePrefix("192.168.77.1/24")); err != nil {
-		t.Fatal(err)
+	t.Cleanup(func() {
+		ns.Close()
+		_ = box.Remove("lab0")
+	})
+	for _, step := range []func() error{
+		func() error { return ns.cable("lab0", "eth0", netip.MustParsePrefix("192.168.77.1/24")) },
+		func() error { return ns.Address("eth0", "192.168.77.2/24") },
+		func() error { return ns.Default("192.168.77.1") },
+	} {
+		if err := step(); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if err := ns.Address("eth0", "192.168.77.2/24"); err != nil {
-		t.Fatal(err)
-	}
-	if err := ns.Default("192.168.77.1"); err != nil {
-		t.Fatal(err)
-	}
+	return ns
+}
+
+func TestChromiumLoadsThroughTheCable(t *testing.T) {
+	ns := cabled(t)
+	testlab.NeedProgram(t, "chromium")
+	testlab.NeedProgram(t, "Xvfb")
+	ctx, cancel := context.WithTimeout(t.Context(), testlab.Hang)
+	defer cancel()
 	got := make(chan string, 10)
 	l, err := net.Listen("tcp", "192.168.77.1:80")
 	if err != nil {
@@ -92,7 +102,7 @@ func TestChromiumLoadsThroughTheCable(t *testing.T) {
 	go server.Serve(l)
 	defer server.Close()
 
-	x, err := StartX(ctx, Screen{1280, 720})
+	x, err := StartX(ctx, Screen{1280, 720}, false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -272,7 +272,7 @@ func (s *Sampler) meet(now lab.Time, pid int, p *sampled) *sampled {
 		name, of = "appliance", lab.OfBox
 	case bytes.Contains(command, []byte("\x00link\x00")):
 		name, of = "link", lab.OfBox
-	case stat.name == "Xvfb" || stat.name == "vpxenc":
+	case stat.name == "Xvfb" || stat.name == "Xorg" || stat.name == "vpxenc":
 		of = lab.OfBox
 	}
 	if p == nil {

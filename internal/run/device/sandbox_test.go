@@ -56,7 +56,7 @@ func confined(t *testing.T) Options {
 	t.Cleanup(ns.Close)
 	needSandbox(t, ns)
 	testlab.NeedProgram(t, "Xvfb")
-	x, err := StartX(t.Context(), Screen{800, 600})
+	x, err := StartX(t.Context(), Screen{800, 600}, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -379,7 +379,7 @@ func TestVirtualDeviceChoosesTheSandbox(t *testing.T) {
 		want      isolate.Sandbox
 	}{{false, isolate.SandboxFull}, {true, isolate.SandboxOurs}} {
 		ctx, cancel := context.WithTimeout(t.Context(), testlab.Hang)
-		v, err := NewVirtual(ctx, Screen{640, 480}, c.noSandbox)
+		v, err := NewVirtual(ctx, Screen{640, 480}, c.noSandbox, false)
 		cancel()
 		if err != nil {
 			t.Fatal(err)

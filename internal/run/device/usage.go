@@ -88,7 +88,7 @@ func (u *Usage) role(pid int, name string) string {
 		return "browser"
 	case name == "vpxenc":
 		return "" // its processor time is read when it ends
-	case name == "Xvfb":
+	case name == "Xvfb" || name == "Xorg":
 		return "screen"
 	}
 	// Our own program under another name is the link's process or, during the recording,

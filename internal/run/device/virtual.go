@@ -80,8 +80,9 @@ type Virtual struct {
 
 // NewVirtual makes the device's network and screen, and brings up the box's loopback.
 // NewChromium prepares the browser. Where the machine allows no SandboxFull, NewVirtual fails unless
-// the caller says noSandbox; that also switches the browser's own sandbox off where it would work.
-func NewVirtual(ctx context.Context, size Screen, noSandbox bool) (*Virtual, error) {
+// the caller says noSandbox; that also switches the browser's own sandbox off where it would work. touch gives the
+// screen a touch screen.
+func NewVirtual(ctx context.Context, size Screen, noSandbox, touch bool) (*Virtual, error) {
 	box, err := netspace.Here()
 	if err != nil {
 		return nil, err
@@ -103,7 +104,7 @@ func NewVirtual(ctx context.Context, size Screen, noSandbox bool) (*Virtual, err
 		}
 	}
 	v.loopback = leadLoopback(ns.Namespace)
-	if v.X, err = StartX(ctx, size); err != nil {
+	if v.X, err = StartX(ctx, size, touch); err != nil {
 		v.Close()
 		return nil, err
 	}

@@ -147,6 +147,27 @@ func TestCheckFingers(t *testing.T) {
 	}
 }
 
+// TestCheckTouchScreen: the virtual device has a touch screen where its programs are installed; else a plan that needs
+// one is refused with what to install.
+func TestCheckTouchScreen(t *testing.T) {
+	steps := func(s lab.Step) plan.Checked {
+		return plan.Checked{Cells: []plan.Cell{{Cell: lab.Cell{Plan: lab.Plan{Steps: []lab.Step{s}}}}}}
+	}
+	pinch, click := steps(lab.Step{Pinch: "50%,50% by 2"}), steps(lab.Step{Click: "1,1"})
+	missing := errors.New("this machine lacks Xorg")
+	if err := errors.Join(checkTouchScreen(pinch, nil), checkTouchScreen(click, missing)); err != nil {
+		t.Errorf("checkTouchScreen() = %v; want nil where nothing is missing, or no finger is needed", err)
+	}
+	pinch.Cells[0].Arms = []plan.Arm{{NamedArm: lab.NamedArm{Arm: lab.Arm{Browser: &lab.Browser{Name: lab.Firefox}}}}}
+	if err := checkTouchScreen(pinch, nil); err == nil || !strings.Contains(err.Error(), "use chromium") {
+		t.Errorf("checkTouchScreen() with Firefox = %v; want a word for Chromium", err)
+	}
+	pinch.Cells[0].Arms = nil
+	if err := checkTouchScreen(pinch, missing); !errors.Is(err, missing) {
+		t.Errorf("checkTouchScreen() = %v; want what is missing", err)
+	}
+}
+
 // lifeless is a device that is born.
 type lifeless struct{ experiment.Life }
 

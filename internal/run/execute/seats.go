@@ -31,12 +31,24 @@ type seat struct {
 
 // newSeats opens the input to the device's first screen.
 func newSeats(ctx context.Context, d *device.Virtual) (*seats, error) {
-	keys, err := x11control.Open(ctx, d.X.Display, clock)
+	keys, err := openKeys(ctx, d.X)
 	if err != nil {
 		return nil, err
 	}
 	first := image.Pt(d.Size.Width, d.Size.Height)
 	return &seats{device: d, all: map[image.Point]seat{first: {d.X, keys}}, sizes: []image.Point{first}, Controller: keys}, nil
+}
+
+// openKeys opens the input to a screen.
+func openKeys(ctx context.Context, x *device.XServer) (*x11control.Controller, error) {
+	keys, err := x11control.Open(ctx, x.Display, clock)
+	if err != nil || x.Touch == "" {
+		return keys, err
+	}
+	if err := keys.ConnectTouch(ctx, x.Touch); err != nil {
+		return nil, errors.Join(err, keys.Close())
+	}
+	return keys, nil
 }
 
 // Key is that of the screen at which the device sits. A key that may have been down for too long spoils its trial.
@@ -55,11 +67,11 @@ func (s *seats) sit(ctx context.Context, size image.Point) error {
 	}
 	at, ok := s.all[size]
 	if !ok {
-		x, err := device.StartX(ctx, device.Screen{Width: size.X, Height: size.Y})
+		x, err := device.StartX(ctx, device.Screen{Width: size.X, Height: size.Y}, s.device.X.Touch != "")
 		if err != nil {
 			return fmt.Errorf("a screen of %d×%d: %w", size.X, size.Y, err)
 		}
-		keys, err := x11control.Open(ctx, x.Display, clock)
+		keys, err := openKeys(ctx, x)
 		if err != nil {
 			x.Stop()
 			return err

@@ -9,8 +9,10 @@ import (
 
 	"eidetic/control/hid"
 	"eidetic/control/recipe"
+	"eidetic/control/x11"
 	"eidetic/internal/lab"
 	"eidetic/internal/plan"
+	"eidetic/internal/run/device"
 	"eidetic/internal/run/experiment"
 )
 
@@ -33,7 +35,7 @@ func (c PluggedConfig) States() []string {
 
 // CheckVirtual returns an error for a plan that the virtual device cannot carry out.
 func CheckVirtual(p plan.Checked) error {
-	return cmp.Or(checkOwnParts(p), CheckFingers(p, 0), CheckStates(p, VirtualStates), CheckApps(p, VirtualWays))
+	return cmp.Or(checkOwnParts(p), checkTouchScreen(p, device.CheckTouchScreen()), CheckStates(p, VirtualStates), CheckApps(p, VirtualWays))
 }
 
 // CheckPlugged returns an error for a plan that a device at a port cannot carry out.
@@ -145,13 +147,31 @@ func CheckApps(p plan.Checked, ways []string) error {
 	return nil
 }
 
+// checkTouchScreen returns an error for a plan with gestures of several fingers where the virtual device has no touch
+// screen, because programs are missing.
+func checkTouchScreen(p plan.Checked, missing error) error {
+	if p.Touches() == 0 {
+		return nil
+	}
+	for _, a := range p.Every() {
+		if a.App == nil && a.Browser.Family() == lab.Firefox {
+			return &lab.FieldError{Path: a.Field("browser"), Err: errors.New(
+				"on the virtual device's touch screen Firefox's pages see no fingers: use chromium")}
+		}
+	}
+	if missing == nil {
+		return CheckFingers(p, x11.Fingers)
+	}
+	return &lab.FieldError{Path: "steps", Err: fmt.Errorf("gestures of several fingers need a touch screen, for which %w", missing)}
+}
+
 // CheckFingers returns an error for a plan with gestures that need more fingers than a device's touch screen has.
 func CheckFingers(p plan.Checked, fingers int) error {
 	for _, cell := range p.Cells {
 		for i, s := range cell.Plan.Steps {
 			if n := s.Touches(); n > fingers {
 				return &lab.FieldError{Path: fmt.Sprintf("steps[%d]", i), Err: fmt.Errorf(
-					"it needs a touch screen for %d fingers, which this device's controls do not have: a phone by adb does, and a USB gadget with touch: true", n)}
+					"it needs a touch screen for %d fingers, which this device's controls do not have: a phone by adb does, a USB gadget with touch: true, and the virtual device", n)}
 			}
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"eidetic/capture/source"
 	"eidetic/capture/steady"
 	"eidetic/capture/x11"
+	x11control "eidetic/control/x11"
 	"eidetic/internal/lab"
 	"eidetic/internal/plan"
 	"eidetic/internal/run/counters"
@@ -62,6 +63,8 @@ type VirtualConfig struct {
 	Protocol bool
 	// Again lets their programs be started again.
 	Again bool
+	// Touch gives the device a touch screen.
+	Touch bool
 	// Count has events of the browser, and the machine's energy, counted while processes are read.
 	Count bool
 }
@@ -87,7 +90,7 @@ func NewVirtual(ctx context.Context, c VirtualConfig) (_ *Virtual, err error) {
 			v.Close()
 		}
 	}()
-	if v.device, err = device.NewVirtual(ctx, screenSize, c.NoSandbox); err != nil {
+	if v.device, err = device.NewVirtual(ctx, screenSize, c.NoSandbox, c.Touch); err != nil {
 		return nil, err
 	}
 	var upstream *proxy.UpstreamConfig
@@ -156,6 +159,9 @@ func NewVirtual(ctx context.Context, c VirtualConfig) (_ *Virtual, err error) {
 	v.device.Protocol, v.device.Again = c.Protocol, c.Again
 	v.Prepare, v.States = v.browsers.prepare, VirtualStates
 	v.Ways = VirtualWays
+	if c.Touch {
+		v.Fingers = x11control.Fingers
+	}
 	v.Conditions = device.Host{}.Conditions
 	v.Locale = func(l lab.Locale) { v.device.Locale = l }
 	v.Warm = func(ctx context.Context, a plan.Arm, loaded func(experiment.Life) error) error {
@@ -255,7 +261,7 @@ func (b births) BirthTraced(_ context.Context, url string) (experiment.Life, err
 // describe implements Rig.Describe.
 func (v *Virtual) describe(e *lab.Environment) {
 	e.Browser = v.browsers.describe()
-	e.Screen = fmt.Sprintf("%s at %g Hz, Xvfb, read by MIT-SHM", v.seats.describe(), v.rate)
+	e.Screen = fmt.Sprintf("%s at %g Hz, %s, read by MIT-SHM", v.seats.describe(), v.rate, v.device.X.Program())
 	e.Network = v.Network.Environment()
 	e.Counters, e.Energy = v.device.Counters.Describe(), v.energy.Describe()
 	e.Sandbox = v.device.Sandbox.String() + "; " + isolate.MemoryBounds()
