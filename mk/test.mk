@@ -112,7 +112,7 @@ test-slow: testrun ## Run the tests of PACKAGES with 1/SLOW of the processors' t
 lint: vet staticcheck ## Run gofmt, go vet, shellcheck and staticcheck (pinned in go.mod)
 
 # The tags of what runs only in the virtual machine: one look covers all files.
-tags = guest,soak,plugin
+tags = guest,soak
 
 .PHONY: vet
 vet: ## Run gofmt, go vet and shellcheck

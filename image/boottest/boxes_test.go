@@ -19,6 +19,7 @@ var boxes = []struct {
 }{
 	{"cases", "", onHealthyBox(cases)},
 	{"installer", "boots twice: the installer, and what it wrote", testInstaller},
+	{"plug-in", "one more box: the story of a laptop that is filmed by a grabber, hangs, and has each cable pulled", testPlugIn},
 	{"updates", "boots six times or more: each update and each try of a bad one is a start", onHealthyBox(updateCases)},
 	{"restarts", "boots three times: a configuration, a hang and a reset are each a start", onHealthyBox(restartCases)},
 	{"life", "boots twice: after a power cut and after damage to the disk", onHealthyBox(lifeCases)},

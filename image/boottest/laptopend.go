@@ -1,12 +1,13 @@
-//go:build plugin
-
 package boottest
 
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"io"
 	"net"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/jezek/xgb"
@@ -14,85 +15,124 @@ import (
 	"github.com/jezek/xgb/xtest"
 
 	"eidetic/capture/x11"
+	"eidetic/internal/lab"
+	"eidetic/internal/rigs/usbgrabber"
 )
 
-// laptopEnd is the near end of the cables whose far end is the command image/boottest/laptop: it
-// sends the pictures of an X screen, and gives the screen the input that comes back.
+// laptopEnd is the near end of a laptop's cables, whose far end is the command image/boottest/laptop: a grabber is
+// emulated here, which films an X screen and is plugged into the box by USB/IP, and the screen gets the input that comes
+// from the box.
 type laptopEnd struct {
 	screen *x11.Source
 	input  *xgb.Conn
 	root   xproto.Window
 	width  int
 	height int
+
+	newest  atomic.Pointer[[]byte] // the screen's picture
+	dark    atomic.Bool            // no signal comes over the HDMI cable
+	grabber *usbgrabber.Grabber
+
+	mu  sync.Mutex
+	usb net.Conn // of the grabber; nil while it is not plugged in
 }
 
-// attach makes the near end of a connection of the box, which is served until ctx ends.
-func attach(ctx context.Context, t *testing.T, display string, from net.Listener) {
+// attach makes the near end: input comes from the first connection to one listener, and each connection to the other
+// is a box into which the grabber is plugged. It is served until ctx ends.
+func attach(ctx context.Context, t *testing.T, display string, input, usb net.Listener) *laptopEnd {
 	t.Helper()
 	screen, err := x11.Open(x11.Options{Display: display, Rate: 30})
 	if err != nil {
 		t.Fatal(err)
 	}
-	input, err := xgb.NewConnDisplay(display)
+	keys, err := xgb.NewConnDisplay(display)
 	if err == nil {
-		err = xtest.Init(input)
+		err = xtest.Init(keys)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	f := screen.Format()
-	end := &laptopEnd{screen, input, xproto.Setup(input).DefaultScreen(input).Root, f.Width, f.Height}
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		defer input.Close()
-		defer screen.Close()
-		conn, err := from.Accept()
-		if err != nil {
-			return // the test is over
-		}
-		go func() { <-ctx.Done(); conn.Close() }()
-		go end.act(conn)
-		if err := end.film(ctx, conn); err != nil && ctx.Err() == nil {
+	end := &laptopEnd{screen: screen, input: keys, root: xproto.Setup(keys).DefaultScreen(keys).Root, width: f.Width, height: f.Height}
+	end.grabber = usbgrabber.New(usbgrabber.Options{Film: end.draw})
+	ctx, stop := context.WithCancel(ctx)
+	var serving sync.WaitGroup
+	serving.Go(func() { end.serveInput(ctx, input) })
+	serving.Go(func() { end.serveGrabber(ctx, usb) })
+	serving.Go(func() {
+		if err := end.film(ctx); err != nil && ctx.Err() == nil {
 			t.Errorf("the laptop's screen: %v", err)
 		}
-	}()
-	t.Cleanup(func() { from.Close(); <-ended })
+	})
+	t.Cleanup(func() {
+		stop()
+		input.Close()
+		usb.Close()
+		serving.Wait()
+		keys.Close()
+		screen.Close()
+	})
+	return end
 }
 
-// film sends each picture that differs from the one before, unless the box still takes that one:
-// then the newest.
-func (e *laptopEnd) film(ctx context.Context, to io.Writer) error {
-	newest, failed := make(chan []byte, 1), make(chan error, 1)
-	go func() {
-		for picture := range newest {
-			if _, err := to.Write(picture); err != nil {
-				failed <- err
-				return
-			}
-		}
-	}()
-	defer close(newest)
-	first := true
+// film keeps the screen's newest picture.
+func (e *laptopEnd) film(ctx context.Context) error {
 	for {
 		frame, err := e.screen.Next(ctx)
 		if err != nil {
 			return err
 		}
-		if len(frame.Changed) == 0 && !first {
-			continue
-		}
-		first = false
-		select {
-		case <-newest: // older than this one
-		default:
-		}
-		select {
-		case newest <- yuyv(frame.Pix, e.width, e.height):
-		case err := <-failed:
-			return err
+		if len(frame.Changed) > 0 || e.newest.Load() == nil {
+			picture := yuyv(frame.Pix, e.width, e.height)
+			e.newest.Store(&picture)
 		}
 	}
+}
+
+// draw is what the grabber films.
+func (e *laptopEnd) draw(f lab.Format, pix []byte, n int) {
+	picture := e.newest.Load()
+	if e.dark.Load() || picture == nil || len(*picture) != len(pix) {
+		usbgrabber.NoSignal(f, pix, n)
+		return
+	}
+	copy(pix, *picture)
+}
+
+// serveGrabber plugs the grabber into whoever connects.
+func (e *laptopEnd) serveGrabber(ctx context.Context, from net.Listener) {
+	for {
+		conn, err := from.Accept()
+		if err != nil {
+			return // the test is over
+		}
+		e.mu.Lock()
+		e.usb = conn
+		e.mu.Unlock()
+		_ = e.grabber.Serve(ctx, conn) // it ends when the plug is pulled, or with the test
+	}
+}
+
+// pullUSB pulls the grabber out of the box.
+func (e *laptopEnd) pullUSB() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.usb == nil {
+		return errors.New("the grabber is not plugged in")
+	}
+	err := e.usb.Close()
+	e.usb = nil
+	return err
+}
+
+// serveInput gives the screen the input of whoever connects first.
+func (e *laptopEnd) serveInput(ctx context.Context, from net.Listener) {
+	conn, err := from.Accept()
+	if err != nil {
+		return // the test is over
+	}
+	defer context.AfterFunc(ctx, func() { conn.Close() })()
+	e.act(conn)
 }
 
 // yuyv converts BGRX to limited-range BT.601 with half of the colour's columns, as a graphics card

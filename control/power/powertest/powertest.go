@@ -4,6 +4,7 @@ package powertest
 import (
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -31,8 +32,17 @@ const (
 	Password = "joker" // of a Tasmota plug
 )
 
-// New makes a plug that is on. onSwitch, if it is not nil, is called when the relay moves.
+// New makes a plug that is on, at an address of this machine. onSwitch, if it is not nil, is called when the relay moves.
 func New(t testing.TB, kind string, onSwitch func(on bool)) *Plug {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return At(t, l, kind, onSwitch)
+}
+
+// At is New at an address of any network.
+func At(t testing.TB, l net.Listener, kind string, onSwitch func(on bool)) *Plug {
 	p := &Plug{on: true, onSwitch: onSwitch}
 	mux := http.NewServeMux()
 	switch kind {
@@ -70,13 +80,14 @@ func New(t testing.TB, kind string, onSwitch func(on bool)) *Plug {
 	default:
 		panic(fmt.Sprintf("powertest: there is no kind %q", kind))
 	}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := &httptest.Server{Listener: l, Config: &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if asked := r.FormValue("turn") + r.FormValue("on") + r.FormValue("cmnd"); p.isBusy(asked) {
 			http.Error(w, "busy", http.StatusServiceUnavailable)
 			return
 		}
 		mux.ServeHTTP(w, r)
-	}))
+	})}}
+	server.Start()
 	t.Cleanup(server.Close)
 	p.URL = server.URL
 	return p

@@ -1,11 +1,10 @@
-// Command laptop is, on a booted box, the far end of the cables of a laptop that is elsewhere: the
-// pictures of its screen go into the output of the kernel's virtual video driver (vivid), which
-// is looped to the driver's input and looks to the box like a grabber on an HDMI cable; and what
-// the box's keyboard and mouse send over the emulated USB port (dummy_hcd) goes to the laptop, as
-// the kernel's own HID drivers have understood it.
+// Command laptop is, on a booted box, the far end of the cables of a laptop that is elsewhere: it plugs an emulated
+// grabber, which films the laptop's screen, into the box's USB port of software (vhci_hcd); and what the box's keyboard
+// and mouse send over the emulated USB port (dummy_hcd) goes to the laptop, as the kernel's own HID drivers have
+// understood it.
 //
-// In flow pictures over one TCP connection, each a whole one in YUYV; out flow input events over
-// the same connection, each of 8 bytes: type, code (16 bits), value (32 bits), big endian.
+// In flow the grabber, by USB/IP over a TCP connection that the kernel then keeps; out flow input events over another
+// connection, each of 8 bytes: type, code (16 bits), value (32 bits), big endian.
 package main
 
 import (
@@ -18,67 +17,51 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"time"
-)
 
-// The laptop's screen.
-const (
-	width, height = 640, 480
-	pictureBytes  = 2 * width * height
+	"eidetic/internal/rigs/usbgrabber"
 )
 
 func main() {
-	to := flag.String("connect", "", "address of the laptop")
-	state := flag.String("signal", "", "lost or back: pull the HDMI cable, or plug it in again, and end")
+	input := flag.String("input", "", "send what keyboard and mouse do to this address of the laptop")
+	grabber := flag.String("grabber", "", "plug the grabber in that is served at this address, and end")
 	flag.Parse()
-	err := error(nil)
-	if *state != "" {
-		err = signal(*state == "back")
-	} else {
-		err = run(*to)
+	run, to := sendInput, *input
+	if *grabber != "" {
+		run, to = plugIn, *grabber
 	}
-	if err != nil {
+	if err := run(to); err != nil {
 		fmt.Fprintln(os.Stderr, "laptop:", err)
 		os.Exit(1)
 	}
 }
 
-func run(to string) error {
-	output, err := openOutput()
-	if err != nil {
-		return err
-	}
-	defer output.Close()
+func sendInput(to string) error {
 	conn, err := net.Dial("tcp", to)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
-	ended := make(chan error, 3)
-	var newest atomic.Pointer[[]byte]
-	grey := make([]byte, pictureBytes)
-	for i := range grey {
-		grey[i] = 128
-	}
-	newest.Store(&grey)
-	go func() { ended <- receive(conn, &newest) }()
-	go func() { ended <- show(output, &newest) }()
-	go func() { ended <- watchInput(conn) }()
+	go func() { // nothing comes back but the connection's end
+		_, _ = io.Copy(io.Discard, conn)
+		os.Exit(0)
+	}()
 	fmt.Println("ready")
-	return <-ended
+	return watchInput(conn)
 }
 
-// receive keeps the newest picture.
-func receive(from io.Reader, newest *atomic.Pointer[[]byte]) error {
-	spare := make([]byte, pictureBytes)
-	for {
-		if _, err := io.ReadFull(from, spare); err != nil {
-			return fmt.Errorf("the laptop's pictures: %w", err)
-		}
-		picture := append([]byte(nil), spare...)
-		newest.Store(&picture)
+func plugIn(to string) error {
+	conn, err := net.Dial("tcp", to)
+	if err != nil {
+		return err
 	}
+	defer conn.Close()
+	file, err := conn.(*net.TCPConn).File() // in the blocking mode that the kernel's threads need
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	return usbgrabber.Import(file)
 }
 
 // watchInput sends on what every input device of the box's gadget does, whenever it is plugged in.

@@ -50,8 +50,9 @@ func directions() []direction {
 		},
 		{
 			"image/boottest",
-			[]string{"image", "internal/rigs/storytest", "internal/rigs/samplesite", "netlab/netspace", "capture/x11", "internal/lab"},
-			"the booted image is told the same story as the service on any machine, over cables that end in namespaces; one is of a screen",
+			[]string{"image", "internal/rigs/storytest", "internal/rigs/samplesite", "internal/rigs/usbgrabber", "netlab/netspace",
+				"capture/x11", "control/power/powertest", "internal/lab"},
+			"the booted image is told the same story as the service on any machine, over cables that end in namespaces; one is of a screen, one of power",
 		},
 		{
 			"internal/run/experiment",

@@ -55,6 +55,9 @@ type Device struct {
 	Lease  *nclient4.Lease
 	screen string // its X display
 	log    *output
+
+	width, height int
+	kiosk         *exec.Cmd // nil while it is switched off
 }
 
 // NeedDevice skips the test if the machine lacks a program that a device needs.
@@ -71,14 +74,31 @@ func NeedDevice(t testing.TB) {
 func Plug(t testing.TB, at Place, port string, width, height int) *Device {
 	t.Helper()
 	d := plug(t, at, port, width, height)
-	d.run(fmt.Sprintf(`curl -fsS --retry 20 --retry-all-errors http://box.test/kiosk.sh | sh -s %d %d`, width, height))
+	d.SwitchOn()
 	return d
+}
+
+// SwitchOn starts the kiosk script, as a computer does that logs in by itself.
+func (d *Device) SwitchOn() {
+	d.t.Helper()
+	d.kiosk = d.run(fmt.Sprintf(`curl -fsS --retry 20 --retry-all-errors http://box.test/kiosk.sh | sh -s %d %d`, d.width, d.height))
+}
+
+// SwitchOff ends the script and its browser at once.
+func (d *Device) SwitchOff() { end(&d.kiosk) }
+
+// Hang stops the script and its browser where they are: the screen keeps its picture, and no key does anything.
+func (d *Device) Hang() {
+	d.t.Helper()
+	if err := syscall.Kill(-d.kiosk.Process.Pid, syscall.SIGSTOP); err != nil {
+		d.t.Fatal(err)
+	}
 }
 
 // plug is Plug without a browser.
 func plug(t testing.TB, at Place, port string, width, height int) *Device {
 	t.Helper()
-	d := &Device{t: t, at: at, dir: testlab.TempDir(t), log: &output{}}
+	d := &Device{t: t, at: at, dir: testlab.TempDir(t), log: &output{}, width: width, height: height}
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("the device printed:\n%s", d.log)
@@ -89,7 +109,7 @@ func plug(t testing.TB, at Place, port string, width, height int) *Device {
 	if err := at.Do(func() error { return d.lease(ctx, port) }); err != nil {
 		t.Fatalf("the device's address: %v", err)
 	}
-	d.startScreen(ctx, width, height)
+	d.startScreen(ctx)
 	return d
 }
 
@@ -168,7 +188,7 @@ func ask(ctx context.Context, port string) (*nclient4.Lease, error) {
 
 // startScreen starts an X server that is also a VNC server, on TCP port 5900 of the
 // namespace. It accepts every client; only the box can reach it.
-func (d *Device) startScreen(ctx context.Context, width, height int) {
+func (d *Device) startScreen(ctx context.Context) {
 	d.t.Helper()
 	read, write, err := os.Pipe()
 	if err != nil {
@@ -176,7 +196,7 @@ func (d *Device) startScreen(ctx context.Context, width, height int) {
 	}
 	defer read.Close()
 	cmd := exec.Command("Xtigervnc", "-displayfd", "3", "-rfbport", "5900", "-SecurityTypes", "None", "-AlwaysShared",
-		"-geometry", fmt.Sprintf("%dx%d", width, height), "-depth", "24", "-FrameRate", "60", "-s", "0", "-dpms", "-desktop", "laptop")
+		"-geometry", fmt.Sprintf("%dx%d", d.width, d.height), "-depth", "24", "-FrameRate", "60", "-s", "0", "-dpms", "-desktop", "laptop")
 	cmd.Env = append(os.Environ(), "HOME="+d.dir)
 	cmd.ExtraFiles = []*os.File{write}
 	d.start(cmd)

@@ -15,7 +15,6 @@ import (
 // trust the box once, which clearing the browser does not undo.
 type Phone struct {
 	*Device
-	width, height int
 
 	mu      sync.Mutex
 	browser *exec.Cmd // nil while it is stopped
@@ -25,7 +24,7 @@ type Phone struct {
 // PlugPhone turns a network namespace, whose interface is its port, into a phone.
 func PlugPhone(t testing.TB, at Place, port string, width, height int) *Phone {
 	t.Helper()
-	return &Phone{Device: plug(t, at, port, width, height), width: width, height: height}
+	return &Phone{Device: plug(t, at, port, width, height)}
 }
 
 // home is where the browser keeps everything.

@@ -19,6 +19,8 @@ type Story struct {
 	Page string
 	// Leave shuts the site down for good.
 	Leave func()
+	// State is that in which the plans ask for their trials to begin; "" asks for none.
+	State string
 	// Trials is the number of trials of the replay. Still and Limit are those of the plan;
 	// Patience bounds each run.
 	Trials   int
@@ -42,31 +44,19 @@ func (s Story) Tell(t testing.TB) (recorded, replayed string) {
 	p := s.Panel
 	device := p.AwaitDevice(t)
 	p.AwaitSetUp(t)
-	recorded = p.Start(
-		t,
-		map[string]any{
-			"name":    "record",
-			"device":  device,
-			"page":    s.Page,
-			"trials":  1,
-			"still_s": s.Still.Seconds(),
-			"limit_s": s.Limit.Seconds(),
-		},
-	)
+	recorded = p.Start(t, s.Plan(map[string]any{"name": "record", "device": device, "trials": 1}))
 	p.Follow(t, recorded, s.Patience, nil)
 	first := p.Run(t, recorded)
-	s.check(t, first, 1)
+	s.Check(t, first, 1)
 	if first.Archive.Exchanges < 40 {
 		t.Errorf("the recording has %d exchanges, want about 60, as the page requests", first.Archive.Exchanges)
 	}
 
 	s.Leave()
-	replayed = p.Start(t, map[string]any{
-		"name": "replay", "device": device, "page": s.Page, "archive": recorded, "link": link, "trials": s.Trials, "still_s": s.Still.Seconds(), "limit_s": s.Limit.Seconds(),
-	})
+	replayed = p.Start(t, s.Plan(map[string]any{"name": "replay", "device": device, "archive": recorded, "link": link, "trials": s.Trials}))
 	p.Follow(t, replayed, s.Patience, nil)
 	second := p.Run(t, replayed)
-	s.check(t, second, s.Trials)
+	s.Check(t, second, s.Trials)
 	picture := stillPicture(first)
 	for _, trial := range second.Trials {
 		if got, measured := trial.Value(metric.FirstChange.String()); (measured || trial.Valid) &&
@@ -102,9 +92,18 @@ func (s Story) Tell(t testing.TB) (recorded, replayed string) {
 	return recorded, replayed
 }
 
-// check checks what must hold for a run on any machine: no request was missed, and an
+// Plan adds to a plan what all of the story's have.
+func (s Story) Plan(plan map[string]any) map[string]any {
+	plan["page"], plan["still_s"], plan["limit_s"] = s.Page, s.Still.Seconds(), s.Limit.Seconds()
+	if s.State != "" {
+		plan["state"] = s.State
+	}
+	return plan
+}
+
+// Check checks what must hold for a run on any machine: no request was missed, and an
 // invalid trial has only reasons that a slow machine causes.
-func (s Story) check(t testing.TB, run *lab.Run, trials int) {
+func (s Story) Check(t testing.TB, run *lab.Run, trials int) {
 	t.Helper()
 	if len(run.Trials) < trials { // invalid trials are repeated
 		t.Fatalf("run %s is %s with %d trials, want %d or more: %s", run.ID, run.State, len(run.Trials), trials, run.Error)

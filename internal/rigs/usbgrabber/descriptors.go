@@ -23,7 +23,7 @@ const (
 func formats() []lab.PixelFormat { return []lab.PixelFormat{lab.MJPEG, lab.YUYV} }
 
 // sizes lists those of each format, the default first.
-func sizes() [][2]int { return [][2]int{{1920, 1080}, {1280, 720}, {320, 240}} }
+func sizes() [][2]int { return [][2]int{{1920, 1080}, {1280, 720}, {320, 240}, {640, 480}} }
 
 // rates lists those of each size, the default first.
 func rates() []int { return []int{60, 30, 10, 5} }

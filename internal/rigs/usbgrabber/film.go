@@ -22,9 +22,7 @@ func (p *player) draw(number int, fault Fault) ([]byte, error) {
 	case Lost:
 		return nil, nil
 	case Blue:
-		for i := 0; i < len(p.pix); i += 4 {
-			copy(p.pix[i:], []byte{41, 240, 41, 110}) // blue, by BT.601 in limited range
-		}
+		NoSignal(f, p.pix, number)
 	default:
 		p.g.o.Film(f, p.pix, number)
 	}
@@ -60,6 +58,13 @@ func Scroll(f lab.Format, pix []byte, n int) {
 		}
 	}
 	synthetic.DrawCounter(f, pix, uint32(n))
+}
+
+// NoSignal is what a stick shows whose HDMI cable is pulled: one blue, by BT.601 in limited range.
+func NoSignal(_ lab.Format, pix []byte, _ int) {
+	for i := 0; i < len(pix); i += 4 {
+		copy(pix[i:], []byte{41, 240, 41, 110})
+	}
 }
 
 // Still is a page that stands still, with a number on top that stays.

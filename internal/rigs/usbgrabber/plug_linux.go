@@ -40,14 +40,24 @@ func (g *Grabber) Plug(ctx context.Context) (*Cable, error) {
 		defer close(c.ended)
 		_ = g.Serve(ctx, conn) // the kernel's log says what it did not understand
 	}()
-	if err = importDevice(host); err == nil {
-		err = attach(host)
-	}
-	if err != nil {
+	if err := Import(host); err != nil {
 		c.Pull()
-		return nil, fmt.Errorf("plug: %w", err)
+		return nil, err
 	}
 	return c, nil
+}
+
+// Import plugs the stick at the other end of a connection into a port of this machine, whose kernel keeps the
+// connection. It takes a kernel with vhci-hcd, and root.
+func Import(conn *os.File) error {
+	err := importDevice(conn)
+	if err == nil {
+		err = attach(conn)
+	}
+	if err != nil {
+		return fmt.Errorf("plug: %w", err)
+	}
+	return nil
 }
 
 func pair() (host, stick *os.File, err error) {
