@@ -197,7 +197,7 @@ func niceScale(low, high float64) (float64, float64, []float64) {
 	for i := first; i <= last && len(ticks) < 12; i++ {
 		ticks = append(ticks, i*step)
 	}
-	return first * step, last * step, ticks
+	return min(first*step, low), max(last*step, high), ticks // products are rounded
 }
 
 func percent(v float64) string { return strconv.FormatFloat(v, 'f', 2, 64) + "%" }

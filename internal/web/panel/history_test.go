@@ -327,7 +327,7 @@ func TestBrowsersOnOneChart(t *testing.T) {
 	}
 	got, err := reporttest.Eval[string](b, `(async () => {`+reporttest.Charts+`
 		await charts();
-		const links = [...document.querySelectorAll("a[download]")], text = decodeURIComponent(links[2].href.split(",").slice(1).join(","));
+		const links = [...document.querySelectorAll("#charts a[download]")], text = decodeURIComponent(links[2].href.split(",").slice(1).join(","));
 		return [links.length, links[2].download, text.split("\r\n").length, text.split("\r\n").slice(0, 2).map(line => line.split(",").slice(0, 4).join(",")).join(" ")].join("; ");
 	})()`)
 	if want := "3; checkout-speed_index_ms.csv; 14; run,started,trials,valid 20260301-090000-checkout-firefox-esr,2026-03-01T09:00:00Z,0,10"; err != nil || got != want {

@@ -99,7 +99,7 @@ func TestRunStatesInChromium(t *testing.T) {
 			8, []string{"", "The run was interrupted: the process that ran it ended before it was done. What was measured before is below. Edit its plan", "/plan?run=202", "4", "", "4", "The trials of this run have no films: a new run of its plan makes them."}},
 		{"empty", next, 0, []string{"", "The run has no trials. Edit its plan", "/plan?run=202"}},
 		{"invalid", next + `says.push($("left-out").children.length, $("left-out").firstChild.textContent);`, 4, []string{"",
-			"No trial is valid, so there is no result. Below stands why each was left out; mend that, then run it again, or: Edit its plan", "/plan?run=202", "3", "Trial 1 (control): " + evil}},
+			"No trial is valid, so there is no result. Below stands why each was left out; mend that, then run it again, or: Edit its plan", "/plan?run=202", "3", "Trial 1: " + evil}},
 		{"waits", next, 0, []string{"", "The run waits for its device. This page shows its trials as soon as it has begun. See the queue", "/"}},
 		{"second", next, 0, []string{"", "The run waits: " + evil + " is about to be free; 1 run comes first. This page shows its trials as soon as it has begun. See the queue", "/"}},
 		{"many", `await until(() => document.querySelectorAll("#together .run-point").length === 7);
