@@ -14,6 +14,7 @@ import (
 
 	"eidetic/internal/box/automation"
 	"eidetic/internal/box/bisects"
+	"eidetic/internal/box/ownruns"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/rigs/testlab"
 )
@@ -123,7 +124,7 @@ func TestFleetFindsTheAuthor(t *testing.T) {
 			return false
 		}
 		found = *list.Alerts[0].Bisection
-		return found.State == bisects.StateDone || found.State == bisects.StateFailed || found.Reason != ""
+		return found.State == ownruns.StateDone || found.State == ownruns.StateFailed || found.Reason != ""
 	})
 	if found.Author != "Eve" || found.Subject != "search: ask the server twice" {
 		t.Errorf("the bisect found %+v; want Eve's commit", found)

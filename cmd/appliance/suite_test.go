@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"eidetic/cmd/appliance/client"
-	"eidetic/internal/box/suites"
+	"eidetic/internal/box/ownruns"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/rigs/testlab"
 	"eidetic/internal/tell/suite"
@@ -123,7 +123,7 @@ func TestSuiteOnABox(t *testing.T) {
 		r, err = box.SuiteResult(t.Context(), id)
 		return err == nil && !r.IsGoing()
 	})
-	if err != nil || r.State != suites.StateDone || len(r.Entries) != 1 || r.Entries[0].Trials < 4 {
+	if err != nil || r.State != ownruns.StateDone || len(r.Entries) != 1 || r.Entries[0].Trials < 4 {
 		t.Fatalf("the result is %+v, %v; want one run of at least 4 trials", r, err)
 	}
 	runs, err := os.ReadDir(filepath.Join(data, "runs"))

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"eidetic/cmd/appliance/client"
+	"eidetic/internal/box/ownruns"
 	"eidetic/internal/box/suites"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
@@ -72,7 +73,7 @@ func (c *SuiteRunCmd) measureThere(ctx context.Context, std *streams) error {
 	}
 	bar.close()
 	err = c.tell(std, found)
-	if r.State != suites.StateDone {
+	if r.State != ownruns.StateDone {
 		return cannot(fmt.Errorf("the result %s %s: %s", r.ID, r.State, client.Plain(cmp.Or(r.Error, "somebody stopped it"))))
 	}
 	return err

@@ -22,7 +22,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"eidetic/internal/box/bisection"
@@ -74,15 +73,6 @@ const (
 	mostPairs     = 10_000
 	defaultPairs  = 800
 	defaultLimit  = 15 * time.Minute
-)
-
-// The states of a bisect.
-const (
-	StateWaiting   = "waiting"
-	StateRunning   = "running"
-	StateDone      = "done"
-	StateFailed    = "failed"
-	StateCancelled = "cancelled"
 )
 
 // Request is what somebody asks for.
@@ -140,7 +130,7 @@ type Deploying struct {
 }
 
 // Going says whether the bisect has not ended.
-func (b Bisect) Going() bool { return b.State == StateWaiting || b.State == StateRunning }
+func (b Bisect) Going() bool { return ownruns.IsGoing(b.State) }
 
 // Errors that callers tell apart.
 var (
@@ -153,22 +143,15 @@ var (
 )
 
 // WrongError says what is wrong with a request.
-type WrongError struct{ Err error }
+type WrongError = ownruns.WrongError
 
-func (e *WrongError) Error() string { return e.Err.Error() }
-
-// Unwrap returns what is wrong.
-func (e *WrongError) Unwrap() error { return e.Err }
-
-func wrong(format string, args ...any) error { return &WrongError{fmt.Errorf(format, args...)} }
+func wrong(format string, args ...any) error { return &WrongError{Err: fmt.Errorf(format, args...)} }
 
 // Keeper keeps bisects; they are carried out, one at a time, while [Keeper.Work] runs.
 type Keeper struct {
 	Config
-	wake chan struct{} // capacity 1: there may be something to do
+	line *ownruns.Line[*kept] // its lock guards what follows, too
 
-	mu  sync.Mutex
-	all map[string]*kept
 	// heads are the newest revisions of repositories that hooks were asked for, by the repository.
 	heads map[string]head
 }
@@ -188,7 +171,7 @@ func Open(c Config) (*Keeper, error) {
 	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("open bisects: %w", err)
 	}
-	k := &Keeper{Config: c, wake: make(chan struct{}, 1), all: map[string]*kept{}}
+	k := &Keeper{Config: c, line: ownruns.NewLine[*kept]()}
 	folders, err := os.ReadDir(c.Dir)
 	if err != nil {
 		return nil, fmt.Errorf("open bisects: %w", err)
@@ -202,7 +185,7 @@ func Open(c Config) (*Keeper, error) {
 			c.Log.Error("a bisect cannot be read, and is left out", "bisect", f.Name(), "error", err)
 			continue
 		}
-		k.all[b.ID] = b
+		k.line.All[b.ID] = b
 	}
 	return k, nil
 }
@@ -210,15 +193,15 @@ func Open(c Config) (*Keeper, error) {
 // Make keeps a bisect, which begins when the others have ended. It returns the hook's secret, which cannot be read
 // again.
 func (k *Keeper) Make(ctx context.Context, q Request) (Bisect, string, error) {
-	k.mu.Lock()
-	for _, b := range k.all {
+	k.line.Lock()
+	for _, b := range k.line.All {
 		// One that failed or was cancelled has found nothing: who asks again wants another.
-		if q.Once != "" && b.request.Once == q.Once && b.State != StateFailed && b.State != StateCancelled {
-			defer k.mu.Unlock()
+		if q.Once != "" && b.request.Once == q.Once && b.State != ownruns.StateFailed && b.State != ownruns.StateCancelled {
+			defer k.line.Unlock()
 			return b.Bisect, "", nil
 		}
 	}
-	k.mu.Unlock()
+	k.line.Unlock()
 	if err := k.check(ctx, &q); err != nil {
 		return Bisect{}, "", err
 	}
@@ -227,14 +210,14 @@ func (k *Keeper) Make(ctx context.Context, q Request) (Bisect, string, error) {
 		host = u.Host
 	}
 	b := &kept{Bisect: Bisect{
-		ID: "b" + strings.ToLower(rand.Text()[:12]), Name: q.Name, State: StateWaiting, Made: k.Now().UTC(), By: q.By, Hook: host,
+		ID: "b" + strings.ToLower(rand.Text()[:12]), Name: q.Name, State: ownruns.StateWaiting, Made: k.Now().UTC(), By: q.By, Hook: host,
 		Good: q.Revisions[0].Name, Bad: q.Revisions[len(q.Revisions)-1].Name, Count: len(q.Revisions), Metric: q.Metric, Revisions: q.Revisions,
 		Repository: q.Repository,
 	}, request: q}
 	b.dir = filepath.Join(k.Dir, b.ID)
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if len(k.all) >= mostBisects || k.going() >= mostGoing {
+	k.line.Lock()
+	defer k.line.Unlock()
+	if len(k.line.All) >= mostBisects || k.line.Going() >= mostGoing {
 		return Bisect{}, "", ErrMany
 	}
 	if err := os.Mkdir(b.dir, 0o700); err != nil {
@@ -243,8 +226,8 @@ func (k *Keeper) Make(ctx context.Context, q Request) (Bisect, string, error) {
 	if err := b.save(); err != nil {
 		return Bisect{}, "", errors.Join(err, os.RemoveAll(b.dir))
 	}
-	k.all[b.ID] = b
-	k.stir()
+	k.line.All[b.ID] = b
+	k.line.Stir()
 	return b.Bisect, q.Secret.Reveal(), nil
 }
 
@@ -326,10 +309,10 @@ func (k *Keeper) check(ctx context.Context, q *Request) error {
 
 // List lists the bisects, the newest first, without the probabilities of their revisions.
 func (k *Keeper) List() []Bisect {
-	k.mu.Lock()
-	defer k.mu.Unlock()
+	k.line.Lock()
+	defer k.line.Unlock()
 	all := []Bisect{}
-	for _, b := range k.all {
+	for _, b := range k.line.All {
 		short := b.Bisect
 		if short.Result != nil {
 			r := *short.Result
@@ -344,9 +327,9 @@ func (k *Keeper) List() []Bisect {
 
 // Get returns a bisect, or store.ErrNotFound.
 func (k *Keeper) Get(id string) (Bisect, error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	b := k.all[id]
+	k.line.Lock()
+	defer k.line.Unlock()
+	b := k.line.All[id]
 	if b == nil {
 		return Bisect{}, store.ErrNotFound
 	}
@@ -355,9 +338,9 @@ func (k *Keeper) Get(id string) (Bisect, error) {
 
 // Cancel ends a bisect, and the run that it has in the queue. The error is store.ErrNotFound, or [ErrOver].
 func (k *Keeper) Cancel(id string) error {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	b := k.all[id]
+	k.line.Lock()
+	defer k.line.Unlock()
+	b := k.line.All[id]
 	switch {
 	case b == nil:
 		return store.ErrNotFound
@@ -367,74 +350,57 @@ func (k *Keeper) Cancel(id string) error {
 	if b.cancel != nil {
 		b.cancel(ownruns.ErrCancelled)
 	}
-	return k.end(b, StateCancelled, "")
+	return k.end(b, ownruns.StateCancelled, "")
 }
 
 // Resume lets a bisect go on that has failed, from what it knows. The error is store.ErrNotFound, [ErrMany], or
 // [ErrNotFailed].
 func (k *Keeper) Resume(id string) (Bisect, error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	b := k.all[id]
+	k.line.Lock()
+	defer k.line.Unlock()
+	b := k.line.All[id]
 	switch {
 	case b == nil:
 		return Bisect{}, store.ErrNotFound
-	case b.State != StateFailed:
+	case b.State != ownruns.StateFailed:
 		return Bisect{}, ErrNotFailed
-	case k.going() >= mostGoing:
+	case k.line.Going() >= mostGoing:
 		return Bisect{}, ErrMany
 	}
-	b.State, b.Error, b.Ended = StateWaiting, "", nil
-	k.stir()
+	b.State, b.Error, b.Ended = ownruns.StateWaiting, "", nil
+	k.line.Stir()
 	return b.Bisect, b.save()
 }
 
 // Again makes another bisect of one that has ended, as that was asked for. The error is store.ErrNotFound, or
 // [ErrGoing].
 func (k *Keeper) Again(ctx context.Context, id, by string) (Bisect, error) {
-	k.mu.Lock()
-	b := k.all[id]
+	k.line.Lock()
+	b := k.line.All[id]
 	switch {
 	case b == nil:
-		defer k.mu.Unlock()
+		defer k.line.Unlock()
 		return Bisect{}, store.ErrNotFound
 	case b.Going():
-		defer k.mu.Unlock()
+		defer k.line.Unlock()
 		return Bisect{}, ErrGoing
 	}
 	q := b.request
-	k.mu.Unlock()
+	k.line.Unlock()
 	q.Once, q.By, q.AnyHook = "", by, true // the hook was allowed when the first was made
 	made, _, err := k.Make(ctx, q)
 	return made, err
 }
 
 // Needs says since when runs may be those of a bisect that has not ended; the zero time is that there is none.
-func (k *Keeper) Needs() (since time.Time) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for _, b := range k.all {
-		if b.Going() && (since.IsZero() || b.Made.Before(since)) {
-			since = b.Made
-		}
-	}
-	return since
-}
+func (k *Keeper) Needs() (since time.Time) { return k.line.Needs() }
 
 // Holds names a bisect that has not ended and needs a recording: by the name of an upload, which its plan replays, or
 // by a run that it made. It is "" if there is none.
-func (k *Keeper) Holds(name string) (id string) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for _, b := range k.all {
-		if b.Going() && b.holds(name) && (id == "" || b.ID < id) {
-			id = b.ID
-		}
-	}
-	return id
-}
+func (k *Keeper) Holds(name string) (id string) { return k.line.Holds(name) }
 
-func (b *kept) holds(name string) bool {
+// Replays implements [ownruns.Errand].
+func (b *kept) Replays(name string) bool {
 	if slices.Contains(b.runs, name) {
 		return true
 	}
@@ -451,9 +417,9 @@ func (k *Keeper) Secrets() (all []string) {
 			all = append(all, r.Secret.Reveal(), strings.TrimPrefix(r.Secret.Reveal(), "whsec_"), r.Hook)
 		}
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for _, b := range k.all {
+	k.line.Lock()
+	defer k.line.Unlock()
+	for _, b := range k.line.All {
 		if b.request.Repository != "" {
 			continue
 		}
@@ -462,22 +428,12 @@ func (k *Keeper) Secrets() (all []string) {
 	return all
 }
 
-// going counts the bisects that have not ended.
-func (k *Keeper) going() (n int) {
-	for _, b := range k.all {
-		if b.Going() {
-			n++
-		}
-	}
-	return n
-}
-
 // Remove removes a bisect that has ended, with its journal. Its runs stay. The error is store.ErrNotFound, or
 // [ErrGoing].
 func (k *Keeper) Remove(id string) error {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	b := k.all[id]
+	k.line.Lock()
+	defer k.line.Unlock()
+	b := k.line.All[id]
 	switch {
 	case b == nil:
 		return store.ErrNotFound
@@ -487,16 +443,16 @@ func (k *Keeper) Remove(id string) error {
 	if err := os.RemoveAll(b.dir); err != nil {
 		return fmt.Errorf("remove bisect: %w", err)
 	}
-	delete(k.all, id)
+	delete(k.line.All, id)
 	return nil
 }
 
 // Deployed takes the answer of a hook that had accepted a deployment: reason says why the revision cannot be tried, ""
 // that it is deployed. The error is store.ErrNotFound, or [ErrNotAwaited].
 func (k *Keeper) Deployed(id, revision, reason string) error {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	b := k.all[id]
+	k.line.Lock()
+	defer k.line.Unlock()
+	b := k.line.All[id]
 	switch {
 	case b == nil:
 		return store.ErrNotFound
@@ -508,13 +464,5 @@ func (k *Keeper) Deployed(id, revision, reason string) error {
 		return nil
 	default:
 		return ErrNotAwaited
-	}
-}
-
-// stir makes Work look for something to do.
-func (k *Keeper) stir() {
-	select {
-	case k.wake <- struct{}{}:
-	default:
 	}
 }

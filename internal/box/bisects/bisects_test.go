@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"eidetic/analysis/bisect"
+	"eidetic/internal/box/ownruns"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
 	"eidetic/internal/plan"
@@ -120,7 +121,7 @@ func TestAnswersOfHooks(t *testing.T) {
 	id := b.make(t, request(h.URL, 17))
 	got := b.await(t, id, ended)
 	later.Wait()
-	if got.State != StateDone || got.Result.Kind != bisect.Culprit {
+	if got.State != ownruns.StateDone || got.Result.Kind != bisect.Culprit {
 		t.Fatalf("the bisect: %+v; want one that found a culprit", got)
 	}
 	var last []string
@@ -169,14 +170,14 @@ func TestHookThatFails(t *testing.T) {
 			if _, err := b.keeper.Resume(id); !errors.Is(err, ErrNotFailed) {
 				t.Errorf("Resume() of one that goes on = %v; want ErrNotFailed", err)
 			}
-			if got := b.await(t, id, ended); got.State != StateFailed || !strings.Contains(got.Error, want) {
+			if got := b.await(t, id, ended); got.State != ownruns.StateFailed || !strings.Contains(got.Error, want) {
 				t.Fatalf("the bisect is %s: %q; want failed: %q", got.State, got.Error, want)
 			}
 			mended.Store(true)
 			if _, err := b.keeper.Resume(id); err != nil {
 				t.Fatal(err)
 			}
-			if got := b.await(t, id, ended); got.State != StateDone || got.Result.Kind != bisect.Culprit || len(got.Result.Untestable) != 0 {
+			if got := b.await(t, id, ended); got.State != ownruns.StateDone || got.Result.Kind != bisect.Culprit || len(got.Result.Untestable) != 0 {
 				t.Errorf("after it was mended: %+v; want a culprit, and no revision left out", got)
 			}
 		})
@@ -190,7 +191,7 @@ func TestDeploymentThatTakesTooLong(t *testing.T) {
 	b := newBox(t, &world{})
 	q := request(h.URL, 3)
 	q.Limit = time.Second
-	if got := b.await(t, b.make(t, q), ended); got.State != StateFailed || !strings.Contains(got.Error, "r0000 cannot be tried: the hook had not deployed it within 1s") {
+	if got := b.await(t, b.make(t, q), ended); got.State != ownruns.StateFailed || !strings.Contains(got.Error, "r0000 cannot be tried: the hook had not deployed it within 1s") {
 		t.Errorf("the bisect is %s: %q", got.State, got.Error)
 	}
 }
@@ -211,7 +212,7 @@ func TestCancelAndTurns(t *testing.T) {
 	second := b.make(t, request(h.URL, 17))
 	<-held
 	going := b.await(t, first, func(b Bisect) bool { return b.Run != "" })
-	if waiting, err := b.keeper.Get(second); err != nil || waiting.State != StateWaiting {
+	if waiting, err := b.keeper.Get(second); err != nil || waiting.State != ownruns.StateWaiting {
 		t.Errorf("the second is %s (%v); want waiting", waiting.State, err)
 	}
 	if err := b.keeper.Remove(first); !errors.Is(err, ErrGoing) {
@@ -220,13 +221,13 @@ func TestCancelAndTurns(t *testing.T) {
 	if err := b.keeper.Cancel(first); err != nil {
 		t.Fatal(err)
 	}
-	if got := b.await(t, second, ended); got.State != StateDone {
+	if got := b.await(t, second, ended); got.State != ownruns.StateDone {
 		t.Errorf("the second is %+v; want done", got)
 	}
 	if run, err := b.store.Run(going.Run); err != nil || run.State != store.StateInterrupted {
 		t.Errorf("the run of the first: %+v, %v; want interrupted", run, err)
 	}
-	if got, err := b.keeper.Get(first); err != nil || got.State != StateCancelled || got.Ended == nil {
+	if got, err := b.keeper.Get(first); err != nil || got.State != ownruns.StateCancelled || got.Ended == nil {
 		t.Errorf("the first is %+v, %v; want cancelled", got, err)
 	}
 	if err := b.keeper.Cancel(first); !errors.Is(err, ErrOver) {
@@ -275,7 +276,7 @@ func TestSpread(t *testing.T) {
 	}
 	second := b.make(t, q)
 	got := b.await(t, second, ended)
-	if got.State != StateDone || got.Result.Kind != bisect.Culprit || got.Result.Steps[0].Revisions[0].Name != "r0011" || len(got.Result.Steps[0].Runs) < 2 {
+	if got.State != ownruns.StateDone || got.Result.Kind != bisect.Culprit || got.Result.Steps[0].Revisions[0].Name != "r0011" || len(got.Result.Steps[0].Runs) < 2 {
 		t.Errorf("the second is %+v, %+v; want r0011, confirmed in several runs", got, got.Result)
 	}
 	if jobs, err := b.queue.List(t.Context()); err != nil || len(jobs) != 0 {
@@ -295,11 +296,11 @@ func TestRunThatSomebodyCancels(t *testing.T) {
 	}}
 	b := newBox(t, w)
 	got := b.await(t, b.make(t, request(h.URL, 17)), ended)
-	if got.State != StateDone || got.Result.Kind != bisect.Culprit || len(got.Result.Untestable) != 0 || spoilt != 2 {
+	if got.State != ownruns.StateDone || got.Result.Kind != bisect.Culprit || len(got.Result.Untestable) != 0 || spoilt != 2 {
 		t.Errorf("the bisect: %+v, after %d runs that were cancelled", got, spoilt)
 	}
 	spoilt = -10
-	if got := b.await(t, b.make(t, request(h.URL, 17)), ended); got.State != StateFailed || !strings.Contains(got.Error, "somebody cancelled it") {
+	if got := b.await(t, b.make(t, request(h.URL, 17)), ended); got.State != ownruns.StateFailed || !strings.Contains(got.Error, "somebody cancelled it") {
 		t.Errorf("the bisect is %s: %q; want failed, as its runs are cancelled again and again", got.State, got.Error)
 	}
 }
@@ -347,7 +348,7 @@ func TestHolds(t *testing.T) {
 	q := request(newHook(t).URL, 3)
 	q.Plan.Archive = "shop-" + plan.RevisionMark + ".wacz"
 	id := b.make(t, q)
-	b.keeper.change(b.keeper.all[id], func() { b.keeper.all[id].runs = []string{"20260101-100000-record"} })
+	b.keeper.change(b.keeper.line.All[id], func() { b.keeper.line.All[id].runs = []string{"20260101-100000-record"} })
 	check := func(k *Keeper, want string) {
 		t.Helper()
 		for name, held := range map[string]bool{

@@ -1,18 +1,16 @@
 package bisects
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"path/filepath"
 	"time"
 
 	"eidetic/internal/base/atomicfile"
 	"eidetic/internal/box/bisection"
+	"eidetic/internal/box/ownruns"
 	"eidetic/internal/lab"
 	"eidetic/internal/plan"
 )
@@ -34,6 +32,9 @@ type kept struct {
 
 	underWay []string // runs that are followed
 }
+
+// About implements [ownruns.Errand].
+func (b *kept) About() (id, state string, made time.Time) { return b.ID, b.State, b.Made }
 
 // content is what the file has.
 type content struct {
@@ -78,23 +79,9 @@ func (b *kept) save() error {
 
 // readKept reads a bisect. One that was going on waits.
 func readKept(dir string) (*kept, error) {
-	f, err := os.Open(filepath.Join(dir, file))
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err != nil {
-		return nil, err
-	}
-	if len(text) > maxFile {
-		return nil, fmt.Errorf("%s has more than %d MiB", file, maxFile>>20)
-	}
 	var c content
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.UseNumber() // a seed in the plan keeps its digits
-	if err := d.Decode(&c); err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
+	if err := ownruns.ReadFile(filepath.Join(dir, file), maxFile, &c); err != nil {
+		return nil, err
 	}
 	if c.Version != 1 || c.Bisect.ID != filepath.Base(dir) {
 		return nil, fmt.Errorf("%s is of version %d and bisect %.40q", file, c.Version, c.Bisect.ID)
@@ -111,7 +98,7 @@ func readKept(dir string) (*kept, error) {
 	}}
 	b.Revisions = q.Revisions
 	if b.Going() {
-		b.State, b.Run, b.Deploying = StateWaiting, "", nil
+		b.State, b.Run, b.Deploying = ownruns.StateWaiting, "", nil
 	}
 	return b, nil
 }

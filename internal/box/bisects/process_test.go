@@ -25,6 +25,7 @@ import (
 
 	"eidetic/analysis/bisect"
 	"eidetic/internal/box/bisection"
+	"eidetic/internal/box/ownruns"
 	"eidetic/internal/box/webhook"
 	"eidetic/internal/keep/runqueue"
 	"eidetic/internal/keep/store"
@@ -347,11 +348,11 @@ func killed(t *testing.T, spread string) {
 		t.Fatal(err)
 	}
 	all := k.List()
-	if len(all) != 1 || all[0].State != StateDone || all[0].Result == nil || all[0].Result.Kind != bisect.Culprit ||
+	if len(all) != 1 || all[0].State != ownruns.StateDone || all[0].Result == nil || all[0].Result.Kind != bisect.Culprit ||
 		all[0].Result.Steps[0].Revisions[0].Name != "r0011" {
 		t.Fatalf("the bisects: %+v; want one that found r0011", all)
 	}
-	if got := k.all[all[0].ID].request.Spread; fmt.Sprint(got) != spread {
+	if got := k.line.All[all[0].ID].request.Spread; fmt.Sprint(got) != spread {
 		t.Errorf("after restarts the spread is %d; want %s", got, spread)
 	}
 	for revision, n := range h.count() {

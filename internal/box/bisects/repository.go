@@ -247,9 +247,9 @@ func (k *Keeper) PlanAt(name, revision string, p lab.Plan) (lab.Plan, error) {
 
 // Busy names the bisect that waits or goes on with a repository, or "".
 func (k *Keeper) Busy(name string) (id string) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for _, b := range k.all {
+	k.line.Lock()
+	defer k.line.Unlock()
+	for _, b := range k.line.All {
 		if b.Going() && b.request.Repository == name {
 			return b.ID
 		}
@@ -276,18 +276,18 @@ func PlanOf(p lab.Plan) plan.Request {
 func (k *Keeper) MakeOf(ctx context.Context, name, good, bad string, p lab.Plan, q Request) (Bisect, error) {
 	r, err := k.Repository(name)
 	if err != nil {
-		return Bisect{}, &WrongError{err}
+		return Bisect{}, &WrongError{Err: err}
 	}
 	if good == "" {
 		if good, err = r.Before(ctx); err != nil {
-			return Bisect{}, &WrongError{err}
+			return Bisect{}, &WrongError{Err: err}
 		}
 	}
 	if good == "" {
 		return Bisect{}, wrong("no run before it says which revision was good, and the repository %s names none (good)", name)
 	}
 	if q.Revisions, err = r.Between(ctx, good, bad); err != nil {
-		return Bisect{}, &WrongError{err}
+		return Bisect{}, &WrongError{Err: err}
 	}
 	q.Plan = PlanOf(p)
 	if r.URL != "" {
@@ -296,7 +296,7 @@ func (k *Keeper) MakeOf(ctx context.Context, name, good, bad string, p lab.Plan,
 			measured = p.From.Revision
 		}
 		if q.Plan.Page, err = plan.Marked(q.Plan.Page, r.URL, measured); err != nil {
-			return Bisect{}, &WrongError{err}
+			return Bisect{}, &WrongError{Err: err}
 		}
 	}
 	q.Repository = name

@@ -20,6 +20,7 @@ import (
 
 	"eidetic/analysis/bisect"
 	"eidetic/internal/box/bisection"
+	"eidetic/internal/box/ownruns"
 	"eidetic/internal/box/webhook"
 	"eidetic/internal/lab"
 	"eidetic/internal/plan"
@@ -74,7 +75,7 @@ func TestPlanOf(t *testing.T) {
 // A machine without git, as a box is, says so when the repository is named, and takes a list of revisions.
 func TestRepositoryWithoutGit(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
-	k := &Keeper{Config: Config{Repositories: map[string]Repository{"clone": {Git: "/srv/x.git"}, "list": {File: "/srv/x"}}}}
+	k := &Keeper{line: ownruns.NewLine[*kept](), Config: Config{Repositories: map[string]Repository{"clone": {Git: "/srv/x.git"}, "list": {File: "/srv/x"}}}}
 	if _, err := k.Repository("clone"); err == nil || !strings.Contains(err.Error(), "git is not installed") {
 		t.Errorf("Repository() of a clone = %v; want that there is no git", err)
 	}
@@ -94,7 +95,7 @@ func TestOnce(t *testing.T) {
 	}
 	answers(http.StatusNotFound) // the hook is none: the bisect fails
 	first := b.make(t, q)
-	b.await(t, first, func(b Bisect) bool { return b.State == StateFailed })
+	b.await(t, first, func(b Bisect) bool { return b.State == ownruns.StateFailed })
 	answers(http.StatusAccepted)
 	second, _, err := b.keeper.Make(t.Context(), q)
 	again, _, err2 := b.keeper.Make(t.Context(), q)
@@ -124,7 +125,7 @@ func TestRepositoryOfAHook(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := b.await(t, made.ID, ended); got.State != StateDone || got.Result.Kind != bisect.Culprit || got.Result.Steps[0].Revisions[0].Name != "r0011" {
+	if got := b.await(t, made.ID, ended); got.State != ownruns.StateDone || got.Result.Kind != bisect.Culprit || got.Result.Steps[0].Revisions[0].Name != "r0011" {
 		t.Errorf("the bisect: %+v; want one that found r0011", got)
 	}
 	if n := h.count()["r0016"]; n != 1 {
@@ -137,7 +138,7 @@ func TestRepositoryOfAHook(t *testing.T) {
 
 // The newest revision is deployed by the hook, which answers at once, or 202 and later; and it may say that it cannot.
 func TestHeadByHook(t *testing.T) {
-	k := &Keeper{}
+	k := &Keeper{line: ownruns.NewLine[*kept]()}
 	statuses := map[string]int{"at once": 200, "it cannot": 422, "later": 202, "later it cannot": 202}
 	for name, want := range map[string]string{"at once": "", "it cannot": "the hook says so, with status 422", "later": "", "later it cannot": "no disk"} {
 		t.Run(name, func(t *testing.T) {
@@ -210,7 +211,7 @@ func TestRepositoryOfAddresses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := b.await(t, made.ID, ended); got.State != StateDone || got.Result.Kind != bisect.Culprit || got.Result.Steps[0].Revisions[0].Name != "r0011" {
+	if got := b.await(t, made.ID, ended); got.State != ownruns.StateDone || got.Result.Kind != bisect.Culprit || got.Result.Steps[0].Revisions[0].Name != "r0011" {
 		t.Errorf("the bisect: %+v; want one that found r0011", got)
 	}
 	mu.Lock()

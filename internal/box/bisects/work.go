@@ -13,6 +13,7 @@ import (
 
 	"eidetic/analysis/bisect"
 	"eidetic/internal/box/bisection"
+	"eidetic/internal/box/ownruns"
 	"eidetic/internal/box/webhook"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
@@ -20,36 +21,12 @@ import (
 )
 
 // Work carries the bisects out, one after another in the order in which they were made, until ctx is done.
-func (k *Keeper) Work(ctx context.Context) error {
-	for ctx.Err() == nil {
-		if b := k.next(); b != nil {
-			k.carryOut(ctx, b)
-			continue
-		}
-		select {
-		case <-ctx.Done():
-		case <-k.wake:
-		}
-	}
-	return nil
-}
-
-// next returns the oldest bisect that waits, or nil.
-func (k *Keeper) next() (oldest *kept) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for _, b := range k.all {
-		if b.State == StateWaiting && (oldest == nil || b.Made.Before(oldest.Made)) {
-			oldest = b
-		}
-	}
-	return oldest
-}
+func (k *Keeper) Work(ctx context.Context) error { return k.line.Work(ctx, k.carryOut) }
 
 // change changes a bisect and keeps it. A bisect that has ended stays as it is.
 func (k *Keeper) change(b *kept, change func()) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
+	k.line.Lock()
+	defer k.line.Unlock()
 	if !b.Going() {
 		return
 	}
@@ -71,7 +48,7 @@ func (k *Keeper) carryOut(ctx context.Context, b *kept) {
 	own, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	k.change(b, func() {
-		if b.State, b.cancel = StateRunning, cancel; b.Began.IsZero() {
+		if b.State, b.cancel = ownruns.StateRunning, cancel; b.Began.IsZero() {
 			b.Began = k.Now().UTC()
 		}
 	})
@@ -83,19 +60,19 @@ func (k *Keeper) carryOut(ctx context.Context, b *kept) {
 			err = nil
 		}
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
+	k.line.Lock()
+	defer k.line.Unlock()
 	b.cancel = nil
 	var failed error
 	switch {
 	case !b.Going(): // it was cancelled
 	case err == nil:
 		b.Result, b.Parts, b.Doing = found, part, ""
-		failed = k.end(b, StateDone, "")
+		failed = k.end(b, ownruns.StateDone, "")
 	case ctx.Err() != nil: // the box stops: it goes on after the next start
-		b.State = StateWaiting
+		b.State = ownruns.StateWaiting
 	default:
-		failed = k.end(b, StateFailed, err.Error())
+		failed = k.end(b, ownruns.StateFailed, err.Error())
 	}
 	if failed != nil {
 		k.Log.Error("the end of a bisect cannot be kept", "bisect", b.ID, "error", failed)
@@ -213,15 +190,15 @@ func (k *Keeper) deploy(ctx context.Context, b *kept, r bisection.Revision, a as
 // askHead asks the hook of a repository for its newest revision, and waits until it is deployed.
 func (k *Keeper) askHead(ctx context.Context, name string, r Repository, revision string) (reason string, err error) {
 	answer := make(chan string, 1)
-	k.mu.Lock()
+	k.line.Lock()
 	if k.heads == nil {
 		k.heads = map[string]head{}
 	}
 	k.heads[name] = head{revision, answer}
-	k.mu.Unlock()
+	k.line.Unlock()
 	defer func() {
-		k.mu.Lock()
-		defer k.mu.Unlock()
+		k.line.Lock()
+		defer k.line.Unlock()
 		delete(k.heads, name)
 	}()
 	return k.ask(ctx, asking{
@@ -238,8 +215,8 @@ type head struct {
 
 // HeadDeployed is Deployed of the newest revision of a repository, for a run of a schedule.
 func (k *Keeper) HeadDeployed(name, revision, reason string) error {
-	k.mu.Lock()
-	defer k.mu.Unlock()
+	k.line.Lock()
+	defer k.line.Unlock()
 	if _, ok := k.Repositories[name]; !ok {
 		return store.ErrNotFound
 	}

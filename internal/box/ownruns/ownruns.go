@@ -1,6 +1,8 @@
 // Package ownruns has runs made for what the box measures by itself over many runs: bisects and suites. Plans flow in
 // and go through the queue like any other, so they take their turns; the records of the runs that ended flow out.
 //
+// A [Line] carries such errands out, one at a time.
+//
 // A request for a run has a key: a box that was killed asks for no run twice. While a device or the fleet's database is
 // away, the queue is asked again.
 package ownruns

@@ -6,6 +6,7 @@ import (
 
 	"eidetic/internal/box/automation"
 	"eidetic/internal/box/bisects"
+	"eidetic/internal/box/ownruns"
 	"eidetic/internal/lab"
 )
 
@@ -79,7 +80,7 @@ func (b bisector) Found(id string) (automation.Found, error) {
 func foundOf(b bisects.Bisect) automation.Found {
 	f := automation.Found{State: b.State, Error: b.Error}
 	r := b.Result
-	if r == nil || b.State != bisects.StateDone {
+	if r == nil || b.State != ownruns.StateDone {
 		return f
 	}
 	f.Kind, f.Text, f.Trials = r.Kind, r.Text, r.Trials

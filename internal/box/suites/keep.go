@@ -1,17 +1,16 @@
 package suites
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
-	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"eidetic/internal/base/atomicfile"
+	"eidetic/internal/box/ownruns"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
 	"eidetic/internal/plan"
@@ -37,6 +36,12 @@ type kept struct {
 	found *suite.Result
 	told  *told // what found says; nil if that was not computed since it changed
 }
+
+// About implements [ownruns.Errand].
+func (b *kept) About() (id, state string, made time.Time) { return b.ID, b.State, b.Made }
+
+// Replays implements [ownruns.Errand].
+func (b *kept) Replays(name string) bool { return slices.Contains(b.archives, name) }
 
 // told is what a result says.
 type told struct {
@@ -84,7 +89,7 @@ func (b *kept) saveFound() error {
 func (k *Keeper) readKept(id string) (*kept, error) {
 	dir := filepath.Join(k.results(), id)
 	var c content
-	if err := readFile(filepath.Join(dir, file), &c); err != nil {
+	if err := ownruns.ReadFile(filepath.Join(dir, file), maxFile, &c); err != nil {
 		return nil, err
 	}
 	if c.Version != 1 || c.Result.ID != id {
@@ -99,31 +104,9 @@ func (k *Keeper) readKept(id string) (*kept, error) {
 		On: c.Request.On, Scope: c.Request.Scope, Opens: c.Request.Opens,
 	}}
 	if b.IsGoing() {
-		b.State, b.Now = StateWaiting, nil
+		b.State, b.Now = ownruns.StateWaiting, nil
 	}
 	return b, nil
-}
-
-// readFile reads a file of ours in JSON, within bounds.
-func readFile(name string, into any) error {
-	f, err := os.Open(name)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err != nil {
-		return err
-	}
-	if len(text) > maxFile {
-		return fmt.Errorf("%s has more than %d KiB", filepath.Base(name), maxFile>>10)
-	}
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.UseNumber()
-	if err := d.Decode(into); err != nil {
-		return fmt.Errorf("%s: %w", filepath.Base(name), err)
-	}
-	return nil
 }
 
 // open reads the result's own record, if it is not held.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"eidetic/internal/base/atomicfile"
+	"eidetic/internal/box/ownruns"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/plan"
 	"eidetic/internal/tell/suite"
@@ -65,7 +66,7 @@ func (k *Keeper) readShelf() error {
 			continue
 		}
 		var one shelved
-		err := readFile(k.place(name), &one)
+		err := ownruns.ReadFile(k.place(name), maxFile, &one)
 		if err == nil {
 			one.suite, err = suite.Parse(name, one.Text)
 		}
@@ -87,8 +88,8 @@ func (k *Keeper) find(name string) (*suite.Suite, plan.Scope, error) {
 		s, err := suite.Open(name)
 		return s, plan.ScopeAdmin, err
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
+	k.line.Lock()
+	defer k.line.Unlock()
 	if one := k.own[name]; one != nil {
 		return one.suite, one.Scope, nil
 	}
@@ -104,8 +105,8 @@ func (k *Keeper) Suites() (all []Suite, err error) {
 		}
 		all = append(all, describe(s))
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
+	k.line.Lock()
+	defer k.line.Unlock()
 	for _, one := range k.own {
 		all = append(all, one.describe())
 	}
@@ -120,11 +121,11 @@ func (k *Keeper) Suite(name string) (Suite, error) {
 		return Suite{}, err
 	}
 	d := describe(s)
-	k.mu.Lock()
+	k.line.Lock()
 	if one := k.own[name]; one != nil {
 		d = one.describe()
 	}
-	k.mu.Unlock()
+	k.line.Unlock()
 	d.YAML = string(s.Text())
 	return d, nil
 }
@@ -153,7 +154,7 @@ func (k *Keeper) PutSuite(name string, text []byte, match, by string, scope plan
 	}
 	s, err := suite.Parse(name+".yaml", text)
 	if err != nil {
-		return Suite{}, &WrongError{err}
+		return Suite{}, &WrongError{Err: err}
 	}
 	if s.Name != name {
 		return Suite{}, wrong("%s.yaml: suite: it is called %q, and was sent as %q", name, s.Name, name)
@@ -163,8 +164,8 @@ func (k *Keeper) PutSuite(name string, text []byte, match, by string, scope plan
 	if err != nil {
 		return Suite{}, err
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
+	k.line.Lock()
+	defer k.line.Unlock()
 	switch there := k.own[name]; {
 	case there == nil && match != "" && match != "*":
 		return Suite{}, ErrExists
@@ -188,8 +189,8 @@ func (k *Keeper) RemoveSuite(name string) error {
 	if slices.Contains(suite.Shipped(), name) {
 		return ErrShipped
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
+	k.line.Lock()
+	defer k.line.Unlock()
 	if k.own[name] == nil {
 		return store.ErrNotFound
 	}

@@ -18,7 +18,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"eidetic/internal/box/ownruns"
@@ -55,15 +54,6 @@ const (
 	mostTrials  = 10_000
 	// MostSpread is how many runs of a result may be in the queue at the same time.
 	MostSpread = 50
-)
-
-// The states of a result.
-const (
-	StateWaiting   = "waiting"
-	StateRunning   = "running"
-	StateDone      = "done"
-	StateFailed    = "failed"
-	StateCancelled = "cancelled"
 )
 
 // Request is what somebody asks for.
@@ -126,7 +116,7 @@ type Film struct {
 }
 
 // IsGoing says whether the result has not ended.
-func (r Result) IsGoing() bool { return r.State == StateWaiting || r.State == StateRunning }
+func (r Result) IsGoing() bool { return ownruns.IsGoing(r.State) }
 
 // Errors that callers tell apart.
 var (
@@ -139,23 +129,16 @@ var (
 	ErrExists   = errors.New("there is another suite of this name: send its ETag in If-Match, or *")          // constant
 )
 
-// WrongError says what is wrong with a request, or with a suite.
-type WrongError struct{ Err error }
+// WrongError says what is wrong with a request.
+type WrongError = ownruns.WrongError
 
-func (e *WrongError) Error() string { return e.Err.Error() }
-
-// Unwrap returns what is wrong.
-func (e *WrongError) Unwrap() error { return e.Err }
-
-func wrong(format string, args ...any) error { return &WrongError{fmt.Errorf(format, args...)} }
+func wrong(format string, args ...any) error { return &WrongError{Err: fmt.Errorf(format, args...)} }
 
 // Keeper keeps suites and results; these are measured, one at a time, while [Keeper.Work] runs.
 type Keeper struct {
 	Config
-	wake chan struct{} // capacity 1: there may be something to do
+	line *ownruns.Line[*kept] // its lock guards what follows, too
 
-	mu  sync.Mutex
-	all map[string]*kept
 	own map[string]*shelved // the suites that were uploaded
 }
 
@@ -171,7 +154,7 @@ func Open(c Config) (*Keeper, error) {
 		c.Sums = suite.SumsIn(c.Store.Root())
 	}
 	c.Patience = cmp.Or(c.Patience, 5*time.Minute)
-	k := &Keeper{Config: c, wake: make(chan struct{}, 1), all: map[string]*kept{}, own: map[string]*shelved{}}
+	k := &Keeper{Config: c, line: ownruns.NewLine[*kept](), own: map[string]*shelved{}}
 	for _, dir := range []string{k.results(), k.shelf()} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return nil, fmt.Errorf("open suites: %w", err)
@@ -193,7 +176,7 @@ func Open(c Config) (*Keeper, error) {
 			c.Log.Error("the result of a suite cannot be read, and is left out", "result", f.Name(), "error", err)
 			continue
 		}
-		k.all[b.ID] = b
+		k.line.All[b.ID] = b
 	}
 	return k, nil
 }
@@ -221,16 +204,16 @@ func (k *Keeper) Measure(ctx context.Context, q Request) (Result, error) {
 	}
 	q.Seed, q.Spread = cmp.Or(q.Seed, 1), cmp.Or(q.Spread, 1)
 	b := &kept{Result: Result{
-		ID: "s" + strings.ToLower(rand.Text()[:12]), Suite: s.Name, SHA256: s.SHA256(), State: StateWaiting, Made: k.Now().UTC(), By: q.By,
-		Browsers: q.Browsers, Only: q.Only, Trials: q.Trials, Seed: q.Seed, Device: q.Device, Spread: q.Spread,
+		ID: "s" + strings.ToLower(rand.Text()[:12]), Suite: s.Name, SHA256: s.SHA256(), State: ownruns.StateWaiting,
+		Made: k.Now().UTC(), By: q.By, Browsers: q.Browsers, Only: q.Only, Trials: q.Trials, Seed: q.Seed, Device: q.Device, Spread: q.Spread,
 	}, request: q, suite: s, found: suite.New(s, k.Software, q.Browsers, q.Trials, q.Seed, k.Now().UTC())}
 	b.dir = filepath.Join(k.results(), b.ID)
 	if err := k.check(ctx, b); err != nil {
 		return Result{}, err
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if len(k.all) >= mostResults || k.going() >= mostGoing {
+	k.line.Lock()
+	defer k.line.Unlock()
+	if len(k.line.All) >= mostResults || k.line.Going() >= mostGoing {
 		return Result{}, ErrMany
 	}
 	if err := os.Mkdir(b.dir, 0o700); err != nil {
@@ -239,8 +222,8 @@ func (k *Keeper) Measure(ctx context.Context, q Request) (Result, error) {
 	if err := errors.Join(b.saveFound(), b.save()); err != nil {
 		return Result{}, errors.Join(err, os.RemoveAll(b.dir))
 	}
-	k.all[b.ID] = b
-	k.stir()
+	k.line.All[b.ID] = b
+	k.line.Stir()
 	return b.Result, nil
 }
 
@@ -263,7 +246,7 @@ func (k *Keeper) check(ctx context.Context, b *kept) error {
 	}
 	jobs, err := k.machine(ctx, b).Jobs()
 	if err != nil {
-		return &WrongError{err}
+		return &WrongError{Err: err}
 	}
 	b.Runs = len(jobs)
 	trials := 0
@@ -278,10 +261,10 @@ func (k *Keeper) check(ctx context.Context, b *kept) error {
 
 // List lists the results, the newest first, without what only one has.
 func (k *Keeper) List() []Result {
-	k.mu.Lock()
-	defer k.mu.Unlock()
+	k.line.Lock()
+	defer k.line.Unlock()
 	all := []Result{}
-	for _, b := range k.all {
+	for _, b := range k.line.All {
 		all = append(all, b.Result)
 	}
 	slices.SortFunc(all, func(a, b Result) int { return cmp.Or(b.Made.Compare(a.Made), cmp.Compare(b.ID, a.ID)) })
@@ -290,9 +273,9 @@ func (k *Keeper) List() []Result {
 
 // Get returns a result with its table, or store.ErrNotFound.
 func (k *Keeper) Get(id string) (Result, error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	b := k.all[id]
+	k.line.Lock()
+	defer k.line.Unlock()
+	b := k.line.All[id]
 	if b == nil {
 		return Result{}, store.ErrNotFound
 	}
@@ -301,9 +284,9 @@ func (k *Keeper) Get(id string) (Result, error) {
 
 // File returns the name of a result's file, which is replaced as a whole, or store.ErrNotFound.
 func (k *Keeper) File(id string) (string, error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	b := k.all[id]
+	k.line.Lock()
+	defer k.line.Unlock()
+	b := k.line.All[id]
 	if b == nil {
 		return "", store.ErrNotFound
 	}
@@ -313,9 +296,9 @@ func (k *Keeper) File(id string) (string, error) {
 // Cancel ends the measuring of a result, and cancels its runs in the queue. The error is store.ErrNotFound, or
 // [ErrOver].
 func (k *Keeper) Cancel(id string) error {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	b := k.all[id]
+	k.line.Lock()
+	defer k.line.Unlock()
+	b := k.line.All[id]
 	switch {
 	case b == nil:
 		return store.ErrNotFound
@@ -325,33 +308,33 @@ func (k *Keeper) Cancel(id string) error {
 	if b.cancel != nil {
 		b.cancel(ownruns.ErrCancelled)
 	}
-	return k.end(b, StateCancelled, "")
+	return k.end(b, ownruns.StateCancelled, "")
 }
 
 // Resume goes on with a result that failed or was stopped, and tries its entries again that did. The error is
 // store.ErrNotFound, [ErrMany], or [ErrComplete].
 func (k *Keeper) Resume(id string) (Result, error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	b := k.all[id]
+	k.line.Lock()
+	defer k.line.Unlock()
+	b := k.line.All[id]
 	switch {
 	case b == nil:
 		return Result{}, store.ErrNotFound
-	case b.IsGoing() || b.cancel != nil || b.State == StateDone && b.Done == b.Runs:
+	case b.IsGoing() || b.cancel != nil || b.State == ownruns.StateDone && b.Done == b.Runs:
 		return Result{}, ErrComplete
-	case k.going() >= mostGoing:
+	case k.line.Going() >= mostGoing:
 		return Result{}, ErrMany
 	}
-	b.State, b.Error, b.Ended = StateWaiting, "", nil
-	k.stir()
+	b.State, b.Error, b.Ended = ownruns.StateWaiting, "", nil
+	k.line.Stir()
 	return b.Result, b.save()
 }
 
 // Remove removes a result that has ended. Its runs stay. The error is store.ErrNotFound, or [ErrGoing].
 func (k *Keeper) Remove(id string) error {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	b := k.all[id]
+	k.line.Lock()
+	defer k.line.Unlock()
+	b := k.line.All[id]
 	switch {
 	case b == nil:
 		return store.ErrNotFound
@@ -361,48 +344,12 @@ func (k *Keeper) Remove(id string) error {
 	if err := os.RemoveAll(b.dir); err != nil {
 		return fmt.Errorf("remove result: %w", err)
 	}
-	delete(k.all, id)
+	delete(k.line.All, id)
 	return nil
 }
 
 // Needs says since when runs may be those of a result that has not ended; the zero time is that there is none.
-func (k *Keeper) Needs() (since time.Time) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for _, b := range k.all {
-		if b.IsGoing() && (since.IsZero() || b.Made.Before(since)) {
-			since = b.Made
-		}
-	}
-	return since
-}
+func (k *Keeper) Needs() (since time.Time) { return k.line.Needs() }
 
 // Holds names a result that has not ended and whose suite replays the recording of a name. It is "" if there is none.
-func (k *Keeper) Holds(name string) (id string) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for _, b := range k.all {
-		if b.IsGoing() && slices.Contains(b.archives, name) && (id == "" || b.ID < id) {
-			id = b.ID
-		}
-	}
-	return id
-}
-
-// going counts the results that have not ended.
-func (k *Keeper) going() (n int) {
-	for _, b := range k.all {
-		if b.IsGoing() {
-			n++
-		}
-	}
-	return n
-}
-
-// stir makes Work look for something to do.
-func (k *Keeper) stir() {
-	select {
-	case k.wake <- struct{}{}:
-	default:
-	}
-}
+func (k *Keeper) Holds(name string) (id string) { return k.line.Holds(name) }

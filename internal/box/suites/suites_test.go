@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"eidetic/internal/box/ownruns"
 	"eidetic/internal/keep/runqueue"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
@@ -202,7 +203,7 @@ func TestMeasure(t *testing.T) {
 	w := &world{}
 	b := newBox(t, w)
 	r := b.await(t, b.measure(t, request()), ended)
-	if r.State != StateDone || r.Done != 3 || r.Runs != 3 || r.Failed != 0 || len(r.Table.Rows) != 3 {
+	if r.State != ownruns.StateDone || r.Done != 3 || r.Runs != 3 || r.Failed != 0 || len(r.Table.Rows) != 3 {
 		t.Fatalf("the result is %+v; want 3 of 3 runs done, and 3 rows", r)
 	}
 	if one := r.Table.Ratios[1]; one.Value < 1.99 || one.Value > 2.01 || one.Finding() != lab.Slower {
@@ -249,7 +250,7 @@ func TestThreeBrowsers(t *testing.T) {
 	q := request()
 	q.Browsers = []string{lab.Chromium, "/opt/nightly/chrome --flag", lab.FirefoxESR}
 	r := b.await(t, b.measure(t, q), ended)
-	if r.State != StateDone || r.Runs != 3 || len(w.made) != 3 || len(r.Table.Rows) != 3 {
+	if r.State != ownruns.StateDone || r.Runs != 3 || len(w.made) != 3 || len(r.Table.Rows) != 3 {
 		t.Fatalf("the result is %+v after runs of %q; want 3 of 3 runs done, and 3 rows", r, w.made)
 	}
 	for _, row := range r.Table.Rows {
@@ -281,7 +282,7 @@ func TestFailedEntryIsTriedAgain(t *testing.T) {
 	}}
 	b := newBox(t, w)
 	r := b.await(t, b.measure(t, request()), ended)
-	if r.State != StateDone || r.Done != 2 || r.Failed != 1 || r.Entries[1].Error != why {
+	if r.State != ownruns.StateDone || r.Done != 2 || r.Failed != 1 || r.Entries[1].Error != why {
 		t.Fatalf("the result is %+v; want 2 runs done, and one that failed: no screen", r)
 	}
 	mu.Lock()
@@ -314,7 +315,7 @@ func TestStopAndTurns(t *testing.T) {
 	second := b.measure(t, q)
 	<-held
 	going := b.await(t, first, func(r Result) bool { return len(r.Now) == 1 })
-	if r, err := b.Get(second); err != nil || r.State != StateWaiting || r.Runs != 1 {
+	if r, err := b.Get(second); err != nil || r.State != ownruns.StateWaiting || r.Runs != 1 {
 		t.Errorf("the second is %+v, %v; want waiting for one run", r, err)
 	}
 	if err := b.Remove(first); !errors.Is(err, ErrGoing) {
@@ -326,17 +327,17 @@ func TestStopAndTurns(t *testing.T) {
 	if err := b.Cancel(first); err != nil {
 		t.Fatal(err)
 	}
-	if r := b.await(t, second, ended); r.State != StateDone || len(r.Table.Rows) != 1 {
+	if r := b.await(t, second, ended); r.State != ownruns.StateDone || len(r.Table.Rows) != 1 {
 		t.Errorf("the second is %+v; want done", r)
 	}
 	stopped := b.await(t, first, ended)
-	if stopped.State != StateCancelled || stopped.Done != 1 {
+	if stopped.State != ownruns.StateCancelled || stopped.Done != 1 {
 		t.Errorf("the first is %+v; want cancelled with one run done", stopped)
 	}
 	for err := ErrComplete; errors.Is(err, ErrComplete); { // the work on it ends in a moment
 		_, err = b.Resume(first)
 	}
-	if r := b.await(t, first, ended); r.State != StateDone || r.Done != 3 {
+	if r := b.await(t, first, ended); r.State != ownruns.StateDone || r.Done != 3 {
 		t.Errorf("the first is %+v after it went on; want 3 runs done", r)
 	}
 }
@@ -473,7 +474,7 @@ func TestKilled(t *testing.T) {
 	}
 	defer b.close()
 	r, err := b.Get(b.List()[0].ID)
-	if err != nil || r.State != StateDone || r.Done != 3 || len(r.Table.Rows) != 3 || len(r.Table.Missing) != 0 {
+	if err != nil || r.State != ownruns.StateDone || r.Done != 3 || len(r.Table.Rows) != 3 || len(r.Table.Missing) != 0 {
 		t.Errorf("the result is %+v, %v; want 3 runs done", r, err)
 	}
 }

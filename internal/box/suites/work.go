@@ -14,31 +14,7 @@ import (
 )
 
 // Work has the results measured, one after another in the order in which they were asked for, until ctx is done.
-func (k *Keeper) Work(ctx context.Context) error {
-	for ctx.Err() == nil {
-		if b := k.next(); b != nil {
-			k.carryOut(ctx, b)
-			continue
-		}
-		select {
-		case <-ctx.Done():
-		case <-k.wake:
-		}
-	}
-	return nil
-}
-
-// next returns the oldest result that waits, or nil.
-func (k *Keeper) next() (oldest *kept) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for _, b := range k.all {
-		if b.State == StateWaiting && (oldest == nil || b.Made.Before(oldest.Made)) {
-			oldest = b
-		}
-	}
-	return oldest
-}
+func (k *Keeper) Work(ctx context.Context) error { return k.line.Work(ctx, k.carryOut) }
 
 // end notes how a result ended. Who calls it holds the lock.
 func (k *Keeper) end(b *kept, state, reason string) error {
@@ -51,28 +27,28 @@ func (k *Keeper) end(b *kept, state, reason string) error {
 func (k *Keeper) carryOut(ctx context.Context, b *kept) {
 	own, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	k.mu.Lock()
+	k.line.Lock()
 	err := b.open()
 	if b.IsGoing() {
-		b.State, b.cancel = StateRunning, cancel
+		b.State, b.cancel = ownruns.StateRunning, cancel
 	}
-	k.mu.Unlock()
+	k.line.Unlock()
 	if err == nil {
 		err = k.measure(own, b)
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
+	k.line.Lock()
+	defer k.line.Unlock()
 	b.cancel = nil
 	var failed error
 	switch {
 	case !b.IsGoing(): // it was stopped
 	case err == nil:
-		failed = k.end(b, StateDone, "")
+		failed = k.end(b, ownruns.StateDone, "")
 	case ctx.Err() != nil: // the box stops: it goes on after the next start
-		b.State = StateWaiting
+		b.State = ownruns.StateWaiting
 		return
 	default:
-		failed = k.end(b, StateFailed, err.Error())
+		failed = k.end(b, ownruns.StateFailed, err.Error())
 	}
 	if failed != nil {
 		k.Log.Error("the end of a suite's result cannot be kept", "result", b.ID, "error", failed)
@@ -107,16 +83,16 @@ func (k *Keeper) machine(ctx context.Context, b *kept) *Machine {
 		Suite: b.suite, Result: b.found, Only: b.request.Only, Runs: k.Store.Root(), Sums: k.Sums, Spread: b.request.Spread,
 		Lab: &queueLab{Keeper: k, kept: b, ctx: ctx},
 		Keep: func(change func()) error {
-			k.mu.Lock()
-			defer k.mu.Unlock()
+			k.line.Lock()
+			defer k.line.Unlock()
 			change()
 			b.told = nil
 			b.count()
 			return errors.Join(b.saveFound(), b.save())
 		},
 		Begins: func(j Job, n, of int) {
-			k.mu.Lock()
-			defer k.mu.Unlock()
+			k.line.Lock()
+			defer k.line.Unlock()
 			b.Doing = fmt.Sprintf("%s, %d of %d", j.Entry.Name, n, of)
 		},
 		Ended: func(o suite.Outcome) {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"eidetic/internal/box/bisects"
+	"eidetic/internal/box/ownruns"
 	"eidetic/internal/box/webhook"
 	"eidetic/internal/keep/runqueue"
 	"eidetic/internal/keep/store"
@@ -107,7 +108,7 @@ func TestBisectOverREST(t *testing.T) {
 	got := ask(t, s, "POST", "/api/v1/bisects", sending(token, body))
 	var made NewBisect
 	if err := json.Unmarshal([]byte(got.text), &made); err != nil || got.StatusCode != http.StatusAccepted || made.Secret == "" ||
-		got.Header.Get("Location") != "/api/v1/bisects/"+made.ID || made.State != bisects.StateWaiting {
+		got.Header.Get("Location") != "/api/v1/bisects/"+made.ID || made.State != ownruns.StateWaiting {
 		t.Fatalf("POST = %d %s (%v); want 202", got.StatusCode, got.text, err)
 	}
 	at := "/api/v1/bisects/" + made.ID
@@ -126,11 +127,11 @@ func TestBisectOverREST(t *testing.T) {
 	}
 	limit := time.After(testlab.Hang)
 	var b bisects.Bisect
-	for b.State != bisects.StateDone {
+	for b.State != ownruns.StateDone {
 		select {
 		case order := <-asked:
 			answer, revision, _ := strings.Cut(order, " ")
-			if now := read(); now.Deploying == nil || now.Deploying.Revision != revision || now.State != bisects.StateRunning {
+			if now := read(); now.Deploying == nil || now.Deploying.Revision != revision || now.State != ownruns.StateRunning {
 				t.Errorf("while %s is deployed: %+v", revision, now)
 			}
 			for _, c := range []struct {
@@ -146,7 +147,7 @@ func TestBisectOverREST(t *testing.T) {
 		case <-limit:
 			t.Fatalf("the bisect is %+v, and does not end", b)
 		default:
-			if b = read(); b.State == bisects.StateFailed {
+			if b = read(); b.State == ownruns.StateFailed {
 				t.Fatalf("the bisect failed: %s", b.Error)
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"eidetic/internal/box/ownruns"
 	"eidetic/internal/box/suites"
 	"eidetic/internal/keep/runqueue"
 	"eidetic/internal/keep/store"
@@ -77,7 +78,7 @@ func suitesOf(t *testing.T, c Config) *suites.Keeper {
 	t.Helper()
 	dir, found := t.TempDir(), shopResult(t)
 	at := filepath.Join(dir, suites.ResultsDir, "sdone")
-	made := suites.Result{ID: "sdone", Suite: "shop", SHA256: found.SHA256, State: suites.StateDone, Made: testNow(), By: "ada", Browsers: found.Browsers,
+	made := suites.Result{ID: "sdone", Suite: "shop", SHA256: found.SHA256, State: ownruns.StateDone, Made: testNow(), By: "ada", Browsers: found.Browsers,
 		Trials: 6, Seed: 1, Spread: 1, Runs: len(found.Entries), Failed: 0}
 	for _, o := range found.Entries {
 		if o.State == store.StateDone {
@@ -167,7 +168,7 @@ func TestSuitesOverREST(t *testing.T) {
 		t.Errorf("repeated: %s; want the same answer, %s", again, first)
 	}
 	var made suites.Result
-	if err := json.Unmarshal([]byte(first), &made); err != nil || made.State != suites.StateWaiting {
+	if err := json.Unmarshal([]byte(first), &made); err != nil || made.State != ownruns.StateWaiting {
 		t.Fatalf("POST = %s (%v); want a result that waits", first, err)
 	}
 	at := results + "/" + made.ID

@@ -1,0 +1,143 @@
+package ownruns
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+)
+
+// The states of what is carried out.
+const (
+	StateWaiting   = "waiting"
+	StateRunning   = "running"
+	StateDone      = "done"
+	StateFailed    = "failed"
+	StateCancelled = "cancelled"
+)
+
+// IsGoing says whether what is in a state has not ended.
+func IsGoing(state string) bool { return state == StateWaiting || state == StateRunning }
+
+// WrongError says what is wrong with a request.
+type WrongError struct{ Err error }
+
+func (e *WrongError) Error() string { return e.Err.Error() }
+
+// Unwrap returns what is wrong.
+func (e *WrongError) Unwrap() error { return e.Err }
+
+// Errand is what is carried out, one at a time, by runs of its own. Its methods are called with the line's lock held.
+type Errand interface {
+	// About returns its ID, its state, and when it was made.
+	About() (id, state string, made time.Time)
+	// Replays says whether it needs the recording of a name.
+	Replays(name string) bool
+}
+
+// Line is the errands that there are. Its lock guards them.
+type Line[E Errand] struct {
+	sync.Mutex
+	All  map[string]E
+	wake chan struct{} // capacity 1: there may be something to do
+}
+
+// NewLine returns a line without errands.
+func NewLine[E Errand]() *Line[E] { return &Line[E]{All: map[string]E{}, wake: make(chan struct{}, 1)} }
+
+// Work carries errands out, one after another in the order in which they were made, until ctx is done.
+func (l *Line[E]) Work(ctx context.Context, carryOut func(context.Context, E)) error {
+	for ctx.Err() == nil {
+		if e, ok := l.next(); ok {
+			carryOut(ctx, e)
+			continue
+		}
+		select {
+		case <-ctx.Done():
+		case <-l.wake:
+		}
+	}
+	return nil
+}
+
+// next returns the oldest errand that waits.
+func (l *Line[E]) next() (oldest E, ok bool) {
+	l.Lock()
+	defer l.Unlock()
+	var since time.Time
+	for _, e := range l.All {
+		if _, state, made := e.About(); state == StateWaiting && (!ok || made.Before(since)) {
+			oldest, since, ok = e, made, true
+		}
+	}
+	return oldest, ok
+}
+
+// Stir makes Work look for something to do.
+func (l *Line[E]) Stir() {
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Going counts the errands that have not ended. Who calls it holds the lock.
+func (l *Line[E]) Going() (n int) {
+	for _, e := range l.All {
+		if _, state, _ := e.About(); IsGoing(state) {
+			n++
+		}
+	}
+	return n
+}
+
+// Needs says since when runs may be those of an errand that has not ended; the zero time is that there is none.
+func (l *Line[E]) Needs() (since time.Time) {
+	l.Lock()
+	defer l.Unlock()
+	for _, e := range l.All {
+		if _, state, made := e.About(); IsGoing(state) && (since.IsZero() || made.Before(since)) {
+			since = made
+		}
+	}
+	return since
+}
+
+// Holds names an errand that has not ended and needs the recording of a name. It is "" if there is none.
+func (l *Line[E]) Holds(name string) (first string) {
+	l.Lock()
+	defer l.Unlock()
+	for _, e := range l.All {
+		if id, state, _ := e.About(); IsGoing(state) && e.Replays(name) && (first == "" || id < first) {
+			first = id
+		}
+	}
+	return first
+}
+
+// ReadFile reads a file of an errand in JSON, of at most so many bytes. Numbers keep their digits.
+func ReadFile(name string, most int64, into any) error {
+	f, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err != nil {
+		return err
+	}
+	if int64(len(text)) > most {
+		return fmt.Errorf("%s has more than %d MiB", filepath.Base(name), most>>20)
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	if err := d.Decode(into); err != nil {
+		return fmt.Errorf("%s: %w", filepath.Base(name), err)
+	}
+	return nil
+}
