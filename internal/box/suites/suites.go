@@ -13,6 +13,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -280,6 +281,40 @@ func (k *Keeper) Get(id string) (Result, error) {
 		return Result{}, store.ErrNotFound
 	}
 	return b.whole()
+}
+
+// Releases is the series of each browser's releases, from the results of a suite as it is now that have ended. It is
+// empty if none of them has a geometric mean; the error is store.ErrNotFound if there is no such suite.
+func (k *Keeper) Releases(name string) ([]suite.Release, error) {
+	s, _, err := k.find(name)
+	if err != nil {
+		return nil, err
+	}
+	var dirs []string
+	k.line.Lock()
+	for _, b := range k.line.All {
+		if b.SHA256 == s.SHA256() && !b.IsGoing() {
+			dirs = append(dirs, b.dir)
+		}
+	}
+	k.line.Unlock()
+	slices.Sort(dirs)
+	var all []*suite.Result
+	for _, dir := range dirs {
+		r, err := suite.ReadResult(dir)
+		if err != nil {
+			if errors.Is(err, fs.ErrNotExist) { // deleted meanwhile
+				continue
+			}
+			return nil, err
+		}
+		all = append(all, r)
+	}
+	series, err := suite.Releases(all)
+	if errors.Is(err, suite.ErrNoScore) {
+		return []suite.Release{}, nil
+	}
+	return series, err
 }
 
 // File returns the name of a result's file, which is replaced as a whole, or store.ErrNotFound.

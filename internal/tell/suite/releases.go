@@ -16,17 +16,18 @@ import (
 
 // Release is a browser of a result, as a point of the series of its releases.
 type Release struct {
-	Family  string    `json:"family"` // chromium, firefox, or what the browser was named
-	Version string    `json:"version"`
-	Browser string    `json:"browser"` // as the result names it
-	Begun   time.Time `json:"begun"`   // of the result
-	// Score is the geometric mean; Ratio is how many times as long this release takes as the one before it in the
-	// series, and nil for the first.
-	Score lab.Range `json:"score"`
-	Ratio *Ratio    `json:"ratio,omitempty"`
+	Family  string    `json:"family" doc:"chromium, firefox, or what the browser was named" example:"chromium"`
+	Version string    `json:"version" doc:"What the browser said of itself" example:"Chromium 156.0.8078.108"`
+	Browser string    `json:"browser" doc:"As the result names it" example:"chromium"`
+	Begun   time.Time `json:"begun" doc:"When the result was begun"`
+	Score   lab.Range `json:"score" doc:"The geometric mean"`
+	Ratio   *Ratio    `json:"ratio,omitempty" doc:"How many times as long it takes as the release before it in the series; absent for the first"`
 
 	moment moment
 }
+
+// ErrNoScore is returned by [Releases] for results in which nothing can be compared.
+var ErrNoScore = errors.New("no browser has a valid trial of every entry: there is no geometric mean to compare")
 
 // Releases makes the series of each browser from results of one suite: its releases by their versions, those of one
 // version by time. Findings are corrected by Holm's method over all of them.
@@ -48,7 +49,7 @@ func Releases(results []*Result) ([]Release, error) {
 		}
 	}
 	if len(all) == 0 {
-		return nil, errors.New("no browser has a valid trial of every entry: there is no geometric mean to compare")
+		return nil, ErrNoScore
 	}
 	slices.SortStableFunc(all, func(a, b Release) int {
 		return cmp.Or(strings.Compare(a.Family, b.Family), slices.Compare(numbersOf(a.Version), numbersOf(b.Version)), a.Begun.Compare(b.Begun))

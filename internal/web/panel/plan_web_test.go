@@ -70,7 +70,7 @@ func planPage() pageTest {
 		`form: 5; false; 1; line 5: steps[1].end: end "sti`,
 		"moved: key",
 		"started: Run ID waits in the queue: watch it.",
-		"kept: The workflow journey has version 1. The schedule journey starts it next TIME. Workflows and schedules",
+		"kept: The workflow journey has version 1. The schedule journey starts it next TIME. A build starts it by appliance run --workflow journey. Workflows and schedules",
 	}, 0, "", `
 	const form = path => $("form").querySelector("[data-path='" + path + "']");
 	set($("yaml"), "page: https://www.shop.example/\nname: checkout\ntrials: 20\nsteps:\n  - open: https://www.shop.example/\n  - name: basket\n    click: picture lamp.png\n    end: picture basket.png and still 1s\ntreatment:\n  link: lte\nmargin_percent: 300\n");

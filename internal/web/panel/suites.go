@@ -15,6 +15,7 @@ import (
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
 	"eidetic/internal/plan"
+	"eidetic/internal/tell/suite"
 )
 
 const tagSuites = "suites"
@@ -57,6 +58,11 @@ type (
 		BySuiteResult
 		Files bool `query:"files" doc:"Delete a result that has ended; its runs stay"`
 	}
+	releasesBody struct {
+		Body struct {
+			Releases []suite.Release `json:"releases" doc:"One browser after another"`
+		}
+	}
 	suiteBody struct {
 		ETag string `header:"ETag"`
 		Body suites.Suite
@@ -96,6 +102,16 @@ func (p *Panel) suiteRoutes(e *echo.Echo, api huma.API) {
 	}, func(_ context.Context, in *SuiteName) (*suiteBody, error) {
 		s, err := p.Suites.Suite(in.Name)
 		return &suiteBody{`"` + s.SHA256 + `"`, s}, p.suiteError(err, "suite "+clip(in.Name))
+	})
+	huma.Register(api, huma.Operation{
+		OperationID: "list-suite-releases", Method: http.MethodGet, Path: "/api/v1/suites/{name}/releases", Summary: "The series of each browser's releases",
+		Tags: []string{tagSuites}, Description: "From the results of the suite as it is now that have ended: releases by their versions, those of one version by time.",
+		Security: needsToken(), Errors: []int{http.StatusNotFound},
+	}, func(_ context.Context, in *SuiteName) (*releasesBody, error) {
+		all, err := p.Suites.Releases(in.Name)
+		body := &releasesBody{}
+		body.Body.Releases = all
+		return body, p.suiteError(err, "suite "+clip(in.Name))
 	})
 	huma.Register(api, huma.Operation{
 		OperationID: "put-suite", Method: http.MethodPut, Path: "/api/v1/suites/{name}", Summary: "Upload a suite", Tags: []string{tagSuites},

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"eidetic/internal/box/ownruns"
 	"eidetic/internal/box/suites"
@@ -41,24 +42,29 @@ entries:
     plan: {steps: [{name: open, open: "https://www.shop.test/store/"}, {name: type, type: "tea"}]}
 `
 
-// shopResult is a result of three browsers in which the second is slower, and an entry has failed.
-func shopResult(t *testing.T) *suite.Result {
+// deskSuite is the same without the entry that fails, so that its results have a geometric mean.
+var deskSuite = strings.Replace(shopSuite[:strings.Index(shopSuite, "  - name: search")], "suite: shop", "suite: desk", 1) // never written
+
+// shopResult is a result of three browsers in which the second is slower, and the entry search has failed. All take so
+// many times as long as usual.
+func shopResult(t *testing.T, text, release string, times float64) *suite.Result {
 	t.Helper()
-	s, err := suite.Parse("shop", []byte(shopSuite))
+	s, err := suite.Parse("shop", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
 	browsers := []string{lab.Chromium, lab.FirefoxESR, "nightly"}
 	r := suite.New(s, "appliance test", browsers, 6, 1, testNow())
 	for i, e := range s.Entries {
-		o := suite.Outcome{Entry: e.Name, Browsers: browsers, Run: fmt.Sprintf("20261121-0914%02d-%s", i, e.Name), State: store.StateDone}
+		o := suite.Outcome{Entry: e.Name, Browsers: browsers, Run: fmt.Sprintf("20261121-0914%02d-%s", i, e.Name), State: store.StateDone,
+			Environment: &lab.Environment{Browser: "Chromium " + release}}
 		if i == 2 {
 			o.State, o.Error = store.StateFailed, "no trial was valid: the machine is <busy>"
 			r.Put(o)
 			continue
 		}
 		for k := range 6 * len(browsers) {
-			browser, wobble := browsers[k%len(browsers)], 1+float64(k*7%5)/100
+			browser, wobble := browsers[k%len(browsers)], times*(1+float64(k*7%5)/100)
 			if browser == lab.FirefoxESR {
 				wobble *= 1.2
 			}
@@ -76,18 +82,38 @@ func shopResult(t *testing.T) *suite.Result {
 // suitesOf keeps the suites of a panel's box: one that was uploaded, with a result.
 func suitesOf(t *testing.T, c Config) *suites.Keeper {
 	t.Helper()
-	dir, found := t.TempDir(), shopResult(t)
-	at := filepath.Join(dir, suites.ResultsDir, "sdone")
-	made := suites.Result{ID: "sdone", Suite: "shop", SHA256: found.SHA256, State: ownruns.StateDone, Made: testNow(), By: "ada", Browsers: found.Browsers,
-		Trials: 6, Seed: 1, Spread: 1, Runs: len(found.Entries), Failed: 0}
+	dir := t.TempDir()
+	keepResult(t, dir, "sold", shopResult(t, deskSuite, "155.0.7000.1", 1.1), testNow().AddDate(0, 0, -8))
+	keepResult(t, dir, "snew", shopResult(t, deskSuite, "156.0.8078.108", 1), testNow().AddDate(0, 0, -1))
+	keepResult(t, dir, "sdone", shopResult(t, shopSuite, "156.0.8078.108", 1), testNow())
+	k, err := suites.Open(suites.Config{Dir: dir, Runs: c.Queue, Store: c.Store, Software: "appliance test", Now: testNow})
+	if err == nil {
+		_, err = k.PutSuite("shop", []byte(shopSuite), "", "ada", plan.ScopeRun)
+	}
+	if err == nil {
+		_, err = k.PutSuite("desk", []byte(deskSuite), "", "ada", plan.ScopeRun)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+// keepResult writes a result as a keeper does.
+func keepResult(t *testing.T, dir, id string, found *suite.Result, made time.Time) {
+	t.Helper()
+	found.Begun = made
+	at := filepath.Join(dir, suites.ResultsDir, id)
+	r := suites.Result{ID: id, Suite: found.Suite, SHA256: found.SHA256, State: ownruns.StateDone, Made: made, By: "ada", Browsers: found.Browsers,
+		Trials: 6, Seed: 1, Spread: 1, Runs: len(found.Entries)}
 	for _, o := range found.Entries {
 		if o.State == store.StateDone {
-			made.Done++
+			r.Done++
 		} else {
-			made.Failed++
+			r.Failed++
 		}
 	}
-	text, err := json.Marshal(map[string]any{"version": 1, "result": made, "request": map[string]any{"scope": 1}})
+	text, err := json.Marshal(map[string]any{"version": 1, "result": r, "request": map[string]any{"scope": 1}})
 	if err == nil {
 		err = os.MkdirAll(at, 0o700)
 	}
@@ -97,17 +123,9 @@ func suitesOf(t *testing.T, c Config) *suites.Keeper {
 	if err == nil {
 		err = found.Write(at)
 	}
-	var k *suites.Keeper
-	if err == nil {
-		k, err = suites.Open(suites.Config{Dir: dir, Runs: c.Queue, Store: c.Store, Software: "appliance test", Now: testNow})
-	}
-	if err == nil {
-		_, err = k.PutSuite("shop", []byte(shopSuite), "", "ada", plan.ScopeRun)
-	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	return k
 }
 
 // Over REST: a suite is uploaded, measured once however often it is asked for, stopped, resumed and deleted, each by the
@@ -150,6 +168,9 @@ func TestSuitesOverREST(t *testing.T) {
 	send("PUT", "/api/v1/suites/other", of("others"), 422, "was sent as")
 	send("PUT", "/api/v1/suites/other", `{"yaml": "suite: other\nentries: [{name: a, tipe: load}]\n"}`, 422, "other.yaml:2:")
 	send("GET", "/api/v1/suites/none", "", 404, "suite")
+	send("GET", "/api/v1/suites/none/releases", "", 404, "suite")
+	send("GET", "/api/v1/suites/other/releases", "", 200, `"releases":[]`)
+	send("GET", "/api/v1/suites/desk/releases", "", 200, `"version":"Chromium 155.0.7000.1"`)
 	const results = "/api/v1/suite-results"
 	for body, want := range map[string]string{
 		`{"suite": "other", "browsers": ["chromium", "chromium"]}`: "twice",
@@ -191,7 +212,7 @@ func TestSuitesOverREST(t *testing.T) {
 func suitesPage() pageTest {
 	return pageTest{"/suites", `
 	const cards = () => [...$("list").children], dialog = async text => { press($("sure"), text); await until(() => !$("sure").open); };
-	await until(() => cards().length === 1 && cards()[0].querySelector("tfoot"));
+	await until(() => cards().length === 3 && cards()[0].querySelector("tfoot"));
 	const table = cards()[0].querySelector(".marks"), cells = row => [...row.cells].map(c => c.textContent.trim()).join(" | ");
 	says.push("head: " + cells(table.tHead.rows[0]));
 	says.push("row: " + cells(table.tBodies[0].rows[0]));
@@ -199,13 +220,20 @@ func suitesPage() pageTest {
 	says.push("links: " + [...table.tBodies[0].rows[0].querySelectorAll("a")].map(a => a.getAttribute("href")).slice(0, 3).join(" ") + " " + table.tBodies[0].rows[0].cells[14].querySelector("a").getAttribute("href"));
 	says.push("failed: " + cards()[0].querySelector("ul").textContent);
 	says.push("answers: " + cards()[0].querySelector(".answers summary").textContent);
+	await until(() => $("series").firstElementChild);
+	const desk = $("series").firstElementChild;
+	says.push("releases of: " + [...$("series").children].map(part => part.innerText).join());
+	desk.open = true;
+	await until(() => desk.querySelector("tbody"));
+	for (const row of desk.querySelectorAll("tbody tr")) says.push("release: " + cells(row).replace(/\| [^|]* 20[^|]*\|/, "|"));
+	says.push("changes: " + [...desk.querySelectorAll("a.run-point")].map(a => a.getAttribute("aria-label").replace(/, .*: takes/, " takes")).join("; "));
 	const form = $("measure").elements;
 	set(form.suite, "shop");
 	says.push("about: " + [...form.suite.options].map(o => o.value).join(" ") + "; " + $("about").textContent.slice(0, 10));
 	set(form.more, "nightly, nightly, firefox-esr"); set(form.only, "turning"); set(form.trials, "3"); set(form.device, "virtual");
 	press($("measure"), "Measure");
-	await until(() => cards().length === 2);
-	const fresh = () => cards().find(c => c.id !== "sdone");
+	await until(() => cards().length === 4);
+	const fresh = () => cards().find(c => !["sdone", "snew", "sold"].includes(c.id));
 	says.push("measured: " + [$("did").textContent, fresh().querySelector("em").textContent, fresh().querySelector("h3").textContent, fresh().querySelector(".soft").textContent.split(" · ").slice(0, 3).join(" · ")].join("; "));
 	set(form.only, "none");
 	press($("measure"), "Measure");
@@ -218,7 +246,7 @@ func suitesPage() pageTest {
 	press(fresh(), "Stop"); await dialog("Stop");
 	await until(() => fresh().querySelector("em").textContent === "cancelled");
 	press(fresh(), "Delete"); await dialog("Delete");
-	await until(() => cards().length === 1 && document.activeElement.id);
+	await until(() => cards().length === 3 && document.activeElement.id);
 	says.push("deleted: " + [cards()[0].id, document.activeElement.id].join("; "));
 	const up = $("upload").elements;
 	set(up.yaml, "suite: mine\nentries: []\n");
@@ -238,14 +266,27 @@ func suitesPage() pageTest {
 			"links: /trial?run=20261121-091400-home&trial=4 /trial?run=20261121-091400-home&trial=4 /trial?run=20261121-091400-home&trial=2 /run?run=20261121-091400-home",
 			"failed: search failed: no trial was valid: the machine is <busy>",
 			"answers: Known answers: 2 of 3 hold, 1 does not",
-			"about: eidetic-1 knobs-1 shop; <img src=x",
+			"releases of: desk",
+			"release: Chromium 155.0.7000.1 | 77.6 | – | – | first",
+			"release: Chromium 156.0.8078.108 | 70.5 | 0.909 | 0.896 … 0.923 | ▼ faster",
+			"release: firefox-esr | 93.4 | – | – | first",
+			"release: firefox-esr | 84.9 | 0.909 | 0.898 … 0.921 | ▼ faster",
+			"release: nightly | 78.1 | – | – | first",
+			"release: nightly | 71.0 | 0.909 | 0.896 … 0.923 | ▼ faster",
+			"changes: Chromium 156.0.8078.108 takes 0.909 times as long as the one before; firefox-esr takes 0.909 times as long as the one before; nightly takes 0.909 times as long as the one before",
+			"about: desk eidetic-1 knobs-1 shop; <img src=x",
 			"measured: shop is measured: 1 run.; waiting; waitingshop: chromium, nightly, firefox-esr; 0 of 1 runs done · 3 trials of each · only turning",
 			`refused: only: shop has no entry "none"`,
 			"deleted: sdone; results-head",
 			"upload: mine.yaml:2: entries: there is none: each is a page or a journey, with a name and a plan",
 			"removed: suites-head",
-		}, 0, "#sdone", `
-	await until(() => $("list").querySelector("tfoot"));
+		}, 1, "#sdone", `
+	await until(() => $("list").querySelector("tfoot") && $("series").firstElementChild);
+	$("series").firstElementChild.open = true;
+	await until(() => $("series").querySelector(".run-point"));
+	[...$("list").children].filter(c => c.id !== "sdone").forEach(c => c.remove());
+	$("measure").reset();
+	$("measure").querySelector("[role=alert]").textContent = "";
 	$("about").textContent = ""; $("suites").closest("div").querySelectorAll(".cards .soft").forEach(p => { if (p.textContent.includes("<img")) p.textContent = "the shop, as its visitors see it · 3 entries"; });
 	$("did").textContent = ""`}
 }

@@ -10,12 +10,16 @@ const report = id => make("a", { href: `/runs/${encodeURIComponent(id)}`, textCo
 const timesOf = s => s.every ? `every ${s.every}` : `${s.cron} (${s.zone || "UTC"})`;
 let known = { workflows: [], schedules: [], hooks: [] }, changing = null, open = null, most = 20;
 
+// seal is by what a program knows the box again.
+const { fingerprint } = await (await fetch("/api/v1/health")).json().catch(() => ({}));
+const seal = fingerprint ? ` EIDETIC_FINGERPRINT=${fingerprint}` : "";
 const words = { waiting: "waits for the queue", run: "started", skipped: "left out: the last run had not ended", refused: "refused", clock: "the clock was put back" };
 
 function workflows(all, me) {
   $("workflows-table").hidden = !all.length;
   $("no-workflows").hidden = all.length > 0;
   $("more-workflows").hidden = !all.length;
+  if (all.length) $("build").textContent = `export EIDETIC_BOX=${location.origin}${seal} EIDETIC_TOKEN=…\nappliance run --workflow ${all[0].name}`;
   refresh($("workflows"), all.map(w => row(w.name, [
     make("a", { href: `/plan?workflow=${encodeURIComponent(w.name)}`, textContent: w.name }), w.page && address(w.page), [String(w.version), make("small", { textContent: `${when(w.changed)}, ${w.by}` })], w.tags.join(", "),
     [...me.may("run") ? [button("Run", `workflow ${w.name}`, "run")] : [], ...me.may("admin") ? [button("Remove", `workflow ${w.name}`, "remove")] : []],

@@ -178,7 +178,8 @@ sends($("keep"), async f => {
     const s = await call(`/api/v1/schedules/${encodeURIComponent(name)}`, json("PUT", { workflow: name, every }, { "If-None-Match": "*" }));
     said.push(` The schedule ${s.name} starts it next ${when(s.next)}.`);
   }
-  $("did").replaceChildren(...said, " ", make("a", { href: "/automation", textContent: "Workflows and schedules" }));
+  $("did").replaceChildren(...said, " A build starts it by ", make("code", { textContent: `appliance run --workflow ${name}` }), ". ",
+    make("a", { href: "/automation", textContent: "Workflows and schedules" }));
 });
 
 // newer shows the version of the workflow that somebody else kept meanwhile, and how it differs from the plan here.

@@ -2,6 +2,7 @@
 // runs is inserted as text, never as markup.
 import { $, make, call, number, when, runOf } from "./common.js";
 import { refresh } from "./refresh.js";
+import { percents } from "./dots.js";
 import { visit, button, clicked, sure, sends, json } from "./visit.js";
 
 const at = (id, part = "") => `/api/v1/suite-results/${encodeURIComponent(id)}${part}`;
@@ -103,6 +104,42 @@ function card(r, me) {
   return li;
 }
 
+// releases fills in the series of a suite's browsers: each release against the one before it.
+function releases(name, all) {
+  const change = r => r.ratio?.confidence ? { value: 100 * (r.ratio.value - 1), low: 100 * (r.ratio.low - 1), high: 100 * (r.ratio.high - 1) } : null;
+  const called = r => r.version || r.browser, later = all.filter(change);
+  if (!all.length) return [make("p", { textContent: "No browser has a valid trial of every entry: there is no geometric mean." })];
+  const rows = all.map((r, i) => make("tr", {}, make("th", { scope: "row", textContent: called(r) }), td(when(r.begun)), td(number(r.score.value), "n"),
+    td(r.ratio ? three(r.ratio.value) : "–", "n"), td(range(r.ratio)), td(r.ratio ? found(r.ratio) : "first")));
+  return [...later.length ? [percents(`Releases in ${name}`, () => later.map(r => ({ name: called(r), range: change(r), says: `${called(r)}, ${when(r.begun)}: takes ${three(r.ratio.value)} times as long as the one before` })))] : [],
+    scrolled(`releases in ${name}`, make("table", { className: "marks" },
+      make("thead", {}, make("tr", {}, th("Release"), th("Result of"), th("Geometric mean", { className: "n" }), th("Times the one before", { className: "n" }), th("95 % interval"), th("Finding"))), make("tbody", {}, ...rows))),
+    make("p", { className: "hint", textContent: "Findings are corrected by Holm's method. Results of different days also differ by what the machine was like; versions that take turns in one result do not." })];
+}
+
+// series shows for which suites there are several results, and fetches what those say that are open, when it has changed.
+async function series() {
+  const parts = new Map([...$("series").children].map(part => [part.dataset.suite, part]));
+  for (const s of suites) {
+    const results = known.filter(r => r.suite_sha256 === s.sha256 && !isGoing(r)), of = results.map(r => `${r.id} ${r.ended}`).join();
+    let part = parts.get(s.name);
+    if (results.length < 2) continue;
+    parts.delete(s.name);
+    if (!part) {
+      part = make("details", {}, make("summary", { textContent: s.name }));
+      part.dataset.suite = s.name;
+      part.addEventListener("toggle", () => { if (part.open) load(); });
+      $("series").append(part);
+    }
+    if (!part.open || part.dataset.of === of) continue;
+    const { releases: all } = await call(suiteAt(s.name) + "/releases");
+    part.dataset.of = of;
+    part.replaceChildren(part.firstChild, ...releases(s.name, all));
+  }
+  for (const gone of parts.values()) gone.remove();
+  $("releases").hidden = !$("series").children.length;
+}
+
 function suiteCard(s, me) {
   const li = make("li", {}, make("h3", { textContent: s.name }),
     make("p", { className: "soft", textContent: [...s.about ? [s.about] : [], `${s.entries.length} entries`, s.shipped ? "of this program" : `uploaded ${when(s.changed)} by ${s.by}`].join(" · ") }),
@@ -145,6 +182,7 @@ const load = visit(async me => {
   }
   refresh($("list"), known.map(r => card(r, me)), $("head"));
   refresh($("suites"), suites.map(s => suiteCard(s, me)), $("suites-head"));
+  await series();
   $("none").hidden = known.length > 0;
   $("measure").hidden = $("upload").hidden = !me.may("run");
   first = false;
