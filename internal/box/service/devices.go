@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/netip"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -161,7 +162,12 @@ func (d *portDevice) address() string {
 
 func (d *portDevice) describe(ctx context.Context) panel.Device {
 	out := d.describeNetwork()
-	out.Parts = d.inPlace.partsOf(ctx, d.config)
+	out.Parts = d.inPlace.partsOf(ctx, d.config) // the screen, and the controls
+	for i, rfb := range []string{d.config.Screen.RFB, d.config.Controls.RFB} {
+		if _, err := strconv.Atoi(rfb); err == nil && out.Address == "" {
+			out.Parts[i].Ready, out.Parts[i].Problem = false, "it is reached when the device is in the network"
+		}
+	}
 	for _, p := range out.Parts {
 		if out.Ready && !p.Ready {
 			out.Ready, out.Problem = false, p.Part+": "+p.Problem

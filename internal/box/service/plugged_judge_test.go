@@ -50,6 +50,16 @@ func TestPartsOfADevice(t *testing.T) {
 	}
 }
 
+// What a device shares over its network is not there before the device is.
+func TestPartsOverTheNetworkWaitForIt(t *testing.T) {
+	d := &portDevice{config: deviceConfig{Name: "laptop", Screen: &lab.ScreenPart{RFB: "5900"}, Controls: &lab.ControlsPart{RFB: "5900"}}}
+	for _, p := range d.describe(t.Context()).Parts {
+		if p.Ready || p.Problem == "" {
+			t.Errorf("%s of a device that is not plugged in: ready %t, problem %q; want a problem", p.Part, p.Ready, p.Problem)
+		}
+	}
+}
+
 // A plan's parts take the place of the configuration's.
 func TestPlanReplacesParts(t *testing.T) {
 	c := deviceConfig{Port: "e0", Fresh: []string{"key F5"}}.withDefaults(0)

@@ -52,6 +52,8 @@ const reached = {
 
 const ready = new Map(); // name of a device → whether it was ready
 
+let wanted = new URLSearchParams(location.search).get("device"); // the page of a device leads here
+
 // showDevices lists the devices, and announces which became ready or ceased to be.
 export async function showDevices(say) {
   const { devices, links, parts, reaches } = await call("/api/v1/devices");
@@ -62,6 +64,11 @@ export async function showDevices(say) {
   refresh($("plugged"), parts.map(plugged));
   for (const [id, none] of [["no-devices", devices.length > 0], ["parts", !parts.length]]) $(id).toggleAttribute("hidden", none); // which changes nothing that is so already
   choose($("new").elements.device, devices.map(d => [d.name, d.ready ? d.name : `${d.name} (not ready)`]));
+  if (wanted && devices.some(d => d.name === wanted)) {
+    form.elements.device.value = wanted;
+    form.elements.device.closest("details").open = true;
+    wanted = null;
+  }
   if ($("reaches")) write($("reaches"), reached[reaches]);
   refresh($("links"), links.map(value => make("option", { value })));
 }

@@ -214,7 +214,7 @@ function setUp(d) {
     $("checks").replaceChildren(...all.map(c => make("li", { id: `check-${c.id}`, className: c.done ? "done" : "" },
       make("span", { className: "mark", textContent: c.done ? "done" : "to do" }), make("span", {}, ...c.what), make("span", { className: "hint", textContent: c.says }), ...!c.done && c.code ? [c.code] : [])));
     $("how").hidden = all.every(c => c.done);
-    $("ready").replaceChildren(...all.every(c => c.done) ? ["All is set up: ", make("a", { href: "/", textContent: "start a run" }), "."] : []);
+    $("ready").replaceChildren(...all.every(c => c.done) ? ["All is set up: ", make("a", { href: `/?device=${encodeURIComponent(d.name)}`, textContent: "start a run" }), "."] : []);
   }
   looked = setTimeout(again, 3000);
 }

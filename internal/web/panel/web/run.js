@@ -58,7 +58,7 @@ function draw() {
   document.title = `${name} – Eidetic`;
   $("state").className = `state ${view.state}`;
   write($("state"), view.state);
-  write($("facts"), [when(view.wall), view.page && address(view.page), view.cell, view.link && `link ${view.link}`, view.browser, view.kind ? `${view.kind} of ${view.device}` : counted.length || view.state !== "running" ? `${valid.length} of ${counted.length} trials valid` : "", view.id].filter(Boolean).join(" · "));
+  write($("facts"), [when(view.wall), view.page && address(view.page), view.cell, view.link && `link ${view.link}`, view.browser, view.device && !view.kind && `device ${view.device}`, view.kind ? `${view.kind} of ${view.device}` : counted.length || view.state !== "running" ? `${valid.length} of ${counted.length} trials valid` : "", view.id].filter(Boolean).join(" · "));
   $("report").hidden = !view.report;
   $("report").href = `/runs/${encodeURIComponent(run)}/${view.report || ""}`;
   $("history").href = `/history?${new URLSearchParams(Object.entries({ name: view.name, page: view.page }).filter(([, v]) => v))}`;
