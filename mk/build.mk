@@ -49,3 +49,4 @@ packages: ## Draw the imports between packages: docs/img/packages.svg
 pictures: deps-demo apps build ## Take the documents' pictures again, in docs/img (half an hour, best with nothing else to do)
 	scripts/pictures.sh
 	PANEL_SHOTS=$(CURDIR)/docs/img go test -count 1 -run 'InChromium|InBrowser' ./internal/web/panel
+	PANEL_SHOTS=$(CURDIR)/docs/img go test -count 1 -run 'TestStory$$' ./cmd/appliance

@@ -32,6 +32,33 @@ func painted(sigma float64) *filmtest.Film {
 	return f
 }
 
+// TestFirstContentBehindNoise: a page that is one colour has no content yet, though a cable's noise makes no two of its
+// pixels equal.
+func TestFirstContentBehindNoise(t *testing.T) {
+	for _, sigma := range []float64{0, 0.5, 1, 2} {
+		f := filmtest.New(width, height, 60, func(pix []byte, n int) {
+			if n < 10 {
+				filmtest.Fill(pix, width, image.Rect(0, 0, width, height), 0, 250, 4)
+				return
+			}
+			filmtest.Fill(pix, width, image.Rect(0, 0, width, height), 240, 240, 240)
+			if n >= 20 {
+				filmtest.Fill(pix, width, image.Rect(10, 10, 40, 14), 90, 90, 90)
+			}
+		}, filmtest.Beat(40, 60, 60, 0))
+		if sigma > 0 {
+			f.Over(filmtest.Noise(7, sigma))
+		}
+		r, err := visual.Analyze(f, visual.Options{Start: 5})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.FirstContent != 20 {
+			t.Errorf("noise with a deviation of %v: first content in frame %d, want 20", sigma, r.FirstContent)
+		}
+	}
+}
+
 // TestColoursAsTheSourceSays: a pixel is of the colour that it stands for in the source's matrix and range.
 func TestColoursAsTheSourceSays(t *testing.T) {
 	for _, c := range []struct {

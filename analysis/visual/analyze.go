@@ -78,6 +78,7 @@ func analyze(frames Frames, o Options) (*Result, error) {
 	}
 	flat := s.flat
 	if startsAtSync {
+		s.learnUneven(sync)
 		flat = func() bool { return s.flat() || s.flatBesides(sync) }
 	}
 	if err := r.walk(frames, s, flat); err != nil {

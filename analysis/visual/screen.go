@@ -24,6 +24,9 @@ type screen struct {
 	dirty  []span // of each row of the area, covers what the last frame changed
 
 	tolerance Tolerance
+	// uneven is by how many codes of a channel pixels of one colour differ on this screen: not at all, but where a
+	// cable or a grabber adds noise.
+	uneven int
 }
 
 // change is what one frame changed.
@@ -221,6 +224,48 @@ func firstRaw(codes []code, pix []byte) int {
 	return n - len(codes)
 }
 
+// learnUneven fills in uneven from the synchronisation page, which is one colour: the farthest from it that is not
+// rarer than one pixel in a thousand, and a margin for those that are.
+func (s *screen) learnUneven(sync color.RGBA) {
+	var far [colourTolerance]int
+	n := 0
+	for _, v := range s.cur {
+		if rgb := s.plane.rgb(v); isNear(rgb, sync) {
+			n++
+			far[apart(rgb, uint32(sync.R)<<16|uint32(sync.G)<<8|uint32(sync.B))]++
+		}
+	}
+	usual := 0 // codes by which the screen's own green is another
+	for i := range far {
+		if far[i] > far[usual] {
+			usual = i
+		}
+	}
+	rare := n / 1000
+	for d := len(far) - 1; d > 0; d-- {
+		if rare -= far[d]; rare < 0 {
+			if d > usual {
+				s.uneven = 3*(d-usual) + 1
+			}
+			return
+		}
+	}
+}
+
+// apart is by how many codes two pixels (0x00RRGGBB) differ, in the channel in which they do most.
+func apart(a, b uint32) int {
+	d := func(shift int) int {
+		v := int(a>>shift&255) - int(b>>shift&255)
+		return max(v, -v)
+	}
+	return max(d(16), d(8), d(0))
+}
+
+// alike says whether two pixels have one colour.
+func (s *screen) alike(a, b code) bool {
+	return a == b || s.uneven > 0 && apart(s.plane.rgb(a), s.plane.rgb(b)) <= s.uneven
+}
+
 // flat says whether the content is one colour, what is ignored left out.
 func (s *screen) flat() bool {
 	w := s.area.Dx()
@@ -229,7 +274,7 @@ func (s *screen) flat() bool {
 	for _, r := range s.parts {
 		for y := r.Min.Y; y < r.Max.Y; y++ {
 			for _, v := range s.cur[at(r.Min.X, y):at(r.Max.X, y)] {
-				if v != want {
+				if !s.alike(v, want) {
 					return false
 				}
 			}
@@ -257,7 +302,7 @@ func (s *screen) flatBesides(other color.RGBA) bool {
 				if !known {
 					want, known = v, true
 				}
-				if v != want {
+				if !s.alike(v, want) {
 					return false
 				}
 			}

@@ -153,8 +153,8 @@ func TestStory(t *testing.T) {
 		Trials: 2, Still: 1500 * time.Millisecond, Limit: time.Minute, Patience: 3 * testlab.Hang,
 	}
 	recorded, _ := story.Tell(t)
-	if file := os.Getenv("PANEL_PNG"); file != "" {
-		takePicture(t, v.panel, file)
+	if dir := os.Getenv("PANEL_SHOTS"); dir != "" {
+		takePictures(t, v.panel, dir)
 	}
 
 	// Killed in its second trial: the service that follows goes on with the run, whose first
@@ -205,9 +205,9 @@ func serialCable(t *testing.T, laptop *storytest.Device) string {
 	return file
 }
 
-// takePicture shows the panel to a browser and keeps what it looks like, for
-// the documentation: make docs/img/panel.png anew with PANEL_PNG=FILE.
-func takePicture(t *testing.T, p *storytest.Panel, file string) {
+// takePictures shows the panel, and the laptop's page, to a browser, and keeps what they look like for the documentation
+// (make pictures).
+func takePictures(t *testing.T, p *storytest.Panel, dir string) {
 	t.Helper()
 	b := reporttest.NewBrowser(t)
 	err := errors.Join(b.View(1100, 760, "light"), b.Open(p.URL+"/"))
@@ -218,20 +218,28 @@ func takePicture(t *testing.T, p *storytest.Panel, file string) {
 			return true;
 		})()`, p.Token))
 	}
-	if err == nil {
-		err = b.Open(p.URL + "/")
+	for _, page := range []struct {
+		name, path, ready string
+		tall              int64
+	}{
+		{"panel", "/", `document.querySelectorAll("#devices li").length && document.querySelectorAll(".run").length`, 760},
+		{"device", "/device?name=laptop", `document.querySelector("#ready a") && !document.getElementById("screen").hidden`, 1400},
+	} {
+		var shot []byte
+		if err == nil {
+			err = errors.Join(b.View(1100, page.tall, "light"), b.Open(p.URL+page.path))
+		}
+		if err == nil {
+			_, err = reporttest.Eval[bool](b, `new Promise(yes => { const ask = () => `+page.ready+` ? yes(true) : setTimeout(ask, 50); ask(); })`)
+		}
+		if err == nil {
+			shot, err = b.Shot()
+		}
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, page.name+".png"), shot, 0o644)
+		}
 	}
-	if err == nil {
-		_, err = reporttest.Eval[bool](
-			b,
-			`new Promise(yes => { const ask = () => document.querySelectorAll("#devices li").length && document.querySelectorAll(".run").length ? yes(true) : setTimeout(ask, 50); ask(); })`,
-		)
-	}
-	shot, shotErr := b.Shot()
-	if err := errors.Join(err, shotErr); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, shot, 0o644); err != nil {
+	if err != nil {
 		t.Fatal(err)
 	}
 }

@@ -224,7 +224,7 @@ func suitesPage() pageTest {
 	const desk = $("series").firstElementChild;
 	says.push("releases of: " + [...$("series").children].map(part => part.innerText).join());
 	desk.open = true;
-	await until(() => desk.querySelector("tbody"));
+	await until(() => desk.querySelector("a.run-point"));
 	for (const row of desk.querySelectorAll("tbody tr")) says.push("release: " + cells(row).replace(/\| [^|]* 20[^|]*\|/, "|"));
 	says.push("changes: " + [...desk.querySelectorAll("a.run-point")].map(a => a.getAttribute("aria-label").replace(/, .*: takes/, " takes")).join("; "));
 	const form = $("measure").elements;

@@ -12,7 +12,7 @@ let known = { workflows: [], schedules: [], hooks: [] }, changing = null, open =
 
 // seal is by what a program knows the box again.
 const { fingerprint } = await (await fetch("/api/v1/health")).json().catch(() => ({}));
-const seal = fingerprint ? ` EIDETIC_FINGERPRINT=${fingerprint}` : "";
+const seal = fingerprint && location.protocol === "https:" ? ` EIDETIC_FINGERPRINT=${fingerprint}` : "";
 const words = { waiting: "waits for the queue", run: "started", skipped: "left out: the last run had not ended", refused: "refused", clock: "the clock was put back" };
 
 function workflows(all, me) {
