@@ -35,7 +35,7 @@ func painted(sigma float64) *filmtest.Film {
 // TestFirstContentBehindNoise: a page that is one colour has no content yet, though a cable's noise makes no two of its
 // pixels equal.
 func TestFirstContentBehindNoise(t *testing.T) {
-	for _, sigma := range []float64{0, 0.5, 1, 2} {
+	for _, sigma := range []float64{0, 0.3, 0.5, 1, 2} {
 		f := filmtest.New(width, height, 60, func(pix []byte, n int) {
 			if n < 10 {
 				filmtest.Fill(pix, width, image.Rect(0, 0, width, height), 0, 250, 4)

@@ -224,30 +224,36 @@ func firstRaw(codes []code, pix []byte) int {
 	return n - len(codes)
 }
 
-// learnUneven fills in uneven from the synchronisation page, which is one colour: the farthest from it that is not
-// rarer than one pixel in a thousand, and a margin for those that are.
+// learnUneven fills in uneven from the synchronisation page, which is one colour: the farthest from its middle that is not
+// rarer than one in a thousand, and a margin for those that are.
 func (s *screen) learnUneven(sync color.RGBA) {
-	var far [colourTolerance]int
+	var channels [3][256]int
 	n := 0
 	for _, v := range s.cur {
 		if rgb := s.plane.rgb(v); isNear(rgb, sync) {
 			n++
-			far[apart(rgb, uint32(sync.R)<<16|uint32(sync.G)<<8|uint32(sync.B))]++
+			channels[0][rgb>>16&255]++
+			channels[1][rgb>>8&255]++
+			channels[2][rgb&255]++
 		}
 	}
-	usual := 0 // codes by which the screen's own green is another
-	for i := range far {
-		if far[i] > far[usual] {
-			usual = i
+	for _, count := range channels {
+		middle := 0
+		for below := count[0]; middle < 255 && 2*below < n; below += count[middle] {
+			middle++
 		}
-	}
-	rare := n / 1000
-	for d := len(far) - 1; d > 0; d-- {
-		if rare -= far[d]; rare < 0 {
-			if d > usual {
-				s.uneven = 3*(d-usual) + 1
+		beyond := 0
+		for d := 255; d > 0; d-- {
+			if middle-d >= 0 {
+				beyond += count[middle-d]
 			}
-			return
+			if middle+d <= 255 {
+				beyond += count[middle+d]
+			}
+			if beyond > n/1000 {
+				s.uneven = max(s.uneven, 3*d+1)
+				break
+			}
 		}
 	}
 }
