@@ -13,6 +13,7 @@ import (
 	"eidetic/control/hid/hidtest"
 	"eidetic/internal/base/adbserver"
 	"eidetic/internal/base/adbserver/adbtest"
+	"eidetic/internal/base/scrcpyserver/servertest"
 	"eidetic/internal/rigs/samplesite"
 	"eidetic/internal/rigs/storytest"
 	"eidetic/internal/rigs/testlab"
@@ -104,7 +105,7 @@ func TestPhoneStory(t *testing.T) {
 		}
 		scrcpytest.Film(ctx, t, s, screen)
 	})
-	request["screen"] = map[string]any{"scrcpy": "auto", "server": scrcpytest.Jar(t, version)}
+	request["screen"] = map[string]any{"scrcpy": "auto", "server": servertest.Jar(t, version)}
 	request["archive"], request["trials"] = recorded, testlab.Repeat(2, 4)
 	replayed := v.panel.Start(t, request)
 	v.panel.Follow(t, replayed, 3*testlab.Hang, nil)
