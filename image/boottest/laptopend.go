@@ -65,7 +65,7 @@ func attach(ctx context.Context, t *testing.T, display string, input, usb net.Li
 	serving.Go(func() { end.serveInput(ctx, input) })
 	serving.Go(func() { end.serveGrabber(ctx, usb) })
 	serving.Go(func() {
-		if err := end.film(ctx); err != nil && ctx.Err() == nil {
+		if err := end.film(ctx); ctx.Err() == nil {
 			t.Errorf("the laptop's screen: %v", err)
 		}
 	})
@@ -80,7 +80,7 @@ func attach(ctx context.Context, t *testing.T, display string, input, usb net.Li
 	return end
 }
 
-// film keeps the screen's newest picture.
+// film keeps the screen's newest picture, until it fails.
 func (e *laptopEnd) film(ctx context.Context) error {
 	for {
 		frame, err := e.screen.Next(ctx)
