@@ -30,7 +30,8 @@ type Controller interface {
 	// Key presses and releases a key or a chord: "Return", "F5", "Ctrl+L".
 	// ParseChord has the names.
 	Key(ctx context.Context, chord string) (lab.Event, error)
-	// Text types the characters one after another.
+	// Text types the characters one after another or, where it has another way for those that no key types, brings the
+	// text at once. The event says which.
 	Text(ctx context.Context, text string) (lab.Event, error)
 	// Move puts the pointer at x, y in pixels of the screen.
 	Move(ctx context.Context, x, y int) (lab.Event, error)

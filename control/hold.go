@@ -16,6 +16,14 @@ type Holder interface {
 	Lift(ctx context.Context) (lab.Event, error)
 }
 
+// TextPreparer is a controller that knows before it types how a text gets to its device.
+type TextPreparer interface {
+	Controller
+	// PrepareText makes ready for a text, which may take some seconds, and returns an error for one that cannot get to the
+	// device. What no key types may be pasted: it then comes at once.
+	PrepareText(ctx context.Context, text string) (pasted bool, err error)
+}
+
 // Toucher is a controller with a touch screen for several fingers.
 type Toucher interface {
 	Controller

@@ -153,7 +153,7 @@ func (s *Source) ended(err error) error {
 		e.Kind, e.Format = lab.SourceResized, &f
 		return &capture.Interruption{Event: e, Ends: fmt.Errorf("scrcpy: %s: %w", s.serial, err)}
 	}
-	err = s.reason(err)
+	err = s.run.Reason(err)
 	e.Detail = err.Error()
 	return &capture.Interruption{Event: e, Ends: fmt.Errorf("scrcpy: %s: %w: %w", s.serial, ErrClosed, err)}
 }
@@ -172,7 +172,7 @@ func (s *Source) shut() {
 	}
 	if s.run != nil {
 		_ = s.video.Close()
-		s.run.stop()
+		s.run.Stop()
 	}
 }
 

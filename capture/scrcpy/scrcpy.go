@@ -30,6 +30,7 @@ import (
 	"time"
 
 	"eidetic/internal/base/adbserver"
+	"eidetic/internal/base/scrcpyserver"
 	"eidetic/internal/lab"
 )
 
@@ -37,7 +38,7 @@ import (
 type Options struct {
 	Client adbserver.Client
 	Serial string // of the phone; "" is the only one
-	Server string // the file of scrcpy's server; "" is DefaultServer
+	Server string // the file of scrcpy's server; "" is scrcpyserver.Default
 	// MaxSize bounds the longer side of the pictures, MaxRate how many the encoder makes a second; 0 does not.
 	MaxSize, MaxRate int
 	Rate             float64 // of the repeats while nothing is drawn; default 60
@@ -72,10 +73,11 @@ const Damaged = "damaged video"
 // Source is a capture.Source over a phone.
 type Source struct {
 	o      Options
-	server Server
+	server scrcpyserver.File
+	speaks dialect
 	serial string
 	phone  string
-	run    *running
+	run    *scrcpyserver.Running
 	video  io.Closer
 	feed   *feed
 
@@ -103,9 +105,9 @@ func Open(ctx context.Context, o Options) (*Source, error) {
 		o.Clock = lab.Monotonic
 	}
 	if o.Server == "" {
-		o.Server = DefaultServer
+		o.Server = scrcpyserver.Default
 	}
-	server, err := ReadServer(o.Server)
+	server, err := scrcpyserver.Read(o.Server)
 	if err != nil {
 		return nil, err
 	}
@@ -113,8 +115,10 @@ func Open(ctx context.Context, o Options) (*Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Source{o: o, server: server, serial: found.Serial, period: time.Duration(1e9 / o.Rate), timer: time.NewTimer(0)}
-	ctx, cancel := context.WithTimeout(ctx, o.Patience+startLimit)
+	s := &Source{
+		o: o, server: server, speaks: dialectOf(server), serial: found.Serial, period: time.Duration(1e9 / o.Rate), timer: time.NewTimer(0),
+	}
+	ctx, cancel := context.WithTimeout(ctx, o.Patience+scrcpyserver.StartLimit)
 	defer cancel()
 	if err := s.open(ctx); err != nil {
 		return nil, fmt.Errorf("scrcpy: %s: %w", found.Serial, err)
@@ -123,7 +127,7 @@ func Open(ctx context.Context, o Options) (*Source, error) {
 }
 
 func (s *Source) open(ctx context.Context) error {
-	run, video, err := start(ctx, s.o, s.server, s.serial)
+	run, video, err := scrcpyserver.Start(ctx, s.o.Client, s.serial, s.server, s.speaks.options(s.o)...)
 	if err != nil {
 		return err
 	}
@@ -143,37 +147,24 @@ func (s *Source) open(ctx context.Context) error {
 	}
 	switch {
 	case errors.Is(limited.Err(), context.DeadlineExceeded):
-		err = fmt.Errorf("no picture came within %v: unlock the phone and switch its screen on (the server prints %q)", s.o.Patience, run.text())
+		err = fmt.Errorf("no picture came within %v: unlock the phone and switch its screen on (the server prints %q)", s.o.Patience, run.Text())
 	case ctx.Err() != nil:
 		err = ctx.Err()
 	default:
-		err = s.reason(err)
+		err = run.Reason(err)
 	}
 	s.shut()
 	return err
 }
 
-// reason is why the video ended: of a server that has ended, what it says itself.
-func (s *Source) reason(err error) error {
-	if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-		return err
-	}
-	select {
-	case <-s.run.ended:
-		return fmt.Errorf("%w (%w)", s.run.why(), err)
-	case <-time.After(endLimit):
-		return err
-	}
-}
-
 // greet reads what the server says before its pictures.
 func (s *Source) greet(ctx context.Context, video io.Reader) error {
-	h, err := readHello(video, s.server.speaks)
+	h, err := readHello(video, s.speaks)
 	if err != nil {
 		return err
 	}
 	s.phone = h.phone
-	s.feed, err = newFeed(context.WithoutCancel(ctx), video, h, s.server.speaks, s.o.Rate, s.o.Clock)
+	s.feed, err = newFeed(context.WithoutCancel(ctx), video, h, s.speaks, s.o.Rate, s.o.Clock)
 	return err
 }
 

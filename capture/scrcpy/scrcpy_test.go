@@ -17,6 +17,7 @@ import (
 	"eidetic/capture/scrcpy/scrcpytest"
 	"eidetic/internal/base/adbserver"
 	"eidetic/internal/base/adbserver/adbtest"
+	"eidetic/internal/base/scrcpyserver/servertest"
 	"eidetic/internal/lab"
 	"eidetic/internal/rigs/testlab"
 )
@@ -220,7 +221,7 @@ func TestConformance(t *testing.T) {
 				p.picture(last)
 				p.still()
 			})
-			src, err := scrcpy.Open(within(t), scrcpy.Options{Client: client, Server: scrcpytest.Jar(t, version)})
+			src, err := scrcpy.Open(within(t), scrcpy.Options{Client: client, Server: servertest.Jar(t, version)})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -340,7 +341,7 @@ func TestDamage(t *testing.T) {
 				}
 				p.still()
 			}, c.more...)
-			src, err := scrcpy.Open(within(t), scrcpy.Options{Client: client, Server: scrcpytest.Jar(t, "3.3.4")})
+			src, err := scrcpy.Open(within(t), scrcpy.Options{Client: client, Server: servertest.Jar(t, "3.3.4")})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -422,7 +423,7 @@ func TestEnds(t *testing.T) {
 				p.warmUp()
 				c.end(p)
 			})
-			src, err := scrcpy.Open(within(t), scrcpy.Options{Client: client, Server: scrcpytest.Jar(t, c.version)})
+			src, err := scrcpy.Open(within(t), scrcpy.Options{Client: client, Server: servertest.Jar(t, c.version)})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -457,7 +458,7 @@ func TestLate(t *testing.T) {
 		p.send(list, at)
 		p.still()
 	})
-	src, err := scrcpy.Open(within(t), scrcpy.Options{Client: client, Server: scrcpytest.Jar(t, "4.1")})
+	src, err := scrcpy.Open(within(t), scrcpy.Options{Client: client, Server: servertest.Jar(t, "4.1")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -515,7 +516,7 @@ func (u *unseen) WriteEvent(e lab.SourceEvent) error {
 // TestOpen: what cannot be opened says why, and what to do.
 func TestOpen(t *testing.T) {
 	client, phone := plugIn(t)
-	jar := scrcpytest.Jar(t, "3.0")
+	jar := servertest.Jar(t, "3.0")
 	silent := func(*pen) {}
 	for _, c := range []struct {
 		name, installed, file, says string
@@ -525,7 +526,7 @@ func TestOpen(t *testing.T) {
 	}{
 		{"no file", "3.0", "/none", "there is no server at /none: download scrcpy-server", "", silent, 0},
 		{"another version", "3.1", jar, "The server version (3.1) does not match the client (3.0)", "", silent, 0},
-		{"an old version", "3.0", scrcpytest.Jar(t, "1.17"), "it is scrcpy 1.17: take 1.23", "", silent, 0},
+		{"an old version", "3.0", servertest.Jar(t, "1.17"), "it is scrcpy 1.17: take 1.23", "", silent, 0},
 		{"another phone", "3.0", jar, "there is no phone", "other", silent, 0},
 		{"no program", "", jar, "app_process: inaccessible", "", silent, 0},
 		{"ends at once", "3.0", jar, "the server on the phone ended without a word", "", silent, 0},

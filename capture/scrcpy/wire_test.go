@@ -1,7 +1,6 @@
 package scrcpy
 
 import (
-	"archive/zip"
 	"bytes"
 	"encoding/hex"
 	"slices"
@@ -9,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"eidetic/internal/base/scrcpyserver"
 	"eidetic/internal/lab"
 	"eidetic/internal/rigs/testlab"
 )
@@ -42,21 +42,17 @@ func TestParseSPS(t *testing.T) {
 }
 
 func TestDialects(t *testing.T) {
-	for version, major := range map[string]int{"1.23": 1, "1.25": 1, "2.0": 2, "3.3.4": 3, "4.1": 4, "1.22": 0, "1.17": 0, "5.0": 0, "x": 0, "4": 0} {
-		d, err := dialectOf(version)
-		if (err == nil) != (major > 0) || err == nil && d.major != major {
-			t.Errorf("dialectOf(%q) = %+v, %v; want that of %d", version, d, err, major)
-		}
+	old, now := dialectOf(scrcpyserver.File{Major: 1}), dialectOf(scrcpyserver.File{Major: 4})
+	if words := old.options(Options{MaxSize: 1280, MaxRate: 30}); !slices.Contains(words, "bit_rate=20000000") ||
+		!slices.Contains(words, "max_size=1280") || !slices.Contains(words, "max_fps=30") || slices.Contains(words, "audio=false") {
+		t.Errorf("of 1.x: options %q", words)
 	}
-	old, _ := dialectOf("1.25")
-	if words := old.options(7, Options{MaxSize: 1280, MaxRate: 30}); !slices.Contains(words, "bit_rate=20000000") || old.socket(7) != "scrcpy" ||
-		!slices.Contains(words, "max_size=1280") || !slices.Contains(words, "max_fps=30") || slices.Contains(words, "scid=00000007") {
-		t.Errorf("of 1.25: options %q at %s", words, old.socket(7))
+	if words := now.options(Options{}); !slices.Contains(words, "video_bit_rate=20000000") || !slices.Contains(words, "audio=false") ||
+		!slices.Contains(words, "control=false") {
+		t.Errorf("of 4.x: options %q", words)
 	}
-	now, _ := dialectOf("4.1")
-	if words := now.options(7, Options{}); !slices.Contains(words, "scid=00000007") || now.socket(7) != "scrcpy_00000007" ||
-		!slices.Contains(words, "video_bit_rate=20000000") || !slices.Contains(words, "audio=false") {
-		t.Errorf("of 4.1: options %q at %s", words, now.socket(7))
+	if old.sessions || old.meta != 68 || !now.sessions || now.meta != 64 {
+		t.Errorf("of 1.x and 4.x: %+v and %+v", old, now)
 	}
 }
 
@@ -98,25 +94,6 @@ func TestClocks(t *testing.T) {
 	}
 }
 
-// A server's file is read within bounds, and nothing else passes for one.
-func FuzzServer(f *testing.F) {
-	var b bytes.Buffer
-	z := zip.NewWriter(&b)
-	if code, err := z.Create("classes.dex"); err == nil {
-		_, _ = code.Write([]byte("The server version (3.3.4) does not match the client ("))
-	}
-	_ = z.Close()
-	f.Add(b.Bytes())
-	f.Add([]byte("PK\x05\x06"))
-	f.Fuzz(func(t *testing.T, file []byte) {
-		defer testlab.Input(t)()
-		version, err := versionOf(file)
-		if err == nil && (len(version) < 3 || len(version) > 11 || strings.Trim(version, "0123456789.") != "") {
-			t.Errorf("version %q", version)
-		}
-	})
-}
-
 // FuzzStream: whatever a phone sends is read in bounded memory, up to the pictures for the decoder.
 func FuzzStream(f *testing.F) {
 	hello := append(make([]byte, 65), "h264\x00\x00\x04\x38\x00\x00\x09\x60"...)
@@ -128,10 +105,7 @@ func FuzzStream(f *testing.F) {
 	f.Add(3, append(slices.Clone(hello), "\x00\x00\x00\x00\x00\x00\x00\x01\x00\xff\xff\xff"...))
 	f.Fuzz(func(t *testing.T, major int, stream []byte) {
 		defer testlab.Input(t)()
-		d, err := dialectOf([]string{"1.25", "2.0", "3.0", "4.0"}[major&3])
-		if err != nil {
-			t.Fatal(err)
-		}
+		d := dialectOf(scrcpyserver.File{Major: major&3 + 1})
 		r := bytes.NewReader(stream)
 		if h, err := readHello(r, d); err != nil {
 			return

@@ -38,6 +38,7 @@ type ControlCmd struct {
 	Echo         int           `placeholder:"N" help:"Press Caps Lock N times after the steps, up to 1000, and say how soon the device switched the keyboard's light on: what input alone takes."`
 	Record       string        `placeholder:"FILE" help:"Write the input profile: each event with its planned time and the interval in which the device can have got it."`
 	PasswordFile string        `type:"existingfile" placeholder:"FILE" help:"A file whose first line is the VNC server's password."`
+	Server       string        `type:"existingfile" placeholder:"FILE" help:"The file of scrcpy's server, by which text that no key types is pasted on an Android phone (/usr/share/scrcpy/scrcpy-server)."`
 	ADB          string        `name:"adb" placeholder:"ADDR" help:"Address of the adb server (127.0.0.1:5037)."`
 	Limit        time.Duration `default:"1m" help:"How long a wait may take."`
 	JSON         bool          `name:"json" help:"Print the events as JSON lines."`
@@ -154,8 +155,8 @@ func (c *ControlCmd) steps() ([]lab.Step, error) {
 
 func (c *ControlCmd) options() (connect.Options, error) {
 	o := connect.Options{
-		Name: c.Device, Layout: c.Layout, Baud: c.Baud, Relative: c.Relative, Touch: c.Touch, ADB: adbserver.Client{Address: c.ADB},
-		Clock: lab.Monotonic,
+		Name: c.Device, Layout: c.Layout, Baud: c.Baud, Relative: c.Relative, Touch: c.Touch, Server: c.Server,
+		ADB: adbserver.Client{Address: c.ADB}, Clock: lab.Monotonic,
 	}
 	if c.Screen != "" {
 		if n, err := fmt.Sscanf(c.Screen, "%dx%d", &o.Screen.X, &o.Screen.Y); n != 2 || err != nil {
@@ -203,7 +204,7 @@ func (c *ControlCmd) screen(ctx context.Context) (*drive.Screen, error) {
 	if name == "" {
 		return nil, usage(errors.New("a step looks at the screen, and this device has none to look at: name one with --source, such as v4l2:/dev/video0"))
 	}
-	flags := sourceFlags{Source: name, PasswordFile: c.PasswordFile}
+	flags := sourceFlags{Source: name, PasswordFile: c.PasswordFile, Server: c.Server}
 	src, err := flags.open(ctx)
 	if err != nil {
 		return nil, err

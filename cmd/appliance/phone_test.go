@@ -2,7 +2,11 @@ package main
 
 import (
 	"context"
+	"maps"
+	"math"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +17,9 @@ import (
 	"eidetic/control/hid/hidtest"
 	"eidetic/internal/base/adbserver"
 	"eidetic/internal/base/adbserver/adbtest"
+	"eidetic/internal/base/scrcpyserver/servertest"
+	"eidetic/internal/lab"
+	"eidetic/internal/metric"
 	"eidetic/internal/rigs/samplesite"
 	"eidetic/internal/rigs/storytest"
 	"eidetic/internal/rigs/testlab"
@@ -104,7 +111,7 @@ func TestPhoneStory(t *testing.T) {
 		}
 		scrcpytest.Film(ctx, t, s, screen)
 	})
-	request["screen"] = map[string]any{"scrcpy": "auto", "server": scrcpytest.Jar(t, version)}
+	request["screen"] = map[string]any{"scrcpy": "auto", "server": servertest.Jar(t, version)}
 	request["archive"], request["trials"] = recorded, testlab.Repeat(2, 4)
 	replayed := v.panel.Start(t, request)
 	v.panel.Follow(t, replayed, 3*testlab.Hang, nil)
@@ -147,6 +154,93 @@ func TestPhoneStory(t *testing.T) {
 	if last := phone.State().Done[len(phone.State().Done)-1]; !strings.Contains(last, "am clear-debug-app") {
 		t.Errorf("at the end the phone did %q; want its browser's settings taken back", last)
 	}
+}
+
+// phoneTrials is how many trials of each state TestPhoneFreshStory compares: as many as EIDETIC_TRIALS says, which is two where
+// it says nothing.
+func phoneTrials(t *testing.T) int {
+	text := os.Getenv("EIDETIC_TRIALS")
+	if text == "" {
+		return 2
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 2 {
+		t.Fatalf("EIDETIC_TRIALS: %q is no number of trials, of which two or more have a spread", text)
+	}
+	return n
+}
+
+// TestPhoneFreshStory prints how much the first change of a page varies where each trial begins in a cleared browser of the
+// simulated phone, and where it begins with what the trial before it has left; the two states take turns in one run. On a
+// busy machine the figures say nothing.
+func TestPhoneFreshStory(t *testing.T) {
+	testlab.Long(t, "a third story of a phone: TestPhoneStory begins its trials fresh, and TestPhoneStates has the commands")
+	needLab(t)
+	storytest.NeedDevice(t)
+	testlab.NeedProgram(t, "adb")
+	if !nstest.Inside(t) {
+		return
+	}
+	trials := phoneTrials(t)
+	v := newVillageOf(t, "{name: phone, port: dev0, controls: {adb: auto}, recipe: android-chrome, clear: true}")
+	phone := simulate(t, storytest.PlugPhone(t, v.device, "eth0", 540, 960))
+	phone.Change(func(s *adbtest.State) { s.Size = "Physical size: 540x960\n" })
+	if name := v.panel.AwaitDevice(t); name != "phone" {
+		t.Fatalf("the device is called %q; want phone", name)
+	}
+	request := map[string]any{"page": samplesite.Home, "device": "phone", "trials": 1, "still_s": 1.5, "limit_s": time.Minute.Seconds()}
+	recorded := v.panel.Start(t, request)
+	v.panel.Follow(t, recorded, 3*testlab.Hang, nil)
+	v.leave(t)
+	maps.Copy(request, map[string]any{
+		"archive": recorded, "trials": trials, "state": lab.StateKept, "treatment": map[string]any{"state": lab.StateCold},
+	})
+	cleared := func() (n int) {
+		for _, command := range phone.State().Done {
+			if strings.HasPrefix(command, "pm clear") {
+				n++
+			}
+		}
+		return n
+	}
+	before := cleared()
+	compared := v.panel.Start(t, request)
+	v.panel.Follow(t, compared, time.Duration(3+trials)*testlab.Hang, nil)
+	run := v.panel.Run(t, compared)
+	times, all := map[string][]float64{}, 0
+	for _, trial := range run.Trials {
+		for _, reason := range trial.Invalid {
+			if !storytest.OfSlowMachines(reason) {
+				t.Errorf("trial %d is invalid: %s", trial.Number, reason)
+			}
+		}
+		if trial.Arm == lab.Treatment {
+			all++
+		}
+		if ms, ok := trial.Value(metric.FirstChange.String()); ok && trial.Valid {
+			times[trial.Arm] = append(times[trial.Arm], ms)
+		}
+	}
+	if n := cleared() - before; all < trials || len(run.Trials)-all < trials || n < all || n >= len(run.Trials) {
+		t.Errorf("the browser was cleared %d times for %d trials, %d of them fresh (%s: %s); want once for each of those",
+			n, len(run.Trials), all, run.State, run.Error)
+	}
+	for _, arm := range []struct{ name, state string }{{lab.Treatment, lab.StateCold}, {lab.Control, lab.StateKept}} {
+		mean, deviation := spread(times[arm.name])
+		t.Logf("%s: first change of %d valid trials %.1f ms in the mean, standard deviation %.1f ms",
+			arm.state, len(times[arm.name]), mean, deviation)
+	}
+}
+
+// spread is the mean and the standard deviation of a sample.
+func spread(values []float64) (mean, deviation float64) {
+	for _, v := range values {
+		mean += v / float64(len(values))
+	}
+	for _, v := range values {
+		deviation += (v - mean) * (v - mean)
+	}
+	return mean, math.Sqrt(deviation / float64(max(1, len(values)-1)))
 }
 
 // TestPhoneApp: a package that is no browser is started before the green page of the phone's browser, filmed from the

@@ -8,5 +8,9 @@
 // narrowed by the kernel's stamp once repeated round trips have bounded the difference of
 // the two clocks.
 //
-// Standards: AOSP frameworks/base/cmds/hid/README.md; toolbox getevent; see also package internal/base/adbserver.
+// Text that no key of the layout types is pasted: scrcpy's server, whose file is the user's, sets the phone's clipboard
+// and presses Android's key PASTE.
+//
+// Standards: AOSP frameworks/base/cmds/hid/README.md; toolbox getevent; scrcpy, ControlMessageReader and
+// DeviceMessageWriter of 2.1 to 4.1; see also packages internal/base/adbserver and internal/base/scrcpyserver.
 package adb

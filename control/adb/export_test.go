@@ -1,6 +1,8 @@
 package adb
 
 import (
+	"io"
+
 	"eidetic/internal/lab"
 )
 
@@ -10,7 +12,15 @@ var (
 	RanOf    = ranOf
 	MemoryOf = memoryOf
 	SharesOf = sharesOf
+
+	AppendSetClipboard = appendSetClipboard
 )
+
+// ReadAnswer is readAnswer.
+func ReadAnswer(r io.Reader) (kind byte, sequence uint64, text string, err error) {
+	a, err := readAnswer(r)
+	return a.kind, a.sequence, a.text, err
+}
 
 // ReadAll makes samples of a list of processes and of readings of them, a tenth of a second apart.
 func ReadAll(app, ps string, texts ...string) (list []lab.ProcessSample) {

@@ -1,6 +1,7 @@
 package adb
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,6 +15,7 @@ import (
 	"eidetic/control"
 	"eidetic/control/hid"
 	"eidetic/internal/base/adbserver"
+	"eidetic/internal/base/scrcpyserver"
 	"eidetic/internal/lab"
 )
 
@@ -22,6 +24,8 @@ type Options struct {
 	Client adbserver.Client
 	Serial string // "" is the only phone
 	Layout string // of the phone's hardware keyboard, in its settings
+	// Server is the file of scrcpy's server, by which text is pasted that no key types; "" is scrcpyserver.Default.
+	Server string
 	Clock  lab.Clock
 }
 
@@ -38,9 +42,10 @@ type Input struct {
 	clocks   clocks
 	rotation int
 	state    state
+	paste    *clipboard
 }
 
-var _ hid.Sink = (*Input)(nil)
+var _ hid.Paster = (*Input)(nil)
 
 // device is an input device to make on the phone.
 type device struct {
@@ -80,6 +85,7 @@ func Open(ctx context.Context, o Options) (*hid.Controller, error) {
 	if err != nil {
 		return nil, err
 	}
+	in.paste.file = cmp.Or(o.Server, in.paste.file)
 	c, err := hid.New(in, hid.Options{Layout: o.Layout, Screen: size, Clock: o.Clock})
 	if err != nil {
 		return nil, errors.Join(err, in.Close())
@@ -116,7 +122,7 @@ func NewInput(ctx context.Context, phone Phone, rotation int, clock lab.Clock) (
 	defer stop()
 	in := &Input{
 		clock: clock, cancel: cancel, heard: make(chan heard, 4096), broken: make(chan struct{}),
-		nodes: map[string]string{}, rotation: rotation,
+		nodes: map[string]string{}, rotation: rotation, paste: &clipboard{phone: phone, file: scrcpyserver.Default, clock: clock},
 	}
 	var err error
 	if in.events, err = phone.Client.Hold(held, phone.Serial, "pty", "getevent -t"); err != nil {
@@ -354,12 +360,21 @@ func (in *Input) Capabilities() control.Capabilities {
 	return control.Capabilities{
 		Keyboard: true, Touch: hid.MaxContacts,
 		Timing: "the phone's kernel's own stamp, with the bounds of the two clocks' difference",
-		Limits: []string{"Text needs the layout that the phone's settings have for its hardware keyboard."},
+		Limits: []string{"Text needs the layout that the phone's settings have for its hardware keyboard.", in.paste.says()},
 	}
+}
+
+// PreparePaste implements [hid.Paster].
+func (in *Input) PreparePaste(ctx context.Context) error { return in.paste.prepare(ctx) }
+
+// Paste implements [hid.Paster].
+func (in *Input) Paste(ctx context.Context, text string) (hid.Interval, error) {
+	return in.paste.paste(ctx, text)
 }
 
 // Close takes the input devices away: the phone's kernel releases what they held.
 func (in *Input) Close() error {
+	in.paste.close()
 	if in.reports != nil {
 		_ = in.reports.Close()
 	}

@@ -32,6 +32,7 @@ type Options struct {
 	Baud     int         // of a ch9329: 9600 or 115200
 	Relative bool        // a relative mouse in place of an absolute one, for ch9329 and gadget
 	Touch    bool        // a touch screen too, for gadget
+	Server   string      // file of scrcpy's server, for adb, by which text is pasted that no key types; "" is the usual place
 	ADB      adbserver.Client
 	Clock    lab.Clock
 }
@@ -134,7 +135,7 @@ func open(ctx context.Context, o Options) (control.Controller, error) {
 			Port: name, Layout: o.Layout, Screen: o.Screen, Relative: o.Relative, Touch: o.Touch, Clock: o.Clock,
 		}))
 	case "adb":
-		return opened(adb.Open(ctx, adb.Options{Client: o.ADB, Serial: name, Layout: o.Layout, Clock: o.Clock}))
+		return opened(adb.Open(ctx, adb.Options{Client: o.ADB, Serial: name, Layout: o.Layout, Server: o.Server, Clock: o.Clock}))
 	case "x11":
 		return opened(x11.Open(ctx, name, o.Clock))
 	default:

@@ -237,11 +237,24 @@ func (d *Doer) until(ctx context.Context, at lab.Time) error {
 	return sleepUntil(ctx, d.Clock, at)
 }
 
+// errPastedOver refuses a text that comes at once where it was to take a time.
+var errPastedOver = errors.New("the keyboard layout has no keys for the whole text, which would be pasted at once: " +
+	"leave over_ms out") // constant
+
 // typed types a text at once, or character by character over a time.
 func (d *Doer) typed(ctx context.Context, s lab.Step) (Log, error) {
 	runes := []rune(s.Type)
 	if s.Over == 0 || len(runes) < 2 {
 		return one(d.Controller.Text(ctx, s.Type))
+	}
+	if p, ok := d.Controller.(control.TextPreparer); ok {
+		pasted, err := p.PrepareText(ctx, s.Type)
+		if err == nil && pasted {
+			err = errPastedOver
+		}
+		if err != nil {
+			return Log{}, err
+		}
 	}
 	return d.scheduled(ctx, s, spread(len(runes), overOf(s, 0)), func(i int) (lab.Event, error) {
 		return d.Controller.Text(ctx, string(runes[i]))

@@ -197,6 +197,32 @@ func TestLate(t *testing.T) {
 	}
 }
 
+// pasting is a fake whose layout lacks a text.
+type pasting struct{ *fake }
+
+func (pasting) PrepareText(_ context.Context, text string) (pasted bool, err error) {
+	return text == "日本", nil
+}
+
+// TestPastedTextTakesNoTime: what comes at once is refused where it was to take a time, before anything is typed.
+func TestPastedTextTakesNoTime(t *testing.T) {
+	f := &fake{now: 1e9}
+	d := doer(f)
+	d.Controller = pasting{f}
+	if _, err := d.Do(t.Context(), lab.Step{Type: "日本", Over: 100}); !errors.Is(err, errPastedOver) {
+		t.Errorf("Do() of a text over a time = %v; want %v", err, errPastedOver)
+	}
+	if _, err := d.Do(t.Context(), lab.Step{Type: "日本"}); err != nil {
+		t.Errorf("Do() of a text at once = %v; want nil", err)
+	}
+	if _, err := d.Do(t.Context(), lab.Step{Type: "ab", Over: 10}); err != nil {
+		t.Errorf("Do() of keys over a time = %v; want nil", err)
+	}
+	if got, want := strings.Join(f.notes, " "), "text 日本 text a text b"; got != want {
+		t.Errorf("the device got %q; want %q", got, want)
+	}
+}
+
 // TestFingersAreRefused: a device without a touch screen, and a way that leaves the screen, are refused before a finger
 // is down.
 func TestFingersAreRefused(t *testing.T) {

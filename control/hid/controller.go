@@ -28,6 +28,15 @@ type Sink interface {
 	Close() error
 }
 
+// Paster is a Sink with another way for a text, which brings any characters at once.
+type Paster interface {
+	Sink
+	// PreparePaste makes ready, which may take some seconds, or says why nothing can be pasted and what to do.
+	PreparePaste(ctx context.Context) error
+	// Paste brings a text, and returns when the device has it.
+	Paste(ctx context.Context, text string) (Interval, error)
+}
+
 // Options of a controller.
 type Options struct {
 	Layout string      // of the device's keyboard; see [Layouts]
@@ -63,6 +72,7 @@ const (
 	keyboard
 	pointer
 	touchScreen
+	clipboard
 )
 
 // apart is how long after a report of one part that of another is sent: a host asks each part for itself, every few
@@ -88,9 +98,10 @@ func (c *Controller) sent() { c.lastAt = c.clock() }
 type dirty struct{ keys, buttons, fingers bool }
 
 var (
-	_ control.Holder    = (*Controller)(nil)
-	_ control.Toucher   = (*Controller)(nil)
-	_ control.Describer = (*Controller)(nil)
+	_ control.Holder       = (*Controller)(nil)
+	_ control.Toucher      = (*Controller)(nil)
+	_ control.Describer    = (*Controller)(nil)
+	_ control.TextPreparer = (*Controller)(nil)
 )
 
 // maxScreen bounds a screen's side.
@@ -220,23 +231,69 @@ func (c *Controller) Key(ctx context.Context, chord string) (lab.Event, error) {
 	return c.act(ctx, "key", parsed.String(), func() (Interval, error) { return c.tap(ctx, s) })
 }
 
-// Text types the characters in order. The interval runs from before the first to after
-// the last. All of the text is looked up before a key is pressed.
-func (c *Controller) Text(ctx context.Context, text string) (lab.Event, error) {
+// strokes are the keys that type a text; pasted says that none do, and that it can be pasted.
+func (c *Controller) strokes(ctx context.Context, text string) (all []Stroke, pasted bool, err error) {
 	runes, err := control.CheckText(text)
 	if err == nil && !c.can.Keyboard {
 		err = errNoKeyboard
 	}
 	if err != nil {
-		return lab.Event{}, err
+		return nil, false, err
 	}
-	var strokes []Stroke
 	for i, r := range runes {
 		s, err := c.layout.Strokes(r)
 		if err != nil {
-			return lab.Event{}, fmt.Errorf("text: character %d: %w", i+1, err)
+			return nil, true, c.preparePaste(ctx, runes, fmt.Errorf("text: character %d: %w", i+1, err))
 		}
-		strokes = append(strokes, s...)
+		all = append(all, s...)
+	}
+	return all, false, nil
+}
+
+// preparePaste makes ready to paste what cannot be typed, for a reason.
+func (c *Controller) preparePaste(ctx context.Context, runes []rune, reason error) error {
+	p, ok := c.sink.(Paster)
+	if !ok {
+		return reason
+	}
+	for i, r := range runes {
+		if r == '\n' || r == '\r' || r == '\t' {
+			return fmt.Errorf("%w, so the text would be pasted, which presses no key: write character %d (%U) as a step of its own, "+
+				"key Enter or key Tab", reason, i+1, r)
+		}
+	}
+	if err := p.PreparePaste(ctx); err != nil {
+		return fmt.Errorf("%w, and it cannot be pasted: %w", reason, err)
+	}
+	return nil
+}
+
+// PrepareText implements [control.TextPreparer].
+func (c *Controller) PrepareText(ctx context.Context, text string) (pasted bool, err error) {
+	_, pasted, err = c.strokes(ctx, text)
+	return pasted, err
+}
+
+// paste brings a text at once.
+func (c *Controller) paste(ctx context.Context, text string) (Interval, error) {
+	p, ok := c.sink.(Paster)
+	if !ok {
+		return Interval{}, errNoKeyboard // strokes asked before
+	}
+	c.turn(ctx, clipboard)
+	defer c.sent()
+	return p.Paste(ctx, text)
+}
+
+// Text types the characters in order; if the layout lacks one of them, and the sink is a Paster, the whole text is pasted.
+// The interval runs from before the first to after the last. All of the text is looked up before a key is pressed.
+func (c *Controller) Text(ctx context.Context, text string) (lab.Event, error) {
+	strokes, pasted, err := c.strokes(ctx, text)
+	if err != nil {
+		return lab.Event{}, err
+	}
+	if pasted {
+		return c.act(ctx, lab.EventPaste, text, func() (Interval, error) { return c.paste(ctx, text) })
 	}
 	return c.act(ctx, lab.EventText, text, func() (Interval, error) {
 		if on, known := c.sink.CapsLock(ctx); known && on {

@@ -115,6 +115,32 @@ func TestCapsLock(t *testing.T) {
 	}
 }
 
+// motionHost is a host whose mouse is relative.
+type motionHost struct{ *hidtest.Host }
+
+func (motionHost) Capabilities() control.Capabilities {
+	return control.Capabilities{Keyboard: true, Motion: true, Wheel: true}
+}
+
+// TestRelativeMouse: on a host that does not accelerate it a relative mouse arrives at its point, wherever it was before.
+func TestRelativeMouse(t *testing.T) {
+	server := xtest.Start(t, testlab.NeedProgram(t, "Xvfb"), "-screen", "0", "640x480x24")
+	window := controltest.NewWindow(t, server.Display)
+	c := open(t, motionHost{hidtest.NewHost(t, server.Display, "")}, "us")
+	for _, want := range []image.Point{{320, 240}, {639, 479}, {}, {5, 301}} {
+		if _, err := c.Move(t.Context(), want.X, want.Y); err != nil {
+			t.Fatal(err)
+		}
+		p, err := xproto.QueryPointer(window.Conn, window.ID).Reply()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := image.Pt(int(p.RootX), int(p.RootY)); got != want {
+			t.Errorf("the pointer is at %v; want %v", got, want)
+		}
+	}
+}
+
 // TestEcho: the device's light answers Caps Lock, whatever state it was left in, and is off afterwards.
 func TestEcho(t *testing.T) {
 	server := xtest.Start(t, testlab.NeedProgram(t, "Xvfb"), "-screen", "0", "640x480x24")

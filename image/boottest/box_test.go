@@ -34,6 +34,7 @@ var cases = []guestCase{
 	{"damaged update", "", testDamagedUpdate},
 	{"tampered update", "sends a whole update through the emulated box; image/update and image/box refuse all kinds", testTamperedUpdate},
 	{"story", "", testStory},
+	{"Wi-Fi", "tells the story once more, by the box's radio; the cases above have the access point and the story", testWiFi},
 	{"hung service", "waits for the service's watchdog", testHungService},
 }
 

@@ -1,9 +1,11 @@
 package boottest
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"crypto/tls"
+	"encoding/binary"
 	"fmt"
 	"io"
 	"net"
@@ -82,7 +84,7 @@ func (p *Port) setMAC() error {
 
 // openTAP makes a TAP in the current namespace; it exists for as long as the file is open.
 func openTAP(name string) (*os.File, error) {
-	fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_CLOEXEC, 0)
+	fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, fmt.Errorf("/dev/net/tun: %w", err)
 	}
@@ -96,6 +98,45 @@ func openTAP(name string) (*os.File, error) {
 		return nil, fmt.Errorf("make a TAP: %w", err)
 	}
 	return os.NewFile(uintptr(fd), name), nil
+}
+
+// frameHead is struct virtio_net_hdr, which stands before each frame of a TAP; all zero it asks for nothing.
+const frameHead = 10
+
+// Carry carries the frames of a port that is no machine's over a connection, each after its length of 16 bits, until the
+// connection ends or the port is closed.
+func (p *Port) Carry(conn net.Conn) error {
+	go func() {
+		defer conn.Close()
+		b := make([]byte, 2+frameHead+1<<16)
+		for {
+			n, err := p.tap.Read(b[2:])
+			if err != nil {
+				return
+			}
+			frame := b[2+frameHead : 2+n]
+			head := b[frameHead:][:2] // the frame's own head is not needed any more
+			binary.BigEndian.PutUint16(head, uint16(len(frame)))
+			if _, err := conn.Write(b[frameHead : 2+n]); err != nil {
+				return
+			}
+		}
+	}()
+	in := bufio.NewReader(conn)
+	b := make([]byte, frameHead+1<<16)
+	for {
+		var head [2]byte
+		if _, err := io.ReadFull(in, head[:]); err != nil {
+			return err
+		}
+		n := int(binary.BigEndian.Uint16(head[:]))
+		if _, err := io.ReadFull(in, b[frameHead:][:n]); err != nil {
+			return err
+		}
+		if _, err := p.tap.Write(b[:frameHead+n]); err != nil {
+			return err
+		}
+	}
 }
 
 // Do runs f in the port's namespace. Sockets that f opens stay there.

@@ -37,6 +37,7 @@ type ControlsPart struct {
 	Screen   string `json:"screen,omitempty" maxLength:"11" doc:"Pixels of the device's screen, WIDTHxHEIGHT, for gadget and ch9329; without it 1920x1080" example:"1920x1080"`
 	Baud     int    `json:"baud,omitempty" doc:"Of a CH9329: 9600 or 115200; without it the chip stays as it is"`
 	Touch    bool   `json:"touch,omitempty" doc:"A touch screen too, for gadget"`
+	Server   string `json:"server,omitempty" maxLength:"255" doc:"File of scrcpy's server, for adb, by which a text is pasted that no key types; without it that of the screen, or /usr/share/scrcpy/scrcpy-server" example:"/srv/scrcpy-server-v3.3.4"`
 	Relative bool   `json:"relative,omitempty" doc:"A relative mouse, for gadget and ch9329: iPads and Android devices take no other"`
 }
 

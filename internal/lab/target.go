@@ -360,6 +360,17 @@ func Gestures(steps []Step) (names []string) {
 	return names
 }
 
+// Texts lists what steps type.
+func Texts(steps []Step) (texts []string) {
+	for _, s := range steps {
+		if s.Type != "" {
+			texts = append(texts, s.Type)
+		}
+		texts = append(texts, Texts(s.Steps)...)
+	}
+	return texts
+}
+
 // Defaults of the conditions, as written without a number.
 const (
 	usualStill   = time.Second

@@ -8,14 +8,21 @@ import (
 // Event is something done to the device or observed of it. It happened at some instant in
 // [Earliest, Latest]; no latency finer than that interval may be reported.
 type Event struct {
-	Name     string `json:"name"` // "key", "text", "navigate", "sync", "done", "end"
+	Name     string `json:"name"` // "key", "text", "paste", "navigate", "sync", "done", "end"
 	Detail   string `json:"detail,omitempty"`
 	Earliest Time   `json:"earliest_ns"`
 	Latest   Time   `json:"latest_ns"`
 }
 
-// EventText is the name of an event whose detail is a text that was typed, which may be a password.
-const EventText = "text"
+// The names of events whose detail is a text that was given to the device: character by character, or at once by the
+// device's clipboard.
+const (
+	EventText  = "text"
+	EventPaste = "paste"
+)
+
+// IsText says whether the event's detail is a text that was given to the device, which may be a password.
+func (e Event) IsText() bool { return e.Name == EventText || e.Name == EventPaste }
 
 // Measurement is a named number with its unit, the method that produced it, and the
 // frames that it is based on.

@@ -11,13 +11,13 @@ import (
 	"strings"
 	"time"
 
-	"eidetic/capture/scrcpy"
 	"eidetic/capture/source"
 	"eidetic/capture/through"
 	"eidetic/capture/v4l2"
 	"eidetic/control/connect"
 	"eidetic/control/power"
 	"eidetic/control/recipe"
+	"eidetic/internal/base/scrcpyserver"
 	"eidetic/internal/lab"
 )
 
@@ -92,11 +92,8 @@ func checkScreen(p lab.ScreenPart) (field string, err error) {
 			return ".rfb", err
 		}
 	}
-	switch {
-	case p.Server != "" && p.Scrcpy == "":
-		return ".server", errors.New("it is scrcpy's: write scrcpy: auto, or leave it out")
-	case p.Server != "" && (!filepath.IsAbs(p.Server) || filepath.Clean(p.Server) != p.Server):
-		return ".server", fmt.Errorf("%.100q is no absolute name of a file, such as %s", p.Server, scrcpy.DefaultServer)
+	if err := checkServer(p.Server, p.Scrcpy, "scrcpy"); err != nil {
+		return ".server", err
 	}
 	if _, _, err := lab.ParseSize(p.Size); err != nil {
 		return ".size", err
@@ -117,6 +114,18 @@ func checkScreen(p lab.ScreenPart) (field string, err error) {
 	return "", nil
 }
 
+// checkServer returns an error for the file of scrcpy's server where nothing uses it, or that has no absolute name. The
+// phone is what the part names by a field.
+func checkServer(file, phone, field string) error {
+	switch {
+	case file != "" && phone == "":
+		return fmt.Errorf("it is scrcpy's: write %s: auto, or leave it out", field)
+	case file != "" && (!filepath.IsAbs(file) || filepath.Clean(file) != file):
+		return fmt.Errorf("%.100q is no absolute name of a file, such as %s", file, scrcpyserver.Default)
+	}
+	return nil
+}
+
 func checkControls(p lab.ControlsPart) (field string, err error) {
 	if p.Kinds() != 1 {
 		return "", errors.New("name one of gadget, ch9329, adb, rfb and x11")
@@ -130,6 +139,9 @@ func checkControls(p lab.ControlsPart) (field string, err error) {
 		if _, err := serverOf(p.RFB, netip.IPv4Unspecified()); err != nil {
 			return ".rfb", err
 		}
+	}
+	if err := checkServer(p.Server, p.ADB, "adb"); err != nil {
+		return ".server", err
 	}
 	if _, _, err := lab.ParseSize(p.Screen); err != nil {
 		return ".screen", err
@@ -189,7 +201,8 @@ var usualScreen = image.Pt(1920, 1080) // constant
 // ConnectOptions are those of a device's controls.
 func ConnectOptions(p lab.ControlsPart, device netip.Addr, password lab.Secret) connect.Options {
 	o := connect.Options{
-		Name: p.Device(), Layout: p.Layout, Password: password, Baud: p.Baud, Relative: p.Relative, Touch: p.Touch, Screen: usualScreen,
+		Name: p.Device(), Layout: p.Layout, Password: password, Baud: p.Baud, Relative: p.Relative, Touch: p.Touch, Server: p.Server,
+		Screen: usualScreen,
 	}
 	if p.RFB != "" {
 		at, err := serverOf(p.RFB, device)

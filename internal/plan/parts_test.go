@@ -45,6 +45,13 @@ func TestCheckParts(t *testing.T) {
 		{func(s *lab.ScreenPart, _ *lab.ControlsPart, _ *string) { *s = lab.ScreenPart{Rate: 20} }, "screen.rate: 20 a second: the virtual"},
 		{func(s *lab.ScreenPart, _ *lab.ControlsPart, _ *string) { *s = lab.ScreenPart{Rate: 1000} }, "screen.rate: 1000 a second"},
 		{func(_ *lab.ScreenPart, c *lab.ControlsPart, _ *string) { c.ADB = "auto" }, "controls: name one of gadget"},
+		{func(_ *lab.ScreenPart, c *lab.ControlsPart, _ *string) { c.Server = "/srv/x" }, "controls.server: it is scrcpy's: write adb: auto"},
+		{func(_ *lab.ScreenPart, c *lab.ControlsPart, _ *string) {
+			*c = lab.ControlsPart{ADB: "auto", Server: "srv"}
+		}, "controls.server"},
+		{func(_ *lab.ScreenPart, c *lab.ControlsPart, _ *string) {
+			*c = lab.ControlsPart{ADB: "auto", Server: "/srv/x"}
+		}, ""},
 		{func(_ *lab.ScreenPart, c *lab.ControlsPart, _ *string) { c.CH9329 = "/dev/sda" }, "controls.ch9329"},
 		{func(_ *lab.ScreenPart, c *lab.ControlsPart, _ *string) { c.Baud = 300 }, "controls.baud"},
 		{func(_ *lab.ScreenPart, c *lab.ControlsPart, _ *string) { c.Layout = "klingon" }, "controls: "},

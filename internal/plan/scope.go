@@ -131,7 +131,8 @@ func ScopeRules() []ScopeRule {
 			Run: "those of " + strings.Join(harmlessFlags(), ", "), Admin: anything, refuse: refuseFlag},
 		{Fields: words("browser.prefs[]"), Reaches: "the browser's sandbox",
 			Run: "none that begins with " + strings.Join(powerfulPrefs(), ", "), Admin: anything, refuse: refusePref},
-		{Fields: words("screen.v4l2 screen.camera screen.x11 screen.scrcpy screen.server controls.gadget controls.ch9329 controls.adb controls.x11"),
+		{Fields: words("screen.v4l2 screen.camera screen.x11 screen.scrcpy screen.server controls.gadget controls.ch9329 controls.adb controls.server " +
+			"controls.x11"),
 			Reaches: "a screen, camera or port of the box, and a file for a phone", Run: "no: what `devices:` of the configuration names, by `device`", Admin: anything,
 			refuse: refusePart},
 		{Fields: words("screen.rfb controls.rfb"), Reaches: "a VNC server: of the device, or at any address", Run: "a port of the device",

@@ -4,44 +4,14 @@
 package scrcpytest
 
 import (
-	"archive/zip"
-	"bytes"
 	"context"
 	"encoding/binary"
-	"fmt"
 	"io"
-	"os"
-	"path/filepath"
-	"slices"
-	"strconv"
-	"strings"
-	"testing"
 	"time"
 
 	"eidetic/internal/base/adbserver/adbtest"
+	"eidetic/internal/base/scrcpyserver/servertest"
 )
-
-// Jar is a file as scrcpy's server of a version is, as far as it is read: no phone can run it.
-func Jar(t testing.TB, version string) string {
-	t.Helper()
-	var b bytes.Buffer
-	z := zip.NewWriter(&b)
-	code, err := z.Create("classes.dex")
-	if err == nil {
-		_, err = fmt.Fprintf(code, "dex\n035\x00\x35The server version (%s) does not match the client (\x00more", version)
-	}
-	if err == nil {
-		err = z.Close()
-	}
-	path := filepath.Join(t.TempDir(), "scrcpy-server")
-	if err == nil {
-		err = os.WriteFile(path, b.Bytes(), 0o644)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
 
 // Stream is the connection of the video, once somebody films.
 type Stream struct {
@@ -109,52 +79,9 @@ func (s *Stream) Raw(head uint64, size int, data []byte) {
 // Serve has the phone run a server of a version: f sends the pictures, which have this size, to each that films, until
 // ctx ends.
 func Serve(phone *adbtest.Phone, version string, width, height int, f func(ctx context.Context, s *Stream)) {
-	phone.Install(func(ctx context.Context, command string, out io.Writer) byte {
-		_, file, _ := strings.Cut(command, "CLASSPATH=")
-		file, _, _ = strings.Cut(file, ";")
-		words := strings.Fields(command)
-		at := slices.Index(words, "com.genymobile.scrcpy.Server")
-		if phone.File(file) == nil || at < 0 || at+1 >= len(words) {
-			fmt.Fprintln(out, "Aborted")
-			return 134
-		}
-		if asked := words[at+1]; asked != version {
-			fmt.Fprintf(out, "[server] ERROR: The server version (%s) does not match the client (%s)\n"+
-				"java.lang.IllegalArgumentException: \n\tat com.genymobile.scrcpy.Options.parse(Options.java:287)\n", version, asked)
-			return 1
-		}
-		options := map[string]string{}
-		for _, word := range words[at+2:] {
-			key, value, _ := strings.Cut(word, "=")
-			options[key] = value
-		}
-		major, _ := strconv.Atoi(version[:1])
-		name := "scrcpy"
-		if major > 1 {
-			name += "_" + options["scid"]
-		}
-		fmt.Fprintln(out, "[server] INFO: Device: [eidetic] Simulated phone (Android 14)")
-		ended := make(chan struct{})
-		remove := phone.Listen(name, func(conn io.ReadWriter, closed <-chan struct{}) {
-			defer close(ended)
-			ctx, cancel := context.WithCancel(ctx)
-			defer cancel()
-			go func() {
-				select {
-				case <-closed:
-					cancel()
-				case <-ctx.Done():
-				}
-			}()
-			s := &Stream{Options: options, major: major, conn: conn}
-			s.hello(width, height)
-			f(ctx, s)
-		})
-		defer remove()
-		select {
-		case <-ended:
-		case <-ctx.Done():
-		}
-		return 0
+	servertest.Serve(phone, version, func(ctx context.Context, start servertest.Start, conn io.ReadWriter) {
+		s := &Stream{Options: start.Options, major: start.Major, conn: conn}
+		s.hello(width, height)
+		f(ctx, s)
 	})
 }

@@ -13,9 +13,9 @@ import (
 	"slices"
 	"strings"
 
-	"eidetic/capture/scrcpy"
 	"eidetic/control/power"
 	"eidetic/internal/base/programs"
+	"eidetic/internal/base/scrcpyserver"
 	"eidetic/internal/run/frequency"
 	"eidetic/internal/run/isolate"
 	"eidetic/netlab/wifi/radio"
@@ -50,7 +50,7 @@ func (f Finding) good(found string) Finding {
 // [CheckInside].
 func Check(ctx context.Context, inside []string) ([]Finding, error) {
 	all := append(checkPrograms(), checkHardware(os.DirFS("/"))...)
-	all = append(all, checkRadios(radio.All), checkPower(ctx, power.ThisMachine()), checkEnergy("/sys"), checkScrcpy(scrcpy.DefaultServer))
+	all = append(all, checkRadios(radio.All), checkPower(ctx, power.ThisMachine()), checkEnergy("/sys"), checkScrcpy(scrcpyserver.Default))
 	all = append(all, checkProcessors(), checkFrequency(frequency.This("")), checkNamespaces(ctx))
 	kernel, err := checkKernel(ctx, inside)
 	if err != nil {

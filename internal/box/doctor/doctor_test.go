@@ -9,8 +9,8 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"eidetic/capture/scrcpy/scrcpytest"
 	"eidetic/control/power/powertest"
+	"eidetic/internal/base/scrcpyserver/servertest"
 	"eidetic/internal/run/frequency"
 	"eidetic/netlab/wifi/radio"
 )
@@ -120,7 +120,7 @@ func TestScrcpy(t *testing.T) {
 	if f := checkScrcpy("/none"); f.OK || f.Remedy == "" || !strings.Contains(f.Found, "there is no server at /none") {
 		t.Errorf("of a machine without the file: %+v; want a remedy", f)
 	}
-	path := scrcpytest.Jar(t, "3.3.4")
+	path := servertest.Jar(t, "3.3.4")
 	if f := checkScrcpy(path); !f.OK || f.Found != path+", version 3.3.4" {
 		t.Errorf("found %+v; want the file and its version", f)
 	}

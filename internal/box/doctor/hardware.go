@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"eidetic/capture/scrcpy"
 	"eidetic/control/power"
+	"eidetic/internal/base/scrcpyserver"
 	"eidetic/internal/run/counters"
 )
 
@@ -38,12 +38,13 @@ func checkHardware(root fs.FS) []Finding {
 	return []Finding{grabber, keys}
 }
 
-// checkScrcpy looks for the server that films phones, where packages keep it.
+// checkScrcpy looks for the server that films phones and pastes text, where packages keep it.
 func checkScrcpy(path string) Finding {
-	f := Finding{Name: "scrcpy", For: "filming an Android phone by its cable"}
-	server, err := scrcpy.ReadServer(path)
+	f := Finding{Name: "scrcpy", For: "filming an Android phone by its cable, and pasting text that no key types"}
+	server, err := scrcpyserver.Read(path)
 	if err != nil {
-		return f.bad(err.Error(), "put the server's file there, or name another by screen: {scrcpy: auto, server: FILE} of the device")
+		return f.bad(err.Error(), "put the server's file there, or name another by server: of the device's screen (scrcpy: auto) "+
+			"or controls (adb: auto)")
 	}
 	return f.good(fmt.Sprintf("%s, version %s", path, server.Version))
 }

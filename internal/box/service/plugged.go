@@ -13,8 +13,8 @@ import (
 	"sync"
 	"time"
 
-	"eidetic/capture/scrcpy"
 	"eidetic/internal/base/adbserver"
+	"eidetic/internal/base/scrcpyserver"
 	"eidetic/internal/lab"
 	"eidetic/internal/run/device"
 	"eidetic/internal/web/panel"
@@ -96,7 +96,7 @@ func (p *partList) partsOf(ctx context.Context, c deviceConfig) []panel.DevicePa
 		judge(&screen, all, device.PartGrabber, video, "plug it in, or name one that is listed under parts")
 	case c.Screen.Scrcpy != "":
 		judge(&screen, all, device.PartPhone, c.Screen.Scrcpy, cable)
-		if _, err := scrcpy.ReadServer(cmp.Or(c.Screen.Server, scrcpy.DefaultServer)); err != nil && screen.Problem == "" {
+		if _, err := scrcpyserver.Read(cmp.Or(c.Screen.Server, scrcpyserver.Default)); err != nil && screen.Problem == "" {
 			screen.Ready, screen.Problem = false, err.Error()
 		}
 	}
@@ -107,6 +107,11 @@ func (p *partList) partsOf(ctx context.Context, c deviceConfig) []panel.DevicePa
 		judge(&controls, all, device.PartSerial, c.Controls.CH9329, "plug the chip's serial cable into the box")
 	case c.Controls.ADB != "":
 		judge(&controls, all, device.PartPhone, c.Controls.ADB, cable)
+		if c.Controls.Server != "" && controls.Problem == "" {
+			if _, err := scrcpyserver.Read(c.Controls.Server); err != nil {
+				controls.Ready, controls.Problem = false, err.Error()
+			}
+		}
 	}
 	return []panel.DevicePart{screen, controls}
 }

@@ -31,6 +31,7 @@ func TestPartsOfADevice(t *testing.T) {
 		{lab.ScreenPart{Scrcpy: lab.AutoPart}, lab.ControlsPart{ADB: "A"}, "scrcpy: there are 2: name one"},
 		{lab.ScreenPart{RFB: "5900"}, lab.ControlsPart{ADB: lab.AutoPart}, "VNC at its port 5900 ; adb: there are 2: name one"},
 		{lab.ScreenPart{RFB: "5900"}, lab.ControlsPart{Gadget: lab.AutoPart}, "there is no USB device port: only boards"},
+		{lab.ScreenPart{RFB: "5900"}, lab.ControlsPart{ADB: "A", Server: "/none"}, "VNC at its port 5900 ; adb:A scrcpy: there is no server at /none"},
 		{lab.ScreenPart{RFB: "5900"}, lab.ControlsPart{RFB: "5900"}, "VNC at its port 5900 ; rfb:5900 "},
 	} {
 		var words []string

@@ -201,7 +201,7 @@ func hide(v any) {
 	case *lab.Step:
 		v.Type = hidden(v.Type)
 	case *lab.Event:
-		if v.Name == lab.EventText {
+		if v.IsText() {
 			v.Detail = hidden(v.Detail)
 		}
 	}

@@ -17,7 +17,7 @@ func planted() *lab.Run {
 	run.Plan.Treatment = &lab.Arm{Page: strings.Replace(page, "query-1", "query-2", 1)}
 	run.Plan.Users = []lab.PlanUser{user}
 	run.Plan.Steps = []lab.Step{{Open: page}, {Name: "log in", Steps: []lab.Step{{Type: "hush-typed"}}}}
-	typed := []lab.Event{{Name: "text", Detail: "hush"}} // shorter than what is looked for in texts
+	typed := []lab.Event{{Name: "text", Detail: "hush"}, {Name: "paste", Detail: "hush"}} // shorter than what is looked for in texts
 	run.Trials = []*lab.Trial{{Number: 1, Page: page, Events: typed, Steps: []*lab.TrialStep{{Input: typed[0], Expect: "opened " + page}}}}
 	return run
 }

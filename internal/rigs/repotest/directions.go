@@ -38,8 +38,8 @@ func directions() []direction {
 			append([]string{"netlab", "internal/rigs/samplesite"}, lab...),
 			"conformance is tried with real browsers, through the product's own listeners; the sample site is what their own HARs are of",
 		},
-		{"capture", append([]string{"internal/base/adbserver", "internal/base/programs", "internal/base/rfb", "internal/base/priority", "internal/base/atomicfile"}, lab...), instrument},
-		{"control", append([]string{"internal/base/adbserver", "internal/base/rfb", "internal/base/priority"}, lab...), instrument},
+		{"capture", append([]string{"internal/base/adbserver", "internal/base/scrcpyserver", "internal/base/programs", "internal/base/rfb", "internal/base/priority", "internal/base/atomicfile"}, lab...), instrument},
+		{"control", append([]string{"internal/base/adbserver", "internal/base/scrcpyserver", "internal/base/rfb", "internal/base/priority"}, lab...), instrument},
 		{"analysis", lab, instrument},
 		{"analysis/bench", append([]string{"analysis", "capture/reel"}, lab...), "a benchmark measures frames as they come from reels"},
 		{"systemd", nil, "talking to the service manager concerns no other part"},
@@ -67,7 +67,7 @@ func directions() []direction {
 		},
 		{
 			"internal/plan",
-			append([]string{"analysis", "capture", "control", "netlab", "internal/base/bounded"}, lab...),
+			append([]string{"analysis", "capture", "control", "netlab", "internal/base/bounded", "internal/base/scrcpyserver"}, lab...),
 			"a plan is read by the readers of the instruments that its fields are for; who asks for it and who carries it out, it does not know",
 		},
 		{
@@ -157,7 +157,7 @@ func directions() []direction {
 					"netlab",
 					"image",
 					"systemd",
-					"internal/base/adbserver", "capture/scrcpy",
+					"internal/base/adbserver", "internal/base/scrcpyserver",
 					"control/controltest",
 					"analysis/stats",
 					"internal/base/atomicfile",
@@ -220,7 +220,7 @@ func directions() []direction {
 		{
 			"internal/box/doctor",
 			append([]string{
-				"netlab", "capture/scrcpy", "control/power", "control/power/powertest", "internal/run/counters", "internal/run/frequency",
+				"netlab", "internal/base/scrcpyserver", "control/power", "control/power/powertest", "internal/run/counters", "internal/run/frequency",
 				"internal/run/isolate",
 				"internal/base/priority", "internal/base/programs",
 			}, lab...),
@@ -377,6 +377,10 @@ func directions() []direction {
 				"and say what webhooks may call",
 		},
 		{"internal/base/adbserver", lab, "the protocol is what a source and a controller have in common, so it knows neither"},
+		{
+			"internal/base/scrcpyserver", append([]string{"internal/base/adbserver"}, lab...),
+			"a program that a source and a controller both run on a phone, so it knows neither",
+		},
 		{"internal/base/rfb", lab, "the protocol is what a source and a controller have in common, so it knows neither"},
 		{
 			"internal/rigs/storytest",

@@ -46,7 +46,7 @@ const conformancePackage = module + "netlab/replay/conformance"
 func fileTools() []string {
 	return []string{
 		"analysis/stats/reference", "capture/file", "capture/video", "cmd/appliance/client/clienttest", "control/adb", "image/deb", "image/fat", "image/pack", "internal/tell/export",
-		"internal/base/adbserver", "internal/fleet/blob", "internal/fleet/blob/versity", "internal/fleet/ledger", "internal/lab", "internal/tell/report",
+		"internal/base/adbserver", "internal/base/scrcpyserver", "internal/fleet/blob", "internal/fleet/blob/versity", "internal/fleet/ledger", "internal/lab", "internal/tell/report",
 		"internal/rigs/repotest", "netlab/archive/mitmproxy", "netlab/archive/readers", "systemd/units",
 	}
 }

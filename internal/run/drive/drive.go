@@ -54,6 +54,9 @@ func Run(ctx context.Context, o Options, steps []lab.Step, did func(step int, e 
 	if o.Limit == 0 {
 		o.Limit = UsualLimit
 	}
+	if err := prepareTexts(ctx, o.Controller, steps); err != nil {
+		return err
+	}
 	d := &doer{Options: o}
 	d.gestures = gesture.Doer{
 		Controller: o.Controller, Clock: o.Clock, Find: d.find, Screen: image.Rectangle{Max: o.Size},
@@ -68,6 +71,20 @@ func Run(ctx context.Context, o Options, steps []lab.Step, did func(step int, e 
 		if err := d.do(ctx, i, s, did); err != nil {
 			verb, value := s.Verb()
 			return fmt.Errorf("step %d (%s %.60s): %w", i+1, verb, value, err)
+		}
+	}
+	return nil
+}
+
+// prepareTexts refuses, before the first step, a text that cannot get to the device.
+func prepareTexts(ctx context.Context, c control.Controller, steps []lab.Step) error {
+	p, ok := c.(control.TextPreparer)
+	if !ok {
+		return nil
+	}
+	for _, text := range lab.Texts(steps) {
+		if _, err := p.PrepareText(ctx, text); err != nil {
+			return fmt.Errorf("type %.60q: %w", text, err)
 		}
 	}
 	return nil

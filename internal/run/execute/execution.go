@@ -40,6 +40,9 @@ type Rig struct {
 	Control experiment.Control
 	// Prepare makes the device the one that an arm asks for, before each of its trials.
 	Prepare func(context.Context, plan.Arm) error
+	// Texts makes ready to give the device texts, and returns an error for one that cannot get to it; nil knows nothing
+	// before.
+	Texts func(context.Context, []string) error
 	// States are those in which trials on the device can begin.
 	States []string
 	// Ways are those in which the device starts apps.
@@ -181,6 +184,9 @@ func (x *Execution) Run(ctx context.Context) (err error) {
 		if err := x.prepare(ctx, a); err != nil {
 			return err
 		}
+	}
+	if err := x.prepareTexts(ctx); err != nil {
+		return err
 	}
 	return x.perform(ctx)
 }

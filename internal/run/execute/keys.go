@@ -76,6 +76,30 @@ func (k *keys) Text(ctx context.Context, text string) (lab.Event, error) {
 	return k.act(ctx, func(ctx context.Context, c screenControl) (lab.Event, error) { return c.Text(ctx, text) })
 }
 
+// PrepareText implements [control.TextPreparer]; of controls that know nothing before they type, nothing is said.
+func (k *keys) PrepareText(ctx context.Context, text string) (pasted bool, err error) {
+	_, err = k.act(ctx, func(ctx context.Context, c screenControl) (lab.Event, error) {
+		p, ok := inner(c).(control.TextPreparer)
+		if !ok {
+			return lab.Event{}, nil
+		}
+		var err error
+		pasted, err = p.PrepareText(ctx, text)
+		return lab.Event{}, err
+	})
+	return pasted, err
+}
+
+// texts prepares each of them.
+func (k *keys) texts(ctx context.Context, list []string) error {
+	for _, text := range list {
+		if _, err := k.PrepareText(ctx, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Move moves the pointer.
 func (k *keys) Move(ctx context.Context, x, y int) (lab.Event, error) {
 	return k.act(ctx, func(ctx context.Context, c screenControl) (lab.Event, error) { return c.Move(ctx, x, y) })

@@ -3,10 +3,13 @@ package execute
 import (
 	"context"
 	"errors"
+	"image"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"eidetic/control"
 	rfbcontrol "eidetic/control/rfb"
 	"eidetic/internal/base/rfb/rfbtest"
 )
@@ -39,5 +42,40 @@ func TestKeysOfASilentScreen(t *testing.T) {
 	}
 	if got := strings.Join(server.Input(), " "); !strings.Contains(got, "down 63") {
 		t.Errorf("the screen got %q", got)
+	}
+}
+
+// silentControl is a control of which only its end is asked.
+type silentControl struct{ control.Controller }
+
+func (silentControl) Size() (image.Point, error) { return image.Point{}, nil }
+func (silentControl) Close() error               { return nil }
+
+// layoutControl is one that knows what its layout has.
+type layoutControl struct {
+	silentControl
+	asked []string
+}
+
+func (l *layoutControl) PrepareText(_ context.Context, text string) (pasted bool, err error) {
+	if l.asked = append(l.asked, text); text == "ß" {
+		err = errors.New("no key types it")
+	}
+	return false, err
+}
+
+// Each text of a plan is asked for before the run; controls that know nothing before they type refuse none.
+func TestTextsAreAskedFor(t *testing.T) {
+	layout := &layoutControl{}
+	k := &keys{limit: time.Minute, open: func(context.Context) (screenControl, error) { return layout, nil }}
+	if err := k.texts(t.Context(), []string{"a", "ß", "b"}); err == nil || !strings.Contains(err.Error(), "no key types it") {
+		t.Errorf("texts() = %v; want the controller's error", err)
+	}
+	if want := []string{"a", "ß"}; !slices.Equal(layout.asked, want) {
+		t.Errorf("it was asked for %q; want %q", layout.asked, want)
+	}
+	k = &keys{limit: time.Minute, open: func(context.Context) (screenControl, error) { return silentControl{}, nil }}
+	if err := k.texts(t.Context(), []string{"ß"}); err != nil {
+		t.Errorf("texts() of controls that know nothing = %v; want nil", err)
 	}
 }

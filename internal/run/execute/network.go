@@ -200,7 +200,7 @@ type replaying struct {
 	timing  replay.Timing
 	match   match.Policy
 	view    *replay.View // gets what the archive lacks; nil answers 404
-	warm    bool         // the browser need not ask for what it has
+	keeps   bool         // the browser begins with what it has loaded before, and need not ask for that
 	inject  inject.Options
 	local   bool // the device is this machine
 }
@@ -222,7 +222,7 @@ func (r *replaying) Arm(ctx context.Context) (experiment.Session, error) {
 		return nil, err
 	}
 	a.core = session
-	if !r.warm {
+	if !r.keeps {
 		a.recorded = expected
 	}
 	a.finish = session.Wait

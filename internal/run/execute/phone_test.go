@@ -131,6 +131,34 @@ func TestCheckStates(t *testing.T) {
 	}
 }
 
+// TestKeepsLoads: a trial in which the browser has what it loaded before is not expected to ask for it again.
+func TestKeepsLoads(t *testing.T) {
+	phone := PluggedConfig{Controls: lab.ControlsPart{ADB: "auto"}, Recipe: "android-chrome"}
+	cleared, desk := phone, PluggedConfig{Controls: lab.ControlsPart{CH9329: "/dev/ttyUSB0"}, Recipe: "windows-chrome"}
+	cleared.Clear = true
+	for _, c := range []struct {
+		name   string
+		states []string
+		keeps  []string // of all states
+	}{
+		{"virtual", VirtualStates, []string{lab.StateWarm, lab.StateKept, lab.StateAppWarm}},
+		{"phone", phone.States(), []string{"", lab.StateWarm, lab.StateKept, lab.StateRebooted, lab.StateAppWarm}},
+		{"cleared phone", cleared.States(), []string{lab.StateWarm, lab.StateKept, lab.StateAppWarm}},
+		{"desk", desk.States(), []string{lab.StateWarm, lab.StateKept, lab.StateAppWarm}},
+	} {
+		x := &Execution{Rig: Rig{States: c.states}}
+		var got []string
+		for _, state := range []string{"", lab.StateCold, lab.StateWarm, lab.StateKept, lab.StateRebooted, lab.StateAppCold, lab.StateAppWarm} {
+			if x.keepsLoads(plan.Arm{NamedArm: lab.NamedArm{Arm: lab.Arm{State: state}}}) {
+				got = append(got, state)
+			}
+		}
+		if !slices.Equal(got, c.keeps) {
+			t.Errorf("%s: loads are kept in the states %q; want %q", c.name, got, c.keeps)
+		}
+	}
+}
+
 // TestCheckFingers: gestures of several fingers are refused where the controls have no touch screen, by the step.
 func TestCheckFingers(t *testing.T) {
 	pinch := plan.Checked{Cells: []plan.Cell{{Cell: lab.Cell{Plan: lab.Plan{Steps: []lab.Step{{Open: "https://a.test/"}, {Steps: []lab.Step{{Pinch: "50%,50% by 2"}}}}}}}}}

@@ -1,6 +1,7 @@
 package execute
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -54,6 +55,7 @@ func (c PluggedConfig) Source() source.Options {
 func (c PluggedConfig) Connect() connect.Options {
 	o := plan.ConnectOptions(c.Controls, c.Address, c.Password)
 	o.ADB, o.Clock = adbClient(), clock
+	o.Server = cmp.Or(c.Controls.Server, c.Screen.Server)
 	return o
 }
 
@@ -92,7 +94,7 @@ func NewPlugged(ctx context.Context, c PluggedConfig) (Rig, io.Closer, error) {
 	}}
 	births := pluggedBirths{c.Start, fresh, keys, newRecovery(fresh, keys, plug, c.Say), started}
 	rig := Rig{
-		Network: network, Control: keys, Parts: true, States: c.States(), Fingers: c.Fingers(), Ways: c.Ways(),
+		Network: network, Control: keys, Texts: keys.texts, Parts: true, States: c.States(), Fingers: c.Fingers(), Ways: c.Ways(),
 		Prepare: func(_ context.Context, a plan.Arm) error {
 			started.app = a.App
 			fresh.begin(a.State)

@@ -58,7 +58,7 @@ func (x *Execution) recordings(ctx context.Context, runner *experiment.Runner) (
 		for _, recorded := range one.takes() {
 			networks = append(networks, &replaying{
 				network: x.Rig.Network, page: a.Page, archive: recorded, timing: x.Plan.Timing, match: match.Policy(a.Match), view: x.fill.view,
-				warm: a.IsWarm(), inject: injected(x.Plan.Plan, x.Plan.Scripts[a.Inject]), local: !x.Rig.Parts,
+				keeps: x.keepsLoads(a), inject: injected(x.Plan.Plan, x.Plan.Scripts[a.Inject]), local: !x.Rig.Parts,
 			})
 		}
 		made := x.arm(ctx, one.of, a, networks[0])

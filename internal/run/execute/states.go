@@ -33,6 +33,18 @@ func (c PluggedConfig) States() []string {
 	return []string{lab.StateKept, lab.StateRebooted}
 }
 
+// keepsLoads says whether the trials of an arm begin with what its browser has loaded before.
+func (x *Execution) keepsLoads(a plan.Arm) bool {
+	switch {
+	case a.IsWarm() || a.State == lab.StateKept:
+		return true
+	case a.App != nil || a.State != "" && a.State != lab.StateRebooted:
+		return false
+	}
+	// Without another state a browser that may not be cleared is as the last trial left it.
+	return slices.Contains(x.Rig.States, lab.StateKept) && !slices.Contains(x.Rig.States, lab.StateCold)
+}
+
 // CheckVirtual returns an error for a plan that the virtual device cannot carry out.
 func CheckVirtual(p plan.Checked) error {
 	return cmp.Or(checkOwnParts(p), checkTouchScreen(p, device.CheckTouchScreen()), CheckStates(p, VirtualStates), CheckApps(p, VirtualWays))

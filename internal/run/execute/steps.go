@@ -3,6 +3,7 @@ package execute
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"eidetic/control"
@@ -38,6 +39,19 @@ func (x *Execution) player() (*journey.Player, error) {
 		Controller: hands.Controller, Clock: clock, Templates: x.Plan.Pictures, Gestures: x.Plan.Gestures,
 		Where: hands.Where, Open: hands.Open, Launch: hands.Launch, Used: hands.Used,
 	}, nil
+}
+
+// prepareTexts tells before anything is recorded that a text of the plan cannot be given to the device.
+func (x *Execution) prepareTexts(ctx context.Context) error {
+	if x.Rig.Texts == nil {
+		return nil
+	}
+	for _, cell := range x.Plan.Cells {
+		if err := x.Rig.Texts(ctx, lab.Texts(cell.Plan.Steps)); err != nil {
+			return fmt.Errorf("steps: %w", err)
+		}
+	}
+	return nil
 }
 
 // FilesFolder is the folder, in a run's folder, of the files that its plan names.

@@ -79,7 +79,7 @@ func timelineOf(t *lab.Trial, zero lab.Time, metrics []metric.Entry) *timeline {
 			break
 		}
 		title := e.Name
-		if e.Detail != "" && e.Name != lab.EventText {
+		if e.Detail != "" && !e.IsText() {
 			title += ": " + e.Detail
 		}
 		b := place(e.Earliest, e.Latest, "event", title, e.Name)

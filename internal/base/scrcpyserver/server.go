@@ -1,4 +1,4 @@
-package scrcpy
+package scrcpyserver
 
 import (
 	"bytes"
@@ -17,17 +17,17 @@ import (
 )
 
 const (
-	// startLimit bounds how long the server may take to listen: a slow phone needs some seconds.
-	startLimit = 15 * time.Second
+	// StartLimit bounds how long the server may take to listen: a slow phone needs some seconds.
+	StartLimit = 15 * time.Second
 	startPoll  = 50 * time.Millisecond
-	// endLimit bounds how long a phone is spoken with when filming ends; it may be gone.
-	endLimit = 2 * time.Second
+	// EndLimit bounds how long a phone is spoken with when the server is to end; it may be gone.
+	EndLimit = 2 * time.Second
 	// maxPrinted bounds what is kept of what the server prints.
 	maxPrinted = 4 << 10
 )
 
-// running is the server that runs on a phone.
-type running struct {
+// Running is a server that runs on a phone.
+type Running struct {
 	client adbserver.Client
 	serial string
 	shell  *adbserver.Stream
@@ -39,42 +39,58 @@ type running struct {
 	err     error
 }
 
-// start pushes the server's file and runs it, and returns when it has taken the connection of its video.
-func start(ctx context.Context, o Options, server Server, serial string) (*running, io.ReadCloser, error) {
+// Start pushes the server's file and runs it with options besides those that every start has. It returns when the server
+// has taken its first connection; the caller closes that, and then stops the server.
+func Start(ctx context.Context, client adbserver.Client, serial string, f File, options ...string) (*Running, io.ReadWriteCloser, error) {
 	scid := rand.Uint32() >> 1
 	path := fmt.Sprintf("/data/local/tmp/eidetic-scrcpy-%08x.jar", scid)
-	if err := o.Client.Push(ctx, serial, path, server.data); err != nil {
+	if err := client.Push(ctx, serial, path, f.data); err != nil {
 		return nil, nil, err
 	}
+	words := append([]string{"tunnel_forward=true", "cleanup=false", "log_level=info"}, options...)
+	if f.isNumbered() {
+		words = append(words, fmt.Sprintf("scid=%08x", scid))
+	}
 	command := fmt.Sprintf("echo $$; export CLASSPATH=%s; exec app_process / com.genymobile.scrcpy.Server %s %s",
-		path, server.Version, strings.Join(server.speaks.options(scid, o), " "))
-	held, cancel := context.WithCancel(context.WithoutCancel(ctx)) // it outlives Open's context
-	shell, err := o.Client.Hold(held, serial, "raw", command)
+		path, f.Version, strings.Join(words, " "))
+	held, cancel := context.WithCancel(context.WithoutCancel(ctx)) // it outlives the caller's context
+	shell, err := client.Hold(held, serial, "raw", command)
 	if err != nil {
 		cancel()
 		return nil, nil, err
 	}
-	r := &running{client: o.Client, serial: serial, shell: shell, cancel: cancel, ended: make(chan struct{})}
+	r := &Running{client: client, serial: serial, shell: shell, cancel: cancel, ended: make(chan struct{})}
 	go r.listen()
-	video, err := r.connect(ctx, held, server.speaks.socket(scid))
+	conn, err := r.connect(ctx, held, f.socket(scid))
 	// The server has read its file.
-	short, stop := context.WithTimeout(context.WithoutCancel(ctx), endLimit)
+	short, stop := context.WithTimeout(context.WithoutCancel(ctx), EndLimit)
 	defer stop()
-	if _, removed := o.Client.Shell(short, serial, "rm -f "+path); err == nil {
+	if _, removed := client.Shell(short, serial, "rm -f "+path); err == nil {
 		err = removed
 	}
 	if err != nil {
-		if video != nil {
-			_ = video.Close()
+		if conn != nil {
+			_ = conn.Close()
 		}
-		r.stop()
+		r.Stop()
 		return nil, nil, err
 	}
-	return r, video, nil
+	return r, conn, nil
+}
+
+// isNumbered says whether the socket's name has a number.
+func (f File) isNumbered() bool { return f.Major > 1 }
+
+// socket is the name of the socket at which the server waits.
+func (f File) socket(scid uint32) string {
+	if f.isNumbered() {
+		return fmt.Sprintf("scrcpy_%08x", scid)
+	}
+	return "scrcpy"
 }
 
 // listen keeps what the server prints.
-func (r *running) listen() {
+func (r *Running) listen() {
 	defer close(r.ended)
 	for {
 		text, err := r.shell.Next()
@@ -93,8 +109,8 @@ func (r *running) listen() {
 }
 
 // connect waits until the server listens. The connection ends with held.
-func (r *running) connect(ctx, held context.Context, socket string) (io.ReadCloser, error) {
-	ctx, cancel := context.WithTimeout(ctx, startLimit)
+func (r *Running) connect(ctx, held context.Context, socket string) (io.ReadWriteCloser, error) {
+	ctx, cancel := context.WithTimeout(ctx, StartLimit)
 	defer cancel()
 	ticker := time.NewTicker(startPoll)
 	defer ticker.Stop()
@@ -109,16 +125,19 @@ func (r *running) connect(ctx, held context.Context, socket string) (io.ReadClos
 		}
 		select {
 		case <-r.ended:
-			return nil, r.why()
+			return nil, r.Why()
 		case <-ctx.Done():
-			return nil, fmt.Errorf("the server on the phone does not listen (it prints %q): %w", r.text(), ctx.Err())
+			return nil, fmt.Errorf("the server on the phone does not listen (it prints %q): %w", r.Text(), ctx.Err())
 		case <-ticker.C:
 		}
 	}
 }
 
-// text is what the server printed, without its process's number.
-func (r *running) text() string {
+// Ended is closed when the server has ended.
+func (r *Running) Ended() <-chan struct{} { return r.ended }
+
+// Text is what the server printed, without its process's number.
+func (r *Running) Text() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var lines []string
@@ -134,17 +153,17 @@ func (r *running) text() string {
 	return lab.Clip(strings.Join(lines, "; "), 400)
 }
 
-// why is why the server has ended.
-func (r *running) why() error {
-	text := r.text()
+// Why is why the server has ended.
+func (r *Running) Why() error {
+	text := r.Text()
 	r.mu.Lock()
 	err := r.err
 	r.mu.Unlock()
 	switch {
 	case strings.Contains(text, "does not match the client"):
-		return fmt.Errorf("the server's file is not the version that it seems to be (%s): %s", text, getServer)
+		return fmt.Errorf("the server's file is not the version that it seems to be (%s): %s", text, Get)
 	case strings.Contains(text, "ClassNotFoundException"), strings.Contains(text, "Aborted"):
-		return fmt.Errorf("the phone cannot run the server's file (%s): %s", text, getServer)
+		return fmt.Errorf("the phone cannot run the server's file (%s): %s", text, Get)
 	case text != "":
 		return fmt.Errorf("the server on the phone ended: %s", text)
 	case err != nil && !errors.Is(err, io.EOF):
@@ -153,8 +172,21 @@ func (r *running) why() error {
 	return errors.New("the server on the phone ended without a word")
 }
 
-// stop ends the server.
-func (r *running) stop() {
+// Reason is what an error of a connection to the server means: of a server that has ended, what it says itself.
+func (r *Running) Reason(err error) error {
+	if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return err
+	}
+	select {
+	case <-r.ended:
+		return fmt.Errorf("%w (%w)", r.Why(), err)
+	case <-time.After(EndLimit):
+		return err
+	}
+}
+
+// Stop ends the server.
+func (r *Running) Stop() {
 	r.mu.Lock()
 	first, _, _ := bytes.Cut(r.printed, []byte("\n"))
 	r.mu.Unlock()
@@ -164,7 +196,7 @@ func (r *running) stop() {
 	default:
 		if err == nil && pid > 1 {
 			// A still screen's server writes nothing, so it would not notice that nobody listens.
-			ctx, cancel := context.WithTimeout(context.Background(), endLimit)
+			ctx, cancel := context.WithTimeout(context.Background(), EndLimit)
 			_, _ = r.client.Shell(ctx, r.serial, fmt.Sprintf("kill %d", pid)) // the phone may be gone
 			cancel()
 		}
