@@ -14,6 +14,9 @@ type Event struct {
 	Latest   Time   `json:"latest_ns"`
 }
 
+// EventsFile is the file of a trial's folder that has its events, one JSON object a line.
+const EventsFile = "events.jsonl"
+
 // EventText is the name of an event whose detail is a text that was typed, which may be a password.
 const EventText = "text"
 
