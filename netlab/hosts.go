@@ -2,6 +2,7 @@ package netlab
 
 import (
 	"hash/fnv"
+	"maps"
 	"net/netip"
 	"slices"
 	"time"
@@ -81,17 +82,19 @@ func (n *Network) setHosts(t *dns.Table) {
 }
 
 // onQuery passes a query on, and while recording takes the addresses of hosts with an
-// extra delay from it.
+// extra delay from it. A device may ask for the same name without end.
 func (n *Network) onQuery(q dns.Query) {
 	n.mu.Lock()
-	if d, ok := n.extras.want[q.Name]; ok && d > 0 && len(q.Origins) > 0 && q.Source == "upstream" {
-		hosts := map[string][]netip.Addr{}
-		for k, v := range n.extras.hosts {
-			hosts[k] = v
+	if d, ok := n.extras.want[q.Name]; ok && d > 0 && q.Source == "upstream" {
+		known := n.extras.hosts[q.Name]
+		fresh := slices.DeleteFunc(slices.Clone(q.Origins), func(a netip.Addr) bool { return slices.Contains(known, a) })
+		if len(fresh) > 0 {
+			hosts := map[string][]netip.Addr{}
+			maps.Copy(hosts, n.extras.hosts)
+			hosts[q.Name] = append(slices.Clone(known), fresh...)
+			n.extras.hosts = hosts
+			n.extras.apply(n)
 		}
-		hosts[q.Name] = append(slices.Clone(hosts[q.Name]), q.Origins...)
-		n.extras.hosts = hosts
-		n.extras.apply(n)
 	}
 	n.mu.Unlock()
 	if n.c.OnQuery != nil {

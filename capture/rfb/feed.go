@@ -83,7 +83,7 @@ func (f *feed) read(s *rfb.Screen) {
 			f.mu.Unlock()
 			return
 		}
-		if missing != nil && missing.add(s.Changed) {
+		if missing != nil && missing.add(s.Changed, f.conn.IsClosed) {
 			missing = nil
 			close(f.complete)
 		}
@@ -281,9 +281,12 @@ type coverage struct {
 	missing int
 }
 
-// add notes rectangles and says whether no pixel is missing.
-func (c *coverage) add(rects []image.Rectangle) bool {
+// add notes rectangles and says whether no pixel is missing. It leaves the rest out once nobody wants to know.
+func (c *coverage) add(rects []image.Rectangle, isClosed func() bool) bool {
 	for _, r := range rects {
+		if isClosed() {
+			return false
+		}
 		for y := r.Min.Y; y < r.Max.Y; y++ {
 			for i := y*c.width + r.Min.X; i < y*c.width+r.Max.X; i++ {
 				if !c.seen[i] {

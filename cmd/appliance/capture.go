@@ -143,7 +143,7 @@ func (c *CaptureCmd) print(std *streams, st capture.Stats, r *reel.Reader) error
 	}
 	for _, e := range r.Events() {
 		if e.Kind != lab.SourceIrregular && e.Kind != lab.SourceUnseen {
-			fmt.Fprintln(std.out, e)
+			fmt.Fprintln(std.out, visible(e.String()))
 		}
 	}
 	return nil

@@ -1,16 +1,18 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"eidetic/capture/v4l2"
+	"eidetic/cmd/appliance/client"
 	"eidetic/internal/base/adbserver"
 	"eidetic/internal/run/device"
 )
@@ -69,25 +71,25 @@ func (c *DevicesCmd) printGrabbers(out io.Writer, list []v4l2.Grabber) error {
 		_, err := fmt.Fprintln(out, "No grabber is plugged in (no file matches "+c.Pattern+").")
 		return err
 	}
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "device\tcard\tformat\tsize\trates\tusable")
+	rows := [][]string{{"device", "card", "format", "size", "rates", "usable"}}
 	for _, g := range list {
 		if g.Problem != "" {
-			fmt.Fprintf(w, "%s\t%s\n", g.Path, g.Problem)
+			rows = append(rows, []string{g.Path, g.Problem})
 			continue
 		}
 		if g.Signal != "" {
-			fmt.Fprintf(w, "%s\t%s\tsignal: %s\n", g.Path, g.Card, g.Signal)
+			rows = append(rows, []string{g.Path, g.Card, "signal: " + g.Signal})
 		}
 		if g.NeedsEDID {
-			fmt.Fprintf(w, "%s\t%s\tit has no EDID: a source sends nothing until it is given one (appliance capture --edid 1080p60)\n",
-				g.Path, g.Card)
+			rows = append(rows, []string{g.Path, g.Card,
+				"it has no EDID: a source sends nothing until it is given one (appliance capture --edid 1080p60)"})
 		}
 		for _, m := range g.Modes {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%t\n", g.Path, g.Card, m.Format, m.Size, strings.Join(m.Rates, " "), m.Supported)
+			rows = append(rows, []string{g.Path, g.Card, m.Format, m.Size, strings.Join(m.Rates, " "),
+				strconv.FormatBool(m.Supported)})
 		}
 	}
-	return w.Flush()
+	return printRows(out, rows)
 }
 
 // printControls prints the parts by which a device can be driven, and how to mend them.
@@ -95,21 +97,16 @@ func printControls(out io.Writer, parts []device.Part, problems []error) error {
 	if len(parts) == 0 {
 		fmt.Fprintln(out, "Nothing to drive a device with is plugged in: no serial port, no USB device port, no phone.")
 	} else {
-		w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(w, "controls\twhat\tname\tstate")
+		rows := [][]string{{"controls", "what", "name", "state"}}
 		for _, p := range parts {
-			state := p.State
-			if p.Problem != "" {
-				state = p.Problem
-			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", p.Use, p.Kind, p.Name, state)
+			rows = append(rows, []string{p.Use, p.Kind, p.Name, cmp.Or(p.Problem, p.State)})
 		}
-		if err := w.Flush(); err != nil {
+		if err := printRows(out, rows); err != nil {
 			return err
 		}
 	}
 	for _, p := range problems {
-		fmt.Fprintln(out, p)
+		fmt.Fprintln(out, client.Plain(p.Error()))
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"eidetic/capture/v4l2"
 	"eidetic/internal/base/adbserver/adbtest"
+	"eidetic/internal/run/device"
 )
 
 func TestDevices(t *testing.T) {
@@ -46,5 +48,20 @@ func TestDevicesPhones(t *testing.T) {
 	got = finishCmd(t, appliance(t, "devices", "--adb", "127.0.0.1:1"))
 	if got.status != exitGood || !strings.Contains(got.out, "no adb server answers at 127.0.0.1:1") {
 		t.Errorf("without a server: status %d, said %q", got.status, got.out)
+	}
+}
+
+// Whoever makes a thing that is plugged in chooses its names: a terminal gets no orders of them.
+func TestDevicesNamesAreNoOrders(t *testing.T) {
+	const order = "a \x1b]0;owned\x07\u009b2J\u202e\nb"
+	var out strings.Builder
+	grabbers := []v4l2.Grabber{
+		{Path: "/dev/video0", Card: order, Signal: order, NeedsEDID: true, Modes: []v4l2.Mode{{Rates: []string{order}}}},
+		{Path: "/dev/video1", Problem: order},
+	}
+	err := errors.Join((&DevicesCmd{}).printGrabbers(&out, grabbers),
+		printControls(&out, []device.Part{{Use: order, Kind: order, Name: order, State: order}}, []error{errors.New(order)}))
+	if err != nil || strings.ContainsAny(out.String(), "\x1b\x07\u009b\u202e") || strings.Count(out.String(), "\n") != 8 {
+		t.Errorf("the terminal gets %q, %v; want eight lines without its orders", out.String(), err)
 	}
 }

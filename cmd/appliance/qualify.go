@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"text/tabwriter"
 	"time"
 
 	"eidetic/capture/qualify"
@@ -70,9 +69,9 @@ func (c *QualifyCmd) Run(ctx context.Context, std *streams) error {
 
 // printQualification prints a grabber's qualification for people.
 func printQualification(std *streams, r qualify.Report) error {
-	w := tabwriter.NewWriter(std.out, 0, 0, 2, ' ', 0)
+	var rows [][]string
 	for _, l := range r.Lines() {
-		fmt.Fprintf(w, "%s\t%s\n", l.Name, l.Text)
+		rows = append(rows, []string{l.Name, l.Text})
 	}
-	return w.Flush()
+	return printRows(std.out, rows)
 }

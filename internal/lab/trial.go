@@ -14,6 +14,9 @@ type Event struct {
 	Latest   Time   `json:"latest_ns"`
 }
 
+// EventsFile is the file of a trial's folder that has its events, one JSON object a line.
+const EventsFile = "events.jsonl"
+
 // The names of events whose detail is a text that was given to the device: character by character, or at once by the
 // device's clipboard.
 const (

@@ -29,7 +29,7 @@ const (
 	// offerTime is how long an offered address is reserved for its device.
 	offerTime = time.Minute
 	// declineTime is how long the server does not give out an address that a
-	// device found in use.
+	// device found in use, unless no other is left.
 	declineTime = 10 * time.Minute
 	maxPrefix   = 16 // bits; it bounds the table
 	// saveEvery bounds how often the file is written.
@@ -95,6 +95,10 @@ type held struct {
 
 // isProvisional tells a lease or an offer that nobody has answered for yet.
 func (h *held) isProvisional() bool { return h.MAC != "" && !h.answered }
+
+// isUnproven tells what may go to another device when no address is left: what is provisional, and what a device has
+// declined, for nobody but itself says that the address is in use.
+func (h *held) isUnproven() bool { return !h.answered }
 
 // Server gives out leases. End it with Close.
 type Server struct {

@@ -176,6 +176,39 @@ func TestFloodLeavesLeasesAlone(t *testing.T) {
 	}
 }
 
+// A device that declines all that it is offered, under MAC addresses that it invents, leaves the next device an address:
+// the one that was declined first. A lease that is answered stays, and so does a reservation.
+func TestDeclinesLeaveAddresses(t *testing.T) {
+	x := newTable(t, func(c *Config) {
+		c.Prefix = netip.MustParsePrefix("192.168.77.0/29")
+		c.Reserved = map[string]netip.Addr{mac(9).String(): netip.MustParseAddr("192.168.77.6")}
+	})
+	if got := said(x.ask(t, dhcpv4.MessageTypeRequest, 1, "192.168.77.3")); got != "ACK 192.168.77.3" {
+		t.Fatal(got)
+	}
+	for i := range 20 {
+		offer := x.ask(t, dhcpv4.MessageTypeDiscover, 100+i, "")
+		if offer == nil {
+			t.Fatalf("device %d is offered nothing", i)
+		}
+		x.now = x.now.Add(time.Millisecond)
+		x.ask(t, dhcpv4.MessageTypeDecline, 100+i, offer.YourIPAddr.String())
+	}
+	offer := said(x.ask(t, dhcpv4.MessageTypeDiscover, 2, ""))
+	if offer != "OFFER 192.168.77.5" { // 2, 4 and 5 in turn, of twenty
+		t.Errorf("after all were declined the answer is %s; want an offer of the one that was declined first", offer)
+	}
+	if got := said(x.ask(t, dhcpv4.MessageTypeRequest, 2, strings.TrimPrefix(offer, "OFFER "))); !strings.HasPrefix(got, "ACK ") {
+		t.Errorf("the request for it is answered with %s; want ACK", got)
+	}
+	if got := said(x.ask(t, dhcpv4.MessageTypeRequest, 1, "192.168.77.3")); got != "ACK 192.168.77.3" {
+		t.Errorf("the device that has a lease gets %s; want it renewed", got)
+	}
+	if got := said(x.ask(t, dhcpv4.MessageTypeDiscover, 9, "")); got != "OFFER 192.168.77.6" {
+		t.Errorf("the device with a reservation gets %s; want its own", got)
+	}
+}
+
 // Whoever invents MAC addresses gets leases that nobody answers for: they are in no list and no file, nobody is told of
 // them, and a device that answers gets an address, and keeps it.
 func TestLeasesGoToWhoAnswers(t *testing.T) {

@@ -30,16 +30,21 @@ func (s *Server) usable(a netip.Addr) bool {
 
 // free reports whether a device can have an address now; the caller holds the lock.
 func (s *Server) free(a netip.Addr, mac string) bool {
-	if !s.usable(a) {
+	if !s.usable(a) || s.isAnothers(a, mac) {
 		return false
-	}
-	for m, r := range s.c.Reserved {
-		if r == a && m != mac {
-			return false
-		}
 	}
 	l := s.leases[a]
 	return l == nil || l.MAC == mac || !s.c.Now().Before(l.Until) || l.isProvisional() && s.c.Now().Sub(l.since) > offerTime
+}
+
+// isAnothers reports whether an address is reserved for another device.
+func (s *Server) isAnothers(a netip.Addr, mac string) bool {
+	for m, r := range s.c.Reserved {
+		if r == a && m != mac {
+			return true
+		}
+	}
+	return false
 }
 
 // choose returns the address for a device: its reservation, the one that it has or
@@ -59,10 +64,12 @@ func (s *Server) choose(mac string, wish netip.Addr) (netip.Addr, bool) {
 			return a, true
 		}
 	}
-	var oldest, provisional netip.Addr
+	var oldest, unproven netip.Addr
 	for a := s.c.Prefix.Addr().Next(); s.c.Prefix.Contains(a); a = a.Next() {
-		if l := s.leases[a]; l != nil && l.isProvisional() && (!provisional.IsValid() || l.since.Before(s.leases[provisional].since)) {
-			provisional = a
+		l := s.leases[a]
+		if l != nil && l.isUnproven() && !s.isAnothers(a, mac) &&
+			(!unproven.IsValid() || l.since.Before(s.leases[unproven].since)) {
+			unproven = a
 		}
 		if !s.free(a, mac) {
 			continue
@@ -76,8 +83,8 @@ func (s *Server) choose(mac string, wish netip.Addr) (netip.Addr, bool) {
 		}
 	}
 	if !oldest.IsValid() {
-		// Whoever invents MAC addresses holds what is left, and loses the oldest first.
-		oldest = provisional
+		// Whoever invents MAC addresses, or declines what it is offered, holds what is left, and loses the oldest first.
+		oldest = unproven
 	}
 	return oldest, oldest.IsValid()
 }
@@ -181,7 +188,7 @@ func (s *Server) answer(m *dhcpv4.DHCPv4, mac string) *dhcpv4.DHCPv4 {
 		return s.reply(m, dhcpv4.MessageTypeAck, a)
 	case dhcpv4.MessageTypeDecline:
 		if l := s.leases[requested]; l != nil && l.MAC == mac {
-			s.leases[requested] = &held{Lease: Lease{Addr: requested, Until: now.Add(declineTime)}}
+			s.leases[requested] = &held{Lease: Lease{Addr: requested, Until: now.Add(declineTime)}, since: now}
 			s.save()
 		}
 	case dhcpv4.MessageTypeRelease:

@@ -53,6 +53,7 @@ type Forwarder struct {
 
 	mu     sync.Mutex
 	known  map[question]*pinned
+	room   int               // bytes that further answers may have
 	failed map[question]bool // whose failure was recorded
 }
 
@@ -68,8 +69,13 @@ type pinned struct {
 	cancelled bool // the context of the query that asked ended before the answer
 }
 
+// Whoever owns a name chooses what is answered, and a page as many names as it likes. An answer of 64 KiB may have 4,000
+// records, whose names take megabytes once they are unpacked.
 const (
 	maxPinned       = 100_000
+	maxRecords      = 500       // of one answer
+	maxAnswers      = 128 << 20 // bytes of all answers
+	recordBytes     = 250       // what a record takes besides its text
 	upstreamTimeout = 5 * time.Second
 )
 
@@ -81,7 +87,7 @@ func NewForwarder(resolver netip.AddrPort, dial func(ctx context.Context, networ
 		dial = new(net.Dialer).DialContext
 	}
 	return &Forwarder{
-		resolver: resolver, dial: dial, record: record, known: map[question]*pinned{}, failed: map[question]bool{},
+		resolver: resolver, dial: dial, record: record, known: map[question]*pinned{}, room: maxAnswers, failed: map[question]bool{},
 		waits: []time.Duration{time.Second, 2 * time.Second, 2 * time.Second},
 	}
 }
@@ -188,6 +194,13 @@ func (f *Forwarder) ask(ctx context.Context, q question) (Answer, error) {
 		return Answer{RCode: dns.RcodeServerFailure, Source: "upstream"}, fmt.Errorf("resolve %s %s at %v: %w", q.name,
 			dns.TypeToString[q.qtype], f.resolver, err)
 	}
+	if isFailure(r.Rcode) {
+		r.Answer = nil // it says nothing of the name
+	}
+	if err := f.take(r.Answer); err != nil {
+		return Answer{RCode: dns.RcodeServerFailure, Source: "upstream"}, fmt.Errorf("resolve %s %s at %v: %w", q.name,
+			dns.TypeToString[q.qtype], f.resolver, err)
+	}
 	a := sortAnswer(q, r.Answer)
 	a.RCode, a.Source = r.Rcode, "upstream"
 	rec := Recorded{
@@ -201,6 +214,24 @@ func (f *Forwarder) ask(ctx context.Context, q question) (Answer, error) {
 		f.record(rec)
 	}
 	return a, nil
+}
+
+// take takes room for the records of an answer.
+func (f *Forwarder) take(records []dns.RR) error {
+	if len(records) > maxRecords {
+		return fmt.Errorf("its answer has %d records, more than %d", len(records), maxRecords)
+	}
+	bytes := recordBytes
+	for _, rr := range records {
+		bytes += len(rr.String()) + recordBytes
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if bytes > f.room {
+		return fmt.Errorf("all answers together have more than %d MiB", maxAnswers>>20)
+	}
+	f.room -= bytes
+	return nil
 }
 
 // first reports whether an answer is to be recorded; repeated failures are not.

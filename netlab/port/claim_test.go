@@ -70,7 +70,7 @@ func TestLeftoversAreSwept(t *testing.T) {
 		return &Port{c: c, names: n} // it has no claim, like a port of a killed process
 	}
 	killed := left("192.168.78.1/24")
-	for _, step := range []func() (func() error, error){killed.makeLab, killed.route, killed.makeFilter} {
+	for _, step := range []func() (func() error, error){killed.makeLab, killed.route, killed.routeBack, killed.makeFilter} {
 		if _, err := step(); err != nil {
 			t.Fatal(err)
 		}

@@ -130,36 +130,82 @@ func (p *Port) route() (undo func() error, err error) {
 	return p.unroute, nil
 }
 
+// routeBack keeps packets to the device's networks on the lab interface, whatever routes the machine has: a lease or a
+// router of the uplink can bring one to a part of them, and whoever answers there would be taken for the device.
+func (p *Port) routeBack() (undo func() error, err error) {
+	l, err := netlink.LinkByName(p.names.lab)
+	if err != nil {
+		return nil, fmt.Errorf("find %s: %w", p.names.lab, err)
+	}
+	for _, family := range p.families() {
+		route := &netlink.Route{LinkIndex: l.Attrs().Index, Table: p.names.back, Dst: p.deviceNetwork(family), Family: family}
+		if family == unix.AF_INET {
+			route.Scope, route.Src = netlink.SCOPE_LINK, p.names.gateway.Addr().AsSlice()
+		}
+		if err := netlink.RouteReplace(route); err != nil {
+			return p.unroute, fmt.Errorf("route to the device: %w", err)
+		}
+		if err := netlink.RuleAdd(p.ruleBack(family)); err != nil {
+			return p.unroute, fmt.Errorf("route the packets to %v: %w", route.Dst, err)
+		}
+	}
+	return p.unroute, nil
+}
+
+// deviceNetwork is the network of a family that the device is in.
+func (p *Port) deviceNetwork(family int) *net.IPNet {
+	prefix := p.names.gateway.Masked()
+	if family == unix.AF_INET6 {
+		prefix = p.names.gateway6.Masked()
+	}
+	return &net.IPNet{IP: prefix.Addr().AsSlice(), Mask: net.CIDRMask(prefix.Bits(), prefix.Addr().BitLen())}
+}
+
 func (p *Port) rule(family int) *netlink.Rule {
 	r := netlink.NewRule()
 	r.Family, r.IifName, r.Table, r.Priority = family, p.names.lab, p.names.routes, p.names.routes
 	return r
 }
 
-// unroute removes the rules and their table.
+func (p *Port) ruleBack(family int) *netlink.Rule {
+	r := netlink.NewRule()
+	r.Family, r.Dst, r.Table, r.Priority = family, p.deviceNetwork(family), p.names.back, p.names.back
+	return r
+}
+
+// unroute removes the rules and their tables.
 func (p *Port) unroute() error {
 	var errs []error
 	for _, family := range p.families() {
-		for {
-			err := netlink.RuleDel(p.rule(family))
-			if err == nil {
-				continue // killed runs can have left several
-			}
-			if !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.EAFNOSUPPORT) {
-				errs = append(errs, fmt.Errorf("remove the rule of %s: %w", p.names.lab, err))
-			}
-			break
+		for _, rule := range []*netlink.Rule{p.rule(family), p.ruleBack(family)} {
+			errs = append(errs, p.unrouteBy(rule))
 		}
-		list, err := listWithRetry(func() ([]netlink.Route, error) {
-			return netlink.RouteListFiltered(family, &netlink.Route{Table: p.names.routes}, netlink.RT_FILTER_TABLE)
-		})
-		if err != nil {
-			errs = append(errs, fmt.Errorf("list the routes of %s: %w", p.names.lab, err))
+	}
+	return errors.Join(errs...)
+}
+
+// unrouteBy removes a rule and the table that it leads to.
+func (p *Port) unrouteBy(rule *netlink.Rule) error {
+	var errs []error
+	for {
+		err := netlink.RuleDel(rule)
+		if err == nil {
+			continue // killed runs can have left several
 		}
-		for _, r := range list {
-			if err := netlink.RouteDel(&r); err != nil && !errors.Is(err, unix.ESRCH) {
-				errs = append(errs, fmt.Errorf("remove a route of %s: %w", p.names.lab, err))
-			}
+		if !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.EAFNOSUPPORT) {
+			errs = append(errs, fmt.Errorf("remove the rule of %s: %w", p.names.lab, err))
+		}
+		break
+	}
+	list, err := listWithRetry(func() ([]netlink.Route, error) {
+		return netlink.RouteListFiltered(rule.Family, &netlink.Route{Table: rule.Table}, netlink.RT_FILTER_TABLE)
+	})
+	if err != nil {
+		errs = append(errs, fmt.Errorf("list the routes of %s: %w", p.names.lab, err))
+	}
+	for _, r := range list {
+		if err := netlink.RouteDel(&r); err != nil && !errors.Is(err, unix.ESRCH) {
+			errs = append(errs, fmt.Errorf("remove a route of %s: %w", p.names.lab, err))
 		}
 	}
 	return errors.Join(errs...)

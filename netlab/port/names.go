@@ -15,6 +15,7 @@ const (
 	firstByte   = 77 // third byte of the first port's network, 192.168.77.0/24
 	alias       = "eidetic device port"
 	firstRoutes = 7700 // routing table and rules' priority of the port with 192.168.0.0/24
+	firstBack   = 8000 // the same, for what goes to the device
 )
 
 // names are the names of one port's objects in the kernel. They derive from the
@@ -24,7 +25,8 @@ type names struct {
 	lab      string       // "lab0", which has the addresses
 	inner    string       // "lab0p", the other end of lab's veth pair
 	table    string       // of nftables, in the families inet and netdev
-	routes   int          // routing table, and priority of the rules that lead to it
+	routes   int          // routing table for what comes from the device, and priority of the rules that lead to it
+	back     int          // the same, for what goes to the device
 	gateway  netip.Prefix // 192.168.77.1/24
 	gateway6 netip.Prefix // fd00:77::1/64; zero without IPv6
 }
@@ -53,7 +55,7 @@ func namesOf(device string, gateway netip.Prefix, ipv4Only bool) (names, error) 
 		return names{}, err
 	}
 	b := int(gateway.Addr().As4()[2])
-	n := names{device: device, lab: "lab" + strconv.Itoa(b-firstByte), routes: firstRoutes + b, gateway: gateway}
+	n := names{device: device, lab: "lab" + strconv.Itoa(b-firstByte), routes: firstRoutes + b, back: firstBack + b, gateway: gateway}
 	if b < firstByte {
 		n.lab = "labx" + strconv.Itoa(b)
 	}

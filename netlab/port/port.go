@@ -139,7 +139,9 @@ func Start(ctx context.Context, c Config) (*Port, error) {
 // start builds the network before it takes the interface, so that a device never
 // uses half of it.
 func (p *Port) start(ctx context.Context) error {
-	for _, step := range []func() (func() error, error){p.claim, p.checkNoUplink, p.sweep, p.sweepOthers, p.makeLab, p.route, p.makeFilter} {
+	for _, step := range []func() (func() error, error){
+		p.claim, p.checkNoUplink, p.sweep, p.sweepOthers, p.makeLab, p.route, p.routeBack, p.makeFilter,
+	} {
 		undo, err := step()
 		if undo != nil {
 			p.undo = append(p.undo, undo)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"image"
 	"io"
+	"net"
 )
 
 // Kind is the kind of a server's message.
@@ -122,6 +123,9 @@ func (c *Conn) update(s *Screen) (Message, error) {
 	}
 	m := Message{Kind: Update}
 	for n := range int(be.Uint16(b[1:])) {
+		if c.IsClosed() {
+			return m, net.ErrClosed
+		}
 		pixels, err := c.rectangle(s)
 		if err != nil {
 			return m, fmt.Errorf("rectangle %d of an update: %w", n, err)

@@ -22,6 +22,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"eidetic/internal/lab"
@@ -52,6 +53,7 @@ type Conn struct {
 	maxPixels     int
 
 	writing sync.Mutex
+	closed  atomic.Bool
 }
 
 // patience is how long the server may take for a step of the handshake, and for accepting a message.
@@ -119,7 +121,14 @@ func (c *Conn) Local() bool {
 }
 
 // Close ends the connection and unblocks Read.
-func (c *Conn) Close() error { return c.net.Close() }
+func (c *Conn) Close() error {
+	c.closed.Store(true)
+	return c.net.Close()
+}
+
+// IsClosed says whether Close was called. Sixteen bytes can ask for a copy of the whole screen, and thousands of them have
+// come already when a connection is closed: whoever works through an update looks whether anybody still wants it.
+func (c *Conn) IsClosed() bool { return c.closed.Load() }
 
 // Send writes messages. It fails if the server does not accept them in time.
 func (c *Conn) Send(b []byte) error {

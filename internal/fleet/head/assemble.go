@@ -40,11 +40,14 @@ type assembled struct {
 // assemble makes the folder of a run, below root, of what its parts left. The files are moved out of the parts'
 // folders. A run of one part has the numbers that the box computed; those of several are computed here, over all cells.
 // A part that left nothing is named in the run's error.
-func assemble(root, id string, plan lab.Plan, created time.Time, parts []partFolder) (out assembled, err error) {
+func assemble(root, id string, plan lab.Plan, created, now time.Time, parts []partFolder) (out assembled, err error) {
 	runs := make([]*lab.Run, len(parts))
 	for i, p := range parts {
 		if runs[i], err = store.ReadWhole(p.dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			parts[i].err = cmp.Or(p.err, "what the box handed in cannot be read: "+err.Error())
+		}
+		if runs[i] != nil {
+			correctTimes(runs[i], created, now)
 		}
 	}
 	if !slices.ContainsFunc(runs, func(r *lab.Run) bool { return r != nil }) {
@@ -74,6 +77,25 @@ func assemble(root, id string, plan lab.Plan, created time.Time, parts []partFol
 		return out, fmt.Errorf("assemble %s: %w", id, err)
 	}
 	return assembled{folder.Path(), run, before}, nil
+}
+
+const (
+	// clocksDiffer is by how much the clocks of a box and of its head may differ.
+	clocksDiffer = 5 * time.Minute
+	longestRun   = 366 * 24 * time.Hour
+)
+
+// correctTimes puts a run of a box whose clock is wrong at the time when the head was asked for it. Histories, and when a
+// box measures its reference next, go by these times: a run of 1970 would be followed by one reference run after the
+// other, and one of the future would stay the newest.
+func correctTimes(r *lab.Run, created, now time.Time) {
+	r.Elapsed = min(max(r.Elapsed, 0), longestRun.Seconds())
+	if !r.Wall.Before(created.Add(-clocksDiffer)) && !r.Wall.After(now.Add(clocksDiffer)) {
+		return
+	}
+	r.Warnings = append(r.Warnings, fmt.Sprintf("the box's clock was wrong: it said %s when the run began; the run has the time at which "+
+		"the head was asked for it", r.Wall.UTC().Format(time.RFC3339)))
+	r.Wall = created
 }
 
 // errNothing says that no part left anything that can be read.

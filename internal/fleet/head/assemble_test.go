@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -65,7 +68,7 @@ func handIn(t *testing.T, whole *lab.Run, n int, box string) partFolder {
 func TestAssembleIsTheWhole(t *testing.T) {
 	whole := reporttest.Many(7, 4, 120)
 	parts := []partFolder{handIn(t, whole, 0, "lab-1"), handIn(t, whole, 1, "lab-2"), handIn(t, whole, 2, "lab-1")}
-	made, err := assemble(t.TempDir(), whole.ID, whole.Plan, whole.Wall, parts)
+	made, err := assemble(t.TempDir(), whole.ID, whole.Plan, whole.Wall, whole.Wall.Add(time.Hour), parts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +137,7 @@ func TestAssembleWithoutAPart(t *testing.T) {
 	gone := partFolder{dir: filepath.Join(t.TempDir(), whole.ID+".02"), plan: fleet.Split(whole.Plan)[1], device: "virtual",
 		state: store.StateInterrupted, err: "lab-2 was not heard of again", box: &lab.BoxState{Name: "lab-2", ID: "2"}}
 	parts := []partFolder{handIn(t, whole, 0, "lab-1"), gone, handIn(t, whole, 2, "lab-1")}
-	made, err := assemble(t.TempDir(), whole.ID, whole.Plan, whole.Wall, parts)
+	made, err := assemble(t.TempDir(), whole.ID, whole.Plan, whole.Wall, whole.Wall.Add(time.Hour), parts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +145,7 @@ func TestAssembleWithoutAPart(t *testing.T) {
 		t.Errorf("state %s, error %q, %d cells; want interrupted, a reason, 6", made.run.State, made.run.Error, len(made.run.Cells))
 	}
 	gone.dir = filepath.Join(t.TempDir(), "x")
-	if _, err := assemble(t.TempDir(), whole.ID, whole.Plan, whole.Wall, []partFolder{gone, gone, gone}); !errors.Is(err, errNoFolder) {
+	if _, err := assemble(t.TempDir(), whole.ID, whole.Plan, whole.Wall, whole.Wall.Add(time.Hour), []partFolder{gone, gone, gone}); !errors.Is(err, errNoFolder) {
 		t.Errorf("assemble(nothing) = %v; want errNoFolder", err)
 	}
 }
@@ -166,7 +169,7 @@ func TestAssembleOnePart(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := partFolder{dir: folder.Path(), plan: run.Plan, box: &lab.BoxState{Name: "lab-1", ID: "1"}, device: "virtual", state: store.StateInterrupted, err: "gone"}
-	made, err := assemble(t.TempDir(), run.ID, run.Plan, run.Wall, []partFolder{p})
+	made, err := assemble(t.TempDir(), run.ID, run.Plan, run.Wall, run.Wall.Add(time.Hour), []partFolder{p})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,4 +188,39 @@ func statAll(dir string, names ...string) error {
 		all = append(all, err)
 	}
 	return errors.Join(all...)
+}
+
+// A box whose clock is wrong, or that says so, does not move its runs in the head's history.
+func TestAssembleOfAWrongClock(t *testing.T) {
+	whole := reporttest.Many(7, 2, 0)
+	created := whole.Wall
+	for name, c := range map[string]struct {
+		wall  time.Time
+		wrong bool
+	}{
+		"right":          {created.Add(time.Minute), false},
+		"a minute ahead": {created.Add(time.Hour + time.Minute), false},
+		"without":        {time.Unix(0, 0), true},
+		"a day behind":   {created.AddDate(0, 0, -1), true},
+		"in the future":  {time.Date(9999, 12, 31, 23, 59, 59, 0, time.FixedZone("", -14*3600)), true},
+	} {
+		box := *whole
+		box.Wall, box.Elapsed = c.wall, 1e300
+		parts := []partFolder{handIn(t, &box, 0, "lab-1"), handIn(t, &box, 1, "lab-2"), handIn(t, &box, 2, "lab-1")}
+		made, err := assemble(t.TempDir(), whole.ID, whole.Plan, created, created.Add(time.Hour), parts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := c.wall
+		if c.wrong {
+			want = created
+		}
+		if !made.run.Wall.Equal(want) || made.run.Elapsed < 0 || made.run.Elapsed > longestRun.Seconds() {
+			t.Errorf("%s: the run began at %v and took %g s; want %v, and no more than a year", name, made.run.Wall, made.run.Elapsed, want)
+		}
+		said := slices.ContainsFunc(made.run.Warnings, func(w string) bool { return strings.Contains(w, "clock was wrong") })
+		if said != c.wrong {
+			t.Errorf("%s: warnings %q; want one of the clock: %v", name, made.run.Warnings, c.wrong)
+		}
+	}
 }

@@ -42,7 +42,7 @@ func (h *Head) assemble(ctx context.Context, r ledger.Run) (ledger.Assembled, er
 			}
 		}
 	}
-	made, err := assemble(filepath.Join(root, "whole"), r.ID, r.Plan, r.Created, parts)
+	made, err := assemble(filepath.Join(root, "whole"), r.ID, r.Plan, r.Created, h.Now(), parts)
 	if errors.Is(err, errNoFolder) {
 		return ledger.Assembled{State: endOf(r), Error: reasonOf(r, err), Files: earlier(r)}, nil
 	}

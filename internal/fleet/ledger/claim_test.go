@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"eidetic/internal/fleet"
 	"eidetic/internal/keep/store"
@@ -429,6 +430,38 @@ func crowd(t *testing.T, b *bench, heads []*Ledger) {
 	if err != nil || len(left) > 0 {
 		t.Errorf("Runs() = %+v, %v; want none that goes on", left, err)
 	}
+}
+
+// After the clock was put back, because it was wrong before, a lease lasts no longer than any other: a box that goes on
+// keeps its part, the part of one that has gone is given to another, and nobody counts as seen in the future.
+func tryClockPutBack(t *testing.T, b *bench) {
+	one, two := b.join(t, "one", offer("a")), b.join(t, "two", offer("a"))
+	b.add(t, run("r1", ""))
+	b.add(t, run("r2", ""))
+	_, gone := b.claim(t, one, "1")
+	_, stays := b.claim(t, two, "1")
+	wantErr(t, "Sweep()", b.Sweep(t.Context()), nil)
+	b.clock.move(-5 * time.Hour)
+	wantErr(t, "Sweep()", b.Sweep(t.Context()), nil)
+	for range beats + 2 {
+		b.clock.move(lease / beats)
+		if _, err := b.Renew(t.Context(), stays, fleet.Progress{}); err != nil {
+			t.Fatalf("Renew() = %v; want nil", err)
+		}
+		wantErr(t, "Sweep()", b.Sweep(t.Context()), nil)
+	}
+	want(t, "the part of the box that has gone", b.part(t, gone.Part), "running queued 1 / -1@one")
+	want(t, "the part of the box that goes on", b.part(t, stays.Part), "running running 1 two/a")
+	for _, box := range []Box{one, two} {
+		got, err := b.Box(t.Context(), box.Name)
+		if err != nil || got.Seen.After(b.clock.now()) {
+			t.Errorf("Box(%s) was seen at %v, %v; want no later than now, %v", box.Name, got.Seen, err, b.clock.now())
+		}
+	}
+	b.clock.move(100 * lease) // no head lives for a while: leases last anew, as ever
+	again := openLedger(t, b.database, b.clock)
+	wantErr(t, "Sweep()", again.Sweep(t.Context()), nil)
+	want(t, "after an outage", b.part(t, stays.Part), "running running 1 two/a")
 }
 
 // Leases do not run out while no head is there to renew them.

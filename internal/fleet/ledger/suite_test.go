@@ -97,6 +97,7 @@ func TestFleetLedger(t *testing.T) {
 		{"many at once", tryManyAtOnce},
 		{"two heads", tryTwoHeads},
 		{"outage", tryOutage},
+		{"clock put back", tryClockPutBack},
 		{"codes", tryCodes},
 		{"boxes", tryBoxes},
 		{"adding", tryAdding},

@@ -27,7 +27,8 @@ func (l *Ledger) Sweep(ctx context.Context) error {
 	)
 }
 
-// wake says that a head lives. If none has lived for a while, all leases last anew: no box could renew.
+// wake says that a head lives. If none has lived for a while, all leases last anew: no box could renew. The same is done
+// when the clock was put back by more than a lease, since what was written before lies in the future.
 func (l *Ledger) wake(ctx context.Context) error {
 	return l.update(ctx, "say that a head lives", func(tx *tx) error {
 		var last int64
@@ -40,9 +41,34 @@ func (l *Ledger) wake(ctx context.Context) error {
 				return err
 			}
 		}
-		_, err := tx.exec(ctx, `UPDATE fleet_state SET n = ? WHERE name = 'alive' AND n < ?`, at(tx.now), at(tx.now))
+		ahead := at(tx.now.Add(l.lease))
+		if last > ahead {
+			if err := tx.putBack(ctx, ahead); err != nil {
+				return err
+			}
+		}
+		_, err := tx.exec(ctx, `UPDATE fleet_state SET n = ? WHERE name = 'alive' AND (n < ? OR n > ?)`, at(tx.now), at(tx.now), ahead)
 		return err
 	})
+}
+
+// putBack moves what a clock that was ahead has written to where the clock is now: else a box that has gone keeps its
+// parts, and counts as seen, until the clock is there again.
+func (tx *tx) putBack(ctx context.Context, ahead int64) error {
+	for _, change := range []struct {
+		text  string
+		to    int64
+		after int64
+	}{
+		{`UPDATE fleet_attempts SET until = ? WHERE state = 'live' AND until > ?`, ahead, ahead},
+		{`UPDATE fleet_boxes SET seen = ? WHERE seen > ?`, at(tx.now), at(tx.now)},
+		{`UPDATE fleet_runs SET due = ? WHERE state = 'assembling' AND due > ?`, at(tx.now), ahead},
+	} {
+		if _, err := tx.exec(ctx, change.text, change.to, change.after); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // lapse is a lease that has run out.

@@ -36,6 +36,7 @@ func TestMain(m *testing.M) {
 // simulated carries runs out without a browser: each trial leaves a reel. A run that was interrupted goes on.
 type simulated struct {
 	describe time.Duration // Times.Describe; 0 is that of quick
+	first    time.Duration // Times.First; 0 is that of quick
 	store    *store.Store
 	// trial is called before each trial; an error fails the run. Nil waits for nothing.
 	trial func(ctx context.Context, id string, n int) error
@@ -183,7 +184,8 @@ func openBox(ctx context.Context, dir string, r *simulated) (*box, error) {
 	}
 	b.queue = runqueue.New(runqueue.Config{Jobs: b.jobs, Store: b.store, Runner: r})
 	times := quick()
-	times.Describe = cmp.Or(r.describe, times.Describe)
+	times.Describe, times.First = cmp.Or(r.describe, times.Describe), cmp.Or(r.first, times.First)
+	times.Most = max(times.First, times.Most)
 	var system Updater
 	if r.updater != nil {
 		system = r.updater

@@ -91,6 +91,34 @@ func TestFleetHostileAssignments(t *testing.T) {
 	}
 }
 
+// A head that answers claims at once, with nothing or with news that are none, does not have the box ask in a loop.
+func TestFleetHeadWithoutPatience(t *testing.T) {
+	for name, answer := range map[string]string{"nothing": "", "news": `{"news":true}`} {
+		t.Run(name, func(t *testing.T) {
+			h := fleettest.NewHead(t)
+			h.Hostile = func(w http.ResponseWriter, r *http.Request) bool {
+				mine := strings.HasSuffix(r.URL.Path, "/claims")
+				switch {
+				case mine && answer == "":
+					w.WriteHeader(http.StatusNoContent)
+				case mine:
+					_, _ = w.Write([]byte(answer)) // the box may close it early
+				}
+				return mine
+			}
+			joined(t, h, &simulated{describe: 10 * time.Millisecond, first: time.Hour})
+			h.Await(limited(t), t, "twenty descriptions beside claims", func() bool {
+				return h.Calls["POST claims"] > 0 && h.Calls["PUT offer"] >= 20
+			})
+			h.Lock()
+			defer h.Unlock()
+			if n := h.Calls["POST claims"]; n > 5 { // the first descriptions may tell of a device
+				t.Errorf("%d claims in a moment; want a pause after each", n)
+			}
+		})
+	}
+}
+
 // A head with another certificate than the link's gets nothing, and a redirect is followed nowhere.
 func TestFleetOtherCertificate(t *testing.T) {
 	h, other := fleettest.NewHead(t), fleettest.NewHead(t)

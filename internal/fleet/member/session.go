@@ -181,14 +181,14 @@ func (s *session) keepDescribed(ctx context.Context) {
 	for ctx.Err() == nil {
 		offer := s.Offer(ctx)
 		s.addImage(&offer)
-		changed := last.IsZero() || !reflect.DeepEqual(offer, told)
+		changed := !reflect.DeepEqual(offer, told)
 		s.mu.Lock()
 		s.offer = offer
 		s.mu.Unlock()
 		if changed {
 			wake(s.more)
 		}
-		if changed || s.Now().Sub(last).Abs() >= s.Times.Describe {
+		if changed || last.IsZero() || s.Now().Sub(last).Abs() >= s.Times.Describe {
 			answer, err := s.call.Describe(ctx, offer)
 			s.heard(err)
 			if err != nil {
@@ -253,13 +253,18 @@ func (s *session) keepClaiming(ctx context.Context) {
 	defer events.Close()
 	look := time.NewTicker(s.Times.Look)
 	defer look.Stop()
-	var failed retry
+	var failed, idle retry
 	for ctx.Err() == nil {
 		free, err := s.free(ctx)
 		if err == nil && len(free) > 0 {
-			err = s.claim(ctx, free)
-			if err == nil {
+			var hasty bool
+			if hasty, err = s.claim(ctx, free); err == nil {
 				failed = retry{}
+				if hasty {
+					idle.wait(ctx, s.Times, s.more)
+				} else {
+					idle = retry{}
+				}
 				continue
 			}
 		}
@@ -281,11 +286,14 @@ func (s *session) keepClaiming(ctx context.Context) {
 }
 
 // claim asks once for a part for one of the free devices, and begins it. A request keeps its name until it has got one:
-// one whose answer was lost, on the way or by a kill of this process, gets the same part again.
-func (s *session) claim(ctx context.Context, free []string) error {
+// one whose answer was lost, on the way or by a kill of this process, gets the same part again. hasty says that the head
+// answered at once that it has none, which a head of ours does only when it has news: asked again and again it would
+// keep the box busy.
+func (s *session) claim(ctx context.Context, free []string) (hasty bool, err error) {
 	if err := s.nameRequest(); err != nil {
-		return err
+		return false, err
 	}
+	began := time.Now()
 	own, cancel := context.WithCancel(ctx)
 	defer cancel()
 	changed := make(chan struct{})
@@ -299,23 +307,25 @@ func (s *session) claim(ctx context.Context, free []string) error {
 	cancel()
 	<-changed
 	if err != nil && gone {
-		return nil
+		return false, nil
 	}
 	s.heard(err)
-	if err != nil || !ok {
-		return err
+	if err != nil {
+		return false, err
 	}
 	if a.News {
 		wake(s.news)
-		return nil
+	}
+	if !ok || a.News {
+		return time.Since(began) < s.Times.Claim/2, nil
 	}
 	if err := checkAssignment(a); err != nil {
 		s.request = "" // it would be answered by the same again
 		err = fmt.Errorf("the head gives the box a part that is none: %w", err)
 		s.heard(err)
-		return err
+		return false, err
 	}
-	return s.take(ctx, a)
+	return false, s.take(ctx, a)
 }
 
 // awaitChange returns when the free devices are no longer these.

@@ -195,9 +195,11 @@ func (c *copier) of(v reflect.Value) reflect.Value {
 	return to
 }
 
-// hide removes what was typed, from a plan's steps and from the trial's events.
+// hide removes what was typed, from a plan's steps and from the trial's events, and the files that came with a plan.
 func hide(v any) {
 	switch v := v.(type) {
+	case *lab.Plan:
+		v.Files = nil
 	case *lab.Step:
 		v.Type = hidden(v.Type)
 	case *lab.Event:

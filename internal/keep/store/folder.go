@@ -33,14 +33,17 @@ var ErrNotFound = errors.New("no such run")
 // Latest is what leads to the newest run, beside the folder of all.
 const Latest = "latest"
 
-// RunFile is the file of a run's folder that has all of it, with the secrets of its plan.
-const RunFile = "run.json"
+// RunFile is the file of a run's folder that has all of it, with the secrets of its plan; TrialFile is that of a trial's
+// folder, with what was typed.
+const (
+	RunFile   = "run.json"
+	TrialFile = "trial.json"
+)
 
 const (
 	runsDir    = "runs"
 	trialsDir  = "trials"
 	lockFile   = ".lock"
-	trialFile  = "trial.json"
 	reportFile = "report.json"
 )
 
@@ -258,7 +261,7 @@ func (f *Folder) Save(run *lab.Run) error {
 		if err := syncTree(dir); err != nil {
 			return fmt.Errorf("save run: trial %d: %w", t.Number, err)
 		}
-		if err := atomicfile.WriteFile(filepath.Join(dir, trialFile), b, 0o644); err != nil {
+		if err := atomicfile.WriteFile(filepath.Join(dir, TrialFile), b, 0o644); err != nil {
 			return fmt.Errorf("save run: trial %d: %w", t.Number, err)
 		}
 		f.trials[t.Number] = digest

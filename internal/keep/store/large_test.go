@@ -56,7 +56,7 @@ func TestSeriesStayWithTheirTrial(t *testing.T) {
 		len(got.Measurements) != 12 {
 		t.Errorf("run.json has series, or lacks measurements: %d values, %d measurements", len(got.LoadHistogram), len(got.Measurements))
 	}
-	content, err := os.ReadFile(filepath.Join(f.Path(), trialsDir, "001", trialFile))
+	content, err := os.ReadFile(filepath.Join(f.Path(), trialsDir, "001", TrialFile))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -46,6 +46,23 @@ func decodeRun(b []byte) (*lab.Run, error) {
 	return &run, nil
 }
 
+// DecodeTrial reads a trial.json, as DecodeRun reads a run.json.
+func DecodeTrial(r io.Reader) (*lab.Trial, error) {
+	b, err := readBounded(r)
+	if err != nil {
+		return nil, err
+	}
+	return decodeTrial(b)
+}
+
+func decodeTrial(b []byte) (*lab.Trial, error) {
+	var t lab.Trial
+	if err := json.Unmarshal(b, &t); err != nil {
+		return nil, fmt.Errorf("%s%w", place(b, err), bounded.Plain(err))
+	}
+	return &t, checkTrial(&t)
+}
+
 // readBounded reads a JSON text whose decoding needs a bounded amount of memory.
 func readBounded(r io.Reader) ([]byte, error) {
 	b, err := io.ReadAll(io.LimitReader(r, MaxRunBytes+1))

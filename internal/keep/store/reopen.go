@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,7 +11,6 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"eidetic/internal/base/bounded"
 	"eidetic/internal/lab"
 )
 
@@ -167,7 +165,7 @@ func (f *Folder) loadSeries(run *lab.Run) error {
 // readTrial reads a trial.json of at most limit bytes, which has the series that
 // run.json leaves out.
 func readTrial(root *os.Root, number int, limit int64) (*lab.Trial, int64, error) {
-	name := filepath.Join(trialsDir, TrialName(number), trialFile)
+	name := filepath.Join(trialsDir, TrialName(number), TrialFile)
 	fail := func(err error) (*lab.Trial, int64, error) {
 		return nil, 0, fmt.Errorf("read trial: %s: %w", name, err)
 	}
@@ -187,17 +185,14 @@ func readTrial(root *os.Root, number int, limit int64) (*lab.Trial, int64, error
 	if err := checkBounds(b); err != nil {
 		return fail(err)
 	}
-	var t lab.Trial
-	if err := json.Unmarshal(b, &t); err != nil {
-		return fail(fmt.Errorf("%s%w", place(b, err), bounded.Plain(err)))
+	t, err := decodeTrial(b)
+	if err == nil && t.Number != number {
+		err = fmt.Errorf("number: %d differs from the folder's name", t.Number)
 	}
-	if t.Number != number {
-		return fail(fmt.Errorf("number: %d differs from the folder's name", t.Number))
-	}
-	if err := checkTrial(&t); err != nil {
+	if err != nil {
 		return fail(err)
 	}
-	return &t, int64(len(b)), nil
+	return t, int64(len(b)), nil
 }
 
 // CutOff lists the folders of interrupted runs that [Reopen] accepts.

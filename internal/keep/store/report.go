@@ -68,13 +68,13 @@ type ReportStep struct {
 }
 
 // NewReport makes the report of a run. Empty lists and maps are written as such, never
-// as null.
+// as null. No text has the user of an address.
 func NewReport(run *lab.Run) *Report {
 	r := &Report{
 		Schema: ReportSchema,
 		Run: ReportRun{
 			ID: run.ID, Name: run.Name, Wall: run.Wall, Elapsed: run.Elapsed, State: run.State, Error: run.Error,
-			Page: redact.Users(run.Page), Plan: redact.Copy(run.Plan, redact.Users),
+			Page: run.Page, Plan: run.Plan,
 			Archive: run.Archive, Link: run.Link, Environment: run.Environment,
 			Warnings: list(run.Warnings),
 		},
@@ -83,13 +83,13 @@ func NewReport(run *lab.Run) *Report {
 	}
 	for _, t := range run.Trials {
 		r.Trials = append(r.Trials, ReportTrial{
-			Number: t.Number, Arm: t.Arm, Cell: t.Cell, Page: redact.Users(t.Page), Valid: t.Valid, Invalid: list(t.Invalid),
+			Number: t.Number, Arm: t.Arm, Cell: t.Cell, Page: t.Page, Valid: t.Valid, Invalid: list(t.Invalid),
 			Misses: t.Misses, Requests: t.Requests, Filled: t.Filled, FinalFrame: t.FinalFrame,
 			Frames: t.Frames, FramesLost: t.FramesLost, Ended: t.Ended, Metrics: lab.Values(t.Measurements),
-			Steps: redact.Copy(bareSteps(t.Steps), redact.Users),
+			Steps: bareSteps(t.Steps),
 		})
 	}
-	return r
+	return redact.Copy(r, redact.Users)
 }
 
 func list[T any](s []T) []T {

@@ -33,7 +33,7 @@ func IsNumbers(name string) bool {
 	case dir == "":
 		return slices.Contains([]string{RunFile, reportFile, pinFile, thinFile, lockFile, "annotations.jsonl"}, base) || path.Ext(base) == ".html"
 	case path.Dir(dir) == trialsDir:
-		return base == trialFile || base == "timeline.json"
+		return base == TrialFile || base == "timeline.json"
 	}
 	return false
 }

@@ -19,7 +19,7 @@ import (
 const (
 	ReelFile   = "screen.reel"
 	ReplayFile = "replay.jsonl"
-	EventsFile = "events.jsonl"
+	EventsFile = lab.EventsFile
 	LinkFile   = "link.json"
 	// AnnotationsFile holds what pages put onto the trial's timeline.
 	AnnotationsFile = "annotations.jsonl"

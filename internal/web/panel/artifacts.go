@@ -15,7 +15,6 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/labstack/echo/v4"
 
-	"eidetic/internal/box/credentials"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/tell/report"
 )
@@ -99,13 +98,8 @@ func (p *Panel) artifact(c echo.Context) error {
 	h.Set("Content-Security-Policy", policy)
 	h.Set("Cache-Control", "private, no-cache")
 	h.Set("ETag", ETagOf(info))
-	if name == store.RunFile && !identityOf(c.Request().Context()).Scope.Allows(credentials.Run) {
-		run, err := store.DecodeRun(f)
-		if err != nil {
-			return err
-		}
-		h.Del("ETag") // it is another text
-		return c.JSON(http.StatusOK, forReader(c.Request().Context(), run))
+	if write := p.rewrites(c, id, name); write != nil {
+		return write(f)
 	}
 	if kind == "application/octet-stream" {
 		h.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": path.Base(name)}))

@@ -104,7 +104,7 @@ func (p *Panel) stream(c echo.Context, run string) error {
 		}
 	}
 	send := func(s Progress, place string) error {
-		b, err := json.Marshal(s)
+		b, err := json.Marshal(forReader(ctx, s))
 		if err != nil {
 			return err
 		}

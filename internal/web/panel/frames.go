@@ -76,7 +76,7 @@ type (
 
 // counting keeps the lists that were made last: to count the changes of a long reel takes seconds.
 type counting struct {
-	turn sync.Mutex // of reading a reel's pixels: one at a time, which bounds the memory that readers together take
+	turn turn // of reading a reel's pixels: one at a time, which bounds the memory that readers together take
 	mu   sync.Mutex
 	keys []string
 	done map[string]*frames.List
@@ -179,12 +179,20 @@ func (p *Panel) listFrames(ctx context.Context, in *framesInput) (*TrialFrames, 
 		return nil, err
 	}
 	defer r.Close()
-	p.counted.forget() // whoever begins to look sees the reel as it is now
+	done, err := p.counted.turn.take(ctx)
+	if err != nil {
+		return nil, p.internalError(err)
+	}
+	p.counted.recent.close() // whoever begins to look sees the reel as it is now
+	done()
 	region, err := frameRegion(in.Region, r.Format().Bounds())
 	if err != nil {
 		return nil, huma.Error422UnprocessableEntity(err.Error(), &huma.ErrorDetail{Location: "query.region", Message: err.Error()})
 	}
-	list, err := p.counted.list(fmt.Sprint(in.ID, "/", in.Trial, "/", r.tag, "/", region), r.Reader, region)
+	list, err := p.counted.list(ctx, fmt.Sprint(in.ID, "/", in.Trial, "/", r.tag, "/", region), r.Reader, region)
+	if ctx.Err() != nil {
+		return nil, p.internalError(ctx.Err())
+	}
 	if err != nil {
 		return nil, huma.Error409Conflict(fmt.Sprintf("the frames of trial %d cannot be compared: %v", in.Trial, err))
 	}
@@ -214,8 +222,8 @@ func (p *Panel) listFrames(ctx context.Context, in *framesInput) (*TrialFrames, 
 	return out, nil
 }
 
-// list counts, or finds what was counted.
-func (c *counting) list(key string, r *reel.Reader, region image.Rectangle) (*frames.List, error) {
+// list counts, or finds what was counted. Whoever leaves waits no longer.
+func (c *counting) list(ctx context.Context, key string, r *reel.Reader, region image.Rectangle) (*frames.List, error) {
 	known := func() *frames.List {
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -224,8 +232,11 @@ func (c *counting) list(key string, r *reel.Reader, region image.Rectangle) (*fr
 	if l := known(); l != nil {
 		return l, nil
 	}
-	c.turn.Lock()
-	defer c.turn.Unlock()
+	done, err := c.turn.take(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
 	if l := known(); l != nil { // somebody else counted meanwhile
 		return l, nil
 	}
@@ -298,8 +309,11 @@ func (p *Panel) framePicture(c echo.Context) error {
 
 // pictureFor makes the answer's body, or answers itself.
 func (p *Panel) pictureFor(c echo.Context) ([]byte, error) {
-	p.counted.turn.Lock()
-	defer p.counted.turn.Unlock()
+	done, err := p.counted.turn.take(c.Request().Context())
+	if err != nil {
+		return nil, err
+	}
+	defer done()
 	r, frame, err := p.reelOf(c)
 	if err != nil {
 		return nil, err
@@ -328,8 +342,11 @@ func (p *Panel) frameDifferences(c echo.Context) error {
 
 // pieceFor makes the answer's body, or answers itself.
 func (p *Panel) pieceFor(c echo.Context) ([]byte, error) {
-	p.counted.turn.Lock()
-	defer p.counted.turn.Unlock()
+	done, err := p.counted.turn.take(c.Request().Context())
+	if err != nil {
+		return nil, err
+	}
+	defer done()
 	r, frame, err := p.reelOf(c)
 	if err != nil {
 		return nil, err

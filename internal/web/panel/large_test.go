@@ -339,7 +339,7 @@ func TestLargeRunsAreReadInTurn(t *testing.T) {
 		t.Fatal("somebody reads a run")
 	}
 	for path, waits := range map[string]bool{"small": false, "large": true, "large/view": true, "large/export?format=csv": true, "large/events": true,
-		"small/comparison?reference=large": true, "large/pin": false} {
+		"small/comparison?reference=large": true, "large/pin": false, "large/artifacts/run.json": true, "small/artifacts/run.json": false} {
 		if got := ask(gone, path); waits != (got == http.StatusServiceUnavailable) {
 			t.Errorf("%s while others read: %d; want that it waits: %v", path, got, waits)
 		}

@@ -171,7 +171,7 @@ func New(c Config) (*Panel, error) {
 		c.Credentials = credentials.Open(credentials.Options{Own: c.Token, Log: c.Log})
 	}
 	p := &Panel{Config: c, events: runqueue.NewEvents(), finder: history.NewFinder(), checking: make(turn, 1), telling: make(turn, 1),
-		reading: semaphore.NewWeighted(mostRuns)}
+		counted: counting{turn: make(turn, 1)}, reading: semaphore.NewWeighted(mostRuns)}
 	if own, ok := c.Queue.(*runqueue.Queue); ok && c.Answers == nil {
 		p.Answers = own.Jobs
 	}

@@ -69,9 +69,9 @@ func (k *recentReels) close() {
 
 // forget closes the recent reels.
 func (c *counting) forget() {
-	c.turn.Lock()
-	defer c.turn.Unlock()
+	c.turn <- struct{}{}
 	c.recent.close()
+	<-c.turn
 }
 
 // reelOf returns the reel and the frame that a request names. The caller has the turn until it has done with the reel.

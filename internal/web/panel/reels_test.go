@@ -1,10 +1,10 @@
 package panel
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"sync"
 	"testing"
 )
 
@@ -24,8 +24,8 @@ func TestRecentReels(t *testing.T) {
 		if got.StatusCode != http.StatusOK {
 			t.Fatalf("a piece of trial %d = %d %.200s, want 200", trial, got.StatusCode, got.text)
 		}
-		p.counted.turn.Lock()
-		defer p.counted.turn.Unlock()
+		p.counted.turn <- struct{}{}
+		defer func() { <-p.counted.turn }()
 		open := p.counted.recent.open
 		return open[len(open)-1]
 	}
@@ -46,14 +46,15 @@ func TestRecentReels(t *testing.T) {
 // turnSeer is a client to whom an answer is written: it looks whether others could ask for frames meanwhile.
 type turnSeer struct {
 	*httptest.ResponseRecorder
-	turn *sync.Mutex
+	turn turn
 	held bool
 }
 
 func (w *turnSeer) Write(b []byte) (int, error) {
-	if w.turn.TryLock() {
-		w.turn.Unlock()
-	} else {
+	select {
+	case w.turn <- struct{}{}:
+		<-w.turn
+	default:
 		w.held = true
 	}
 	return w.ResponseRecorder.Write(b)
@@ -70,11 +71,38 @@ func TestSlowReadersHoldNoTurn(t *testing.T) {
 	for _, of := range []string{"0", "0/differences"} {
 		r := httptest.NewRequest(http.MethodGet, fmt.Sprintf("http://127.0.0.1/api/v1/runs/%s/trials/1/frames/%s", run.ID, of), nil)
 		r.RemoteAddr = "127.0.0.1:1"
-		w := &turnSeer{ResponseRecorder: httptest.NewRecorder(), turn: &p.counted.turn}
+		w := &turnSeer{ResponseRecorder: httptest.NewRecorder(), turn: p.counted.turn}
 		p.router.ServeHTTP(w, r)
 		if w.Code != http.StatusOK || w.held {
 			t.Errorf("frames/%s: %d, and others wait for the client: %v", of, w.Code, w.held)
 		}
 	}
 	p.counted.forget()
+}
+
+// Whoever asks for frames and leaves waits no longer for those who are before it, and has nothing read: else a list of each
+// region of a long film keeps everybody from theirs for hours.
+func TestFramesEndWithTheirClient(t *testing.T) {
+	st := emptyStore(t)
+	run := filmedPairs(t, st)
+	p, err := New(Config{Store: st, Version: "v1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	p.counted.turn <- struct{}{} // somebody reads a reel
+	for _, of := range []string{"frames?region=0,0,8,8", "frames.csv", "frames/0", "frames/0/differences"} {
+		r := httptest.NewRequest(http.MethodGet, fmt.Sprintf("http://127.0.0.1/api/v1/runs/%s/trials/1/%s", run.ID, of), nil).WithContext(gone)
+		w := httptest.NewRecorder()
+		p.router.ServeHTTP(w, r)
+		if w.Code != http.StatusServiceUnavailable {
+			t.Errorf("%s of a client that has left = %d %.200s; want 503 at once", of, w.Code, w.Body)
+		}
+	}
+	<-p.counted.turn
+	p.counted.forget()
+	if len(p.counted.done) > 0 {
+		t.Errorf("%d lists were counted for clients that have left; want none", len(p.counted.done))
+	}
 }

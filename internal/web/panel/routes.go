@@ -101,7 +101,7 @@ func (p *Panel) routes(e *echo.Echo) huma.API {
 	config.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
 		"token": {Type: "http", Scheme: "bearer", Description: "A token of the panel: the box's own, which may do everything, or one made by POST /api/v1/tokens, whose scope is read, run or admin. The role of an operation is the least scope that it needs. A loopback panel without a token needs none."},
 	}
-	config.Transformers = append(config.Transformers, inWords)
+	config.Transformers = append(config.Transformers, inWords, forReaders)
 	api := humaecho.New(e, config)
 	api.UseMiddleware(func(ctx huma.Context, next func(huma.Context)) {
 		if name := notANumber(ctx); name != "" {
@@ -216,13 +216,23 @@ func (p *Panel) get(ctx context.Context, in *idInput) (*runBody, error) {
 	return nil, huma.Error422UnprocessableEntity("the run cannot be read: " + err.Error())
 }
 
-// forReader is the run for who may not start one with its plan: without users' cookies and storage, typed texts and
-// users of addresses.
-func forReader(ctx context.Context, run *lab.Run) *lab.Run {
+// forReader is a value for whoever may not start a run with its plan: without users' cookies and storage, typed texts
+// and users of addresses.
+func forReader[T any](ctx context.Context, v T) T {
 	if identityOf(ctx).Scope.Allows(credentials.Run) {
-		return run
+		return v
 	}
-	return redact.Copy(run, redact.Users)
+	return redact.Copy(v, redact.Users)
+}
+
+// forReaders is forReader for all answers, so that a new route that answers with a plan gives no secrets away. A run is its
+// reader's already, and may be large; what is public has no plans.
+func forReaders(ctx huma.Context, _ string, body any) (any, error) {
+	_, isRun := body.(*lab.Run)
+	if isRun || body == nil || identityOf(ctx.Context()).Scope == "" {
+		return body, nil
+	}
+	return forReader(ctx.Context(), body), nil
 }
 
 // withWaits says of a run in the queue what it waits for.

@@ -125,6 +125,43 @@ func TestThisMachineMayDoWithout(t *testing.T) {
 	}
 }
 
+// The panel speaks HTTP/1.1 alone: streams that are reset, floods of CONTINUATION and half-open streams have nothing to
+// be sent to, over TLS or without.
+func TestNoHTTP2(t *testing.T) {
+	addr, _ := serveTLS(t, func(l net.Listener) net.Listener { return elsewhere{l} })
+	for _, c := range []struct {
+		offers []string
+		want   string
+	}{{[]string{"h2", "http/1.1"}, "http/1.1"}, {[]string{"h2"}, ""}, {nil, ""}} {
+		conn, err := tls.Dial("tcp", addr, &tls.Config{InsecureSkipVerify: true, NextProtos: c.offers})
+		if len(c.offers) == 1 {
+			if err == nil {
+				_ = conn.Close()
+				t.Errorf("a client of HTTP/2 alone is let in")
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := conn.ConnectionState().NegotiatedProtocol; got != c.want {
+			t.Errorf("of %q the panel chooses %q; want %q", c.offers, got, c.want)
+		}
+		_ = conn.Close()
+	}
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := io.WriteString(conn, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00"); err != nil {
+		t.Fatal(err)
+	}
+	if line, err := bufio.NewReader(conn).ReadString('\n'); !strings.HasPrefix(line, "HTTP/1.1 ") {
+		t.Errorf("HTTP/2 without TLS is answered %q, %v; want an answer of HTTP/1.1", line, err)
+	}
+}
+
 // Connections that send nothing, half a request or half a handshake do not keep the panel
 // from ending.
 func TestServeEndsWithSlowConnections(t *testing.T) {
