@@ -219,7 +219,8 @@ func judge(e *lab.Exchange, main, hasComplete bool, limit *DecodeLimit) (Problem
 	case e.IsPending() && main:
 		p.Kind, p.What, p.Grave = "main-document", "the document had not been answered when the recording ended", true
 	case e.IsFailed():
-		p.Kind, p.What, p.Grave = "error", "the origin refused or broke the connection, and so does a replay", main
+		p.Kind, p.What, p.Grave = "error", "there was no answer, and in a replay there is none: "+
+			"its origin could not be reached, is not trusted (--trust), refused or broke the connection, or spoke no HTTP", main
 	case e.IsOpen():
 		return p, true // it stays open in a replay
 	case e.Truncated != "" && !hasComplete:
