@@ -45,7 +45,9 @@ func bodyFields(header Header, body []byte, sum string) (kind string, fields []p
 	switch {
 	case media == "multipart/form-data" && params["boundary"] != "": // of any size, since large parts become their SHA-256
 		kind = "multipart"
-		fields, ok = multipartFields(body, params["boundary"])
+		if fields, ok = multipartFields(body, params["boundary"]); ok {
+			fields = nestedFields(fields)
+		}
 	case len(body) > maxParsed:
 	case media == "application/x-www-form-urlencoded" && !isJSON(body): // the type that scripts send JSON with by mistake
 		if kind = "form"; bytes.Count(body, []byte("&")) < maxFields {
