@@ -17,7 +17,7 @@ import (
 const (
 	// earliestLag and latestLag bound how much earlier than its request a value may have been read. It looks
 	// later by what the document's own request took to reach the box.
-	earliestLag, latestLag = -300.0, 600.0 // ms
+	earliestLag, latestLag = -600.0, 600.0 // ms
 	// earliestSure is earliestLag for a value that can only be a clock's, as on a device that takes long to reach the box.
 	earliestSure = -3000.0 // ms
 	// leastClock is the least value, in ms, that tells anything: counters and flags are small.
