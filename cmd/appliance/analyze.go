@@ -124,6 +124,9 @@ func (c *AnalyzeCmd) analyse(ctx context.Context) (*analysed, error) {
 		return nil, err
 	}
 	defer done()
+	if frames.Len() == 0 {
+		return nil, usage(fmt.Errorf("analyze: %s has no pictures", name))
+	}
 	raw := frames
 	frames, noise, drop, err := c.hold(ctx, frames)
 	if err != nil {
