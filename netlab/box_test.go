@@ -127,6 +127,9 @@ func TestProbes(t *testing.T) {
 		{"NetworkManager, Debian", "http://network-test.debian.org/nm", "200 NetworkManager is online\n"},
 		{"NetworkManager, Arch", "http://ping.archlinux.org/nm-check.txt", "200 NetworkManager is online\n"},
 		{"NetworkManager, Ubuntu", "http://connectivity-check.ubuntu.com/", "204 "},
+		{"NetworkManager, Ubuntu since 22.10", "http://connectivity-check.ubuntu.com./", "204 "},
+		{"NetworkManager, Pop!_OS", "http://204.pop-os.org/", "204 "},
+		{"ConnMan", "http://ipv4.connman.net/online/status.html", "200 <html><body>online</body></html>"},
 		{"NetworkManager, Fedora", "http://fedoraproject.org/static/hotspot.txt", "200 OK\n"},
 		{"NetworkManager, Manjaro", "http://ping.manjaro.org/check_network_status.txt", "200 NetworkManager is online\n"},
 		{"NetworkManager, Red Hat", "http://static.redhat.com/test/rhel-networkmanager.txt", "200 OK\n"},
@@ -152,7 +155,7 @@ func TestProbes(t *testing.T) {
 		if got != c.want {
 			t.Errorf("%s: %s: %q, want %q", c.who, c.url, got, c.want)
 		}
-		if c.who != "" && len(fallback[r.URL.Hostname()]) == 0 {
+		if c.who != "" && len(fallback[strings.TrimSuffix(r.URL.Hostname(), ".")]) == 0 {
 			t.Errorf("%s: %s has no address, want the box's when it was not recorded", c.who, r.URL.Hostname())
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"eidetic/netlab/dns"
 )
 
 // boxNames returns the names that the box answers itself: its own, and, when an
@@ -35,7 +37,7 @@ const noContentHosts = `
 	connectivitycheck.platform.hicloud.com connectivitycheck.cbg-app.huawei.com connectivitycheck.platform.hihonorcloud.com
 	connect.rom.miui.com connectivity.samsung.com.cn conn1.oppomobile.com conn2.oppomobile.com conn1.coloros.com conn2.coloros.com
 	wifi.vivo.com.cn open.oneplus.net www.qualcomm.cn connectivitycheck.grapheneos.network grapheneos.online 204.ecloud.global fireoscaptiveportal.com
-	edge-http.microsoft.com cp.cloudflare.com test.steampowered.com capnet.elementary.io ipv4.jolla.com
+	edge-http.microsoft.com cp.cloudflare.com test.steampowered.com capnet.elementary.io ipv4.jolla.com ipv6.jolla.com 204.pop-os.org
 `
 
 const (
@@ -46,7 +48,7 @@ const (
 		detectportal.firefox.com detectportal.brave-http-only.com
 		nmcheck.gnome.org network-test.debian.org connectivity-check.ubuntu.com ping.archlinux.org ping.manjaro.org
 		networkcheck.kde.org fedoraproject.org static.redhat.com
-		conncheck.opensuse.org spectrum.s3.amazonaws.com ctest.cdn.nintendo.net conntest.nintendowifi.net
+		conncheck.opensuse.org ipv4.connman.net ipv6.connman.net spectrum.s3.amazonaws.com ctest.cdn.nintendo.net conntest.nintendowifi.net
 		`
 	timeHosts = `
 		pool.ntp.org 0.pool.ntp.org 1.pool.ntp.org 2.pool.ntp.org 3.pool.ntp.org
@@ -68,7 +70,7 @@ func answerProbe(w http.ResponseWriter, r *http.Request) bool {
 		_, _ = w.Write([]byte(body))                              // the device went away
 		return true
 	}
-	host, path := r.URL.Hostname(), r.URL.Path
+	host, path := dns.Canonical(r.URL.Hostname()), r.URL.Path // Ubuntu writes the name with a dot at its end
 	switch {
 	case asksNoContent(path, r.URL.RawQuery) && slices.Contains(strings.Fields(noContentHosts), host):
 		w.WriteHeader(http.StatusNoContent)
@@ -93,13 +95,16 @@ func answerProbe(w http.ResponseWriter, r *http.Request) bool {
 	case host == "fedoraproject.org" && path == "/static/hotspot.txt",
 		host == "static.redhat.com" && path == "/test/rhel-networkmanager.txt", host == "networkcheck.kde.org" && path == "/":
 		return text("text/plain", "OK\n")
-	case (host == "cp.cloudflare.com" || host == "capnet.elementary.io") && path == "/":
+	case (host == "cp.cloudflare.com" || host == "capnet.elementary.io" || host == "204.pop-os.org") && path == "/":
 		w.WriteHeader(http.StatusNoContent)
 		return true
 	case host == "connectivity-check.ubuntu.com" && path == "/":
 		w.Header().Set("X-NetworkManager-Status", "online")
 		w.WriteHeader(http.StatusNoContent)
 		return true
+	case (host == "ipv4.connman.net" || host == "ipv6.connman.net") && path == "/online/status.html":
+		w.Header().Set("X-ConnMan-Status", "online")
+		return text("text/html", "<html><body>online</body></html>")
 	case host == "detectportal.brave-http-only.com":
 		return text("text/plain", "success\n")
 	case host == "ctest.cdn.nintendo.net" && path == "/":

@@ -323,7 +323,7 @@ func inputs(t *lab.Trial) Track {
 	track := Track{Kind: Input, Name: "Input"}
 	for _, e := range t.Events {
 		one := Event{Name: e.Name, Start: e.Earliest, End: max(e.Latest, e.Earliest), Earliest: e.Earliest, Latest: e.Latest}
-		if e.Detail != "" && e.Name != lab.EventText { // it may be a password
+		if e.Detail != "" && !e.IsText() { // it may be a password
 			one.Facts = []Fact{{"detail", e.Detail}}
 		}
 		track.Events = append(track.Events, one)

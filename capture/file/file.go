@@ -70,7 +70,13 @@ func open(ctx context.Context, path string, o Options) (*Source, error) {
 	var s *Source
 	switch {
 	case string(start) == y4mMagic:
-		s, err = newY4M(in)
+		if s, err = newY4M(in); errors.Is(err, errOtherY4M) {
+			f.Close()
+			if s, byOther := openVideo(ctx, path); byOther == nil || !errors.Is(byOther, ErrNoDecoder) {
+				return s, byOther
+			}
+			return nil, fmt.Errorf("%w without ffmpeg (apt-get install ffmpeg)", err)
+		}
 	case o.Format.Pixels != "" && o.Format.Width > 0:
 		s, err = newRaw(in, o)
 	default:

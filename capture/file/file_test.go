@@ -89,7 +89,6 @@ func TestErrorsSayWhatIsWrong(t *testing.T) {
 		name, data, want string
 	}{
 		{"cut.y4m", "YUV4MPEG2 W4 H2 F30:1\nFRAME\nabc", "frame 0: the last frame is cut off: 3 bytes of 12"},
-		{"deep.y4m", "YUV4MPEG2 W4 H2 F30:1 C420p10\n", "only 8-bit 420, 422 and mono"},
 		{"big.y4m", "YUV4MPEG2 W99999 H2 F30:1\n", "frame size 99999×2 is outside"},
 		{"rate.y4m", "YUV4MPEG2 W4 H2 F0:1\n", "not a rate"},
 		{"bad.y4m", "YUV4MPEG2 W4 H2 F30:1\nNONSENSE\n", "stands where FRAME should"},
@@ -108,7 +107,7 @@ func TestErrorsSayWhatIsWrong(t *testing.T) {
 		t.Errorf("raw frames: %v", err)
 	}
 	if _, err := file.Open(context.Background(), t.TempDir(), file.Options{}); err == nil ||
-		!strings.Contains(err.Error(), "no PNG or JPEG") {
+		!strings.Contains(err.Error(), "no PNG, JPEG or WebP") {
 		t.Errorf("empty folder: %v", err)
 	}
 }
@@ -121,6 +120,7 @@ func FuzzY4M(f *testing.F) {
 		if !bytes.HasPrefix(data, []byte("YUV4MPEG2 ")) {
 			return // anything else is ffmpeg's to read
 		}
+		t.Setenv("PATH", "") // what other films are is ffmpeg's to say
 		s, err := file.Open(context.Background(), write(t, "film.y4m", data), file.Options{})
 		if err != nil {
 			return

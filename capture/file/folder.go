@@ -17,17 +17,19 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/image/webp"
+
 	"eidetic/internal/lab"
 )
 
-// Folder holds the frames in a folder of PNG and JPEG pictures of one size, in
+// Folder holds the frames in a folder of PNG, JPEG and WebP pictures of one size, in
 // the order of their times. A picture is decoded when it is asked for. It has
 // the methods of a recording, as a reel's reader has.
 type Folder struct {
 	format lab.Format
 	files  []picture
-	jpegs  bool   // some are JPEG
-	pix    []byte // of frame last
+	lossy  []string // kinds of pictures that may not be what the screen showed
+	pix    []byte   // of frame last
 	last   int
 }
 
@@ -40,13 +42,39 @@ type picture struct {
 // maxPictures bounds what a folder may hold: an hour at 60 Hz is 216,000.
 const maxPictures = 1 << 20
 
-// The last number in a picture's name says when it is from. One that is marked
+// The last number in a picture's name says when it is from, unless that is a date with a time of day. One that is marked
 // as ms (ms_001234.png as visualmetrics and browsertime write it, shot-1234ms.jpg) is
 // a time; another is a time too, or counts frames when a rate is given.
 var (
 	lastNumber = regexp.MustCompile(`(\d+(?:\.\d+)?)\D*$`)
 	marked     = regexp.MustCompile(`^ms_\d+(?:\.\d+)?$|[-_ ]\d+(?:\.\d+)?ms$`)
+	// dated is how the programs that make screenshots name them, and no number may follow: a frame's, perhaps.
+	dated = regexp.MustCompile(`(?:^|\D)(20\d\d)[-_.]?(\d\d)[-_.]?(\d\d)[-_ t]*(?:at|um|à)?[-_ ]*(\d\d?)[-_:. ]?(\d\d)[-_:. ]?(\d\d)` +
+		`(?:[.,](\d{1,9}))?(?:[ \x{202f}]?([ap])\.?m\.?)?\D*$`)
 )
+
+// dateOf is the time, in ms since 1970, that a name in lower case says as a date.
+func dateOf(name string) (ms float64, ok bool) {
+	m := dated.FindStringSubmatch(name)
+	if m == nil {
+		return 0, false
+	}
+	var n [6]int
+	for i := range n {
+		n[i], _ = strconv.Atoi(m[1+i]) // they are digits
+	}
+	if m[8] != "" { // of twelve hours
+		if n[3] = n[3] % 12; m[8] == "p" {
+			n[3] += 12
+		}
+	}
+	at := time.Date(n[0], time.Month(n[1]), n[2], n[3], n[4], n[5], 0, time.UTC)
+	if n[1] != int(at.Month()) || n[2] != at.Day() || n[3] != at.Hour() || n[4] != at.Minute() || n[5] != at.Second() {
+		return 0, false
+	}
+	part, _ := strconv.ParseFloat("0."+m[7]+"0", 64)
+	return float64(at.UnixMilli()) + part*1e3, true
+}
 
 // maxMillis is the latest time of a picture: names may hold ms since 1970, and this is in 2255.
 const maxMillis = 9e12
@@ -55,6 +83,9 @@ const maxMillis = 9e12
 // number was taken as a count of frames, or could have been one.
 func timeOf(name string, rate float64) (at lab.Time, counted bool, err error) {
 	name = strings.ToLower(name)
+	if ms, ok := dateOf(name); ok && !marked.MatchString(name) {
+		return millis(ms), false, nil
+	}
 	m := lastNumber.FindStringSubmatch(name)
 	if m == nil {
 		return 0, false, errors.New("the name holds no number to take the frame's time from")
@@ -95,7 +126,7 @@ func OpenFolder(dir string, rate float64) (*Folder, error) {
 	counted := true
 	for _, e := range entries {
 		name, ext := strings.TrimSuffix(e.Name(), filepath.Ext(e.Name())), strings.ToLower(filepath.Ext(e.Name()))
-		if e.IsDir() || !slices.Contains([]string{".png", ".jpg", ".jpeg"}, ext) {
+		if e.IsDir() || !slices.Contains([]string{".png", ".jpg", ".jpeg", ".webp"}, ext) {
 			continue
 		}
 		path := filepath.Join(dir, e.Name())
@@ -107,11 +138,13 @@ func OpenFolder(dir string, rate float64) (*Folder, error) {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
 		counted = counted && count
-		p.jpegs = p.jpegs || ext != ".png"
+		if kind := map[string]string{".jpg": "JPEG", ".jpeg": "JPEG", ".webp": "WebP"}[ext]; kind != "" && !slices.Contains(p.lossy, kind) {
+			p.lossy = append(p.lossy, kind)
+		}
 		p.files = append(p.files, picture{path, at})
 	}
 	if len(p.files) == 0 {
-		return nil, fmt.Errorf("%s: no PNG or JPEG files", dir)
+		return nil, fmt.Errorf("%s: no PNG, JPEG or WebP files", dir)
 	}
 	slices.SortFunc(p.files, func(a, b picture) int { return int(min(max(a.time-b.time, -1), 1)) })
 	steps := 0 // neighbours one number apart
@@ -155,8 +188,8 @@ func (p *Folder) Info(i int) lab.FrameInfo {
 
 // NotLossless says why the pixels are not what the screen showed, "" if they may be.
 func (p *Folder) NotLossless() string {
-	if p.jpegs {
-		return "JPEG pictures"
+	if len(p.lossy) > 0 {
+		return strings.Join(p.lossy, " and ") + " pictures"
 	}
 	return ""
 }
@@ -189,6 +222,7 @@ type codec struct {
 var codecs = []codec{
 	{"\x89PNG", png.DecodeConfig, png.Decode},
 	{"\xff\xd8", jpeg.DecodeConfig, jpeg.Decode},
+	{"RIFF", webp.DecodeConfig, webp.Decode},
 }
 
 // pictureSize reads a picture's header.
@@ -210,11 +244,11 @@ func pictureSize(path string) (image.Point, error) {
 func pictureHeader(in io.ReadSeeker) (kind int, size image.Point, err error) {
 	start := make([]byte, 4)
 	if _, err := io.ReadFull(in, start); err != nil {
-		return 0, size, errors.New("neither PNG nor JPEG")
+		return 0, size, errors.New("neither PNG, JPEG nor WebP")
 	}
 	kind = slices.IndexFunc(codecs, func(c codec) bool { return strings.HasPrefix(string(start), c.magic) })
 	if kind < 0 {
-		return 0, size, errors.New("neither PNG nor JPEG")
+		return 0, size, errors.New("neither PNG, JPEG nor WebP")
 	}
 	if _, err := in.Seek(0, io.SeekStart); err != nil {
 		return 0, size, err

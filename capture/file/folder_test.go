@@ -52,6 +52,13 @@ func TestNamesSayTheTime(t *testing.T) {
 		{[]string{"shot-0ms.png", "shot-100ms.png"}, 25, []lab.Time{0, 100 * ms}}, // marked: the rate counts no frames
 		{[]string{"run2-00.png", "run2-17.png"}, 0, []lab.Time{0, 17 * ms}},
 		{[]string{"shot-1763841234567.png", "shot-1763841234667.png"}, 0, []lab.Time{1763841234567 * ms, 1763841234667 * ms}},
+		{[]string{"Screenshot from 2025-11-22 20-53-54.png", "Screenshot from 2025-11-22 20-53-55.png"}, 0,
+			[]lab.Time{1763844834000 * ms, 1763844835000 * ms}}, // GNOME
+		{[]string{"Screenshot_20251122-205354.png", "Screenshot_20251122-205359.png"}, 60, []lab.Time{1763844834000 * ms, 1763844839000 * ms}}, // Android
+		{[]string{"Screenshot 2025-11-22 at 8.53.54\u202fPM.png", "Screenshot 2025-11-22 at 11.00.00\u202fPM.png"}, 0,
+			[]lab.Time{1763844834000 * ms, 1763852400000 * ms}}, // macOS
+		{[]string{"2025-11-22T20:53:54.250Z.png", "2025-11-22T20:53:54.500Z.png"}, 0, []lab.Time{1763844834250 * ms, 1763844834500 * ms}},
+		{[]string{"20251122-205354-0.png", "20251122-205354-40.png"}, 0, []lab.Time{0, 40 * ms}}, // the last number counts
 		{[]string{"frame-1.png", "frame-2.png", "frame-10.png"}, 25, []lab.Time{40 * ms, 80 * ms, 400 * ms}},
 	} {
 		f, err := OpenFolder(picturesIn(t, c.names...), c.rate)
@@ -72,13 +79,34 @@ func TestNamesSayTheTime(t *testing.T) {
 	}
 }
 
+// TestWebP: pictures as browsers' remote control makes them are read; that they may have lost something is told.
+func TestWebP(t *testing.T) {
+	dir := t.TempDir()
+	const one = "RIFF\x1a\x00\x00\x00WEBPVP8L\x0d\x00\x00\x00/\x00\x00\x00\x10\x07\x10\x11\x11\x88\x88\xfe\x07\x00" // a pixel
+	for _, name := range []string{"0.webp", "500.webp"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(one), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f, err := OpenFolder(dir, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f.Len() != 2 || f.Format().Width != 1 || f.NotLossless() != "WebP pictures" {
+		t.Errorf("%d frames of %+v, not lossless because of %q; want 2 of one pixel, WebP pictures", f.Len(), f.Format(), f.NotLossless())
+	}
+	if pix, err := f.Pixels(1); len(pix) != 4 || err != nil {
+		t.Errorf("Pixels(1) has %d bytes, %v; want 4", len(pix), err)
+	}
+}
+
 func TestFoldersThatAreRefused(t *testing.T) {
 	for _, c := range []struct {
 		names []string
 		rate  float64
 		want  string
 	}{
-		{[]string{"notes.txt"}, 0, "no PNG or JPEG files"},
+		{[]string{"notes.txt"}, 0, "no PNG, JPEG or WebP files"},
 		{[]string{"a.png"}, 0, "no number"},
 		{[]string{"a1.png", "b1.png"}, 0, "same time"},
 		{[]string{"1.png"}, -1, "outside 0"},
@@ -108,7 +136,7 @@ func TestFoldersThatAreRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.Pixels(1); err == nil || !strings.Contains(err.Error(), "neither PNG nor JPEG") {
+	if _, err := f.Pixels(1); err == nil || !strings.Contains(err.Error(), "neither PNG, JPEG nor WebP") {
 		t.Error(err)
 	}
 	if _, err := f.Pixels(2); err == nil || !strings.Contains(err.Error(), "it is 4×4, the first picture is 3×2") {
@@ -120,6 +148,7 @@ func TestFoldersThatAreRefused(t *testing.T) {
 func FuzzName(f *testing.F) {
 	f.Add("ms_001234", 0.0)
 	f.Add("shot-12.5ms", 60.0)
+	f.Add("Screenshot 2025-11-22 at 8.53.54 PM", 0.0)
 	f.Add("frame 99999999999999999999999999", 1.0)
 	f.Fuzz(func(t *testing.T, name string, rate float64) {
 		defer testlab.Input(t)()
@@ -146,6 +175,7 @@ func FuzzPicture(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(b.Bytes())
+	f.Add([]byte("RIFF\x1a\x00\x00\x00WEBPVP8L\x0d\x00\x00\x00/\x00\x00\x00\x10\x07\x10\x11\x11\x88\x88\xfe\x07\x00"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		defer testlab.Input(t)()
 		in := bytes.NewReader(data)

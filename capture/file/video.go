@@ -43,13 +43,12 @@ type film struct {
 	format lab.Format
 	layout string // ffmpeg's name of format.Pixels
 	lossy  string
-	times  []lab.Time // of each frame, ascending, from 0
 	// isTurned: the container says that the pictures are to be turned or mirrored, which ffmpeg then does.
 	isTurned bool
 }
 
-// maxFilm bounds what is read of ffprobe's answer: an hour at 60 Hz has 7 MB.
-const maxFilm = 256 << 20
+// maxAnswer bounds what is read of ffprobe's answer.
+const maxAnswer = 1 << 20
 
 // openVideo has ffmpeg decode the video at path.
 func openVideo(ctx context.Context, path string) (*Source, error) {
@@ -64,8 +63,8 @@ func openVideo(ctx context.Context, path string) (*Source, error) {
 	// The path must not be taken as an option or as a protocol.
 	path = "file:" + path
 	cmd := exec.CommandContext(ctx, probe, "-v", "error", "-select_streams", "v:0", "-print_format", "json",
-		"-show_entries", "stream=codec_name,width,height,pix_fmt,avg_frame_rate,r_frame_rate:stream_side_data=rotation:packet=pts_time,flags", path)
-	answer, words := &limited{left: maxFilm}, &complaint{}
+		"-show_entries", "stream=codec_name,width,height,pix_fmt,avg_frame_rate,r_frame_rate:stream_side_data=rotation", path)
+	answer, words := &limited{left: maxAnswer}, &complaint{}
 	cmd.Stdout, cmd.Stderr = answer, words
 	if err := cmd.Run(); err != nil {
 		return nil, fmt.Errorf("no video that ffmpeg reads: %s", orElse(words.String(), err))
@@ -126,10 +125,6 @@ func parseProbe(answer []byte) (film, error) {
 				Rotation *float64 `json:"rotation"`
 			} `json:"side_data_list"`
 		} `json:"streams"`
-		Packets []struct {
-			Time  string `json:"pts_time"`
-			Flags string `json:"flags"` // K, D, C: key, to be discarded after decoding, corrupt
-		} `json:"packets"`
 	}
 	if err := json.Unmarshal(answer, &a); err != nil {
 		return film{}, fmt.Errorf("ffprobe's answer: %w", err)
@@ -164,28 +159,11 @@ func parseProbe(answer []byte) (film, error) {
 	if !slices.Contains(lossless, s.Codec) {
 		f.lossy = strings.TrimSuffix("a video compressed with "+s.Codec+", "+f.lossy, ", ")
 	}
+	if s.Width == 0 || s.Height == 0 {
+		return film{}, fmt.Errorf("ffmpeg finds no size of its pictures (%s): make another video of it, or pictures for --frames", s.Codec)
+	}
 	if err := f.format.Validate(); err != nil {
 		return film{}, err
-	}
-	for i, p := range a.Packets {
-		if strings.Contains(p.Flags, "D") { // an edit list leaves its frame out
-			continue
-		}
-		t, err := strconv.ParseFloat(p.Time, 64)
-		if err != nil || !(t > -1e9 && t < 1e9) {
-			f.times = nil // a container without times: the rate must do
-			break
-		}
-		f.times = append(f.times, lab.Time(t*1e9))
-		if i == maxPictures {
-			return film{}, fmt.Errorf("more than %d frames", maxPictures)
-		}
-	}
-	slices.Sort(f.times) // packets come in the order of decoding
-	if len(f.times) > 0 {
-		for i, first := 0, f.times[0]; i < len(f.times); i++ {
-			f.times[i] -= first
-		}
 	}
 	return f, nil
 }
@@ -207,17 +185,18 @@ func ratio(s string) (float64, error) {
 	return 0, fmt.Errorf("%s is no rate", s)
 }
 
-// decode starts ffmpeg, which writes raw frames to a pipe.
+// decode starts ffmpeg, which writes raw frames to a pipe, and their times beside them: a container's packets need not be
+// frames (some are only decoded from, as VP8's golden frames, or not at all, behind a cut).
 func (f film) decode(ctx context.Context, program, path string) (*Source, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	args := []string{"-v", "error", "-nostdin", "-noautorotate", "-i", path, "-map", "0:v:0", "-fps_mode", "passthrough",
-		"-f", "rawvideo", "-pix_fmt", f.layout, "-"}
+	args := []string{"-v", "level+info", "-hide_banner", "-nostats", "-nostdin", "-noautorotate", "-i", path, "-map", "0:v:0",
+		"-vf", "showinfo=checksum=0", "-fps_mode", "passthrough", "-f", "rawvideo", "-pix_fmt", f.layout, "-"}
 	if f.isTurned {
 		args = slices.DeleteFunc(args, func(a string) bool { return a == "-noautorotate" })
 	}
 	cmd := exec.CommandContext(ctx, program, args...)
-	words := &complaint{}
-	cmd.Stderr = words
+	told := newTold()
+	cmd.Stderr = told
 	cmd.WaitDelay = 5 * time.Second
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -250,23 +229,19 @@ func (f film) decode(ctx context.Context, program, path string) (*Source, error)
 			}
 			if errors.Is(err, io.EOF) {
 				if werr := wait(); werr != nil {
-					return fmt.Errorf("ffmpeg: %s", orElse(words.String(), werr))
-				}
-				if f.times != nil && n != len(f.times) {
-					return fmt.Errorf("ffmpeg decodes %d frames of the %d packets that ffprobe lists, so the times of the frames are "+
-						"not known: %s", n, len(f.times), orElse(words.String(), errors.New("the video is damaged")))
+					return fmt.Errorf("ffmpeg: %s", orElse(told.words.String(), werr))
 				}
 				return io.EOF
 			}
 			if err != nil {
 				return err
 			}
+			if n == maxPictures {
+				return fmt.Errorf("more than %d frames", maxPictures)
+			}
 			fr.Pix = pix
-			if f.times != nil {
-				if n >= len(f.times) {
-					return fmt.Errorf("ffmpeg decodes more frames than the %d packets that ffprobe lists", len(f.times))
-				}
-				fr.Time = f.times[n]
+			if fr.Time, err = told.time(n, fr.Time); err != nil {
+				return err
 			}
 			n++
 			return nil

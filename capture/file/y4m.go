@@ -15,6 +15,9 @@ import (
 // y4mMagic starts a YUV4MPEG2 stream (mjpegtools, yuv4mpeg(5)).
 const y4mMagic = "YUV4MPEG2 "
 
+// errOtherY4M says that a film is left to ffmpeg.
+var errOtherY4M = errors.New("are not read") // constant
+
 // maxLine bounds a header line.
 const maxLine = 4096
 
@@ -40,7 +43,7 @@ func newY4M(in *bufio.Reader) (*Source, error) {
 			f.Rate = float64(num) / float64(max(1, den))
 		case 'I':
 			if value != "p" && value != "?" {
-				err = errors.New("interlaced films are not read")
+				err = fmt.Errorf("interlaced films %w", errOtherY4M)
 			}
 		case 'X':
 			switch value { // FFmpeg's words
@@ -57,7 +60,7 @@ func newY4M(in *bufio.Reader) (*Source, error) {
 			case "mono":
 				f.Pixels = lab.Grey
 			default:
-				err = errors.New("only 8-bit 420, 422 and mono are read")
+				err = fmt.Errorf("colour spaces other than 8-bit 420, 422 and mono %w", errOtherY4M)
 			}
 		}
 		if err != nil {
@@ -68,7 +71,7 @@ func newY4M(in *bufio.Reader) (*Source, error) {
 		return nil, fmt.Errorf("Y4M header: %w", err)
 	}
 	if f.Pixels == lab.YUYV && f.Width%2 == 1 {
-		return nil, errors.New("Y4M header: a 4:2:2 film of odd width is not read")
+		return nil, fmt.Errorf("Y4M header: 4:2:2 films of odd width %w", errOtherY4M)
 	}
 	y := y4m{in: in, format: f, pix: make([]byte, f.FrameSize())}
 	if f.Pixels != lab.Grey {

@@ -24,7 +24,7 @@ type AnalyzeCmd struct {
 	File    string            `arg:"" optional:"" help:"The reel, a folder of pictures, or a film (Y4M; others need ffmpeg); with --plan the folder of a run."`
 	Against string            `arg:"" optional:"" help:"Another one, to be shown beside the first."`
 	Plan    string            `type:"path" placeholder:"FILE" help:"Judge the steps of an earlier run again, by the ends and masks that this plan has for them, and say what changes."`
-	Frames  string            `placeholder:"DIR" help:"Instead of a reel: a folder of PNG or JPEG frames of one size, the last number in each name its time in ms (ms_001200.png)."`
+	Frames  string            `placeholder:"DIR" help:"Instead of a reel: a folder of PNG, JPEG or WebP frames of one size, the last number in each name its time in ms (ms_001200.png), or a date with a time of day, as in names of screenshots."`
 	Rate    float64           `placeholder:"FPS" help:"With --frames: numbers that are not marked as ms (ms_1200.png, 1200ms.png) count frames at this rate."`
 	Start   int               `default:"-1" placeholder:"FRAME" help:"Frame the load starts from (default: the last one of the green page, else the first)."`
 	Events  string            `placeholder:"FILE" help:"Log of a trial's events, from whose navigation times count (default: the file events.jsonl beside the reel; without it, or with --start, from the start frame)."`
@@ -124,6 +124,9 @@ func (c *AnalyzeCmd) analyse(ctx context.Context) (*analysed, error) {
 		return nil, err
 	}
 	defer done()
+	if frames.Len() == 0 {
+		return nil, usage(fmt.Errorf("analyze: %s has no pictures", name))
+	}
 	raw := frames
 	frames, noise, drop, err := c.hold(ctx, frames)
 	if err != nil {

@@ -242,18 +242,23 @@ func TestAnalyzeRefusals(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(runFolder, "trials/001/screen.reel"), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
+	bare := filepath.Join(t.TempDir(), "bare.y4m")
+	if err := os.WriteFile(bare, []byte("YUV4MPEG2 W4 H2 F30:1\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
 	for _, tt := range []struct {
 		args []string
 		want string
 	}{
 		{[]string{}, "name a reel"},
+		{[]string{bare}, "bare.y4m has no pictures"},
 		{[]string{"a.reel", "--frames", dir}, "not both"},
 		{[]string{"nowhere.reel"}, "nowhere.reel"},
-		{[]string{empty}, "no PNG or JPEG"},
+		{[]string{empty}, "no PNG, JPEG or WebP"},
 		{[]string{runFolder}, "a run with 1 recordings: name one, such as " + filepath.Join(runFolder, "trials/001/screen.reel")},
 		{[]string{filepath.Join(broken, "1.png")}, "is no reel"},
 		{[]string{"--frames", dir, "--metrics", "all,speedy"}, `no measurement "speedy"`},
-		{[]string{"--frames", empty}, "no PNG or JPEG"},
+		{[]string{"--frames", empty}, "no PNG, JPEG or WebP"},
 		{[]string{"--frames", nameless}, "no number"},
 		{[]string{"--frames", broken}, "1.png"},
 		{[]string{"--frames", dir, "--metrics", "speedy"}, `no measurement "speedy"`},

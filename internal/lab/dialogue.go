@@ -15,19 +15,27 @@ type Dialogue struct {
 
 // Shown says that the window was shown, and what to do.
 func (d Dialogue) Shown() string {
-	var what, advice string
+	var advice string
 	switch d.Kind {
 	case "permission":
-		what = fmt.Sprintf("the page asked for a permission (%s), and the browser asked a person", d.Text)
 		advice = "--on-dialog dismiss, or on_dialog in a plan, refuses it at once; a profile that was given the permission (browser: {profile: …}) grants it"
 	case "beforeunload":
-		what = "the page asked whether to leave it"
 		advice = "--on-dialog accept, or on_dialog in a plan, leaves"
 	default:
-		what = fmt.Sprintf("the page opened a dialogue, %s(%s)", d.Kind, quoted(d.Text))
 		advice = "--on-dialog accept or dismiss, or on_dialog in a plan, answers it at once"
 	}
-	return what + ", in a window over the page, which stands in the film: " + advice
+	return d.Asked() + ", in a window over the page, which stands in the film: " + advice
+}
+
+// Asked says what the page did.
+func (d Dialogue) Asked() string {
+	switch d.Kind {
+	case "permission":
+		return fmt.Sprintf("the page asked for a permission (%s), and the browser asked a person", d.Text)
+	case "beforeunload":
+		return "the page asked whether to leave it"
+	}
+	return fmt.Sprintf("the page opened a dialogue, %s(%s)", d.Kind, quoted(d.Text))
 }
 
 func quoted(text string) string {

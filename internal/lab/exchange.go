@@ -129,7 +129,16 @@ func (e *Exchange) IsFailed() bool { return e.Status == 0 && e.Truncated == Disc
 // IsOpen says whether the exchange was still going on when the recording ended: it is
 // pending, an event stream, or a body of which more may have come.
 func (e *Exchange) IsOpen() bool {
-	return e.IsPending() || e.Truncated == "time" && IsStream(e.Response.Get("Content-Type"))
+	return e.IsPending() || e.Truncated == "time" && (IsStream(e.Response.Get("Content-Type")) || e.mayGoOn())
+}
+
+// mayGoOn tells a body without a stated length that a script or a player reads as it comes: it may have no end.
+func (e *Exchange) mayGoOn() bool {
+	switch e.Request.Get("Sec-Fetch-Dest") {
+	case "empty", "audio", "video":
+		return e.Response.Get("Content-Length") == ""
+	}
+	return false
 }
 
 // IsStream says whether bodies of a content type end only with their connection.

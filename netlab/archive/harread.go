@@ -350,6 +350,8 @@ func (h *harEntry) exchange() (e *lab.Exchange, notes []string, err error) {
 	switch {
 	case err != nil:
 		return nil, nil, err
+	case h.Request.Method == "CONNECT":
+		return nil, nil, fmt.Errorf("%wit opened a tunnel through a proxy", errNothing)
 	case h.Request.Method != "" && h.Response.isBroken():
 		return h.failed(u)
 	case h.Response.why() != "":

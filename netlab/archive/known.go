@@ -46,7 +46,7 @@ func others() []other {
 		{"SQLite format 3", 0, "a database of SQLite: " + saveHAR},
 		{"== Info: ", 0, "a trace of curl: record the page, or " + saveHAR},
 		{"HTTP/", 0, "one answer of a server (of curl -i, perhaps): record the page, or " + saveHAR},
-		{"CDX ", 0, "an index of WARC files (CDX) without their contents: import the WARC files"},
+		{"CDX ", 0, index},
 	}
 }
 
@@ -56,6 +56,11 @@ const dumpHAR = "make a HAR of them with 'mitmdump -nr FILE --set hardump=out.ha
 
 // singleFile is a page as the extension SingleFile saves it: as HTML, or as a zip, which may have HTML around it.
 const singleFile = "a page saved with SingleFile, which has no answers of servers: " + saveHAR
+
+const index = "an index of WARC files (CDX) without their contents: import the WARC files"
+
+// cdxLine matches a line of an index: the address, turned round, and a date.
+var cdxLine = regexp.MustCompile(`^[^\s()]+\)/\S* \d{14} `) // constant
 
 const packets = "a capture of packets (pcap), whose contents are encrypted: record the page with 'appliance record', or " + saveHAR
 
@@ -74,6 +79,8 @@ func unknown(head []byte) error {
 	switch {
 	case strings.Trim(text, "\x00") == "":
 		return fmt.Errorf("%w: it begins with nothing but blanks", errUnknown)
+	case cdxLine.MatchString(text):
+		return fmt.Errorf("%w, but %s", errUnknown, index)
 	case flows.MatchString(text):
 		return fmt.Errorf("%w, but flows of mitmproxy: %s", errUnknown, dumpHAR)
 	case strings.Contains(text, "<items burpversion"):
@@ -102,6 +109,8 @@ func otherJSON(names []string) string {
 		{[]string{"openapi"}, "describes an API (OpenAPI), without answers: " + saveHAR},
 		{[]string{"swagger"}, "describes an API (OpenAPI), without answers: " + saveHAR},
 		{[]string{"lighthouseVersion"}, "is a report of Lighthouse, without bodies: " + saveHAR},
+		{[]string{"profile", "resources"}, "describes a WACZ or a collection of several, without what is in them: import the WACZ; " +
+			"of a collection import each, and join them with appliance archive merge"},
 		{[]string{"metric", "type"}, "has results of k6, without bodies: " + saveHAR},
 		{[]string{"title", "steps"}, "is a recording of the DevTools Recorder, which has clicks and no answers: " + saveHAR},
 	} {

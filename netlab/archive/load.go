@@ -231,7 +231,7 @@ func newPending(rec *record, url string) *pending {
 	if i := strings.IndexByte(e.URL, '#'); i >= 0 {
 		e.URL = e.URL[:i]
 	}
-	e.Wall, _ = time.Parse(time.RFC3339Nano, rec.get("WARC-Date"))
+	e.Wall = warcTime(rec.get("WARC-Date"))
 	if a, err := netip.ParseAddr(rec.get("WARC-IP-Address")); err == nil {
 		e.Server = netip.AddrPortFrom(a, portOf(url))
 	}
@@ -245,6 +245,18 @@ func newPending(rec *record, url string) *pending {
 		}
 	}
 	return &pending{e: e}
+}
+
+// warcTime reads a WARC-Date: also one that is cut off behind a part (WARC 1.1, 5.4), the 14 digits of old tools, and
+// the forms that occur in a HAR.
+func warcTime(text string) time.Time {
+	text = strings.TrimSpace(text)
+	for _, layout := range []string{time.RFC3339Nano, "20060102150405", "2006", "2006-01", "2006-01-02", "2006-01-02T15:04Z"} {
+		if t, err := time.Parse(layout, text); err == nil {
+			return sane(t)
+		}
+	}
+	return harTime(text)
 }
 
 func portOf(url string) uint16 {

@@ -60,6 +60,10 @@ func OpenWithin(path string, l Limits) (*Archive, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open archive: %w", err)
 	}
+	if st.IsDir() {
+		return nil, fmt.Errorf("open archive %s: it is a folder: name a file in it; of several WARCs of one crawl make a zip (zip -r crawl.zip %s)",
+			path, filepath.Base(path))
+	}
 	if !st.Mode().IsRegular() {
 		return nil, fmt.Errorf("open archive %s: not a regular file", path)
 	}

@@ -219,7 +219,8 @@ func judge(e *lab.Exchange, main, hasComplete bool, limit *DecodeLimit) (Problem
 	case e.IsPending() && main:
 		p.Kind, p.What, p.Grave = "main-document", "the document had not been answered when the recording ended", true
 	case e.IsFailed():
-		p.Kind, p.What, p.Grave = "error", "the origin refused or broke the connection, and so does a replay", main
+		p.Kind, p.What, p.Grave = "error", "there was no answer, and in a replay there is none: "+
+			"its origin could not be reached, is not trusted (--trust), refused or broke the connection, or spoke no HTTP", main
 	case e.IsOpen():
 		return p, true // it stays open in a replay
 	case e.Truncated != "" && !hasComplete:
@@ -235,6 +236,8 @@ func judge(e *lab.Exchange, main, hasComplete bool, limit *DecodeLimit) (Problem
 		p.Kind, p.What = "truncated", attempt
 	case e.Status >= 400 && main:
 		p.Kind, p.What, p.Grave = "main-document", fmt.Sprintf("the document's status is %d", e.Status), true
+	case main && isUnseen(e):
+		p.Kind, p.What, p.Grave = "main-document", "the document is none that a browser shows: it stays where it was, or saves a file", true
 	case e.Status >= 400:
 		p.Kind, p.What = "error", fmt.Sprintf("the status is %d", e.Status)
 	default:
@@ -245,6 +248,12 @@ func judge(e *lab.Exchange, main, hasComplete bool, limit *DecodeLimit) (Problem
 		return p, true
 	}
 	return p, false
+}
+
+// isUnseen tells an answer to a navigation after which a browser shows what it showed before (HTML, navigate; RFC 6266).
+func isUnseen(e *lab.Exchange) bool {
+	kind, _, _ := strings.Cut(e.Response.Get("Content-Disposition"), ";")
+	return e.Status == 204 || e.Status == 205 || e.Status == 200 && strings.EqualFold(strings.TrimSpace(kind), "attachment")
 }
 
 // attempt says that a cut-off exchange lacks nothing in a replay.

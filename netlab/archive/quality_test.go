@@ -24,6 +24,12 @@ func asked(e *lab.Exchange, name, value string) *lab.Exchange {
 	return e
 }
 
+// headed adds a field to the answer.
+func headed(e *lab.Exchange, name, value string) *lab.Exchange {
+	e.Response.Header = append(e.Response.Header, lab.HeaderField{Name: name, Value: value})
+	return e
+}
+
 const pixel = "GIF89a\x01\x00\x01\x00\x80\x00\x00\x00\x00\x00\xff\xff\xff,\x00\x00\x00\x00\x01\x00\x01\x00\x00\x02\x02D\x01\x00;"
 
 func TestAssess(t *testing.T) {
@@ -59,6 +65,10 @@ func TestAssess(t *testing.T) {
 		}, (3.0 / 3) / 7, "truncated undecodable error", "data 2/3, images 1/1", "has the score 0.143, below 0.95: lost are data 2 of 3, images 1 of 1"},
 		{"the page failed", []*lab.Exchange{got("https://a.example/", 500, "text/html", "")}, 0, "main-document", "documents 1/1",
 			"is unfit: the document's status is 500"},
+		{"a page that is a file to save", []*lab.Exchange{headed(got("https://a.example/", 200, "application/zip", "PK"), "Content-Disposition",
+			`Attachment; filename="a.zip"`)}, 0, "main-document", "documents 1/1", "is unfit: the document is none that a browser shows: it stays where it was, or saves a file"},
+		{"a page without content", []*lab.Exchange{got("https://a.example/", 204, "", "")}, 0, "main-document", "documents 1/1",
+			"is unfit: the document is none that a browser shows: it stays where it was, or saves a file"},
 		{"empty", nil, 0, "missing", "", "is unfit: the archive has no exchanges"},
 		{"no icon", []*lab.Exchange{page, script, sheet, got("https://a.example/favicon.ico", 404, "text/html", "")}, 12 / 12.05, "error",
 			"documents 0/1, style sheets 0/1, scripts 0/1, background 1/1", ""},

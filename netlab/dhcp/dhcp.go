@@ -182,7 +182,7 @@ func (s *Server) run() {
 			<-pause.C
 			continue
 		}
-		m, err := dhcpv4.FromBytes(buffer[:n])
+		m, err := parse(buffer[:n])
 		if err != nil {
 			s.c.Log.Debug("a packet is no DHCP message", "from", peer, "error", err)
 			continue

@@ -1,6 +1,7 @@
 package dhcp
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"net"
@@ -473,6 +474,30 @@ func TestClients(t *testing.T) {
 	}
 }
 
+// TestListWithoutEnd: a message whose list of options just stops is read; one that stops within an option is not.
+func TestListWithoutEnd(t *testing.T) {
+	m, err := dhcpv4.New(dhcpv4.WithHwAddr(mac(1)), dhcpv4.WithMessageType(dhcpv4.MessageTypeDiscover), dhcpv4.WithOption(dhcpv4.OptHostName("sensor")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := m.ToBytes()
+	end := bytes.LastIndexByte(b, 255)
+	for _, c := range []struct {
+		sent []byte
+		want string
+	}{
+		{b, "sensor"}, {b[:end], "sensor"}, {append(bytes.Clone(b[:end]), 0, 0, 0), "sensor"}, {b[:end-2], ""},
+	} {
+		got := ""
+		if m, err := parse(c.sent); err == nil {
+			got = m.HostName()
+		}
+		if got != c.want {
+			t.Errorf("%d of %d bytes are of %q; want %q", len(c.sent), len(b), got, c.want)
+		}
+	}
+}
+
 func FuzzMessage(f *testing.F) {
 	for _, kind := range []dhcpv4.MessageType{dhcpv4.MessageTypeDiscover, dhcpv4.MessageTypeRequest, dhcpv4.MessageTypeInform} {
 		m, err := dhcpv4.New(dhcpv4.WithHwAddr(mac(1)), dhcpv4.WithMessageType(kind))
@@ -484,7 +509,7 @@ func FuzzMessage(f *testing.F) {
 	x := newTable(f, nil)
 	f.Fuzz(func(t *testing.T, b []byte) {
 		defer testlab.Input(t)()
-		m, err := dhcpv4.FromBytes(b)
+		m, err := parse(b)
 		if err != nil {
 			return
 		}

@@ -117,6 +117,15 @@ func (s *Server) handle(conn net.PacketConn, peer net.Addr, m *dhcpv4.DHCPv4) {
 	}
 }
 
+// parse reads a message, also of a small device that forgets the option that ends the list.
+func parse(b []byte) (*dhcpv4.DHCPv4, error) {
+	m, err := dhcpv4.FromBytes(b)
+	if err != nil {
+		m, err = dhcpv4.FromBytes(append(bytes.Clone(b), dhcpv4.OptionEnd.Code()))
+	}
+	return m, err
+}
+
 // isAnswerable reports whether a message comes from a device on this cable, and
 // not from a server, another medium, a relay, or a group or empty MAC address.
 func isAnswerable(m *dhcpv4.DHCPv4) bool {

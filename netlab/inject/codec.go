@@ -61,6 +61,16 @@ func ContentCoding(header []lab.HeaderField) string {
 	return strings.Join(list, ", ")
 }
 
+// IsDictionary tells the content codings that say what differs from another answer, which the browser has (RFC 9842).
+func IsDictionary(coding string) bool { return coding == "dcb" || coding == "dcz" }
+
+// hasDictionary tells a response whose body is of no use without another one.
+func hasDictionary(header []lab.HeaderField) bool {
+	return slices.ContainsFunc(header, func(f lab.HeaderField) bool {
+		return strings.EqualFold(f.Name, "Content-Encoding") && slices.ContainsFunc(codings(f.Value), IsDictionary)
+	})
+}
+
 // codings lists the codings of a field.
 func codings(field string) (list []string) {
 	for name := range strings.SplitSeq(field, ",") {

@@ -150,7 +150,7 @@ func (s *Script) Plan(method, rawURL string, request *lab.Message, status int, h
 		strings.EqualFold(strings.TrimSpace(options), "nosniff") {
 		return nil // the browser takes it for text, and runs none of it
 	}
-	if isMixed(header) {
+	if isMixed(header) || hasDictionary(header) {
 		return nil // what a browser shows is what it gets
 	}
 	if p.encoding = ContentCoding(header); p.encoding != "" && !Recodes(p.encoding) {
@@ -168,14 +168,10 @@ func (s *Script) Plan(method, rawURL string, request *lab.Message, status int, h
 // does for trustworthy URLs; else it guesses from Accept.
 func kindOf(request *lab.Message, mime string) kind {
 	dest := strings.ToLower(request.Get("Sec-Fetch-Dest"))
-	switch dest {
-	case "worker", "sharedworker", "serviceworker", "audioworklet", "paintworklet":
-		if isScript(mime) {
-			return kindWorker
-		}
-		return kindNone
-	case "", "document", "iframe", "frame", "embed", "object", "fencedframe":
-	default:
+	switch {
+	case isWorker(dest) && isScript(mime):
+		return kindWorker
+	case dest != "" && !isFrame(dest):
 		return kindNone
 	}
 	if dest == "" && strings.EqualFold(request.Get("Service-Worker"), "script") && isScript(mime) {
@@ -197,6 +193,30 @@ func kindOf(request *lab.Message, mime string) kind {
 		return kindSniff
 	}
 	return kindNone
+}
+
+// isWorker tells the destinations of workers and worklets.
+func isWorker(dest string) bool {
+	switch dest {
+	case "worker", "sharedworker", "serviceworker", "audioworklet", "paintworklet":
+		return true
+	}
+	return false
+}
+
+// isFrame tells the destinations of documents.
+func isFrame(dest string) bool {
+	switch dest {
+	case "document", "iframe", "frame", "embed", "object", "fencedframe":
+		return true
+	}
+	return false
+}
+
+// Concerned tells whether what a request asks for may get the script, by the destination that the browser names.
+func Concerned(request *lab.Message) bool {
+	dest := strings.ToLower(request.Get("Sec-Fetch-Dest"))
+	return isWorker(dest) || isFrame(dest)
 }
 
 // isScript tells the JavaScript MIME types of the WHATWG's MIME Sniffing that are in use.

@@ -7,11 +7,15 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptrace"
 	"net/netip"
+	"strings"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/quic-go/quic-go/http3"
@@ -173,7 +177,7 @@ func (u *Upstream) RoundTrip(r *http.Request) (*http.Response, error) {
 	var resp *http.Response
 	var err error
 	if chosen, known := u.chosen(originOf(r)); known && chosen == "h2" {
-		if resp, err = u.roundTrip2(r); errors.Is(err, errNotHTTP2) {
+		if resp, err = u.roundTrip2(r); wantsOld(err) {
 			r, err = rewound(r, err)
 		}
 	}
@@ -184,6 +188,12 @@ func (u *Upstream) RoundTrip(r *http.Request) (*http.Response, error) {
 		u.quic.note(r, resp.Header)
 	}
 	return resp, err
+}
+
+// wantsOld tells that an origin answers a request over HTTP/1.1 only, be it the connection or, as of a server that asks
+// who logs in, this request (RFC 9113, 7: HTTP_1_1_REQUIRED).
+func wantsOld(err error) bool {
+	return errors.Is(err, errNotHTTP2) || err != nil && strings.Contains(err.Error(), "HTTP_1_1_REQUIRED")
 }
 
 // rewound returns a request that could not be sent for a reason, with its body from the beginning: a transport closes the
@@ -221,6 +231,38 @@ func sendable(r *http.Request) *http.Request {
 	return cmp.Or(out, r)
 }
 
+// persist sends a request by a transport. An origin may close a connection just when the next request is sent on it.
+// Like browsers, and unlike net/http for a POST, it sends a request again that got no byte of an answer on a connection
+// that was used before.
+func persist(transport http.RoundTripper, r *http.Request) (*http.Response, error) {
+	const most = 4 // connections that may have been closed
+	for tries := 1; ; tries++ {
+		var isReused, isHeard atomic.Bool
+		trace := &httptrace.ClientTrace{
+			GotConn:              func(i httptrace.GotConnInfo) { isReused.Store(i.Reused) },
+			GotFirstResponseByte: func() { isHeard.Store(true) },
+		}
+		resp, err := transport.RoundTrip(r.WithContext(httptrace.WithClientTrace(r.Context(), trace)))
+		if err == nil || tries > most || !isReused.Load() || isHeard.Load() || !isClosed(err) || r.Context().Err() != nil {
+			return resp, err
+		}
+		if r, err = rewound(r, err); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// isClosed tells that an origin closed a connection instead of answering. net/http has no type for one of its errors.
+func isClosed(err error) bool {
+	for _, why := range []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE} {
+		if errors.Is(err, why) {
+			return true
+		}
+	}
+	text := err.Error()
+	return strings.Contains(text, "server closed idle connection") || strings.Contains(text, "client connection lost")
+}
+
 // roundTrip1 speaks HTTP/1.1, with the order and case of both heads kept.
 func (u *Upstream) roundTrip1(r *http.Request) (*http.Response, error) {
 	var conn *wire.Conn
@@ -233,7 +275,7 @@ func (u *Upstream) roundTrip1(r *http.Request) (*http.Response, error) {
 			}
 		}
 	}}
-	resp, err := u.old.RoundTrip(r.WithContext(httptrace.WithClientTrace(r.Context(), trace)))
+	resp, err := persist(u.old, r.WithContext(httptrace.WithClientTrace(r.Context(), trace)))
 	if err != nil || conn == nil {
 		return resp, err
 	}
@@ -249,7 +291,7 @@ func (u *Upstream) roundTrip1(r *http.Request) (*http.Response, error) {
 
 // roundTrip2 speaks HTTP/2, with the order of the answer's fields kept.
 func (u *Upstream) roundTrip2(r *http.Request) (*http.Response, error) {
-	resp, err := u.two.RoundTrip(r)
+	resp, err := persist(u.two, r)
 	if err != nil {
 		return nil, err
 	}
@@ -376,10 +418,8 @@ func (u *Upstream) dialTLS(ctx context.Context, addr string, protocols []string)
 	if err != nil {
 		return nil, err
 	}
-	c := tls.Client(raw, &tls.Config{
-		ServerName: host, RootCAs: u.c.Roots, NextProtos: protocols, MinVersion: tls.VersionTLS12,
-		InsecureSkipVerify: u.c.AnyCertificate, // only when the user asked for it, and told in the report
-	})
+	origin := OriginTLS{Host: host, Roots: u.c.Roots, Protocols: protocols, Any: u.c.AnyCertificate, Dial: u.dial}
+	c := tls.Client(raw, origin.Config())
 	if err := c.HandshakeContext(ctx); err != nil {
 		_ = raw.Close()
 		return nil, fmt.Errorf("TLS with %s (%v): %w", addr, raw.RemoteAddr(), err)

@@ -10,7 +10,6 @@
 package reach
 
 import (
-	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -18,7 +17,14 @@ import (
 )
 
 // ErrRefused is in the error of an address that a Rule refuses.
-var ErrRefused = errors.New("the box does not connect there") // constant
+var ErrRefused error = refusal{} // constant
+
+type refusal struct{}
+
+func (refusal) Error() string { return "the box does not connect there" }
+
+// ByBox tells that no origin is at fault.
+func (refusal) ByBox() bool { return true }
 
 // Rule says where connections may go. The zero value lets pass public addresses alone.
 type Rule struct {

@@ -18,12 +18,12 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"eidetic/internal/lab"
 	"eidetic/netlab/archive"
 	"eidetic/netlab/hop"
+	"eidetic/netlab/inject"
 	"eidetic/netlab/message"
 	"eidetic/netlab/replay/match"
 )
@@ -47,6 +47,9 @@ type fetch struct {
 
 	heard    atomic.Int64 // lab.Time of the last byte from the origin, or of the arrival
 	isStream atomic.Bool  // a WebSocket or an event stream
+	// unsized is the lab.Time of the header of an answer that states no length, 0 for others; got are bytes of its body.
+	unsized, got atomic.Int64
+	isMedia      atomic.Bool // what a player plays
 
 	complete bool // e may be archived
 	archived bool
@@ -86,8 +89,7 @@ func (f *fetch) outcome() outcome {
 			// The device left before the answer began: a long poll, for instance.
 			f.e.Truncated, f.complete = "time", true
 		} else if isBroken(err) && !archive.Navigates(f.e) {
-			// A person who opens a page is told by the box; a page sees that an origin broke its connection, not an
-			// answer of the box.
+			// A person who opens a page is told by the box; a page sees a network error, not an answer of the box.
 			f.e.Truncated, f.complete, f.e.FirstByte = lab.Disconnected, true, f.c.o.Clock().Sub(f.out.line.Time)
 			return outcome{Result: fromOrigin(), problem: err.Error(), breaks: true}
 		}
@@ -108,14 +110,12 @@ func failure(status int, err error) outcome {
 	return outcome{Result: fromOrigin(), problem: err.Error(), answer: page(status, "The box could not fetch this: "+err.Error()+"\n")}
 }
 
-// isBroken says whether the origin refused the connection, or broke it before it answered.
+// isBroken says whether there was no answer because of the origin: it could not be reached, it refused or broke the
+// connection, its certificate is not trusted, or it spoke no HTTP. A browser gives a page a network error then. Where
+// the box itself does not connect, somebody can change that.
 func isBroken(err error) bool {
-	for _, why := range []error{syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.EPIPE, io.EOF, io.ErrUnexpectedEOF} {
-		if errors.Is(err, why) {
-			return true
-		}
-	}
-	return strings.Contains(err.Error(), "stream error: ") // a reset stream of HTTP/2, whose error has no exported type
+	var own interface{ ByBox() bool }
+	return !errors.As(err, &own) || !own.ByBox()
 }
 
 // done logs and archives, and the device need not wait for that. But under MissFill
@@ -183,7 +183,23 @@ func (f *fetch) lifetime(device context.Context) context.Context {
 // the request with the device's.
 func (f *fetch) isSilent() bool {
 	const silent = 2 * time.Second
-	return f.isStream.Load() || f.c.o.Clock().Sub(lab.Time(f.heard.Load())) >= silent
+	now := f.c.o.Clock()
+	return f.isEndless(now) || now.Sub(lab.Time(f.heard.Load())) >= silent
+}
+
+// trickle bounds the rate of an answer that nobody waits for the end of, in bytes a second: lines of a feed, signs of
+// life.
+const trickle = 16 << 10
+
+// isEndless tells an answer for whose end no page waits: a stream, and one without a length that has come for so long
+// as a request may be silent, and plays or comes slowly. A document is waited for.
+func (f *fetch) isEndless(now lab.Time) bool {
+	begun := lab.Time(f.unsized.Load())
+	if f.isStream.Load() || begun == 0 {
+		return f.isStream.Load()
+	}
+	since := now.Sub(begun)
+	return since >= silentAfter && (f.isMedia.Load() || float64(f.got.Load()) < trickle*since.Seconds())
 }
 
 // lock locks for a call of the transport, which makes several at once and from
@@ -268,9 +284,13 @@ func (f *fetch) request(r *http.Request, body []byte) (*http.Request, error) {
 	}
 	out.URL = lab.ParseURL(e.URL).Net()
 	out.Host = cmp.Or(r.Host, r.URL.Host)
+	isForScript := inject.Concerned(messageOf(r))
 	for _, field := range requestFields(r, f.headers.Request, out.Host) {
 		if isHopByHop(field.Name) || isConditional(r, http.CanonicalHeaderKey(field.Name)) {
 			continue
+		}
+		if isForScript && strings.EqualFold(field.Name, "Accept-Encoding") {
+			field.Value = withoutDictionaries(field.Value)
 		}
 		e.Request.Header = append(e.Request.Header, field)
 		if !strings.EqualFold(field.Name, "Host") {
@@ -292,6 +312,17 @@ func (f *fetch) request(r *http.Request, body []byte) (*http.Request, error) {
 		out.Header["User-Agent"] = nil // else the transport names itself
 	}
 	return out, nil
+}
+
+// withoutDictionaries leaves the codings out of a list in which an answer says how it differs from another one (RFC
+// 9842): the script cannot be put into such an answer.
+func withoutDictionaries(acceptEncoding string) string {
+	list := strings.Split(acceptEncoding, ",")
+	list = slices.DeleteFunc(list, func(one string) bool {
+		name, _, _ := strings.Cut(one, ";")
+		return inject.IsDictionary(strings.ToLower(strings.TrimSpace(name)))
+	})
+	return strings.Join(list, ",")
 }
 
 // Traceparent is the field that says to which trace a request belongs (W3C Trace Context, 3.2).
@@ -331,8 +362,8 @@ func fieldsOf(h http.Header, major int) []lab.HeaderField {
 	return fields
 }
 
-// isConditional tells fields that a browser with a warm cache sends. They are left
-// out, so that the archive gets the complete answer, which the device takes as well.
+// isConditional tells fields that a browser with a warm cache sends, and scripts. They are left
+// out, so that the archive gets the complete answer.
 func isConditional(r *http.Request, name string) bool {
 	if r.Header.Get("Range") != "" || r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return false
@@ -340,12 +371,24 @@ func isConditional(r *http.Request, name string) bool {
 	return name == "If-None-Match" || name == "If-Modified-Since"
 }
 
+// isUnchanged tells that the device has asked only for what has changed, and that the complete answer, which the archive
+// gets, has not.
+func (f *fetch) isUnchanged() bool {
+	r := f.out.r
+	return f.e.Status == http.StatusOK && isConditional(r, "If-None-Match") && isNotModified(r.Header, f.e.Response.Header)
+}
+
 // response notes the header of the answer.
 func (f *fetch) response(resp *http.Response) {
 	e := f.e
 	now := f.c.o.Clock()
 	f.heard.Store(int64(now))
-	f.isStream.Store(lab.IsStream(resp.Header.Get("Content-Type")))
+	kind := resp.Header.Get("Content-Type")
+	f.isStream.Store(lab.IsStream(kind))
+	if resp.ContentLength < 0 && !inject.Concerned(&e.Request) && !archive.Navigates(e) {
+		f.isMedia.Store(strings.HasPrefix(strings.ToLower(kind), "audio/") || strings.HasPrefix(strings.ToLower(kind), "video/"))
+		f.unsized.Store(int64(now))
+	}
 	e.FirstByte = max(0, now.Sub(f.sentAt))
 	e.Status = resp.StatusCode
 	_, e.Reason, _ = strings.Cut(resp.Status, " ")

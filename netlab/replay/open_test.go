@@ -227,6 +227,51 @@ func TestSilentRequestIsAPoll(t *testing.T) {
 	})
 }
 
+// TestAnswersWithoutEnd: an answer without a length that trickles, and one that plays, keep a page from being at rest for
+// ten seconds and no longer; what comes fast, has a length or is a document does so to its end.
+func TestAnswersWithoutEnd(t *testing.T) {
+	for name, c := range map[string]struct {
+		dest, kind string
+		length     int64
+		perSecond  int
+		want       int // in flight after that time
+	}{
+		"a feed":            {"empty", "application/x-ndjson", -1, 100, 0},
+		"a radio":           {"audio", "audio/mpeg", -1, 40 << 10, 0},
+		"a download":        {"empty", "application/zip", -1, 1 << 20, 1},
+		"one with a length": {"empty", "application/x-ndjson", 5000, 100, 1},
+		"a document":        {"document", "text/html", -1, 100, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				now := func() lab.Time { return lab.Time(time.Now().UnixNano()) }
+				c0 := NewRecorder(nil, nil, RecordOptions{Clock: now, Wall: time.Now})
+				r, err := http.NewRequest(http.MethodGet, "https://a.test/", nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				r.Header.Set("Sec-Fetch-Dest", c.dest)
+				f := c0.begin(nil, r)
+				f.e.Method, f.e.Request.Header = r.Method, []lab.HeaderField{{Name: "Sec-Fetch-Dest", Value: c.dest}}
+				f.response(&http.Response{StatusCode: 200, Status: "200 OK", ProtoMajor: 1, Header: http.Header{"Content-Type": {c.kind}}, ContentLength: c.length})
+				for second := range 11 {
+					if got := c0.Stats().InFlight; second < 10 && got != 1 {
+						t.Errorf("after %d s %d are in flight; want 1", second, got)
+					}
+					<-time.After(time.Second)
+					f.heard.Store(int64(now()))
+					f.got.Add(int64(c.perSecond))
+				}
+				if got, waits := c0.Stats().InFlight, len(c0.Waits()); got != c.want || waits != c.want {
+					t.Errorf("after 11 s %d are in flight, and %d are waited for; want %d", got, waits, c.want)
+				}
+				c0.end(f, now())
+				c0.pending.Done()
+			})
+		})
+	}
+}
+
 // TestLoopIsTold: a page that asks much more often than it did has a low score.
 func TestLoopIsTold(t *testing.T) {
 	b := newBench(t, http.NotFoundHandler(), false)

@@ -106,6 +106,13 @@ func preflight(h http.Header) outcome {
 	return outcome{Result: byBox(), answer: answer{status: http.StatusNoContent, fields: fields}}
 }
 
+// beacon answers what nobody recorded and no script reads, such as what a page tells of a slow load.
+func beacon() outcome {
+	out := outcome{Result: byBox(), answer: answer{status: http.StatusNoContent}}
+	out.Why = "it was not recorded, and the page cannot read the answer"
+	return out
+}
+
 // maxRequestBody bounds what a device may send in one request.
 const maxRequestBody = 256 << 20
 

@@ -25,6 +25,7 @@ func (f *fetch) pieces(body io.ReadCloser) (next func() (piece, error), stop fun
 		now := f.c.o.Clock()
 		if n > 0 {
 			f.heard.Store(int64(now))
+			f.got.Add(int64(n))
 		}
 		return piece{buf[:n], now}, err
 	}

@@ -88,7 +88,7 @@ func (c *Recorder) Protocols(host string) []string {
 // poll, which does not keep a page from being at rest.
 const silentAfter = 10 * time.Second
 
-// Stats returns the counts so far. WebSockets, event streams and long polls are not in flight.
+// Stats returns the counts so far. WebSockets, streams and long polls are not in flight.
 func (c *Recorder) Stats() Stats {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -107,21 +107,21 @@ func (c *Recorder) resting() int {
 func (c *Recorder) restingLocked() (n int) {
 	now := c.o.Clock()
 	for f := range c.active {
-		if f.isStream.Load() || now.Sub(lab.Time(f.heard.Load())) >= silentAfter {
+		if f.isEndless(now) || now.Sub(lab.Time(f.heard.Load())) >= silentAfter {
 			n++
 		}
 	}
 	return n
 }
 
-// Waits lists the requests that wait for their origins, without WebSockets and event streams: by
+// Waits lists the requests that wait for their origins, without WebSockets and streams: by
 // their order, when the last byte came from the origin, or the request if none has.
 func (c *Recorder) Waits() map[int]lab.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	waits := map[int]lab.Time{}
+	waits, now := map[int]lab.Time{}, c.o.Clock()
 	for f := range c.active {
-		if !f.isStream.Load() {
+		if !f.isEndless(now) {
 			waits[f.e.Order] = lab.Time(f.heard.Load())
 		}
 	}

@@ -124,11 +124,25 @@ func (f *fetch) newDelivery() *delivery {
 			d.plan = nil
 		}
 	}
-	if d.plan == nil {
+	switch {
+	case d.plan == nil && f.isUnchanged():
+		d.beginNotModified()
+	case d.plan == nil:
 		d.begin(f.e.Response.Header)
 		d.flush()
 	}
 	return d
+}
+
+// beginNotModified sends a 304, as the origin would have, and as a replay does. A document is sent again, with the
+// script.
+func (d *delivery) beginNotModified() {
+	a := answer{fields: slices.Clone(d.f.e.Response.Header)}
+	a.becomeNotModified()
+	d.begun = true
+	d.out.header(a.status, "", a.fields)
+	d.flush()
+	d.gone = true
 }
 
 // begin sends the header.

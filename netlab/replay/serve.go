@@ -49,6 +49,8 @@ func (s *Session) outcome(o *output) outcome {
 		return s.fill(o, body)
 	case en == nil && s.live != nil:
 		return s.fetchLive(body)
+	case en == nil && s.o.Match != match.Strict && match.IsBeacon(o.r.Method, o.r.Header):
+		return beacon()
 	case en == nil:
 		return outcome{Result: found, answer: page(http.StatusNotFound, "This request is not in the archive.\n")}
 	}
@@ -80,7 +82,7 @@ func (s *Session) answered(o *output, en *entry, found match.Result) (out outcom
 const cutWhy = "its origin cut the body off when it was recorded, and so does the replay"
 
 // brokenWhy is of an exchange that failed when it was recorded.
-const brokenWhy = "its origin refused or broke the connection when it was recorded, and so does the replay"
+const brokenWhy = "its origin gave no answer when it was recorded, nor does the replay"
 
 // find matches under the state of the device that asks. Most requests are recorded
 // exactly, so that a request is taken apart only if it is not.

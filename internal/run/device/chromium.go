@@ -126,7 +126,7 @@ func quietFlags() []string {
 		"--disable-background-networking", "--disable-component-update", "--disable-sync",
 		"--disable-default-apps", "--disable-extensions", "--disable-breakpad",
 		"--disable-domain-reliability", "--disable-client-side-phishing-detection",
-		"--disable-search-engine-choice-screen", "--disable-notifications",
+		"--disable-search-engine-choice-screen",
 		"--disable-infobars", "--disable-session-crashed-bubble", "--test-type",
 		"--metrics-recording-only", "--password-store=basic", "--use-mock-keychain",
 		"--disable-features=Translate,OptimizationHints,MediaRouter,DialMediaRouteProvider,HttpsUpgrades," +

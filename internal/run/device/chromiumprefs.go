@@ -7,9 +7,11 @@ import (
 )
 
 // chromiumPreferences keep Chromium's offers to keep a password, an address or a card off the screen of a
-// journey that logs in: they cover the page. No flag does.
+// journey that logs in: they cover the page. No flag does. Notifications are refused before a page asks: the flag that
+// keeps them away takes their interface from pages, which expect it in every browser.
 const chromiumPreferences = `{"credentials_enable_service":false,"credentials_enable_autosignin":false,` +
-	`"profile":{"password_manager_enabled":false,"password_manager_leak_detection":false},` +
+	`"profile":{"password_manager_enabled":false,"password_manager_leak_detection":false,` +
+	`"default_content_setting_values":{"notifications":2}},` +
 	`"autofill":{"profile_enabled":false,"credit_card_enabled":false}}`
 
 // writeChromiumPreferences writes them into a home, for a profile that has none of its own.

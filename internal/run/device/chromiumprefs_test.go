@@ -17,13 +17,19 @@ func TestChromiumPreferences(t *testing.T) {
 	text, err := os.ReadFile(file)
 	var got struct {
 		Credentials bool `json:"credentials_enable_service"`
+		Profile     struct {
+			Settings struct {
+				Notifications int
+			} `json:"default_content_setting_values"`
+		}
 	}
 	got.Credentials = true
 	if err == nil {
 		err = json.Unmarshal(text, &got)
 	}
-	if err != nil || got.Credentials {
-		t.Errorf("the preferences are %s, %v; want JSON in which credentials_enable_service is false", text, err)
+	const refused = 2
+	if err != nil || got.Credentials || got.Profile.Settings.Notifications != refused {
+		t.Errorf("the preferences are %s, %v; want JSON in which credentials_enable_service is false, and notifications are refused", text, err)
 	}
 	if err := os.WriteFile(file, []byte("{}"), 0o600); err != nil {
 		t.Fatal(err)

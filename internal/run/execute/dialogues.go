@@ -26,19 +26,26 @@ type dialogues struct {
 }
 
 func (d *dialogues) add(n replay.Annotation) {
+	one, ok := Dialogue(n)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if ok && len(d.list) < mostDialogues {
+		d.list = append(d.list, one)
+	}
+}
+
+// Dialogue is what a page asks a person, if an annotation says so.
+func Dialogue(n replay.Annotation) (d lab.Dialogue, ok bool) {
 	var said struct {
 		Kind, Text string
 		Answered   bool
 	}
-	if json.Unmarshal(n.Body, &said) != nil || said.Kind == "" {
-		return // not our script's
+	if n.Name != dialogueAnnotation || json.Unmarshal(n.Body, &said) != nil || said.Kind == "" {
+		return d, false // not our script's
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if len(d.list) < mostDialogues {
-		d.list = append(d.list, lab.Dialogue{Kind: lab.OneLine(said.Kind, maxDialogueKinds), Text: lab.OneLine(said.Text, maxDialogueText),
-			Answered: said.Answered, At: n.Time})
-	}
+	return lab.Dialogue{
+		Kind: lab.OneLine(said.Kind, maxDialogueKinds), Text: lab.OneLine(said.Text, maxDialogueText), Answered: said.Answered, At: n.Time,
+	}, true
 }
 
 func (d *dialogues) all() []lab.Dialogue {

@@ -34,6 +34,25 @@ type dialRequest struct {
 type dialAnswer struct {
 	ID    uint64
 	Error string `json:",omitempty"`
+	// ByBox says that Error is the box's own refusal.
+	ByBox bool `json:",omitempty"`
+}
+
+// dialError is an error of the outside, as the inside has it.
+type dialError struct {
+	text  string
+	byBox bool
+}
+
+func (e *dialError) Error() string { return e.text }
+
+// ByBox tells that the box refused to connect: the origin is not at fault.
+func (e *dialError) ByBox() bool { return e.byBox }
+
+// isByBox tells whether an error is the box's own refusal.
+func isByBox(err error) bool {
+	var own interface{ ByBox() bool }
+	return errors.As(err, &own) && own.ByBox()
 }
 
 // DialSockets returns the outside's end, and the inside's end to pass to Run.
@@ -92,7 +111,7 @@ func ServeDials(ctx context.Context, conn *net.UnixConn, dial Dial) {
 				defer file.Close()
 				rights = syscall.UnixRights(int(file.Fd()))
 			} else {
-				answer.Error = clip(err.Error())
+				answer.Error, answer.ByBox = clip(err.Error()), isByBox(err)
 			}
 			text, err := json.Marshal(answer)
 			if err != nil {
@@ -223,7 +242,7 @@ func (d *Dialer) read() {
 		}
 		switch {
 		case a.Error != "":
-			got.err = errors.New(a.Error)
+			got.err = &dialError{a.Error, a.ByBox}
 		case err != nil:
 			got.err = err
 		case got.conn == nil:

@@ -221,10 +221,11 @@ func (r Reach) handshake(ctx context.Context, conn net.Conn, u *url.URL) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, connectLimit)
 	defer cancel()
-	c := tls.Client(conn, &tls.Config{
-		ServerName: u.Hostname(), RootCAs: roots, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"},
-		InsecureSkipVerify: r.AnyCertificate, // only when the user asked for it, and told in the report
-	})
+	origin := proxy.OriginTLS{
+		Host: u.Hostname(), Roots: roots, Protocols: []string{"h2", "http/1.1"}, Any: r.AnyCertificate,
+		Dial: (&reach.Dialer{Rule: r.rule(), Lookup: reach.AskServer(r.Resolver, r.dial), Dial: r.dial}).DialContext,
+	}
+	c := tls.Client(conn, origin.Config())
 	err = c.HandshakeContext(ctx)
 	var record tls.RecordHeaderError
 	var certificate *tls.CertificateVerificationError

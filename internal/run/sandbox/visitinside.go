@@ -87,15 +87,21 @@ type visit struct {
 	lines    *json.Encoder
 	done     atomic.Bool // the page called lab.done()
 	problems execute.OriginProblems
+	// dialogues counts what pages asked a person.
+	dialogues atomic.Int64
 }
 
 // say tells the person a sentence.
 func (v *visit) say(format string, args ...any) { v.inner.Say(fmt.Sprintf(format, args...)) }
 
-// annotate gets the marks that a page sets.
+// annotate gets the marks that a page sets, and what it asks a person.
 func (v *visit) annotate(a replay.Annotation) {
 	if a.Name == "done" {
 		v.done.Store(true)
+	}
+	const most = 5 // a page may ask for ever
+	if d, ok := execute.Dialogue(a); ok && v.dialogues.Add(1) <= most {
+		v.say("%s: a page may wait for the answer, and nobody gives it here", d.Asked())
 	}
 }
 

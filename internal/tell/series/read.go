@@ -51,6 +51,10 @@ const (
 func Read(file string, in io.Reader, column, times string, last int) (*Table, error) {
 	limited := &io.LimitedReader{R: in, N: MaxBytes + 1}
 	buffered := withoutMark(limited)
+	if isJSON(buffered) {
+		return nil, fmt.Errorf("%s:1: this is JSON, and a CSV file is needed: make one, such as with jq -r '.[] | [.date, .ms] | @csv', "+
+			"and put a header before it", file)
+	}
 	separator, isSaid := separatorOf(buffered)
 	number := numbersOf(separator)
 	r := csv.NewReader(buffered)
@@ -180,6 +184,18 @@ func withoutMark(r io.Reader) *bufio.Reader {
 	head, _ := b.Peek(size)
 	_, _ = b.Discard(comments(head)) // it was there
 	return b
+}
+
+// isJSON tells what begins like a JSON object or list.
+func isJSON(b *bufio.Reader) bool {
+	const look = 64
+	head, _ := b.Peek(look)
+	head = bytes.TrimSpace(head)
+	if len(head) < 2 || head[0] != '{' && head[0] != '[' {
+		return false
+	}
+	next := bytes.TrimSpace(head[1:])
+	return len(next) > 0 && bytes.IndexByte([]byte(`"{[]}-0123456789`), next[0]) >= 0
 }
 
 // oldLines makes line feeds of carriage returns.

@@ -181,6 +181,8 @@ func TestFilesOfTheWorld(t *testing.T) {
 	for text, want := range map[string]string{
 		"v;w\n1.2,3,4;0\n": `f:2: column "v": "1.2,3,4" may mean two numbers`,
 		"v\tw\n1,234\t0\n": `f:2: column "v": "1,234" may mean two numbers`,
+		"{\"results\":[]}": "f:1: this is JSON",
+		"\n[{\"v\":1}]":    "f:1: this is JSON",
 	} {
 		if _, err := Read("f", strings.NewReader(text), "v", "", 0); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: error %v; want one with %q", text, err, want)

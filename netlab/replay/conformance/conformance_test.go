@@ -8,7 +8,7 @@ import (
 )
 
 func cases() []kase {
-	return slices.Concat(seeded(), codings(), charsets(), policies(), network(), asked(), peers(), live(), openConnections(), messages())
+	return slices.Concat(seeded(), codings(), charsets(), policies(), network(), asked(), peers(), live(), openConnections(), messages(), oddities())
 }
 
 // seeded are the cases of the script, whose pages report random numbers.
@@ -34,6 +34,8 @@ func essential() []string {
 		"worklets have no lab, and nothing to reach the box by; their page notes for them",
 		"a blob's document is seeded", "a data URL's document in markup is seeded", "a srcdoc in a srcdoc is seeded",
 		"a WebSocket on which the origin spoke last stays open", "an event stream stays open", "a long poll that waited waits",
+
+		"a condition of a script's own", "a beacon that nobody recorded",
 	}
 }
 

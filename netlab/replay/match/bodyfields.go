@@ -45,15 +45,20 @@ func bodyFields(header Header, body []byte, sum string) (kind string, fields []p
 	switch {
 	case media == "multipart/form-data" && params["boundary"] != "": // of any size, since large parts become their SHA-256
 		kind = "multipart"
-		fields, ok = multipartFields(body, params["boundary"])
+		if fields, ok = multipartFields(body, params["boundary"]); ok {
+			fields = nestedFields(fields)
+		}
 	case len(body) > maxParsed:
-	case media == "application/x-www-form-urlencoded":
+	case media == "application/x-www-form-urlencoded" && !isJSON(body): // the type that scripts send JSON with by mistake
 		if kind = "form"; bytes.Count(body, []byte("&")) < maxFields {
 			fields, ok = nestedFields(splitQuery(string(body))), true
 		}
-	case strings.Contains(media, "json") || media == "" || media == "text/plain":
+	default:
 		kind = "json"
-		fields, ok = jsonFields(body)
+		if fields, ok = jsonFields(body); !ok {
+			kind = "lines"
+			fields, ok = jsonLines(body)
+		}
 	}
 	if !ok {
 		return "bytes", []pair{{"", sum}}
@@ -127,6 +132,40 @@ func jsonFields(body []byte) ([]pair, bool) {
 	}
 	slices.SortFunc(f.out, func(a, b pair) int { return cmp.Compare(a.name, b.name) })
 	return f.out, true
+}
+
+// jsonLines flattens JSON values, each on a line of its own, as collectors of logs take them: a of the second is 1.a.
+func jsonLines(body []byte) ([]pair, bool) {
+	if bytes.IndexByte(body, '\n') < 0 {
+		return nil, false
+	}
+	f := flattener{room: maxParsed}
+	n, values := 0, 0
+	for line := range bytes.Lines(body) {
+		if line = bytes.TrimSpace(line); len(line) == 0 {
+			continue
+		}
+		if values += jsonValues(line); values > 2*maxFields {
+			return nil, false
+		}
+		v, ok := decodeJSON(line)
+		if !ok {
+			return nil, false
+		}
+		f.inner("", strconv.Itoa(n), v)
+		n++
+	}
+	if n < 2 || f.room < 0 || len(f.out) >= maxFields {
+		return nil, false
+	}
+	slices.SortFunc(f.out, func(a, b pair) int { return cmp.Compare(a.name, b.name) })
+	return f.out, true
+}
+
+// isJSON tells a body that is a JSON object or array.
+func isJSON(body []byte) bool {
+	_, ok := decodeJSON(body)
+	return ok
 }
 
 // decodeJSON reads an object or an array, unless it has too many values.

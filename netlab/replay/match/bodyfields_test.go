@@ -103,6 +103,11 @@ func TestLongBodiesMatch(t *testing.T) {
 	if a, b := upload("one", text), upload("two", text); a[0] != b[0] {
 		t.Errorf("one upload with two boundaries has the fields %v and %v, want the same", a, b)
 	}
+	const part = "--b\r\nContent-Disposition: form-data; name=meta\r\n\r\n{\"at\":1,\"q\":\"a\"}\r\n--b--\r\n"
+	want := []pair{{"meta.at", "1"}, {"meta.q", "a"}}
+	if _, got := bodyFields(http.Header{"Content-Type": {"multipart/form-data; boundary=b"}}, []byte(part), ""); !slices.Equal(got, want) {
+		t.Errorf("JSON in a part has the fields %v; want %v", got, want)
+	}
 	if a, b := upload("one", text), upload("two", text+"."); a[0] == b[0] {
 		t.Errorf("uploads of two different files have the same field %v", a)
 	}

@@ -17,7 +17,9 @@ import (
 const (
 	// earliestLag and latestLag bound how much earlier than its request a value may have been read. It looks
 	// later by what the document's own request took to reach the box.
-	earliestLag, latestLag = -300.0, 600.0 // ms
+	earliestLag, latestLag = -600.0, 600.0 // ms
+	// earliestSure is earliestLag for a value that can only be a clock's, as on a device that takes long to reach the box.
+	earliestSure = -3000.0 // ms
 	// leastClock is the least value, in ms, that tells anything: counters and flags are small.
 	leastClock = 20.0
 	// leastSpread is how far apart requests are that show a value to move with the time between them.
@@ -82,7 +84,7 @@ func clocks(entries []*Entry) map[string]map[string]bool {
 // theirs, and have a name of time, a part of a millisecond, or move with the time over several requests.
 func isClock(name string, list []reading) bool {
 	if slices.ContainsFunc(list, reading.isUnmistakable) {
-		return !slices.ContainsFunc(list, func(r reading) bool { return r.value > r.since-earliestLag })
+		return !slices.ContainsFunc(list, func(r reading) bool { return r.value > r.since-earliestSure })
 	}
 	return slices.ContainsFunc([]float64{1, 1e3, 1e-3}, func(unit float64) bool { // ms, s, µs
 		for _, r := range list {

@@ -174,14 +174,17 @@ func (x *Index) FindInexact(p Policy, c *Client, r *Request, h Header) Result {
 	if m := c.follow(pollChain(candidates, r), r); m.Entry != nil {
 		return m
 	}
-	why := fmt.Sprintf("the policy loose accepts the most similar request, from %.2f on", Threshold)
-	if p != Loose {
-		candidates = filter(candidates, func(en *Entry) bool { return samePath(en.request, r, x.ignored) })
-		if why = settles(candidates, r, h); why == "" {
-			return x.missed(p, list, r)
-		}
+	same := filter(candidates, func(en *Entry) bool { return samePath(en.request, r, x.ignored) })
+	why, whatever := settles(same, r, h)
+	switch {
+	case whatever, why != "" && p != Loose:
+		candidates = same
+	case p != Loose:
+		return x.missed(p, list, r)
+	default:
+		why = fmt.Sprintf("the policy loose accepts the most similar request, from %.2f on", Threshold)
 	}
-	m := nearest(c, r, candidates)
+	m := nearest(c, r, candidates, whatever)
 	if m.Entry == nil {
 		return x.missed(p, list, r)
 	}
@@ -230,11 +233,15 @@ func (x *Index) missed(p Policy, bucket []*Entry, r *Request) Result {
 }
 
 // nearest gives the most similar entry, unless that is below Threshold. Of equally similar entries the first that the
-// client was not given yet wins.
-func nearest(c *Client, r *Request, list []*Entry) Result {
+// client was not given yet wins. whatever says that query and body do not count against an entry.
+func nearest(c *Client, r *Request, list []*Entry, whatever bool) Result {
 	t := bestTwo{client: c}
+	least := int64(0)
+	if whatever {
+		least = one / 2
+	}
 	for _, en := range list {
-		t.offer(candidate{en, similarity(en.request, r)})
+		t.offer(candidate{en, similarityFrom(en.request, r, least)})
 	}
 	switch best, second := t.best, t.second; {
 	case best.entry == nil:

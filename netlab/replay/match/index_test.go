@@ -176,7 +176,7 @@ func FuzzNearest(f *testing.F) {
 				best = max(best, similarity(en.request, r))
 			}
 		}
-		got := nearest(NewClient(), r, x.buckets[r.bucketKey()])
+		got := nearest(NewClient(), r, x.buckets[r.bucketKey()], false)
 		if isFound := got.Entry != nil; isFound != (best >= Threshold) || isFound && got.Score != best {
 			t.Errorf("nearest(%q) of %q = %+v, want the score %v", asked, strings.Join([]string{a, b, c}, " "), got, best)
 		}

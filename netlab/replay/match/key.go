@@ -195,7 +195,8 @@ func appendPairs(b []byte, byName []pair, isIgnored func(pair) bool) []byte {
 func (p pair) isVolatile() bool {
 	switch strings.ToLower(p.name[strings.LastIndexByte(p.name, '.')+1:]) {
 	case "_", "cb", "cachebust", "cachebuster", "cache_buster", "nocache", "no_cache", "rnd", "rand", "random", "_t", "_ts", "ts",
-		"timestamp", "ord", "correlator":
+		"timestamp", "ord", "correlator", "nonce", "oauth_nonce", "oauth_timestamp", "oauth_signature", "x-amz-date", "x-amz-signature",
+		"x-goog-date", "x-goog-signature":
 		return true
 	case "r", "t", "z":
 		return len(p.value) >= 6 && strings.Trim(p.value, "0123456789.") == "" || isEpoch36(p.value) && hasDigit(p.value)
@@ -218,14 +219,15 @@ func isEpoch36(v string) bool {
 }
 
 // isVolatile tells values of time and chance by their form: epoch seconds and
-// milliseconds, with or without a fraction, Math.random, UUIDs, jQuery's callback names.
+// milliseconds, with or without a fraction, dates with a fraction of a second, Math.random, UUIDs, jQuery's callback
+// names.
 func isVolatile(v string) bool {
 	switch {
 	case len(v) < 10 || len(v) > 64:
 		return false
 	case strings.HasPrefix(v, "0.") && len(v) >= 12 && isDigits(v[2:]):
 		return true
-	case isEpoch(v):
+	case isEpoch(v), isISOTime(v):
 		return true
 	case isDigits(v):
 		return (len(v) == 10 || len(v) == 13 || len(v) == 16) && v[0] >= '1' && v[0] <= '3'
@@ -241,6 +243,22 @@ func isVolatile(v string) bool {
 func isEpoch(v string) bool {
 	whole, part, ok := strings.Cut(v, ".")
 	return ok && (len(whole) == 10 || len(whole) == 13) && whole[0] >= '1' && whole[0] <= '3' && isDigits(whole) && isDigits(part)
+}
+
+// isISOTime tells a time to a part of a second as a clock gives it (Date.toISOString): 2026-05-06T07:08:09.123Z. One of
+// a whole minute may be a choice from a calendar.
+func isISOTime(v string) bool {
+	const form = "0000-00-00T00:00:00.000"
+	if len(v) <= len(form) || strings.HasPrefix(v[len("0000-00-00T00:00"):], ":00.000") {
+		return false
+	}
+	for i := range form {
+		if isDigit := v[i] >= '0' && v[i] <= '9'; isDigit != (form[i] == '0') || !isDigit && v[i] != form[i] {
+			return false
+		}
+	}
+	zone := strings.TrimLeft(v[len(form):], "0123456789")
+	return zone == "Z" || len(zone) == len("+00:00") && (zone[0] == '+' || zone[0] == '-' || zone[0] == ' ')
 }
 
 func isUUID(v string) bool {

@@ -2,39 +2,51 @@ package match
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
 // settles returns why any of the entries is the right answer to r although r differs from
 // them, or "" if it may be the wrong one. The entries are those of r's bucket with r's path.
-func settles(list []*Entry, r *Request, h Header) string {
-	if len(list) == 0 {
-		return ""
-	}
-	switch dest := strings.ToLower(h.Get("Sec-Fetch-Dest")); {
-	case dest == "report", dest == "empty" && strings.EqualFold(h.Get("Sec-Fetch-Mode"), "no-cors"):
-		return "the page cannot read the answer"
-	}
-	empty := true
-	for _, en := range list {
-		empty = empty && en.hasNoContent()
-	}
-	if empty {
-		return "the answer has no content"
+// whatever tells that the answer would be the right one for any query and body: it tells the page nothing.
+func settles(list []*Entry, r *Request, h Header) (why string, whatever bool) {
+	switch {
+	case len(list) == 0:
+		return "", false
+	case isUnread(h):
+		return "the page cannot read the answer", true
+	case all(list, (*Entry).hasNoContent):
+		return "the answer has no content", true
+	case all(list, (*Entry).isAcknowledgement):
+		return "the answer says only that the request arrived", true
 	}
 	asked := map[string]bool{}
 	first := list[0]
 	for _, en := range list {
 		if en.answerSum != first.answerSum || en.Status != first.Status || en.Truncated != "" {
-			return ""
+			return "", false
 		}
 		asked[en.request.url+" "+en.request.sum] = true
 	}
 	if len(asked) < 2 || first.Status/100 != 2 {
-		return ""
+		return "", false
 	}
-	return fmt.Sprintf("%d different requests for this path were recorded, all with the same answer", len(asked))
+	return fmt.Sprintf("%d different requests for this path were recorded, all with the same answer", len(asked)), false
 }
+
+func all(list []*Entry, holds func(*Entry) bool) bool {
+	return !slices.ContainsFunc(list, func(en *Entry) bool { return !holds(en) })
+}
+
+// isUnread tells a request whose answer no script can read: a report, or one that a script sent without CORS.
+func isUnread(h Header) bool {
+	dest := h.Get("Sec-Fetch-Dest")
+	return strings.EqualFold(dest, "report") || strings.EqualFold(dest, "empty") && strings.EqualFold(h.Get("Sec-Fetch-Mode"), "no-cors")
+}
+
+// IsBeacon tells a request that sends something and whose answer no script can read: any answer to it is right, also
+// one that nobody recorded. The answer to a GET without CORS may be shown all the same, by way of a service worker.
+func IsBeacon(method string, h Header) bool { return method == "POST" && isUnread(h) }
 
 // hasNoContent tells an answer that tells its page nothing but that it came: an empty one,
 // or a picture that has room for one pixel only.

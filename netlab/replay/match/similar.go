@@ -17,17 +17,21 @@ const one int64 = 232_792_560
 // similarity compares two requests of one method and origin: 1 for equal, 0 for no
 // relation. Path segments, query and body are weighed, each only if one of the two
 // requests has it.
-func similarity(a, b *Request) float64 {
+func similarity(a, b *Request) float64 { return similarityFrom(a, b, 0) }
+
+// similarityFrom is similarity where query and body count as least at least.
+func similarityFrom(a, b *Request, least int64) float64 {
 	path := pathSimilarity(a.path, b.path)
 	if 10*path < 6*one {
 		return 0
 	}
 	sum, weight := 4*path, 4*one
 	if len(a.query)+len(b.query) > 0 {
-		sum, weight = sum+3*inOrder(pairSimilarity(a.queryByName, b.queryByName), a.queryByName, b.queryByName), weight+3*one
+		query := max(least, inOrder(pairSimilarity(a.queryByName, b.queryByName), a.queryByName, b.queryByName))
+		sum, weight = sum+3*query, weight+3*one
 	}
 	if a.kind != "" || b.kind != "" {
-		body := bodySimilarity(a, b)
+		body := max(least, bodySimilarity(a, b))
 		if 2*body < one { // another question put to the same address
 			return 0
 		}

@@ -1,0 +1,251 @@
+package proxy
+
+import (
+	"bufio"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/net/http2"
+
+	"eidetic/netlab/message"
+)
+
+// TestClosedJustThen: an origin that closes a connection when the second request comes on it is asked again, also with a
+// POST, as browsers do. One that never answers is not asked for ever.
+func TestClosedJustThen(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	var asked atomic.Int64
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer c.Close()
+				r := bufio.NewReader(c)
+				for range 2 {
+					h, err := message.ReadHead(r, 1<<20)
+					if err != nil {
+						return
+					}
+					body := make([]byte, len("order"))
+					if _, err := io.ReadFull(r, body); err != nil {
+						return
+					}
+					if asked.Add(1); strings.Contains(h.Start, "/never") || asked.Load() == 2 {
+						return
+					}
+					fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+				}
+			}()
+		}
+	}()
+	u := NewUpstream(UpstreamConfig{})
+	defer u.Close()
+	post := func(path string) (string, error) {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+l.Addr().String()+path, strings.NewReader("order"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := u.RoundTrip(r)
+		if err != nil {
+			return "", err
+		}
+		defer resp.Body.Close()
+		text, err := io.ReadAll(resp.Body)
+		return string(text), err
+	}
+	for i := range 2 { // the second one is closed, and sent again on a connection of its own
+		if got, err := post("/"); got != "order" || err != nil {
+			t.Errorf("request %d: %q, %v; want its answer", i+1, got, err)
+		}
+	}
+	if n := asked.Load(); n != 3 {
+		t.Errorf("the origin was asked %d times; want 3", n)
+	}
+	if _, err := post("/never"); err == nil {
+		t.Error("an origin that never answers: no error")
+	}
+	if n := asked.Load(); n > 5 {
+		t.Errorf("the origin was asked %d times; want no more than once on an old connection and once on a new one", n-3)
+	}
+}
+
+// signed makes a certificate for key, by an issuer or by itself.
+func signed(t *testing.T, name string, key *ecdsa.PrivateKey, issuer *x509.Certificate, by *ecdsa.PrivateKey, at string) *x509.Certificate {
+	t.Helper()
+	c := &x509.Certificate{
+		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour),
+		NotAfter: time.Now().Add(time.Hour), BasicConstraintsValid: true, IsCA: !strings.Contains(name, "."),
+	}
+	if c.IsCA {
+		c.KeyUsage = x509.KeyUsageCertSign
+	} else {
+		c.DNSNames, c.KeyUsage = []string{name}, x509.KeyUsageDigitalSignature
+	}
+	if at != "" {
+		c.IssuingCertificateURL = []string{at}
+	}
+	if issuer == nil {
+		issuer, by = c, key
+	}
+	der, err := x509.CreateCertificate(rand.Reader, c, issuer, &key.PublicKey, by)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
+}
+
+// TestForgottenIssuer: the certificate between the server's and the authority's, which the server does not send, is
+// fetched from where the server's says; without it, or with another in its place, the server is not trusted.
+func TestForgottenIssuer(t *testing.T) {
+	var keys [3]*ecdsa.PrivateKey
+	for i := range keys {
+		var err error
+		if keys[i], err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
+			t.Fatal(err)
+		}
+	}
+	root := signed(t, "root", keys[0], nil, nil, "")
+	between := signed(t, "between", keys[1], root, keys[0], "")
+	store := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/between.cer":
+			_, _ = w.Write(between.Raw)
+		case "/other.cer":
+			_, _ = w.Write(root.Raw)
+		default:
+			http.NotFound(w, r)
+		}
+	}))
+	defer store.Close()
+	roots := x509.NewCertPool()
+	roots.AddCert(root)
+	for _, c := range []struct {
+		host, at string
+		roots    *x509.CertPool
+		want     bool
+	}{
+		{"shop.test", "/between.cer", roots, true},
+		{"shop.test", "/other.cer", roots, false},
+		{"shop.test", "/gone.cer", roots, false},
+		{"shop.test", "/between.cer", x509.NewCertPool(), false},
+		{"else.test", "/between.cer", roots, false},
+	} {
+		leaf := signed(t, "shop.test", keys[2], between, keys[1], store.URL+c.at)
+		origin := httptest.NewUnstartedServer(http.NotFoundHandler())
+		origin.Config.ErrorLog = log.New(io.Discard, "", 0)
+		origin.TLS = &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{leaf.Raw}, PrivateKey: keys[2]}}}
+		origin.StartTLS()
+		device := dialTCP(t, origin.Listener.Addr().String())
+		client := tls.Client(device, OriginTLS{Host: c.host, Roots: c.roots, Dial: new(net.Dialer).DialContext}.Config())
+		err := client.HandshakeContext(t.Context())
+		var why *tls.CertificateVerificationError
+		if (err == nil) != c.want || err != nil && !errors.As(err, &why) {
+			t.Errorf("%s with the issuer at %s: %v; want trust: %v", c.host, c.at, err, c.want)
+		}
+		_ = device.Close()
+		origin.Close()
+	}
+}
+
+// TestOldCipherSuites: servers of TLS 1.2 that know no exchange of keys but RSA's are spoken to, as browsers do.
+func TestOldCipherSuites(t *testing.T) {
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), DNSNames: []string{"old.test"}}
+	der, err := x509.CreateCertificate(rand.Reader, c, c, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c, err = x509.ParseCertificate(der); err != nil {
+		t.Fatal(err)
+	}
+	origin := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "old") }))
+	origin.TLS = &tls.Config{
+		Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}, MaxVersion: tls.VersionTLS12,
+		CipherSuites: []uint16{tls.TLS_RSA_WITH_AES_128_CBC_SHA},
+	}
+	origin.StartTLS()
+	defer origin.Close()
+	roots := x509.NewCertPool()
+	roots.AddCert(c)
+	conn := dialTCP(t, origin.Listener.Addr().String())
+	client := tls.Client(conn, OriginTLS{Host: "old.test", Roots: roots}.Config())
+	if err := client.HandshakeContext(t.Context()); err != nil {
+		t.Errorf("a server that knows only the key exchange of RSA: %v; want a connection", err)
+	}
+}
+
+// TestHTTP11Required: a request that an origin takes over HTTP/1.1 only is sent over that, with its body.
+func TestHTTP11Required(t *testing.T) {
+	origin := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Errorf("the origin got %q, and %v; want the whole body", body, err)
+		}
+		fmt.Fprintf(w, "%s %s", r.Proto, body)
+	}))
+	origin.TLS = &tls.Config{NextProtos: []string{"h2", "http/1.1"}}
+	origin.Config.TLSNextProto = map[string]func(*http.Server, *tls.Conn, http.Handler){"h2": func(_ *http.Server, c *tls.Conn, _ http.Handler) {
+		defer c.Close()
+		if _, err := io.ReadFull(c, make([]byte, len(http2.ClientPreface))); err != nil {
+			return // a connection that was not used
+		}
+		f := http2.NewFramer(c, c)
+		_ = f.WriteSettings()
+		for {
+			frame, err := f.ReadFrame()
+			if err != nil {
+				return
+			}
+			if h, ok := frame.(*http2.HeadersFrame); ok {
+				_ = f.WriteRSTStream(h.StreamID, http2.ErrCodeHTTP11Required)
+			}
+		}
+	}}
+	origin.StartTLS()
+	defer origin.Close()
+	u := NewUpstream(UpstreamConfig{AnyCertificate: true})
+	defer u.Close()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, origin.URL+"/", strings.NewReader("order"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := u.RoundTrip(r)
+	if err != nil {
+		t.Fatalf("%v; want an answer over HTTP/1.1", err)
+	}
+	defer resp.Body.Close()
+	if got, err := io.ReadAll(resp.Body); string(got) != "HTTP/1.1 order" || err != nil {
+		t.Errorf("%s, %v; want HTTP/1.1 order", got, err)
+	}
+}
