@@ -195,11 +195,17 @@ func (p *Port) ServeLease(lease netip.Prefix, router netip.Addr) error {
 	return nil
 }
 
-// Close removes the namespace.
-func (p *Port) Close() {
+// Stop ends what the port serves and runs.
+func (p *Port) Stop() {
 	for _, stop := range p.stops {
 		stop()
 	}
+	p.stops = nil
+}
+
+// Close removes the namespace.
+func (p *Port) Close() {
+	p.Stop()
 	if p.tap != nil {
 		_ = p.tap.Close()
 	}

@@ -3,6 +3,7 @@ package boottest
 import (
 	"fmt"
 	"net/http"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ var restartCases = []guestCase{
 	{"configuration from the service", "", testConfiguration},
 	{"backup and restore", "", testBackup},
 	{"hung system", "", testHungSystem},
+	{"device with a DHCP server", "", testStrangeLease}, // the case below brings the device's port back
 	{"factory reset", "", testFactoryReset},
 }
 
@@ -58,6 +60,22 @@ func testHungSystem(t *testing.T, b *Box) {
 	// systemd's crash handler freezes it.
 	b.restarts(t, func() { b.Run(t, "busctl set-property "+systemWatchdog+" t 10000000 && kill -SEGV 1") })
 	t.Logf("healthy again %.1f s after the system hung", time.Since(hung).Seconds())
+}
+
+// testStrangeLease restarts a box whose device has a DHCP server: the uplink is known, and the device's lease leads nowhere.
+func testStrangeLease(t *testing.T, b *Box) {
+	router := netip.MustParseAddr("10.66.0.1")
+	if err := b.Device.ServeLease(netip.MustParsePrefix("10.66.0.9/1"), router); err != nil {
+		t.Fatal(err)
+	}
+	defer b.Device.Stop()
+	b.restarts(t, func() { b.Run(t, "systemctl --no-block reboot") })
+	b.Until(t, "ip -br -4 addr | grep 10.66.0.9/1")
+	const ways = "ip route; ip route get 9.9.9.9; cat /run/systemd/resolve/resolv.conf"
+	found, to := b.Run(t, ways), "9.9.9.9 via "+Router.Addr().String()
+	if strings.Contains(found, router.String()) || strings.Contains(found, "10.66.0.9") || !strings.Contains(found, to) {
+		t.Errorf("the box goes by a device's lease, or not by the uplink's:\n%s", found)
+	}
 }
 
 func testFactoryReset(t *testing.T, b *Box) {

@@ -106,3 +106,34 @@ MulticastDNS=no
 LLMNR=no
 `
 }
+
+// waitingFile is networkd's configuration of the ports that wait while the uplink is known, of those that are plugged in
+// later, too. They ask for a lease, by which the box tells that something is wrong, and take nothing else of it: the routes
+// and the name servers of a device that has a DHCP server would take the place of the uplink's. The lease's own network
+// may be half of all addresses, so its route is in a table that nothing leads to.
+func waitingFile(uplink string) (name, text string) {
+	return "run/systemd/network/20-waiting.network", `# By appliance-ports.service: the uplink is known, and is none of these.
+[Match]
+Type=ether
+Kind=!veth bridge dummy tun
+Name=!` + uplink + `
+
+[Link]
+RequiredForOnline=no
+
+[Network]
+DHCP=ipv4
+IPv6AcceptRA=no
+MulticastDNS=no
+LLMNR=no
+
+[DHCPv4]
+ClientIdentifier=mac
+UseDomains=no
+UseDNS=no
+UseNTP=no
+UseGateway=no
+UseRoutes=no
+RouteTable=7999
+`
+}

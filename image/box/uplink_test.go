@@ -54,6 +54,17 @@ func (l *look) reboot(t *testing.T) {
 	}
 }
 
+// confines fails the test if another port than the uplink may take a route or a name server.
+func (l *look) confines(t *testing.T, uplink string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(l.root, "run/systemd/network/20-waiting.network"))
+	for _, line := range []string{"Name=!" + uplink, "UseGateway=no", "UseRoutes=no", "UseDNS=no", "RouteTable=7999", "IPv6AcceptRA=no"} {
+		if err != nil || !strings.Contains(string(text), line+"\n") {
+			t.Errorf("the ports that wait have no %s: the box would go by a device's routes: %v\n%s", line, err, text)
+		}
+	}
+}
+
 // A device that runs a DHCP server, on a port that comes first by name, becomes neither the
 // uplink of a box that had one, nor a port on which the panel is open.
 func TestDeviceDoesNotBecomeTheUplink(t *testing.T) {
@@ -63,6 +74,7 @@ func TestDeviceDoesNotBecomeTheUplink(t *testing.T) {
 		t.Fatalf("first boot: uplink %q, want b", got.Uplink)
 	}
 	l.at(t, Config{}, Link{Name: "a"}, lease("b", "10.0.0.9")) // settled: the role is kept
+	l.confines(t, "b")
 	for _, links := range [][]Link{
 		{lease("a", "10.66.0.9"), {Name: "b"}},             // the device is faster
 		{lease("a", "10.66.0.9"), lease("b", "10.0.0.9")},  // both have a lease
@@ -74,9 +86,14 @@ func TestDeviceDoesNotBecomeTheUplink(t *testing.T) {
 		if got.Uplink != "b" || !slices.Equal(got.Leased, []string{"a"}) || got.Warning() == "" {
 			t.Errorf("%v: uplink %q, leased %v, warning %q; want b, a, and a warning", links, got.Uplink, got.Leased, got.Warning())
 		}
-		if ran := strings.Join(l.ran, "\n"); !strings.Contains(ran, `add element inet box uplink { "b" }`) || strings.Contains(ran, `uplink { "a" }`) {
+		ran := strings.Join(l.ran, "\n")
+		if !strings.Contains(ran, `add element inet box uplink { "b" }`) || strings.Contains(ran, `uplink { "a" }`) {
 			t.Errorf("%v: the firewall is open on another port than b:\n%s", links, ran)
 		}
+		if !strings.Contains(ran, "networkctl reload") {
+			t.Errorf("%v: no configuration of ports was loaded:\n%s", links, ran)
+		}
+		l.confines(t, "b")
 	}
 }
 

@@ -68,6 +68,11 @@ func (p Ports) Watch(ctx context.Context) error {
 			if first {
 				done = nil // configure all ports again, even if a previous process did
 			}
+			if first && p.Config.Uplink != "" { // later, a port with a lease would ask anew, and look like one without
+				if err := p.confine(ctx, p.Config.Uplink); err != nil {
+					return err
+				}
+			}
 			if err := p.apply(ctx, done, now, first || now.Uplink != roles.Uplink); err != nil {
 				return err
 			}
@@ -78,6 +83,11 @@ func (p Ports) Watch(ctx context.Context) error {
 		if now.Uplink != pinned && (p.Config.Uplink != "" || settled && now.Address.IsValid() && len(now.Leased) == 0) {
 			p.pin(now.Uplink)
 			pinned = now.Uplink
+			if p.Config.Uplink == "" { // no port that waits has a lease
+				if err := p.confine(ctx, pinned); err != nil {
+					return err
+				}
+			}
 		}
 		if err := p.takeRequest(ctx); err != nil {
 			p.Log.Error("the uplink was not changed", "error", err)
@@ -107,6 +117,22 @@ func (p Ports) savedRoles() (roles Roles) {
 	return Roles{Uplink: roles.Uplink, Devices: roles.Devices}
 }
 
+// confine has the ports that wait take no route, now that the uplink is known.
+func (p Ports) confine(ctx context.Context, uplink string) error {
+	name, text := waitingFile(uplink)
+	if err := writeFile(filepath.Join(p.Root, name), []byte(text), 0o644); err != nil {
+		return err
+	}
+	return p.reload(ctx)
+}
+
+func (p Ports) reload(ctx context.Context) error {
+	if out, err := p.Run(ctx, "networkctl", "reload"); err != nil {
+		return fmt.Errorf("networkctl: %w: %s", err, oneLine(out))
+	}
+	return nil
+}
+
 // apply opens the firewall for a new uplink, configures the device ports that are not in
 // done, and saves the roles.
 func (p Ports) apply(ctx context.Context, done []DevicePort, now Roles, newUplink bool) error {
@@ -131,8 +157,8 @@ func (p Ports) apply(ctx context.Context, done []DevicePort, now Roles, newUplin
 		}
 	}
 	if len(now.Devices) > len(done) {
-		if out, err := p.Run(ctx, "networkctl", "reload"); err != nil {
-			return fmt.Errorf("networkctl: %w: %s", err, oneLine(out))
+		if err := p.reload(ctx); err != nil {
+			return err
 		}
 	}
 	text, err := json.Marshal(now)
