@@ -268,30 +268,43 @@ func (s *Source) frame() (lab.Frame, bool, error) {
 		return lab.Frame{}, false, fmt.Errorf("%w: it returned buffer %d of %d", ErrStream, b.index(), len(s.maps))
 	}
 	var f lab.Frame
-	if !s.blind {
+	gives := !s.blind && !s.isLate(b.sequence())
+	if gives {
 		f = s.take(b)
 		s.failed = 0
 	}
 	if err := s.dev.ioctl(reqQueue, pointer(newBuffer(s.kind, b.index(), s.planes))); err != nil {
 		return lab.Frame{}, false, fmt.Errorf("queue: %w", err)
 	}
-	return f, !s.blind, nil
+	return f, gives, nil
+}
+
+// isLate says whether a picture comes after one that was taken later: drivers that fill several buffers side by side, as
+// uvcvideo does, hand them over in another order on a busy machine. It counts as lost, because time does not go back. A
+// count that goes back by more than there are buffers began anew.
+func (s *Source) isLate(sequence uint32) bool {
+	back := int64(int32(s.driver - sequence))
+	return s.started && back >= 0 && back < int64(len(s.maps))
+}
+
+// count is the number of a frame from the driver's own, which has 32 bits and begins anew with each stream.
+func (s *Source) count(sequence uint32) uint64 {
+	switch step := int32(sequence - s.driver); {
+	case s.started && step > 0:
+		s.seq += uint64(step)
+	case s.any:
+		s.seq++
+	default:
+		s.seq = uint64(sequence)
+	}
+	s.driver, s.started, s.any = sequence, true, true
+	return s.seq
 }
 
 // take copies a dequeued buffer and its facts.
 func (s *Source) take(b *buffer) lab.Frame {
 	var f lab.Frame
-	// The driver's count has 32 bits, and begins anew with each stream.
-	switch {
-	case s.started:
-		s.seq += uint64(b.sequence() - s.driver)
-	case s.any:
-		s.seq++
-	default:
-		s.seq = uint64(b.sequence())
-	}
-	s.driver, s.started, s.any = b.sequence(), true, true
-	f.Seq = s.seq
+	f.Seq = s.count(b.sequence())
 	if b.flags()&flagClock == clockMonotonic {
 		f.Time = lab.Time(b.time())
 	} else {

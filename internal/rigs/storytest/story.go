@@ -154,7 +154,7 @@ func OfSlowMachines(reason string) bool {
 	for _, words := range []string{
 		"frames were lost", "(tolerance ", lab.Superseded, "the kernel dropped", "the source of the pictures was interrupted",
 		"did not come to rest within the plan's time limit", "the wall clock stepped",
-		"the machine was busy with other work beside it",
+		"the machine was busy with other work beside it", "stayed down for up to",
 	} {
 		if strings.Contains(reason, words) {
 			return true

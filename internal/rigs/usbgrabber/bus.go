@@ -54,7 +54,15 @@ type bus struct {
 	mu      sync.Mutex
 	waiting []transfer
 	arrived chan struct{}
+
+	// Only serve uses these. Linux's vhci_hcd may take a transfer of the stream back before it has sent it, and unplugs a
+	// device that answers it after all.
+	newest    uint32          // of the transfers so far
+	withdrawn map[uint32]bool // taken back, and not come yet
 }
+
+// maxWithdrawn bounds them: a host has a few dozen transfers under way.
+const maxWithdrawn = 1024
 
 // Serve answers hosts that list or import the device on one connection, until it is closed.
 func (g *Grabber) Serve(ctx context.Context, conn net.Conn) error {
@@ -91,7 +99,7 @@ func (g *Grabber) Serve(ctx context.Context, conn net.Conn) error {
 		if _, err := conn.Write(append(operation(repImport, 0), describe(device)...)); err != nil {
 			return err
 		}
-		b := &bus{conn: conn, arrived: make(chan struct{}, 1)}
+		b := &bus{conn: conn, arrived: make(chan struct{}, 1), withdrawn: map[uint32]bool{}}
 		defer g.stop()
 		return b.serve(ctx, g)
 	default:
@@ -132,14 +140,23 @@ func (b *bus) serve(ctx context.Context, g *Grabber) error {
 		var err error
 		switch {
 		case command == cmdUnlink:
-			err = b.unlink(seq, order.Uint32(h[20:]))
+			victim := order.Uint32(h[20:])
+			if victim > b.newest && len(b.withdrawn) < maxWithdrawn {
+				b.withdrawn[victim] = true
+			}
+			err = b.unlink(seq, victim)
 		case command != cmdSubmit:
 			return fmt.Errorf("usbip: command %d", command)
 		case ep == streamEndpoint && in:
-			b.queue(transfer{seq, length})
+			b.newest = max(b.newest, seq)
+			if !b.withdrawn[seq] {
+				b.queue(transfer{seq, length})
+			}
+			delete(b.withdrawn, seq)
 		case ep != 0 || !in && length > mostOut:
 			return fmt.Errorf("usbip: a transfer of %d bytes at endpoint %d", length, ep)
 		default:
+			b.newest = max(b.newest, seq)
 			var data []byte
 			if !in {
 				data = make([]byte, length)
