@@ -181,7 +181,9 @@ func TestOldCipherSuites(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), DNSNames: []string{"old.test"}}
+	c := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), DNSNames: []string{"old.test"},
+	}
 	der, err := x509.CreateCertificate(rand.Reader, c, c, &key.PublicKey, key)
 	if err != nil {
 		t.Fatal(err)
@@ -215,7 +217,7 @@ func TestHTTP11Required(t *testing.T) {
 		fmt.Fprintf(w, "%s %s", r.Proto, body)
 	}))
 	origin.TLS = &tls.Config{NextProtos: []string{"h2", "http/1.1"}}
-	origin.Config.TLSNextProto = map[string]func(*http.Server, *tls.Conn, http.Handler){"h2": func(_ *http.Server, c *tls.Conn, _ http.Handler) {
+	serve := func(_ *http.Server, c *tls.Conn, _ http.Handler) {
 		defer c.Close()
 		if _, err := io.ReadFull(c, make([]byte, len(http2.ClientPreface))); err != nil {
 			return // a connection that was not used
@@ -231,7 +233,8 @@ func TestHTTP11Required(t *testing.T) {
 				_ = f.WriteRSTStream(h.StreamID, http2.ErrCodeHTTP11Required)
 			}
 		}
-	}}
+	}
+	origin.Config.TLSNextProto = map[string]func(*http.Server, *tls.Conn, http.Handler){"h2": serve}
 	origin.StartTLS()
 	defer origin.Close()
 	u := NewUpstream(UpstreamConfig{AnyCertificate: true})

@@ -32,7 +32,8 @@ const (
 type reading struct {
 	text  string
 	value float64
-	since float64 // ms from the start of the request's document to the request
+	since float64       // ms from the start of the request's document to the request
+	start time.Duration // of that document
 }
 
 // numberField is a field of requests whose values are numbers: where it is, and its name there.
@@ -60,15 +61,27 @@ func clocks(entries []*Entry) map[string]map[string]bool {
 			}
 			f := numberField{place, name}
 			if v, ok := clockValue(text); ok {
-				readings[f] = append(readings[f], reading{text, v, since})
+				readings[f] = append(readings[f], reading{text, v, since, start})
 			} else {
 				other[f] = true
 			}
 		})
 	}
+	sure := map[numberField]bool{}
+	lags := map[time.Duration]span{} // of what is surely a clock, by document
+	for f, list := range readings {
+		if sure[f] = !other[f] && isClock(f.name, list); !sure[f] {
+			continue
+		}
+		for _, r := range list {
+			if lag := r.since - r.value; lag >= earliestLag && lag <= latestLag {
+				lags[r.start] = lags[r.start].with(lag)
+			}
+		}
+	}
 	out := map[string]map[string]bool{}
 	for f, list := range readings {
-		if other[f] || !isClock(f.name, list) {
+		if !sure[f] && (other[f] || !isBesideClock(list, lags)) {
 			continue
 		}
 		if out[f.place] == nil {
@@ -77,6 +90,29 @@ func clocks(entries []*Entry) map[string]map[string]bool {
 		out[f.place][f.name] = true
 	}
 	return out
+}
+
+// span is the least and the greatest of some numbers.
+type span struct {
+	least, most float64
+	some        bool
+}
+
+func (s span) with(v float64) span {
+	if !s.some {
+		return span{v, v, true}
+	}
+	return span{min(s.least, v), max(s.most, v), true}
+}
+
+// isBesideClock tells values that are as much earlier than their requests as what is surely a clock of their documents:
+// one reading of ten is a whole number, which has no other mark.
+func isBesideClock(list []reading, lags map[time.Duration]span) bool {
+	const slack = 15.0 // ms
+	return !slices.ContainsFunc(list, func(r reading) bool {
+		near, lag := lags[r.start], r.since-r.value
+		return !near.some || r.value < leastClock || lag < near.least-slack || lag > near.most+slack
+	})
 }
 
 // isClock judges all values that a field had. One that is a number of milliseconds with the digits that only
