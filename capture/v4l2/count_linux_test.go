@@ -15,7 +15,8 @@ func TestCount(t *testing.T) {
 		want   []uint64 // of those that are given
 	}{
 		{"in order", []uint32{5, 6, 8}, []uint64{5, 6, 8}},
-		{"out of order", []uint32{5, 7, 6, 8, 8, 9}, []uint64{5, 7, 8, 9}},
+		{"out of order", []uint32{5, 7, 6, 8, 9}, []uint64{5, 7, 8, 9}},
+		{"none", []uint32{0, 0, 0}, []uint64{0, 1, 2}},
 		{"the end of 32 bits", []uint32{most - 1, most, 1}, []uint64{most - 1, most, most + 2}},
 		{"anew", []uint32{100, 101, 0, 1}, []uint64{100, 101, 102, 103}},
 	} {

@@ -281,10 +281,11 @@ func (s *Source) frame() (lab.Frame, bool, error) {
 
 // isLate says whether a picture comes after one that was taken later: drivers that fill several buffers side by side, as
 // uvcvideo does, hand them over in another order on a busy machine. It counts as lost, because time does not go back. A
-// count that goes back by more than there are buffers began anew.
+// count that goes back by more than there are buffers began anew, and one that stands still is of a driver that does not
+// count.
 func (s *Source) isLate(sequence uint32) bool {
 	back := int64(int32(s.driver - sequence))
-	return s.started && back >= 0 && back < int64(len(s.maps))
+	return s.started && back > 0 && back < int64(len(s.maps))
 }
 
 // count is the number of a frame from the driver's own, which has 32 bits and begins anew with each stream.
