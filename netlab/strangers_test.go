@@ -1,6 +1,7 @@
 package netlab
 
 import (
+	"errors"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -63,8 +64,15 @@ func besideStrangers(t *testing.T, strangers int) {
 		} else {
 			r.Body.Close()
 		}
+		// The strangers' addresses are this machine's, too, so the device's connection can be the oldest of them all: it
+		// asks again, as resolvers do.
 		m := new(mdns.Msg).SetQuestion(BoxHost+".", mdns.TypeA)
-		if r, _, err := names.Exchange(m, at.DNS.String()); err != nil || len(r.Answer) != 1 {
+		var r *mdns.Msg
+		err := errors.ErrUnsupported
+		for tries := 0; err != nil && tries < 5; tries++ {
+			r, _, err = names.Exchange(m, at.DNS.String())
+		}
+		if err != nil || len(r.Answer) != 1 {
 			t.Errorf("a name over TCP beside strangers: %v, %v; want an address", r, err)
 		}
 	}
