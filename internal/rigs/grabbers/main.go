@@ -90,7 +90,8 @@ func run(files []string, out io.Writer) error {
 				r.FirstChange - exact.FirstChange, r.FirstContent - exact.FirstContent, r.Complete[85] - exact.Complete[85],
 				r.Complete[95] - exact.Complete[95], r.Complete[99] - exact.Complete[99], r.LastChange - exact.LastChange,
 			}, 100 * (r.SpeedIndex/exact.SpeedIndex - 1)}
-			fmt.Fprintf(out, "%s | %s | %d %.2f %.2f | %v | %.1f\n", file, way, noise.Pixel, noise.Mean, noise.Texture, one, time.Since(begun).Seconds())
+			fmt.Fprintf(out, "%s | %s | %d %.2f %.2f | %v | %.1f\n", file, way, noise.Pixel, noise.Mean, noise.Texture, one,
+				time.Since(begun).Seconds())
 			worst[way] = worst[way].beyond(one)
 			if most := (row{[6]int{1, 1, 1, 1, 1, 1}, 2}); most.beyond(one) == most {
 				within[way]++
