@@ -210,7 +210,7 @@ func serialCable(t *testing.T, laptop *storytest.Device) string {
 func takePictures(t *testing.T, p *storytest.Panel, dir string) {
 	t.Helper()
 	b := reporttest.NewBrowser(t)
-	err := errors.Join(b.View(1100, 760, "light"), b.Open(p.URL+"/"))
+	err := errors.Join(b.TakeAny(), b.View(1100, 760, "light"), b.Open(p.URL+"/"))
 	if err == nil {
 		_, err = reporttest.Eval[bool](b, fmt.Sprintf(`(async () => {
 			await fetch("/api/v1/session", {method: "POST", body: %q});

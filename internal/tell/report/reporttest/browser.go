@@ -14,6 +14,7 @@ import (
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/cdproto/security"
 	"github.com/chromedp/chromedp"
 
 	"eidetic/internal/rigs/testlab"
@@ -161,6 +162,12 @@ func (b *Browser) View(width, height int64, scheme string) error {
 	_, err := chromedp.Call(b.Context, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
 		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: colours}, {Name: "forced-colors", Value: contrast}},
 	})
+	return err
+}
+
+// TakeAny has the browser take any certificate, as one that a box has made for itself.
+func (b *Browser) TakeAny() error {
+	_, err := chromedp.Call(b.Context, security.SetIgnoreCertificateErrors, security.SetIgnoreCertificateErrorsParams{Ignore: true})
 	return err
 }
 
