@@ -27,8 +27,8 @@ const (
 	maxCode = 32 << 20 // of its classes.dex
 )
 
-// Get says where to get the file, for errors.
-const Get = "download scrcpy-server-v… of a release of scrcpy (github.com/Genymobile/scrcpy), or install Debian's package scrcpy " +
+// getServer says where to get the file, for errors.
+const getServer = "download scrcpy-server-v… of a release of scrcpy (github.com/Genymobile/scrcpy), or install Debian's package scrcpy " +
 	"where there is one, and name the file by server: FILE"
 
 // File is the server's file, which is pushed to the phone.
@@ -43,7 +43,7 @@ type File struct {
 func Read(path string) (File, error) {
 	in, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return File{}, fmt.Errorf("scrcpy: there is no server at %s: %s", path, Get)
+		return File{}, fmt.Errorf("scrcpy: there is no server at %s: %s", path, getServer)
 	}
 	if err != nil {
 		return File{}, fmt.Errorf("scrcpy: %w", err)
@@ -74,11 +74,11 @@ func versionOf(file []byte) (string, error) {
 	}
 	z, err := zip.NewReader(bytes.NewReader(file), int64(len(file)))
 	if err != nil {
-		return "", fmt.Errorf("it is no server of scrcpy, which is a JAR: %w: %s", err, Get)
+		return "", fmt.Errorf("it is no server of scrcpy, which is a JAR: %w: %s", err, getServer)
 	}
 	code, err := z.Open("classes.dex")
 	if err != nil {
-		return "", fmt.Errorf("it is no server of scrcpy: %w: %s", err, Get)
+		return "", fmt.Errorf("it is no server of scrcpy: %w: %s", err, getServer)
 	}
 	defer code.Close()
 	text, err := io.ReadAll(io.LimitReader(code, maxCode))
@@ -87,7 +87,7 @@ func versionOf(file []byte) (string, error) {
 	}
 	found := mismatch.FindSubmatch(text)
 	if found == nil {
-		return "", fmt.Errorf("it does not say which version of scrcpy it is: %s", Get)
+		return "", fmt.Errorf("it does not say which version of scrcpy it is: %s", getServer)
 	}
 	return string(found[1]), nil
 }

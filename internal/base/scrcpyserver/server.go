@@ -161,9 +161,9 @@ func (r *Running) Why() error {
 	r.mu.Unlock()
 	switch {
 	case strings.Contains(text, "does not match the client"):
-		return fmt.Errorf("the server's file is not the version that it seems to be (%s): %s", text, Get)
+		return fmt.Errorf("the server's file is not the version that it seems to be (%s): %s", text, getServer)
 	case strings.Contains(text, "ClassNotFoundException"), strings.Contains(text, "Aborted"):
-		return fmt.Errorf("the phone cannot run the server's file (%s): %s", text, Get)
+		return fmt.Errorf("the phone cannot run the server's file (%s): %s", text, getServer)
 	case text != "":
 		return fmt.Errorf("the server on the phone ended: %s", text)
 	case err != nil && !errors.Is(err, io.EOF):
