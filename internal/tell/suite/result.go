@@ -159,7 +159,7 @@ func ParseResult(text []byte) (*Result, error) {
 	}
 	var r Result
 	if err := bounded.JSON(text, &r); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("it is no suite.json, the file that appliance suite run writes: %w", err)
 	}
 	return &r, r.check()
 }

@@ -324,3 +324,10 @@ func FuzzParseResult(f *testing.F) {
 		}
 	})
 }
+
+// A file of something else is told in words, not by its first character alone.
+func TestResultOfSomethingElse(t *testing.T) {
+	if _, err := ParseResult([]byte("root:x:0:0")); err == nil || !strings.Contains(err.Error(), "no suite.json") {
+		t.Errorf("ParseResult = %v, want that it is no suite.json", err)
+	}
+}
