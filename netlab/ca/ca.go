@@ -35,8 +35,9 @@ const (
 	// CertFile and KeyFile are the names in the authority's folder.
 	CertFile = "ca.crt"
 	KeyFile  = "ca.key"
-	// oldFile is the certificate of the authority that ended before this one.
-	oldFile = "ca.old.crt"
+	// oldFile and oldKeyFile are of the authority that ended before this one.
+	oldFile    = "ca.old.crt"
+	oldKeyFile = "ca.old.key"
 	// lifetime of the authority. Devices are set up by hand, so it is long.
 	lifetime = 2 * 365 * 24 * time.Hour
 	// noticeTime is how long before an authority is replaced Notice says so, and how
@@ -109,21 +110,34 @@ func assemble(cert *x509.Certificate, key *ecdsa.PrivateKey, now func() time.Tim
 }
 
 // LoadOrCreate reads the authority from dir, or makes one there. An authority that
-// ends within a leaf's lifetime is replaced. The key file has mode 0600; a key that
+// ends within a leaf's lifetime is replaced. If that was at a start whose clock was ahead, the
+// one before it, which devices trust, is taken back. The key file has mode 0600; a key that
 // other users can read is an error.
 func LoadOrCreate(dir string, now func() time.Time) (*Authority, error) {
-	a, err := load(dir, now)
-	if err == nil || !errors.Is(err, fs.ErrNotExist) {
-		return a, err
+	a, err := load(dir, CertFile, KeyFile, now)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	if a == nil || a.isOfTheFuture() {
+		if old, err := load(dir, oldFile, oldKeyFile, now); err == nil && !old.isOfTheFuture() {
+			return old, old.takeBack(dir)
+		}
+	}
+	if a != nil {
+		_, old := os.Lstat(filepath.Join(dir, oldFile))
+		a.follows = old == nil
+		return a, nil
 	}
 	if a, err = New(now); err != nil {
 		return nil, err
 	}
-	switch err := os.Rename(filepath.Join(dir, CertFile), filepath.Join(dir, oldFile)); {
-	case err == nil:
-		a.follows = true
-	case !errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("keep the certificate that has ended: %w", err)
+	for _, f := range [][2]string{{CertFile, oldFile}, {KeyFile, oldKeyFile}} {
+		switch err := os.Rename(filepath.Join(dir, f[0]), filepath.Join(dir, f[1])); {
+		case err == nil:
+			a.follows = true
+		case !errors.Is(err, fs.ErrNotExist):
+			return nil, fmt.Errorf("keep the authority that has ended: %w", err)
+		}
 	}
 	if err := a.save(dir); err != nil {
 		return nil, fmt.Errorf("save the authority: %w", err)
@@ -131,11 +145,30 @@ func LoadOrCreate(dir string, now func() time.Time) (*Authority, error) {
 	return a, nil
 }
 
+// isOfTheFuture says that this authority was made by a clock that was ahead of the present one.
+func (a *Authority) isOfTheFuture() bool { return a.now().Before(a.cert.NotBefore) }
+
+// takeBack makes an authority that was replaced the one of dir again. Without a key in its place, after a crash, it is
+// done again.
+func (a *Authority) takeBack(dir string) error {
+	if err := os.Remove(filepath.Join(dir, KeyFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("take the authority back that a wrong clock replaced: %w", err)
+	}
+	if err := a.save(dir); err != nil {
+		return fmt.Errorf("take the authority back that a wrong clock replaced: %w", err)
+	}
+	return errors.Join(os.Remove(filepath.Join(dir, oldKeyFile)), os.Remove(filepath.Join(dir, oldFile)))
+}
+
 // Notice says what the people of the devices have to do about the certificate, or "".
 func (a *Authority) Notice() string {
 	now, made, end := a.now(), a.cert.NotBefore.Add(backdate), a.cert.NotAfter
 	const what = "open http://box.test/ on each device, remove the old certificate and install the new one"
 	switch {
+	case a.isOfTheFuture():
+		return "the clock says " + now.Format(time.DateOnly) + ", and the certificate that devices trust was made on " +
+			made.Format(time.DateOnly) + ": one of the two clocks was wrong. Set this one, and restart the service, which takes back " +
+			"the certificate that a wrong clock replaced; if there was none, open http://box.test/ on each device once the clock is right"
 	case !now.Before(end.Add(-renewBefore)):
 		return "the certificate that devices trust ends on " + end.Format(time.DateOnly) + ": restart the service, which makes a new one; then " + what
 	case !now.Before(end.Add(-renewBefore - noticeTime)):
@@ -150,8 +183,8 @@ func (a *Authority) Notice() string {
 	return ""
 }
 
-func load(dir string, now func() time.Time) (*Authority, error) {
-	keyPath, certPath := filepath.Join(dir, KeyFile), filepath.Join(dir, CertFile)
+func load(dir, certFile, keyFile string, now func() time.Time) (*Authority, error) {
+	keyPath, certPath := filepath.Join(dir, keyFile), filepath.Join(dir, certFile)
 	info, err := os.Stat(keyPath)
 	if err != nil {
 		return nil, fmt.Errorf("load the authority: %w", err)
@@ -186,12 +219,7 @@ func load(dir string, now func() time.Time) (*Authority, error) {
 	if now().After(cert.NotAfter.Add(-renewBefore)) {
 		return nil, fmt.Errorf("load the authority: it ends on %s: %w", cert.NotAfter.Format(time.DateOnly), fs.ErrNotExist)
 	}
-	a, err := assemble(cert, key, now)
-	if err == nil {
-		_, old := os.Lstat(filepath.Join(dir, oldFile))
-		a.follows = old == nil
-	}
-	return a, err
+	return assemble(cert, key, now)
 }
 
 // save writes the certificate and the key, each as a whole or not at all.

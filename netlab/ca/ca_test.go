@@ -123,6 +123,50 @@ func TestAuthorityEnds(t *testing.T) {
 	}
 }
 
+// A start whose clock is years ahead takes the authority for ended. The next one, with a clock that is right, takes it
+// back: devices trust it.
+func TestWrongClockTakesNoAuthorityAway(t *testing.T) {
+	now := noon
+	clock := func() time.Time { return now }
+	dir := filepath.Join(t.TempDir(), "ca")
+	load := func(at time.Time) *Authority {
+		t.Helper()
+		now = at
+		a, err := LoadOrCreate(dir, clock)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+	first := load(noon)
+	for _, crashed := range []bool{false, true} {
+		ahead := load(noon.Add(5 * lifetime))
+		if ahead.Fingerprint() == first.Fingerprint() {
+			t.Fatal("a start five lifetimes later has the first authority; want a new one")
+		}
+		now = noon.Add(time.Hour)
+		if got := ahead.Notice(); !strings.Contains(got, "one of the two clocks was wrong") {
+			t.Errorf("Notice() after the clock was set right = %q; want that a clock was wrong", got)
+		}
+		if crashed { // between the two steps of taking it back
+			if err := os.Remove(filepath.Join(dir, KeyFile)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		back := load(now)
+		if back.Fingerprint() != first.Fingerprint() || back.Notice() != "" {
+			t.Errorf("crashed %v: after the clock was set right it is the first authority: %v, with notice %q; want it, and none",
+				crashed, back.Fingerprint() == first.Fingerprint(), back.Notice())
+		}
+		if entries, err := os.ReadDir(dir); err != nil || len(entries) != 2 {
+			t.Errorf("crashed %v: the folder has %d files (%v); want the certificate and the key", crashed, len(entries), err)
+		}
+	}
+	if slow := load(time.Unix(0, 0)); slow.Fingerprint() != first.Fingerprint() {
+		t.Error("a start in 1970 made a new authority; want the one that is there")
+	}
+}
+
 func TestLoadRefuses(t *testing.T) {
 	write := func(name, content string, mode fs.FileMode) func(t *testing.T, dir string) {
 		return func(t *testing.T, dir string) {
