@@ -136,9 +136,11 @@ func (p *Panel) check(cross *http.CrossOriginProtection, r *http.Request) (who c
 // isPublic lists what needs no token: what is equal for every appliance of this version, the
 // health, and the way to get and to end a session.
 func isPublic(r *http.Request) bool {
+	if _, ok := pages[r.URL.Path]; ok {
+		return true
+	}
 	switch r.URL.Path {
-	case "/", "/history", "/browsers", "/access", "/gesture", "/device", "/run", "/trial", "/automation", "/alerts", "/bisections", "/recordings", "/plan", "/storage", "/boxes",
-		"/api/v1/health", "/openapi.json", "/openapi.yaml", "/openapi-3.0.json", "/openapi-3.0.yaml":
+	case "/api/v1/health", "/openapi.json", "/openapi.yaml", "/openapi-3.0.json", "/openapi-3.0.yaml":
 		return true
 	case "/api/v1/session":
 		return r.Method == http.MethodPost || r.Method == http.MethodDelete

@@ -29,16 +29,16 @@ type helpPage struct {
 
 // help serves the documents of this version as pages, which everybody may read: they are equal for all.
 func (p *Panel) help(e *echo.Echo, show func(c echo.Context, status int, file string, data any) error, shared page) {
-	pages := map[string]func() (helpPage, error){}
+	documents := map[string]func() (helpPage, error){}
 	_ = fs.WalkDir(docs.Files, ".", func(name string, _ fs.DirEntry, err error) error { // of what is in the binary nothing fails
 		if route, ok := strings.CutSuffix(name, ".md"); ok && err == nil {
-			pages[route] = sync.OnceValues(func() (helpPage, error) { return documentPage(name, shared) })
+			documents[route] = sync.OnceValues(func() (helpPage, error) { return documentPage(name, shared) })
 		}
 		return err
 	})
 	e.GET("/help", func(c echo.Context) error { return c.Redirect(http.StatusSeeOther, "/help/index") })
 	e.GET("/help/*", func(c echo.Context) error {
-		render := pages[c.Param("*")]
+		render := documents[c.Param("*")]
 		if render == nil {
 			return echo.NewHTTPError(http.StatusNotFound, "there is no such document")
 		}

@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"eidetic/internal/lab"
 )
 
 // A page, and what leads to it, are there only where the panel has what it shows: a head deletes no evidence and has no
@@ -29,6 +31,16 @@ func TestPagesOfAPanel(t *testing.T) {
 			if got := ask(t, s, http.MethodGet, path, nil); (got.StatusCode == http.StatusOK) != want {
 				t.Errorf("%s: GET %s = %d; want a page: %v", c.name, path, got.StatusCode, want)
 			}
+		}
+	}
+}
+
+// Each page asks for the token itself, so none needs one.
+func TestPagesNeedNoToken(t *testing.T) {
+	s := newServer(t, Config{Store: emptyStore(t), Version: "v1", Token: lab.NewSecret(token), Retainer: fakeRetainer{}})
+	for path := range pages {
+		if got := ask(t, s, http.MethodGet, path, nil); got.StatusCode == http.StatusUnauthorized {
+			t.Errorf("GET %s without a token = %d; want the page, or that there is none", path, got.StatusCode)
 		}
 	}
 }

@@ -26,35 +26,46 @@ type page struct {
 	Storage, Certificate bool
 }
 
+// route is a page and the file of its content.
+type route struct {
+	file string
+	page
+}
+
+// pages are all that a panel may have. Without what they show of this panel, which needs a token, they are no secret.
+var pages = map[string]route{ // constant
+	"/":           {"index.html", page{Title: "Runs", Script: "app.js", Help: "panel#measure-a-page"}},
+	"/history":    {"history.html", page{Title: "History", Script: "history.js", Styles: []string{"history.css"}, Help: "compare#from-day-to-day"}},
+	"/browsers":   {"browsers.html", page{Title: "Browsers", Script: "browsers.js", Styles: []string{"lists.css", "browsers.css"}, Help: "panel#browsers"}},
+	"/recordings": {"recordings.html", page{Title: "Recordings", Script: "recordings.js", Styles: []string{"lists.css", "recordings.css"}, Help: "panel#recordings"}},
+	"/plan":       {"plan.html", page{Title: "Plan", Script: "plan.js", Styles: []string{"lists.css", "plan.css"}, Help: "panel#plan"}},
+	"/automation": {"automation.html", page{Title: "Automation", Script: "automation.js", Styles: []string{"lists.css"}, Help: "panel#automation"}},
+	"/alerts":     {"alerts.html", page{Title: "Alerts", Script: "alerts.js", Styles: []string{"lists.css", "alerts.css"}, Help: "panel#alerts"}},
+	"/bisections": {"bisections.html", page{Title: "Bisections", Script: "bisections.js", Styles: []string{"lists.css", "alerts.css"}, Help: "panel#bisections"}},
+	"/suites":     {"suites.html", page{Title: "Suites", Script: "suites.js", Styles: []string{"lists.css", "alerts.css", "dots.css", "suites.css"}, Help: "panel#suites"}},
+	"/access":     {"access.html", page{Title: "Access", Script: "access.js", Styles: []string{"access.css"}, Help: "security#how-the-panel-is-protected"}},
+	"/run":        {"run.html", page{Title: "Run", Script: "run.js", Styles: []string{"lists.css", "film.css", "dots.css", "run.css"}, Help: "panel#run"}},
+	"/trial":      {"trial.html", page{Title: "Frames", Script: "trial.js", Styles: []string{"film.css", "trial.css"}, Help: "frames"}},
+	"/device":     {"device.html", page{Title: "Device", Script: "device.js", Styles: []string{"device.css"}, Help: "devices/index"}},
+	"/gesture":    {"gesture.html", page{Title: "Gesture", Script: "gesture.js", Styles: []string{"gesture.css"}, Help: "scenarios"}},
+	"/boxes":      {"boxes.html", page{Title: "Boxes", Script: "boxes.js", Styles: []string{"lists.css", "history.css", "boxes.css"}, Help: "fleet"}},
+	"/storage":    {"storage.html", page{Title: "Storage", Script: "storage.js", Styles: []string{"lists.css", "storage.css"}, Help: "panel#storage"}},
+}
+
+// has says whether this panel has the page: a box has no boxes, and a head deletes no evidence.
+func (p *Panel) has(path string) bool {
+	switch path {
+	case "/boxes":
+		return p.Boxes != nil
+	case "/storage":
+		return p.Retainer != nil
+	}
+	return true
+}
+
 // web serves the pages and their assets.
 func (p *Panel) web(e *echo.Echo) {
 	templates := template.Must(template.ParseFS(webFiles, "web/*.html"))
-	type route struct {
-		file string
-		page
-	}
-	pages := map[string]route{
-		"/":           {"index.html", page{Title: "Runs", Script: "app.js", Help: "panel#measure-a-page"}},
-		"/history":    {"history.html", page{Title: "History", Script: "history.js", Styles: []string{"history.css"}, Help: "compare#from-day-to-day"}},
-		"/browsers":   {"browsers.html", page{Title: "Browsers", Script: "browsers.js", Styles: []string{"lists.css", "browsers.css"}, Help: "panel#browsers"}},
-		"/recordings": {"recordings.html", page{Title: "Recordings", Script: "recordings.js", Styles: []string{"lists.css", "recordings.css"}, Help: "panel#recordings"}},
-		"/plan":       {"plan.html", page{Title: "Plan", Script: "plan.js", Styles: []string{"lists.css", "plan.css"}, Help: "panel#plan"}},
-		"/automation": {"automation.html", page{Title: "Automation", Script: "automation.js", Styles: []string{"lists.css"}, Help: "panel#automation"}},
-		"/alerts":     {"alerts.html", page{Title: "Alerts", Script: "alerts.js", Styles: []string{"lists.css", "alerts.css"}, Help: "panel#alerts"}},
-		"/bisections": {"bisections.html", page{Title: "Bisections", Script: "bisections.js", Styles: []string{"lists.css", "alerts.css"}, Help: "panel#bisections"}},
-		"/suites":     {"suites.html", page{Title: "Suites", Script: "suites.js", Styles: []string{"lists.css", "alerts.css", "dots.css", "suites.css"}, Help: "panel#suites"}},
-		"/access":     {"access.html", page{Title: "Access", Script: "access.js", Styles: []string{"access.css"}, Help: "security#how-the-panel-is-protected"}},
-		"/run":        {"run.html", page{Title: "Run", Script: "run.js", Styles: []string{"lists.css", "film.css", "dots.css", "run.css"}, Help: "panel#run"}},
-		"/trial":      {"trial.html", page{Title: "Frames", Script: "trial.js", Styles: []string{"film.css", "trial.css"}, Help: "frames"}},
-		"/device":     {"device.html", page{Title: "Device", Script: "device.js", Styles: []string{"device.css"}, Help: "devices/index"}},
-		"/gesture":    {"gesture.html", page{Title: "Gesture", Script: "gesture.js", Styles: []string{"gesture.css"}, Help: "scenarios"}},
-	}
-	if p.Boxes != nil {
-		pages["/boxes"] = route{"boxes.html", page{Title: "Boxes", Script: "boxes.js", Styles: []string{"lists.css", "history.css", "boxes.css"}, Help: "fleet"}}
-	}
-	if p.Retainer != nil {
-		pages["/storage"] = route{"storage.html", page{Title: "Storage", Script: "storage.js", Styles: []string{"lists.css", "storage.css"}, Help: "panel#storage"}}
-	}
 	show := func(c echo.Context, status int, file string, data any) error {
 		var b bytes.Buffer
 		if err := templates.ExecuteTemplate(&b, file, data); err != nil {
@@ -62,10 +73,13 @@ func (p *Panel) web(e *echo.Echo) {
 		}
 		return webBlob(c, status, ".html", b.Bytes())
 	}
-	shared := page{Script: "common.js", Styles: []string{"help.css"}, Help: "index", Fleet: p.Boxes != nil, Storage: p.Retainer != nil}
-	for route, page := range pages {
+	shared := page{Script: "common.js", Styles: []string{"help.css"}, Help: "index", Fleet: p.has("/boxes"), Storage: p.has("/storage")}
+	for at, page := range pages {
+		if !p.has(at) {
+			continue
+		}
 		page.Fleet, page.Storage, page.Certificate = shared.Fleet, shared.Storage, p.Certificate != nil
-		e.GET(route, func(c echo.Context) error { return show(c, http.StatusOK, page.file, page.page) })
+		e.GET(at, func(c echo.Context) error { return show(c, http.StatusOK, page.file, page.page) })
 	}
 	p.help(e, show, shared)
 	missing := shared

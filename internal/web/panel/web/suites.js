@@ -56,7 +56,7 @@ function marks(r) {
     ...t.browsers.map((_, i) => make("td", { className: "n", colSpan: 2, textContent: score(i) })),
     ...others.flatMap((_, i) => { const one = t.ratios[i + 1]; return [td(one ? three(one.value) : "–", "n"), td(range(one)), td(found(one))]; }), td());
   return [scrolled(`marks of ${r.suite}`, make("table", { className: "marks" }, make("thead", {}, head, parts), make("tbody", {}, ...body), make("tfoot", {}, foot))),
-    make("p", { className: "hint", textContent: "Marks are medians, in ms, of rates in frames/s; each leads to a film. A ratio above 1 is slower. Findings are corrected by Holm's method." })];
+    make("p", { className: "hint", textContent: "Marks are medians, of times in ms, of rates in frames/s; each leads to a film. A ratio above 1 is slower. Findings are corrected by Holm's method." })];
 }
 
 function answers(r) {
