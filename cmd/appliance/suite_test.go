@@ -219,3 +219,19 @@ func TestStrangeSuiteNamesNothingOfThisMachine(t *testing.T) {
 		}
 	}
 }
+
+// TestSampleResult: the results in the documents give the tables that the documents show of them.
+func TestSampleResult(t *testing.T) {
+	text, err := os.ReadFile("../../docs/suite.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const first, again = "../../docs/suites/eidetic-1.json", "../../docs/suites/eidetic-1-again.json"
+	for _, args := range [][]string{{"suite", "show", first}, {"suite", "compare", first, again, "--within", "1"}} {
+		for line := range strings.Lines(finishCmd(t, appliance(t, args...)).out) {
+			if !strings.Contains(string(text), line) {
+				t.Errorf("%s prints a line that docs/suite.md does not have; want its output there: %q", strings.Join(args[:2], " "), line)
+			}
+		}
+	}
+}
