@@ -156,7 +156,7 @@ func (r *Result) walk(frames Frames, s *screen, flat func() bool) error {
 			continue
 		}
 		also.changed(i, t)
-		r.Progress[i] = progress(&t.hist, &start, &final)
+		r.Progress[i] = progress(&t.hist, &start, &final, 0, 0)
 		if i > 0 && r.FirstContent < 0 && !flat() {
 			r.FirstContent = frame
 		}

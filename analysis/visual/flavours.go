@@ -45,7 +45,7 @@ func (x *indices) still(i int) {
 // changed takes in the start frame and each frame that differs from the one before.
 func (x *indices) changed(i int, t *thumb) {
 	if x.r.ProgressWPT != nil {
-		x.r.ProgressWPT[i] = wptProgress(&t.hist, x.start, x.final)
+		x.r.ProgressWPT[i] = progress(&t.hist, x.start, x.final, 5, 4)
 	}
 	at := max(math.Floor(x.r.Times[i]), 0)
 	if i == 0 {
@@ -76,34 +76,6 @@ func (x *indices) finish() {
 	if x.edges != nil {
 		x.r.ContentfulIndex = contentful(x.times, x.content)
 	}
-}
-
-// wptProgress is visual progress in the flavour of WebPageTest (WPO's
-// visualmetrics.py): each bin of what must change may be met by changes in bins
-// i−5 … i+4, taken greedily from below. The same frames give another number
-// than browsertime's, so a result names its flavour.
-func wptProgress(h, start, final *histogram) float64 {
-	var matched, total int64
-	for c := range h {
-		var available [256]int32
-		for i := range available {
-			available[i] = abs32(h[c][i] - start[c][i])
-		}
-		for i := range available {
-			target := abs32(final[c][i] - start[c][i])
-			total += int64(target)
-			for j := max(i-5, 0); j < min(i+5, 256) && target > 0; j++ {
-				n := min(target, available[j])
-				available[j] -= n
-				target -= n
-				matched += int64(n)
-			}
-		}
-	}
-	if total == 0 {
-		return 100
-	}
-	return math.Floor(float64(matched) / float64(total) * 100)
 }
 
 // perceptual is browsertime's Perceptual Speed Index in ms, truncated: the time

@@ -130,16 +130,26 @@ func (t *thumb) scaleRow(codes []code, ty, x0, x1 int, p plane) {
 	}
 }
 
-// progress is browsertime's visual progress in whole percent: of what must
-// change in the histogram between start and final, how much has changed.
-func progress(h, start, final *histogram) float64 {
+// progress is visual progress in whole percent: of what must change in the histogram between start and final, how much
+// has changed. What must change in a bin may be met by changes in bins i−below … i+above, taken greedily from below:
+// browsertime's flavour has none but the bin itself, WebPageTest's (WPO's visualmetrics.py) five below and four above.
+// The same frames give other numbers, so a result names its flavour.
+func progress(h, start, final *histogram, below, above int) float64 {
 	var matched, total int64
 	for c := range h {
-		for i := range h[c] {
-			s := start[c][i]
-			target := abs32(final[c][i] - s)
-			matched += int64(min(abs32(h[c][i]-s), target))
+		var available [256]int32
+		for i := range available {
+			available[i] = abs32(h[c][i] - start[c][i])
+		}
+		for i := range available {
+			target := abs32(final[c][i] - start[c][i])
 			total += int64(target)
+			for j := max(i-below, 0); j <= min(i+above, 255) && target > 0; j++ {
+				n := min(target, available[j])
+				available[j] -= n
+				target -= n
+				matched += int64(n)
+			}
 		}
 	}
 	if total == 0 {

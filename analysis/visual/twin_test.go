@@ -80,7 +80,7 @@ func bruteForce(m *film, o Options) twin {
 		}
 		w.Load = append(w.Load, 100*float64(equal)/float64(total))
 		w.Changed, w.Luma = append(w.Changed, changed), append(w.Luma, large)
-		w.Progress = append(w.Progress, progress(histogramOf(now), hs, hf))
+		w.Progress = append(w.Progress, progress(histogramOf(now), hs, hf, 0, 0))
 		before = now
 	}
 	return w
