@@ -85,7 +85,7 @@ func printAlerts(out io.Writer, all []automation.Alert, also bool) {
 	if len(all) == 0 && also {
 		fmt.Fprintln(out, "There are no alerts.")
 	} else if len(all) == 0 {
-		fmt.Fprintln(out, "There are no alerts that something became slower, but for those that were resolved or accepted.")
+		fmt.Fprintln(out, "No alert says that something became slower, except resolved and accepted ones.")
 	}
 	for _, a := range all {
 		fmt.Fprintf(out, "%d  %s: %s (95 %% interval %s)\n", a.ID, client.Plain(nameOfSeries(a.Row)), client.Plain(a.Text),
