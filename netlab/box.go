@@ -179,7 +179,11 @@ certificate first. Use a device that is for tests, and remove the certificate wh
 Chrome honours it; other apps mostly do not.</li>
 <li><b>iPhone, iPad:</b> allow the profile, install it in Settings → General → VPN and Device Management, and then switch it on in
 Settings → General → About → Certificate Trust Settings.</li>
-<li><b>Firefox:</b> Settings → Privacy and Security → Certificates → View Certificates → Authorities → Import.</li>
+<li><b>Windows:</b> open the file, choose Install Certificate, Local Machine, and the store Trusted Root Certification
+Authorities.</li>
+<li><b>Mac:</b> open the file, add it to the keychain System, and set it there to Always Trust.</li>
+<li><b>Firefox:</b> Settings → Privacy and Security → Certificates → View Certificates → Authorities → Import. On Android:
+Settings → About Firefox, tap the logo five times, then Secret settings → Use third party CA certificates.</li>
 <li><b>Linux:</b> <a href="/ca.pem">PEM file</a>, for
 <code>certutil -d sql:$HOME/.pki/nssdb -A -t C,, -n eidetic -i eidetic-ca.pem</code></li>
 </ul>

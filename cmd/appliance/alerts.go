@@ -22,19 +22,19 @@ type AlertsCmd struct {
 	Ls  AlertsLsCmd  `cmd:"" default:"withargs" help:"List the alerts that a gate stops at." example:"appliance alerts ls --tag checkout --box https://box.local:8080"`
 	Ack AlertsAckCmd `cmd:"" help:"Acknowledge an alert." example:"appliance alerts ack 12 --note 'the new checkout, as planned' --box https://box.local:8080"`
 
-	Resolve AlertsResolveCmd `cmd:"" help:"Say that an alert is over: mended, or none." example:"appliance alerts resolve 12 --note 'reverted in 3f1c' --box https://box.local:8080"`
-	Assign  AlertsAssignCmd  `cmd:"" help:"Say who looks after an alert, and where it is written about." example:"appliance alerts assign 12 --owner ada --bug https://bugs.shop.example/4711 --box https://box.local:8080"`
+	Resolve AlertsResolveCmd `cmd:"" help:"Say that an alert is over: repaired, or no regression." example:"appliance alerts resolve 12 --note 'reverted in 3f1c' --box https://box.local:8080"`
+	Assign  AlertsAssignCmd  `cmd:"" help:"Say who looks after an alert, and give the address of a bug." example:"appliance alerts assign 12 --owner ada --bug https://bugs.shop.example/4711 --box https://box.local:8080"`
 	Accept  AlertsAcceptCmd  `cmd:"" help:"Accept an alert until a day, with a reason." example:"appliance alerts accept 12 --reason 'until the cache is there' --until 2026-12-31 --box https://box.local:8080"`
 }
 
 // Help is shown by appliance alerts --help.
 func (AlertsCmd) Help() string {
-	return `A box raises an alert when the level of a page's numbers steps from run to run, or when a scheduled comparison says slower: once for each
-step, with its size, how surely it is no chance, and what else changed in that run. Listing needs a token of the scope read, the others
-one of the scope run.
+	return `A box raises an alert when the level of a page's numbers changes from run to run, or when a scheduled comparison says slower: once for
+each change, with its size, its p-value, and what else changed in that run. Listing needs a token of the scope read, the others one of
+the scope run.
 
 The status of the list is 1 while there is an alert that something became slower and nobody has resolved or accepted it. One that is
-acknowledged still counts: somebody knows of it, and it is as slow as before. An acceptance ends on its day.
+acknowledged still counts. An acceptance ends on its day.
 
 Example:
   appliance alerts --box https://box.local:8080
@@ -85,7 +85,7 @@ func printAlerts(out io.Writer, all []automation.Alert, also bool) {
 	if len(all) == 0 && also {
 		fmt.Fprintln(out, "There are no alerts.")
 	} else if len(all) == 0 {
-		fmt.Fprintln(out, "There are no alerts that something became slower, but for those that were resolved or accepted.")
+		fmt.Fprintln(out, "No alert says that something became slower, except resolved and accepted ones.")
 	}
 	for _, a := range all {
 		fmt.Fprintf(out, "%d  %s: %s (95 %% interval %s)\n", a.ID, client.Plain(nameOfSeries(a.Row)), client.Plain(a.Text),
@@ -177,7 +177,7 @@ func (c *AlertsAckCmd) Run(ctx context.Context, std *streams, k *kong.Context) e
 // AlertsResolveCmd resolves an alert.
 type AlertsResolveCmd struct {
 	ID   int64  `arg:"" name:"id" help:"The alert's number."`
-	Note string `placeholder:"TEXT" help:"What mended it, or why it is none."`
+	Note string `placeholder:"TEXT" help:"What repaired it, or why it is no regression."`
 	boxFlags
 }
 
@@ -190,7 +190,7 @@ func (c *AlertsResolveCmd) Run(ctx context.Context, std *streams, k *kong.Contex
 type AlertsAssignCmd struct {
 	ID    int64   `arg:"" name:"id" help:"The alert's number."`
 	Owner *string `placeholder:"NAME" help:"Who looks after it; empty for nobody."`
-	Bug   *string `placeholder:"URL" help:"Address of what is written about it elsewhere; empty for none."`
+	Bug   *string `placeholder:"URL" help:"Address of a bug; empty for none."`
 	boxFlags
 }
 
@@ -211,7 +211,7 @@ func (c *AlertsAssignCmd) Run(ctx context.Context, std *streams, k *kong.Context
 type AlertsAcceptCmd struct {
 	ID     int64     `arg:"" name:"id" help:"The alert's number."`
 	Reason string    `required:"" placeholder:"TEXT" help:"Why it may stay."`
-	Until  time.Time `required:"" format:"2006-01-02" placeholder:"DAY" help:"The day from which on it is bad again, such as 2026-12-31."`
+	Until  time.Time `required:"" format:"2006-01-02" placeholder:"DAY" help:"The day from which on it gives status 1 again, such as 2026-12-31."`
 	boxFlags
 }
 

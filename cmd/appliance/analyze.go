@@ -34,7 +34,7 @@ type AnalyzeCmd struct {
 	Ignore  []string          `sep:"none" placeholder:"WxH+X+Y" help:"Area to leave out, such as a caret or a carousel; may be repeated."`
 	Metrics measure.Selection `placeholder:"LIST" help:"Only these measurements, by name or group, separated by commas; all computes every index of a page load. Groups: rate, motion, blank, tearing, stable, window, response, codes, shift, colours. See docs/metrics.md."`
 	Flavour string            `enum:"browsertime,wpt" default:"browsertime" help:"Flavour of SpeedIndex: browsertime or wpt, whose name is speed_index_wpt_ms."`
-	Bars    bool              `help:"Print the load as bars too: how much of the final picture each picture has, and when."`
+	Bars    bool              `help:"Print the load as bars, too: which share of the final picture each frame shows, and when."`
 	Heat    string            `placeholder:"FILE.png" help:"Also write the heat map."`
 	JSON    bool              `name:"json" help:"Print JSON, with the curves."`
 	deepFlags

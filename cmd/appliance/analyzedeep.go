@@ -29,7 +29,7 @@ type deepFlags struct {
 	Refresh      float64       `placeholder:"HZ" help:"The screen's refresh rate, if it differs from the recording's (59.94)."`
 	Zoom         bool          `help:"Motion may change the scale."`
 	Blank        string        `default:"learn" placeholder:"COLOUR" help:"Colour of what is not drawn yet (#ff00ff), or learn: what has one colour and is drawn later."`
-	KnownImages  bool          `help:"Tearing: the images share no pixel value at any place, so that any two that share some are torn."`
+	KnownImages  bool          `help:"Tearing: the film shows images that share no pixel value at any place, so frames that share some are torn."`
 	Input        []string      `placeholder:"NAMES" help:"Names of the events that are inputs (default: every event but navigate, sync, done and end)."`
 	Quiet        time.Duration `default:"500ms" help:"How long a region has to be still to have settled after an input."`
 	CSV          string        `name:"csv" placeholder:"FILE.csv" help:"Also write a table with a row for each frame."`

@@ -24,7 +24,7 @@ func (c *AnalyzeCmd) origin(frames visual.Frames, start int) (origin lab.Event, 
 	}
 	found, err := experiment.ReadNavigation(file)
 	if err == nil && (frames.Len() == 0 || found.Latest < frames.Info(0).Time || found.Earliest > frames.Info(frames.Len()-1).Time) {
-		err = errors.New("its navigation was not while this was filmed")
+		err = errors.New("its navigation lies outside the time of the film")
 	}
 	switch {
 	case err == nil:

@@ -25,10 +25,10 @@ type AnnotateCmd struct {
 	To     string   `name:"run" placeholder:"RUN" help:"The run, while it is in progress: its folder, such as out/latest, that of --out, whose newest run is meant, or with --box its ID."`
 	Group  string   `placeholder:"NAME" help:"The note's row on the timeline; without it, how it came."`
 	Colour string   `placeholder:"#RRGGBB" help:"Its colour."`
-	Mark   bool     `xor:"op" help:"An instant, and no interval."`
-	Begin  bool     `xor:"op" help:"Begin an interval, which --end with the same text ends; such intervals may lie in each other."`
+	Mark   bool     `xor:"op" help:"An instant instead of an interval."`
+	Begin  bool     `xor:"op" help:"Begin an interval, which --end with the same text ends; such intervals may be nested."`
 	End    bool     `xor:"op" help:"End the newest interval of that text; without a text, of any."`
-	Pause  bool     `xor:"op" help:"Stop the clock of the newest such interval, and --resume lets it go on: what lies between is not its own time."`
+	Pause  bool     `xor:"op" help:"Pause the newest such interval until --resume: the time in between does not count."`
 	Resume bool     `xor:"op" help:"Let a paused interval go on."`
 	FIFO   []string `name:"fifo" type:"path" placeholder:"FILE" help:"Take notes from a named pipe, which is made, until Ctrl-C: in the byte format of ARM's Streamline, or from --code's functions. May be repeated: plain programs need a pipe each, as a pipe does not say who wrote."`
 	Socket string   `type:"path" placeholder:"FILE" help:"Take them from a Unix socket, which is made, in the same formats; each connection is a row of its own, named by its process."`
@@ -40,8 +40,8 @@ type AnnotateCmd struct {
 
 // Help shows the command at work.
 func (AnnotateCmd) Help() string {
-	return `A note is an interval on the timeline of the trial in which it comes; the group's next note ends it, and so does one without a
-text. Its time is that of its arrival. In pages, window.Gator.annotate(text, colour) and lab.annotate(text) do the same, with the page's own time
+	return `A note is an interval on the timeline of the trial during which it arrives; the next note of its group ends it, and so does one without
+a text. In pages, window.Gator.annotate(text, colour) and lab.annotate(text) do the same, with the page's own time
 (docs/timeline.md).
 
 Examples:
@@ -67,7 +67,7 @@ func (c *AnnotateCmd) Validate() error {
 	}
 	if alone := given(c.Log, c.Marker, c.OTLP); alone > 0 {
 		if c.Text != "" || c.streams() || c.Mark || c.Begin || c.End || c.Pause || c.Resume || alone > 1 {
-			return errors.New("--log, --otlp and --marker stand alone: leave out the note, and what else takes notes")
+			return errors.New("give one of --log, --otlp and --marker alone: without a note, and without --fifo, --socket and --listen")
 		}
 		if c.Marker != "" && len(strings.Fields(c.Marker)) == 0 {
 			return errors.New("--marker: name the command that writes into the log, such as logger")
@@ -76,7 +76,7 @@ func (c *AnnotateCmd) Validate() error {
 	}
 	if c.streams() {
 		if c.Text != "" || c.Mark || c.Begin || c.End || c.Pause || c.Resume || c.Group != "" || c.Colour != "" {
-			return errors.New("--fifo, --socket and --listen take notes from programs: leave out the note, and what it is like")
+			return errors.New("--fifo, --socket and --listen take notes from programs: leave out the text, --group, --colour, and --mark, --begin and the like")
 		}
 		return nil
 	}

@@ -57,7 +57,7 @@ func TestAnnotate(t *testing.T) {
 		{[]string{"--run", dir}, 0, ""},
 		{[]string{"--run", dir, "--mark"}, exitUsage, "needs one"},
 		{[]string{"--run", dir, "x", "--colour", "red"}, exitUsage, "#rrggbb"},
-		{[]string{"--run", dir, "x", "--fifo", "/tmp/x"}, exitUsage, "leave out the note"},
+		{[]string{"--run", dir, "x", "--fifo", "/tmp/x"}, exitUsage, "leave out the text"},
 		{[]string{"x"}, exitUsage, "--run"},
 		{[]string{"--run", filepath.Join(out, "nothing"), "x"}, exitUsage, "no such folder"},
 		{[]string{"--run", t.TempDir(), "x"}, exitUsage, "run.json"},

@@ -87,6 +87,6 @@ func TestAnnotateLog(t *testing.T) {
 	}
 	command(exitUsage, "already on the row", "--log", log)
 	command(exitUsage, "choose from", "--log", log, "--as", "csv", "--group", "again")
-	command(exitUsage, "stand alone", "--log", log, "--mark")
+	command(exitUsage, "and --marker alone", "--log", log, "--mark")
 	command(exitUsage, "the run is done", "--marker", "true") // it has ended
 }

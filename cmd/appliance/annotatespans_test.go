@@ -143,5 +143,5 @@ func TestAnnotateSpans(t *testing.T) {
 		t.Fatal(err)
 	}
 	command(exitUsage, "has no trial yet", "--otlp", spans)
-	command(exitUsage, "stand alone", "--otlp", spans, "--mark")
+	command(exitUsage, "and --marker alone", "--otlp", spans, "--mark")
 }

@@ -75,7 +75,7 @@ type ArchiveEditCmd struct {
 	Drop      []string      `help:"Drop a response header field. Repeatable." placeholder:"NAME"`
 	Body      string        `help:"Put this file's bytes in place of the body; its content coding is dropped." placeholder:"FILE"`
 	FirstByte time.Duration `help:"Set the time to first byte; later pieces move along." placeholder:"20ms"`
-	Ignore    []string      `help:"Let this parameter, form field, JSON member or segment of the path (/2) mean nothing when requests to --url are matched; * stands for anything. Repeatable." placeholder:"NAME"`
+	Ignore    []string      `help:"Ignore this parameter, form field, JSON member or segment of the path (/2) when requests to --url are matched; * stands for anything. Repeatable." placeholder:"NAME"`
 	partial
 }
 
@@ -161,7 +161,7 @@ type ArchiveTrimCmd struct {
 	selection
 	Used  []string      `help:"Keep what this replay log says was served. Repeatable." placeholder:"replay.jsonl"`
 	Page  []string      `help:"Keep the requests of this page of the recording: from its document to that of the next page. Repeatable." placeholder:"URL"`
-	Until time.Duration `help:"Keep what was asked for in the first so long." placeholder:"30s"`
+	Until time.Duration `help:"Keep what was requested in the first TIME of the recording." placeholder:"30s"`
 	partial
 	DryRun bool `help:"Say what would be dropped, and leave the file."`
 }

@@ -22,7 +22,7 @@ type ArchiveImportCmd struct {
 	In  string `arg:"" help:"A WARC (plain, gzip, zstd), WACZ, HAR 1.2 (also .har.gz), with the files beside it that Playwright makes (also .har.zip), or an archive of Web Page Replay (.wprgo)."`
 
 	partial
-	Ratio int `placeholder:"N" help:"Read a file that takes up to N times its size of memory, for one whose origin you know (without it 32 times, and 64 MB)."`
+	Ratio int `placeholder:"N" help:"Read a file that takes up to N times its size of memory, if you trust where it comes from (without it 32 times, and 64 MB)."`
 }
 
 // Run writes the new archive.

@@ -150,7 +150,7 @@ func TestWebhookCommand(t *testing.T) {
 func TestAlertsCommand(t *testing.T) {
 	b := newTestBox(t, alone)
 	command := commandsOf(t, b)
-	if status, out, _ := command("alerts"); status != exitGood || !strings.Contains(out, "There are no alerts that something became slower") {
+	if status, out, _ := command("alerts"); status != exitGood || !strings.Contains(out, "No alert says that something became slower") {
 		t.Errorf("alerts of a new box: status %d, %q", status, out)
 	}
 	for i := range 28 {
@@ -210,7 +210,7 @@ func TestAlertsCommand(t *testing.T) {
 	if status, out, said := command("alerts", "accept", "1", "--reason", "the cache", "--until", day); status != exitGood || !strings.Contains(out, "until "+day) {
 		t.Errorf("alerts accept: status %d, %q, %q", status, out, said)
 	}
-	if status, out, _ := command("alerts"); status != exitGood || !strings.Contains(out, "There are no alerts that something became slower") {
+	if status, out, _ := command("alerts"); status != exitGood || !strings.Contains(out, "No alert says that something became slower") {
 		t.Errorf("alerts after it was accepted: status %d, %q", status, out)
 	}
 	if status, out, said := command("alerts", "resolve", "1", "--note", "reverted"); status != exitGood || !strings.Contains(out, "is resolved") {

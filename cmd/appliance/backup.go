@@ -23,8 +23,8 @@ type BackupCmd struct {
 
 // Help is shown by appliance backup --help.
 func (BackupCmd) Help() string {
-	return `Needs a token of the scope admin. Runs that go on are left out, and are not disturbed. The file is a tar file that ends with
-checksums; the command checks all of it as it comes, and fails if it is not whole.
+	return `Needs a token of the scope admin. Runs in progress are left out, and are not disturbed. The file is a tar file that ends with
+checksums; the command checks all of it as it arrives, and fails if it is incomplete.
 
 Example:
   appliance backup --box https://box.local:8080 --out box.tar
@@ -41,7 +41,7 @@ func (c *BackupCmd) Run(ctx context.Context, std *streams) error {
 	out := std.out
 	if c.Out == "" {
 		if f, ok := out.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
-			return usage(errors.New("a backup is no text for a terminal: give --out FILE, or send the output into a file"))
+			return usage(errors.New("a backup is a binary file: give --out FILE, or redirect the output into a file"))
 		}
 		return c.fetch(ctx, std, out, func(ctx context.Context, w io.Writer) error { return box.Backup(ctx, c.Secrets, w) })
 	}
@@ -84,7 +84,7 @@ func (c *BackupCmd) fetch(ctx context.Context, std *streams, out io.Writer, get 
 	case err != nil && !errors.Is(err, backup.ErrHostile):
 		return boxError(err)
 	case result.error != nil:
-		return cannot(fmt.Errorf("what came is not whole: %w", result.error))
+		return cannot(fmt.Errorf("the backup is incomplete: %w", result.error))
 	}
 	printContent(std.err, result.Manifest)
 	return nil

@@ -23,7 +23,7 @@ import (
 // BisectCmd finds the revision that changed a number.
 type BisectCmd struct {
 	boxFlags
-	Plan        string        `required:"" type:"path" placeholder:"FILE" help:"What to measure, as for appliance run, with one arm; {revision} in page, archive, inject, link or browser stands for the revision."`
+	Plan        string        `required:"" type:"path" placeholder:"FILE" help:"What to measure, as for appliance run, with one arm; {revision} in page, archive, inject, link, browser, match or state stands for the revision."`
 	Good        string        `required:"" placeholder:"REV" help:"The revision before the change, or the beginning of its name."`
 	Bad         string        `placeholder:"REV" help:"The revision after it; the last of the list without it."`
 	Revisions   string        `required:"" type:"path" placeholder:"FILE" help:"The revisions in between, the oldest first, one a line: git log --reverse --format='%H %s' GOOD..BAD."`
@@ -31,12 +31,12 @@ type BisectCmd struct {
 	DeployLimit time.Duration `default:"15m" help:"How long the command may take (${default})."`
 	Metric      string        `placeholder:"NAME" help:"The number that changed (speed_index_ms; for a plan with steps journey_ms)."`
 	Confidence  float64       `default:"0.95" placeholder:"P" help:"The probability from which on a culprit is named (${default})."`
-	Least       float64       `placeholder:"N" help:"The smallest difference that matters, in the metric's unit: good and bad are not told apart further."`
+	Least       float64       `placeholder:"N" help:"The smallest difference that matters, in the metric's unit: the bisect ends early if good and bad differ by less."`
 	Pairs       int           `default:"800" placeholder:"N" help:"How many pairs of trials are made at most (${default})."`
 	Spread      int           `default:"1" placeholder:"N" help:"With --box and a head: over how many runs at the same time, on as many boxes, the pairs of an experiment are divided (${default}). Let on: in the plan name boxes of one kind."`
-	Seed        uint64        `default:"1" placeholder:"N" help:"Of everything that is drawn by lot."`
+	Seed        uint64        `default:"1" placeholder:"N" help:"Seed of everything random (${default})."`
 	Out         string        `default:"out/bisect" type:"path" placeholder:"DIR" help:"The bisect's journal, the runs, and what the command printed (${default}). A bisect that was cut off goes on from there."`
-	Patience    time.Duration `default:"5m" help:"How long to wait for a box that answered once and does not any more (${default})."`
+	Patience    time.Duration `default:"5m" help:"How long to keep trying when the box stops answering (${default})."`
 	JSON        bool          `name:"json" help:"Print the result as JSON, and the news to standard error."`
 	pageFlags
 	sandboxFlags
@@ -48,13 +48,13 @@ type BisectCmd struct {
 // Help is shown by appliance bisect --help.
 func (BisectCmd) Help() string {
 	return `Which of these revisions made the page slower? The command deploys a revision; pairs of trials compare it with the good one.
-After each experiment every revision has a probability, and the next experiment is where it tells most: more pairs where it is unsure, fewer
-where it is clear. The culprit is measured again against the revisions before and after it before it is named.
+After each experiment every revision has a probability of being the culprit, and the next experiment is made where it tells most. The
+culprit is measured again against the revisions before and after it before it is named.
 
-How a revision is kept: a plan that names no archive has the page of each revision recorded once, after it was deployed. With
-archive: "out/{revision}.wacz" the command makes the recording itself.
+If the plan names no archive, the page of each revision is recorded once, after it was deployed. With archive: "out/{revision}.wacz"
+the command makes the recording itself.
 
-Everything is kept in --out as it is learned. Killed or interrupted, the same command goes on from there.
+Everything is kept in --out. If the command was killed or interrupted, type it again: it goes on from there.
 
 The status is 0 when the culprit was found; 1 when there is none: no difference between good and bad, or a change in several steps; 2
 when the command line, the plan or the list is wrong; 3 when it is not sure, or could not go on.
@@ -145,7 +145,7 @@ func (c *BisectCmd) Run(ctx context.Context, std *streams) error {
 	bar.close()
 	part, err := c.partOf(found)
 	if err != nil { // the culprit is known without it
-		fmt.Fprintln(std.err, visible(fmt.Sprintf("Where the recordings of the two part is not known: %v", err)))
+		fmt.Fprintln(std.err, visible(fmt.Sprintf("The frame where the two part is not known: %v", err)))
 	}
 	if err := c.tell(std, found, part); err != nil {
 		return err

@@ -65,7 +65,7 @@ type BoxesSetCmd struct {
 	Bad         bool     `xor:"good" help:"Give it no runs: its numbers cannot be trusted."`
 	Good        bool     `xor:"good" help:"Accept it again."`
 	Reason      *string  `placeholder:"TEXT" help:"Why, for others."`
-	Label       []string `placeholder:"KEY=VALUE" help:"A label that plans can ask for; may be repeated. They take the place of all that were given here before."`
+	Label       []string `placeholder:"KEY=VALUE" help:"A label that plans can ask for; may be repeated. The labels of an earlier call are replaced."`
 	NoLabels    bool     `help:"Take away all labels that were given here."`
 	JSON        bool     `name:"json" help:"Print the answer of the head as JSON."`
 	boxFlags

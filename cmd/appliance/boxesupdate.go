@@ -20,8 +20,8 @@ type BoxesUpdateCmd struct {
 
 // Help is shown by appliance boxes update --help.
 func (BoxesUpdateCmd) Help() string {
-	return `Boxes get the update one after another. Each ends what it carries out, measures the reference, installs the update, and measures the reference again;
-the next one follows only if it measures as before. Otherwise the update stops and says why, and the other boxes stay as they are.
+	return `Boxes get the update one after another. Each finishes its runs, measures the reference, installs the update, and measures the reference
+again; the next one follows only if it measures as before. Otherwise the update stops and says why, and the other boxes stay as they are.
 
 Example:
   appliance boxes update appliance.update --box-name lab-1

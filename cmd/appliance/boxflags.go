@@ -16,7 +16,7 @@ import (
 
 // boxFlags say which box a command talks to, and by what they know each other.
 type boxFlags struct {
-	Box         string `env:"EIDETIC_BOX" placeholder:"URL" help:"Address of the box's panel; without it http://127.0.0.1:8080, and for appliance run this machine itself, unless a token is given."`
+	Box         string `env:"EIDETIC_BOX" placeholder:"URL" help:"Address of the box's panel; without it http://127.0.0.1:8080. appliance run without it, and without a token, uses no box but this machine itself."`
 	TokenFile   string `type:"path" placeholder:"FILE" help:"File with a token of the panel. Without the flag the token is taken from the environment variable EIDETIC_TOKEN."`
 	Fingerprint string `env:"EIDETIC_FINGERPRINT" placeholder:"SHA256" help:"SHA-256 of the box's certificate, as its screen shows it; another certificate is refused. Without it the box is known by the file of known boxes."`
 	KnownBoxes  string `env:"EIDETIC_KNOWN_BOXES" type:"path" placeholder:"FILE" help:"Boxes that were seen before and their certificates; a new one is added, and one that has changed is refused (eidetic/known_boxes in the user's configuration folder)."`

@@ -26,8 +26,8 @@ type CaptureCmd struct {
 	sourceFlags
 	Out      string        `required:"" help:"The reel to write. It must not exist yet."`
 	Duration time.Duration `help:"How long; without it until Ctrl-C or until the source ends."`
-	PreRoll  time.Duration `placeholder:"TIME" help:"Keep the last so many seconds, and begin the recording with them on a trigger: Enter on the terminal (a line on standard input) or signal USR1."`
-	Memory   int64         `placeholder:"MIB" help:"Record into at most so many MiB of memory, and write the file at the end, so that no disk is waited for."`
+	PreRoll  time.Duration `placeholder:"TIME" help:"Wait for a trigger, Enter on the terminal (a line on standard input) or signal USR1, and begin the recording this long before it."`
+	Memory   int64         `placeholder:"MIB" help:"Record into at most this many MiB of memory, and write the file at the end, so that a slow disk loses nothing."`
 	JSON     bool          `name:"json" help:"Print JSON."`
 }
 
@@ -128,8 +128,8 @@ func (c *CaptureCmd) print(std *streams, st capture.Stats, r *reel.Reader) error
 		r.Size(),
 	)
 	if st.MissedProven+st.MissedDrawn > 0 {
-		fmt.Fprintf(std.out, "%d looks at the screen missed with nothing drawn, which proves the picture; "+
-			"%d with something drawn: every change is known to within %.1f ms, %.1f is normal\n",
+		fmt.Fprintf(std.out, "looks at the screen missed: %d while nothing was drawn, so the picture is known; "+
+			"%d while something was drawn: every change is known to within %.1f ms, %.1f is normal\n",
 			st.MissedProven, st.MissedDrawn, st.WorstBound, st.NormalBound)
 	}
 	if st.Corrupt > 0 || st.Irregular > 0 {

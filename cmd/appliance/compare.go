@@ -20,22 +20,22 @@ type CompareCmd struct {
 	boxFlags
 	Reference string   `required:"" placeholder:"RUN" help:"The run to compare with: its folder, run.json or report.json; of a box its ID, or a reference such as main@latest (see appliance reference)."`
 	File      string   `arg:"" name:"run" help:"The run that is judged: its folder, run.json or report.json; of a box its ID."`
-	Margin    *float64 `placeholder:"PERCENT" help:"Differences up to so many percent of the reference are none; without it those of the run's plan, or 5."`
-	Seed      uint64   `default:"1" placeholder:"N" help:"Of permutations, and of what is drawn within a frame."`
+	Margin    *float64 `placeholder:"PERCENT" help:"Differences of up to this many percent of the reference do not matter; without it the margins of the run's plan, or 5."`
+	Seed      uint64   `default:"1" placeholder:"N" help:"Seed of the permutations, and of the dither of times within their frame."`
 	outcomeFlags
 }
 
 // Help shows the command at work.
 func (CompareCmd) Help() string {
-	return `Is this run slower than that earlier one? Loads of the runs' controls are compared as independent samples. What is not
-alike in their environments is listed, since two runs differ by all that changed between them: the change that you ask about,
-but also the machine's load, the browser, the hour. The margin is for these; a run with two arms, which take turns, needs none
-(appliance run --treatment-link, --treatment-page or --treatment-archive).
+	return `Is this run slower than that earlier one? The trials of the runs' controls are compared as independent samples. Two runs also
+differ by what the machine, the browser and the hour did in between: the margin is for that, and what differs in their environments
+is listed. A run with two arms, which take turns, needs no margin (appliance run --treatment-link, --treatment-page or
+--treatment-archive).
 
 Runs of several pages or users are compared page by page and user by user, by their names; all share one level of significance.
 
-Runs of two boxes of a fleet are compared if both boxes have measured the same reference: the run's numbers are adjusted to those of
-the reference's box, and the intervals include what is not known of that. Otherwise they are refused.
+Runs of two boxes of a fleet are compared if both boxes have measured the same reference: the run's numbers are adjusted by how the
+boxes differ, and the intervals include the uncertainty of that. Otherwise they are refused.
 
 The status is 0 when no difference beyond the margin was found, or the run is faster; 1 when it is slower or mixed; 2 when the
 command line or a file is wrong; 3 when there is no verdict: fewer than six valid trials, or a run that did not end well.

@@ -128,7 +128,7 @@ func exampleOutput(t *testing.T) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, after, _ := strings.Cut(string(guide), "appliance compare --reference release/report.json out/report.json\n```\n\n```\n")
+	_, after, _ := strings.Cut(string(guide), "appliance compare --reference before/report.json after/report.json\n```\n\n```\n")
 	block, _, found := strings.Cut(after, "```")
 	lines := strings.Split(strings.TrimRight(block, "\n"), "\n")
 	if !found || len(lines) < 4 {

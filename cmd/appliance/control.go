@@ -49,7 +49,7 @@ func (ControlCmd) Help() string {
 	return `Presses keys, types, clicks, drags and waits on a device, in the language of a plan's steps, and
 prints each event with the interval in which the device can have got it.
 
-Without steps it says what the device can be made to do.
+Without steps it says what the device can do. It is typed on the machine to which the controls are connected.
 
 Example:
   appliance control --device x11::0 'key Ctrl+L; type "https://shop.test/"; key Enter; wait still 1s'`
@@ -273,7 +273,7 @@ func (c *ControlCmd) echo(ctx context.Context, out io.Writer, controls *connect.
 	}
 	e, ok := controls.Controller.(control.Echoer)
 	if !ok {
-		return fmt.Errorf("--echo: %s: does not tell the keyboard's lights; ch9329, gadget and x11 do", c.Device)
+		return fmt.Errorf("--echo: %s does not report the keyboard's lights; ch9329, gadget and x11 do", c.Device)
 	}
 	var times []lab.AnswerTime
 	for n := range c.Echo {

@@ -25,10 +25,10 @@ type DemoCmd struct {
 	Out     string        `default:"out/demo" type:"path" help:"Folder for the run and its report."`
 	Archive string        `type:"existingfile" placeholder:"A.wacz" help:"Replay this recording instead of making one of the sample shop."`
 	Page    string        `placeholder:"URL" help:"With --archive: the page to load; the first that the recording names, by default."`
-	Live    bool          `help:"Load the page from its origins in every trial, with nothing replayed or seeded: shows what a replay takes out."`
+	Live    bool          `help:"Load the page from its servers in every trial, with nothing replayed or seeded: shows how much a replay reduces the spread."`
 	Still   time.Duration `default:"1.5s" help:"A page has loaded when screen and network have been still for this long."`
 	Limit   time.Duration `default:"60s" help:"A load that takes longer is ended, and invalid."`
-	Seed    uint64        `default:"1" help:"Of everything that is drawn by lot."`
+	Seed    uint64        `default:"1" help:"Seed of everything random, the sample shop's layout included."`
 
 	Tolerance time.Duration `placeholder:"DURATION" help:"How late the link or the recorder may be in a valid trial; without it one frame (16.7ms), relaxed where this machine cannot keep that. One that is given is never relaxed."`
 	panelFlags

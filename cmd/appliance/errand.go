@@ -14,7 +14,7 @@ import (
 
 // ErrandCmd asks a device of a box for something between runs.
 type ErrandCmd struct {
-	Do       string        `arg:"" enum:"film,record,qualify,noise,show,trigger,keep,cancel" help:"film, record, qualify or noise begins it; show says how it goes; trigger begins a film that waits; keep ends it with what there is, cancel with nothing."`
+	Do       string        `arg:"" enum:"film,record,qualify,noise,show,trigger,keep,cancel" help:"film, record, qualify or noise begins one; show prints its state; trigger begins a film that waits; keep ends it and keeps what there is, cancel keeps nothing."`
 	Device   string        `arg:"" help:"Name of the device."`
 	Duration time.Duration `placeholder:"TIME" help:"How long a film or a qualification is, and how long a recording is at most (10s, 30s, 10m)."`
 	PreRoll  time.Duration `placeholder:"TIME" help:"Of a film: it waits for its trigger, and begins so much before."`
@@ -26,8 +26,8 @@ type ErrandCmd struct {
 
 // Help is shown by appliance errand --help.
 func (ErrandCmd) Help() string {
-	return `An errand is what a box's device does between runs, without a plan: it is filmed, what it asks its network for is recorded, its grabber is
-qualified, or the noise of its screen is watched. A run that comes meanwhile waits. Beginning and ending one needs a token of the scope run.
+	return `An errand is what a box does with a device between runs, without a plan: it films its screen, records what it requests, qualifies its
+grabber, or measures the noise of its screen. A run that comes meanwhile waits. Beginning and ending one needs a token of the scope run.
 
 Example:
   appliance errand film desk --duration 20s --pre-roll 5s --box https://box.local:8080

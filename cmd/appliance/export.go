@@ -26,7 +26,7 @@ type ExportCmd struct {
 	Trial   int    `placeholder:"N" help:"With trace, har, spans and memory: this trial alone; without it all."`
 	Report  string `placeholder:"URL" help:"Address of the run's report, for a link to it; of a run on a box the box's own."`
 	Picture string `placeholder:"FILE" help:"With markdown: put the picture of both arms into this PNG, and show it."`
-	Link    string `placeholder:"URL" help:"With --picture: where a reader of the summary finds it; without it FILE, as it was given."`
+	Link    string `placeholder:"URL" help:"With --picture: the picture's address in the summary; without it FILE, as it was given."`
 
 	Addresses bool `help:"Of a run in files: keep users, queries and fragments of addresses, and what a journey types, which may be secrets and are removed without it."`
 }
@@ -39,8 +39,8 @@ func (ExportCmd) Help() string {
 		fmt.Fprintf(&b, "  %-10s  %s\n", f.Name, f.Says)
 	}
 	b.WriteString(`
-The status is 0 when the document was written, whatever the run found: appliance run and appliance compare say that by theirs. It is 2 when
-the command line or the file is wrong, and 3 when the box does not answer, or the run has not what the format is made of.
+The status is 0 when the document was written, whatever the run found. It is 2 when the command line or the file is wrong, and 3 when the
+box does not answer, or the run lacks what the format needs.
 
 Examples:
   appliance export --format junit out/checkout > junit.xml

@@ -36,7 +36,7 @@ func gate(run *lab.Run, compared bool) error {
 	var err error
 	switch {
 	case compared && run.Comparison == nil:
-		err = cannot(errors.New("the run has two arms and does not say what it found"))
+		err = cannot(errors.New("the run has two arms, but its comparison is missing"))
 	case compared:
 		err = gateOf(run.Comparison, "the treatment is slower", "ask for more trials with --trials")
 	}

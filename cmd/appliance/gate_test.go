@@ -43,7 +43,7 @@ func TestGate(t *testing.T) {
 		"mixed":                 {change: found(lab.Mixed), status: exitFailed},
 		"unknown":               {change: found(lab.Unknown), status: exitCannot, says: "3 pairs\uFFFD[2J of valid trials; ask for more trials with --trials"},
 		"a word of tomorrow":    {change: found("sideways"), status: exitCannot, says: "not known"},
-		"none":                  {change: func(r *lab.Run) { r.Comparison = nil }, status: exitCannot, says: "does not say"},
+		"none":                  {change: func(r *lab.Run) { r.Comparison = nil }, status: exitCannot, says: "its comparison is missing"},
 		"control is invalid":    {change: invalid(lab.Control), status: exitCannot, says: "no trial of the control"},
 		"treatment is invalid":  {change: invalid(lab.Treatment), status: exitCannot, says: "no trial of the treatment"},
 		"failed":                {change: func(r *lab.Run) { r.State, r.Error = store.StateFailed, "no\x07way" }, status: exitCannot, says: "no\uFFFDway"},

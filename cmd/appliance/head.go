@@ -20,9 +20,9 @@ type HeadCmd struct {
 	Config    string   `placeholder:"FILE" type:"path" help:"Configuration file (YAML) with what a head has of a box's: log, mail, network.resolver, network.trust, repositories, retention, webhooks."`
 	Data      string   `default:"out/head" type:"path" help:"Folder for runs, recordings, files of boxes and, without --database, the queue (${default})."`
 	Database  string   `placeholder:"postgres://…" help:"PostgreSQL in place of a file in --data: then several heads share one queue and one history."`
-	Files     string   `placeholder:"URL" help:"Where what boxes hand in is kept, in place of a folder in --data: file:///FOLDER, or s3://BUCKET/PREFIX?endpoint=https://HOST with the keys in AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY. Several heads share one."`
+	Files     string   `placeholder:"URL" help:"Where the files that boxes upload are kept, in place of a folder in --data: file:///FOLDER, or s3://BUCKET/PREFIX?endpoint=https://HOST with the keys in AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY. Several heads share one."`
 	Listen    string   `default:"127.0.0.1:8443" placeholder:"HOST:PORT" help:"Where panel and boxes reach the head (${default}: this machine alone)."`
-	Address   string   `placeholder:"HOST:PORT" help:"By what boxes reach the head, for the links with which they join; without the flag where it listens."`
+	Address   string   `placeholder:"HOST:PORT" help:"The address by which boxes reach the head, for the links with which they join; without the flag that of --listen."`
 	Host      []string `placeholder:"NAME" help:"Name by which the panel may be called besides addresses and localhost; once for each."`
 	Webhook   []string `placeholder:"HOST" help:"Host in a private network that webhooks may call; once for each."`
 	FilmsStay bool     `help:"Leave films on the boxes until somebody opens them; they are most of a run's bytes."`

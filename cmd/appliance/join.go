@@ -46,9 +46,9 @@ type JoinCmd struct {
 
 // Help is shown by appliance join --help.
 func (JoinCmd) Help() string {
-	return `A box that belongs to the head of a fleet takes parts of the head's runs whenever one of its devices is free, and hands the results in. It
-still takes runs of its own. The head's panel makes the link; the box needs to reach the head, not the other way round. A box that runs
-needs a token of the scope admin, from --token-file or the environment variable EIDETIC_TOKEN.
+	return `A box that belongs to the head of a fleet takes parts of the head's runs whenever one of its devices is free, and uploads the results. It
+still takes runs of its own. The head's panel makes the link; the box must reach the head, not the other way round. While the box's
+service is running, this needs a token of the scope admin, from --token-file or the environment variable EIDETIC_TOKEN.
 
 Example:
   appliance join 'eidetic-head://head.example.org:8443/CODE?pin=SHA256' --name lab-1

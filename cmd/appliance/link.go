@@ -168,7 +168,7 @@ func (c *LinkInsideCmd) Run(ctx context.Context, std *streams) error {
 	case len(r.Why) > 0:
 		return failed(fmt.Errorf("the link did not keep to its profile: %s", strings.Join(r.Why, "; ")))
 	case len(r.Unsure) > 0:
-		return cannot(fmt.Errorf("nothing can be said of this link while the machine is so busy; try again when it is idle: %s",
+		return cannot(fmt.Errorf("the machine is too busy to measure this link; try again when it is idle: %s",
 			strings.Join(r.Unsure, "; ")))
 	}
 	return nil

@@ -68,8 +68,8 @@ func (f *authorityFlags) usage(proxy netip.AddrPort, authority *ca.Authority) st
 type originFlags struct {
 	Resolver netip.AddrPort `placeholder:"IP:PORT" help:"The name server to ask for origins; this machine's, by default."`
 	Trust    string         `type:"existingfile" placeholder:"FILE" help:"PEM certificates of authorities to trust for origins, besides this machine's."`
-	Insecure bool           `name:"insecure-origin" help:"Take the certificates of origins unverified; the report says so."`
-	Private  bool           `name:"allow-private" help:"Let pages reach this machine and private networks. Without it a page that is there itself reaches its own host."`
+	Insecure bool           `name:"insecure-origin" help:"Do not verify the certificates of origins; the report says so."`
+	Private  bool           `name:"allow-private" help:"Let pages reach this machine and private networks. Without it a page there reaches its own host only."`
 	// Strange says that the pages were not named by the person who gives the command.
 	Strange bool `kong:"-"`
 }

@@ -190,7 +190,7 @@ func ended(ctx context.Context, err error) error {
 	if errors.As(err, &exit) && exit.ExitCode() > 0 {
 		return &exitError{exit.ExitCode(), nil}
 	}
-	return cannot(fmt.Errorf("the lab ended early: %w", err))
+	return cannot(fmt.Errorf("the run's process ended early: %w", err))
 }
 
 // makeOut makes the output folder and proves that it can be written to. It

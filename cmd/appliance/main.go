@@ -25,9 +25,9 @@ type CLI struct {
 	Measure   MeasureCmd   `cmd:"" help:"Measure a page of your own: record it, replay it, film every load, write a report."`
 	Inside    InsideCmd    `cmd:"" hidden:"" help:"The half of a run that works in namespaces."`
 	Serve     ServeCmd     `cmd:"" help:"Run the box: its panel, the networks of its ports, its devices."`
-	Head      HeadCmd      `cmd:"" help:"Be the head of a fleet: one queue and one history for many boxes."`
+	Head      HeadCmd      `cmd:"" help:"Run the head of a fleet: one queue and one history for many boxes."`
 	Box       BoxCmd       `cmd:"" hidden:"" help:"The commands that the units of the box run."`
-	Run       RunCmd       `cmd:"" help:"Ask a box for a run, wait for it, and end with what it found: for scripts and CI."`
+	Run       RunCmd       `cmd:"" help:"Carry out a plan, here or on a box; the exit status says what was found: for scripts and CI."`
 	Join      JoinCmd      `cmd:"" help:"Make a box a member of a fleet, by the link that the head shows."`
 	Leave     LeaveCmd     `cmd:"" help:"Make a box leave its fleet."`
 	Backup    BackupCmd    `cmd:"" help:"Write all that a box keeps into one file."`
@@ -38,7 +38,7 @@ type CLI struct {
 	Token     TokenCmd     `cmd:"" help:"Make, list and revoke the tokens by which scripts and people use a box."`
 	Boxes     BoxesCmd     `cmd:"" help:"See and manage the boxes of a fleet, by its head: ls, code, show, set, remove, measure, accept, reference, update."`
 	Compare   CompareCmd   `cmd:"" help:"Say whether a run is slower than an earlier one, and what else differs between them."`
-	Suite     SuiteCmd     `cmd:"" help:"Compare browsers over many pages and journeys: run, ls, show, compare, verify, repeat."`
+	Suite     SuiteCmd     `cmd:"" help:"Compare browsers over many pages and journeys: run, ls, show, compare, verify, repeat, fetch, releases, results, stop, resume."`
 	Bisect    BisectCmd    `cmd:"" help:"Find the revision that made a page slower, by deploying and measuring as few as possible."`
 	Series    SeriesCmd    `cmd:"" help:"Find the places where the level of any series of numbers changed, in a CSV file."`
 	Export    ExportCmd    `cmd:"" help:"Write what a run found in a format of other programs: JUnit, Perfherder, CSV, Markdown."`
@@ -52,9 +52,9 @@ type CLI struct {
 	Gesture   GestureCmd   `cmd:"" help:"Record a gesture of a person, to be repeated by a step: record, show."`
 	Reel      ReelCmd      `cmd:"" help:"Inspect a screen recording: info, verify, recover, frames, export."`
 	Archive   ArchiveCmd   `cmd:"" help:"Inspect, change and convert a recording of the network: ls, cat, verify, rm, edit, trim, merge, import, export."`
-	Devices   DevicesCmd   `cmd:"" help:"List what is plugged in: grabbers, and what a device can be driven with."`
+	Devices   DevicesCmd   `cmd:"" help:"List what is plugged in: grabbers, and the ports and phones by which a device is driven."`
 	Analyze   AnalyzeCmd   `cmd:"" help:"Measure a screen recording: when it changed, SpeedIndex, load histogram, heat map."`
-	Link      LinkCmd      `cmd:"" help:"Measure an access network's profile, and list the named ones."`
+	Link      LinkCmd      `cmd:"" help:"Test how exactly this machine emulates an access network, list the named ones, make traces."`
 	Site      SiteCmd      `cmd:"" help:"Serve the sample shop: origins and name server, to record and to replay."`
 	Doctor    DoctorCmd    `cmd:"" help:"Say what this machine can do, and what to do about the rest."`
 	Version   VersionCmd   `cmd:"" help:"Print the version and what it was built from." example:"appliance version"`
@@ -65,12 +65,12 @@ type CLI struct {
 	Reference ReferenceCmd `cmd:"" help:"Keep runs on a box that later ones are compared with: set, ls, rm."`
 	Workflow  WorkflowCmd  `cmd:"" help:"Keep plans on a box under names: put, ls, show, rm."`
 	Errand    ErrandCmd    `cmd:"" help:"Film, record or qualify a device of a box between runs, or show its noise."`
-	Schedule  ScheduleCmd  `cmd:"" help:"Have a box start workflows at times: set, ls, log, pause, resume, rm."`
-	Webhook   WebhookCmd   `cmd:"" help:"Have a box tell others when runs end and alerts are raised: make, ls, test, log, pause, resume, rm."`
+	Schedule  ScheduleCmd  `cmd:"" help:"Have a box start workflows at set times: set, ls, log, start, pause, resume, rm."`
+	Webhook   WebhookCmd   `cmd:"" help:"Have a box post events when runs end and alerts are raised: make, ls, test, log, pause, resume, rm."`
 	History   HistoryCmd   `cmd:"" help:"Show how a page's numbers changed from run to run on a box: control, treatment or their difference."`
-	Alerts    AlertsCmd    `cmd:"" help:"Show and acknowledge the alerts of a box: where a page's numbers stepped from run to run."`
+	Alerts    AlertsCmd    `cmd:"" help:"Show and answer the alerts of a box, that a page's numbers changed from run to run: ls, ack, resolve, accept, assign."`
 
-	Timeline TimelineCmd `cmd:"" help:"Show what a trial's device, pages, programs and machine did: as a tree with times, or where the page of it is."`
+	Timeline TimelineCmd `cmd:"" help:"Show what a trial's device, pages, programs and machine did: as a tree with times, or the path of timeline.html."`
 	Annotate AnnotateCmd `cmd:"" help:"Put notes onto the timeline of a run in progress: one, or those of programs that write Streamline's format."`
 }
 

@@ -24,12 +24,12 @@ type MeasureCmd struct {
 	Still      time.Duration `default:"1.5s" help:"A page has loaded when screen and network have been still for this long (${default})."`
 	Limit      time.Duration `default:"60s" help:"A load that takes longer is ended, and invalid (${default})."`
 	Timing     string        `placeholder:"T" help:"When the replay answers: recorded, shared (with --against: what both pages ask for takes the same time in both, so the pages are compared), none, or fixed:20ms. Without it recorded, and shared with --against; recorded with --against compares the servers too, over several recordings of each."`
-	Recordings int           `placeholder:"N" help:"With --against: how often each page is recorded; each pair of trials replays one recording of each, and whether the servers differ is told by itself. Without it 6 with --timing recorded, whose test counts recordings, else 1."`
-	Find       string        `placeholder:"DIFFERENCE" help:"With --against: the difference that is to be found four times of five, such as 10ms or 1%: after eight pairs the run chooses how many of --trials it makes."`
-	Traces     int           `placeholder:"N" help:"With --against: so many trials more of each page, in which the browser traces itself: they say why the pages differ, and count for nothing else. 10 name most causes (docs/timeline.md)."`
-	OnDialog   string        `enum:",accept,dismiss" default:"" placeholder:"ANSWER" help:"accept or dismiss: what a page is answered at once that asks a person something in a window of the browser's own (alert, confirm, prompt, print, a permission, whether to leave). Without it the window is shown, and the trial is invalid."`
-	Blank      bool          `name:"expect-blank" help:"The page is to show nothing: a trial counts although its screen stays blank."`
-	Seed       uint64        `default:"1" help:"Of everything that is drawn by lot (${default})."`
+	Recordings int           `placeholder:"N" help:"With --against: how often each page is recorded; each pair of trials replays one recording of each, and the report says whether the servers differ. Without it 6 with --timing recorded, else 1."`
+	Find       string        `placeholder:"DIFFERENCE" help:"With --against: the difference to be detected with 80 % probability, such as 10ms or 1%: after eight pairs the run chooses how many of --trials it makes."`
+	Traces     int           `placeholder:"N" help:"With --against: N extra trials of each page, in which the browser traces itself: they say why the pages differ, and enter no statistic. 10 name most causes (docs/timeline.md)."`
+	OnDialog   string        `enum:",accept,dismiss" default:"" placeholder:"ANSWER" help:"accept or dismiss: the answer to a page that asks a person something in a window of the browser's own (alert, confirm, prompt, print, a permission, whether to leave). Without it the window is shown, and the trial is invalid."`
+	Blank      bool          `name:"expect-blank" help:"The page is meant to show nothing: a trial counts although its screen stays blank."`
+	Seed       uint64        `default:"1" help:"Seed of everything random (${default})."`
 	Tolerance  time.Duration `placeholder:"DURATION" help:"How late the link or the recorder may be in a valid trial; without it one frame (16.7ms), relaxed where this machine cannot keep that. One that is given is never relaxed."`
 	panelFlags
 	outcomeFlags

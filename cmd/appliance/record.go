@@ -35,7 +35,7 @@ type RecordCmd struct {
 
 	Still    time.Duration `default:"2s" help:"A page is recorded when it has asked for nothing for this long (${default})."`
 	Limit    time.Duration `default:"60s" help:"A page that goes on asking is left after this long (${default})."`
-	Seed     uint64        `default:"1" help:"Of the numbers that pages draw by lot; kept in the archive, and used again on replay (${default})."`
+	Seed     uint64        `default:"1" help:"Seed of the pages' random numbers; kept in the archive, and used again on replay (${default})."`
 	MinScore float64       `default:"0.95" help:"The least quality score that is good (${default}); see appliance archive verify."`
 }
 
@@ -56,7 +56,7 @@ func (c *RecordCmd) Validate() error {
 		return errors.New("say what to record: the URL of a page, or --proxy IP:PORT for what comes to a proxy")
 	}
 	if len(c.URL) > 0 && c.Proxy != "" {
-		return errors.New("--proxy and a URL exclude each other: what comes to the proxy is opened elsewhere")
+		return errors.New("--proxy and a URL exclude each other: with --proxy a browser of yours opens the pages")
 	}
 	if c.HTTP3 && c.Proxy != "" {
 		return errors.New("--http3 and --proxy exclude each other: explicit proxies have no HTTP/3")

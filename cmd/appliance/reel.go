@@ -53,7 +53,7 @@ func (c *ReelInfoCmd) Run(std *streams) error {
 	fmt.Fprintf(w, "frames\t%d in %.3f s, %d of them changed something\n", info.Frames, info.Seconds, info.Changed)
 	fmt.Fprintf(w, "lost\t%d\n", info.Lost)
 	if info.Proven+info.LateLooks > 0 {
-		fmt.Fprintf(w, "looks\t%d frames proven without one; %d late ones, with something drawn meanwhile\n", info.Proven, info.LateLooks)
+		fmt.Fprintf(w, "looks\t%d missed while nothing was drawn, so the picture is known; %d late, after something was drawn\n", info.Proven, info.LateLooks)
 	}
 	if info.Rate > 0 {
 		fmt.Fprintf(w, "rate\t%s\n", capture.RateText(info.Rate, f.Rate))

@@ -19,8 +19,8 @@ type ReferenceCmd struct {
 
 // Help is shown by appliance reference --help.
 func (ReferenceCmd) Help() string {
-	return `A reference is a run that later ones of the same name are compared with, as what a branch was like: main@latest is the newest of the
-branch main that a machine like this one measured, main@3 the third, and main@3f1c2ab that of a revision. The box keeps the newest 20 of each
+	return `A reference is a run of a branch that later runs of the same name are compared with: main@latest is the newest of the branch main that
+was measured on the same class of machine, main@3 the third, and main@3f1c2ab that of a revision. The box keeps the newest 20 of each
 name and branch, with their recordings. Set needs a token of the scope run, rm one of the scope admin.
 
 Example:

@@ -39,7 +39,7 @@ type ReplayCmd struct {
 	Match  string `default:"" enum:",strict,normal,loose" placeholder:"POLICY" help:"How far a request may differ from the recorded one that answers it: strict, not at all; normal, not in what can change the answer; loose, the most similar one is taken. Without it normal, and loose for a recording that another program made."`
 	Miss   string `default:"404" enum:"404,fail,live,fill" help:"What is done with a request that was not recorded: 404; fail, with status 1 at the end; live, ask the origin; fill, ask and record into --fill (${default})."`
 	Fill   string `type:"path" placeholder:"B.wacz" help:"With --miss fill: the archive to make of what was missing."`
-	Seed   uint64 `help:"Of the numbers that pages draw by lot; the recording's own when 0."`
+	Seed   uint64 `help:"Seed of the pages' random numbers; the recording's own when 0."`
 	Log    string `type:"path" placeholder:"FILE" help:"Write a line of JSON for every request: how it matched, with which score, what differed, and the runner-up."`
 	JSON   bool   `name:"json" help:"Print the summary as JSON."`
 	authorityFlags

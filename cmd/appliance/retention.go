@@ -81,7 +81,7 @@ func printRetention(out io.Writer, r panel.Retention, dry bool) error {
 	fmt.Fprintf(out, "%s: the evidence of %d runs, %d MB. The runs take %d MB; %d MB of %d MB are free.\n", verb, len(r.Delete)+r.More, r.Frees/1_000_000,
 		r.Bytes/1_000_000, r.Free/1_000_000, r.Disk/1_000_000)
 	if r.Short > 0 {
-		fmt.Fprintf(out, "The policy wants %d MB more, and what is left is needed: pin less, delete runs, or take a larger disk.\n", r.Short/1_000_000)
+		fmt.Fprintf(out, "The policy needs %d MB more, but all other evidence is needed: unpin or delete runs, or use a larger disk.\n", r.Short/1_000_000)
 	}
 	return nil
 }

@@ -24,7 +24,7 @@ type RunCmd struct {
 	NoWait   bool          `help:"Ask for the run, print its ID, and end."`
 	Resume   bool          `help:"On this machine: go on with the unfinished run of the same plan that --out holds, if there is one."`
 	pause    time.Duration // the first between attempts; tests set a short one
-	Patience time.Duration `default:"5m" help:"How long to wait for a box that answered once and does not any more (${default})."`
+	Patience time.Duration `default:"5m" help:"How long to keep trying when the box stops answering (${default})."`
 	outcomeFlags
 	requestFlags
 	gateFlags
@@ -46,15 +46,15 @@ type requestFlags struct {
 	Timing  *string  `placeholder:"T" help:"When a replay answers: recorded, shared (the same in both arms), none, or fixed:20ms."`
 	Match   *string  `placeholder:"P" help:"How far a request may differ from the recorded one: strict, normal or loose."`
 	Miss    *string  `placeholder:"M" help:"What is done with a request that the recording lacks: 404, or fill, which fetches it from its origin once, for all trials of both arms."`
-	Still   *float64 `placeholder:"SECONDS" help:"A page has loaded when all was still for so long."`
+	Still   *float64 `placeholder:"SECONDS" help:"A page has loaded when screen and network have been still for this long."`
 	Limit   *float64 `placeholder:"SECONDS" help:"A load that takes longer is invalid."`
-	Seed    *uint64  `placeholder:"N" help:"Of everything that is drawn by lot."`
+	Seed    *uint64  `placeholder:"N" help:"Seed of everything random."`
 	// Tolerance is a duration for people, and milliseconds in a request.
 	Tolerance  *time.Duration `placeholder:"DURATION" help:"How late the link or the recorder may be in a valid trial (16.7ms); one that is given is never relaxed."`
-	Looks      *int           `placeholder:"N" help:"Compare: look so often, and end as soon as the verdict is known (from 2 to 10)."`
-	Margin     *float64       `placeholder:"PERCENT" help:"Compare: differences of at most so many percent do not matter."`
+	Looks      *int           `placeholder:"N" help:"Compare: test N times, 2 to 10, and end as soon as the verdict is certain."`
+	Margin     *float64       `placeholder:"PERCENT" help:"Compare: differences of up to this many percent do not matter."`
 	Primary    *string        `placeholder:"METRIC" help:"Compare: the one metric that the verdict rests on."`
-	Find       *string        `placeholder:"DIFFERENCE" help:"Compare: the difference that is to be found four times of five, such as 10ms or 1%: after eight pairs the run chooses how many of the trials it makes."`
+	Find       *string        `placeholder:"DIFFERENCE" help:"Compare: the difference to be detected with 80 % probability, such as 10ms or 1%: after eight pairs the run chooses how many of the trials it makes."`
 	Recordings *int           `placeholder:"N" help:"Compare two pages that the run records: how often each is recorded."`
 	Device     *string        `placeholder:"D" help:"Which device; the first of the box's list without it."`
 	Name       *string        `placeholder:"TEXT" help:"What you call the run."`

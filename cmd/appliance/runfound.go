@@ -18,7 +18,7 @@ import (
 
 // outcomeFlags say how a command that measures or compares ends.
 type outcomeFlags struct {
-	JSON  bool `name:"json" help:"Print the result as JSON, as in run.json, and all news to standard error."`
+	JSON  bool `name:"json" help:"Print the result as JSON, as in run.json, and the progress to standard error."`
 	Quiet bool `help:"Print one line with the result, for scripts, and nothing else but errors."`
 }
 

@@ -19,8 +19,8 @@ import (
 
 // gateFlags make a run the gate of a push: what of the plan is needed, and what the run is compared with.
 type gateFlags struct {
-	Tag          []string `placeholder:"TAG" help:"Carry out what of the plan has the tag, and what has none; may be repeated. Without anything that has it the run is not made, and the status is 0."`
-	ChangedPaths string   `placeholder:"FILE" help:"Carry out what the changed files need, by the plan's paths: a file with one path a line, as git diff --name-only prints them; - reads standard input."`
+	Tag          []string `placeholder:"TAG" help:"Carry out the pages and steps that have this tag, and those without tags; may be repeated. If nothing has it, no run is made, and the status is 0."`
+	ChangedPaths string   `placeholder:"FILE" help:"Carry out only what the changed files need, by the plan's paths: a file with one path a line, as git diff --name-only prints them; - reads standard input."`
 	Reference    string   `placeholder:"REF" help:"Compare the run with an earlier one, too, and let both decide the status: main@latest of a box (see appliance reference), or a run's ID; on this machine a run's folder, run.json or report.json."`
 	KeepAs       string   `placeholder:"BRANCH" help:"Make the run the newest reference of a branch on the box, if its status is 0."`
 	Revision     string   `placeholder:"REV" help:"With --keep-as: what was measured, such as a commit."`

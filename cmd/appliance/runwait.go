@@ -89,7 +89,7 @@ func (w *waiting) show() func(client.Event) {
 			return
 		}
 		if of != 0 && e.Trial > 0 && e.Of != of {
-			why := fmt.Sprintf("%d trials in all now, and not %d: what does not count is made again, and traces have "+
+			why := fmt.Sprintf("%d trials in all now, instead of %d: invalid trials are repeated, and traces have "+
 				"trials of their own", e.Of, of)
 			if strings.HasSuffix(e.Doing, " in all") { // the run's own words
 				why = e.Doing

@@ -7,5 +7,5 @@ type sandboxFlags struct {
 
 // processorFlags say what a run on this machine does to its processors.
 type processorFlags struct {
-	KeepProcessors bool `help:"Leave governor and turbo of the processors as they are during the run. Without it root's runs hold them at one frequency."`
+	KeepProcessors bool `help:"Leave governor and turbo of the processors as they are during the run. Without it a run as root holds the processors at one frequency."`
 }

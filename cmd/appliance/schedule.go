@@ -26,8 +26,8 @@ type ScheduleCmd struct {
 
 // Help is shown by appliance schedule --help.
 func (ScheduleCmd) Help() string {
-	return `A schedule starts the newest version of a workflow, every so often or at the times of a cron expression. Times that pass while the box is
-off are made up for by one run. A time at which the run before is still queued or running is skipped. Times are those of the box's clock.
+	return `A schedule starts the newest version of a workflow, at an interval or at the times of a cron expression. After the box was off, one run
+stands for all missed times. A time at which the previous run is still queued or running is skipped. Times are those of the box's clock.
 
 Example:
   appliance schedule set often --workflow checkout --every 2h --box https://box.local:8080
@@ -46,7 +46,7 @@ type ScheduleSetCmd struct {
 
 	Repository string `placeholder:"NAME" help:"A repository of the box's configuration: its newest revision is deployed before each run, and an alert of a run begins a bisect."`
 	Pairs      int    `placeholder:"N" help:"How many pairs of trials a bisect makes at most (800)."`
-	Minutes    int    `placeholder:"N" help:"How long a bisect begins new experiments; without it there is no bound."`
+	Minutes    int    `placeholder:"N" help:"After how many minutes a bisect begins no new experiment; without it there is no bound."`
 	Spread     int    `placeholder:"N" help:"With a head: over how many runs at the same time, on as many boxes, the pairs of an experiment are divided (1)."`
 	boxFlags
 }
@@ -158,7 +158,7 @@ func (c *ScheduleResumeCmd) Run(ctx context.Context, std *streams) error {
 // ScheduleStartCmd starts a schedule's run now, and waits for it.
 type ScheduleStartCmd struct {
 	Name   string `arg:"" help:"Name of the schedule."`
-	NoWait bool   `help:"End once it is asked for."`
+	NoWait bool   `help:"End as soon as the run is requested."`
 	outcomeFlags
 	boxFlags
 }

@@ -25,7 +25,7 @@ type SeriesCmd struct {
 	Least  int     `default:"3" placeholder:"N" help:"The fewest values of a level (${default}); what is shorter is an outlier."`
 	Worse  string  `enum:"up,down,either" default:"up" help:"Which changes give status 1: up, down or either (${default})."`
 	Recent int     `placeholder:"N" help:"Only a change among the newest N values gives status 1."`
-	Seed   uint64  `default:"1" placeholder:"N" help:"Of the permutations."`
+	Seed   uint64  `default:"1" placeholder:"N" help:"Seed of the permutations."`
 	JSON   bool    `name:"json" xor:"form" help:"Print JSON."`
 	CSV    bool    `name:"csv" xor:"form" help:"Print the changes as CSV."`
 }
@@ -33,7 +33,7 @@ type SeriesCmd struct {
 // Help shows the command at work.
 func (SeriesCmd) Help() string {
 	return `Where did the level of these numbers change? Any series will do: a benchmark's result of each commit, a page's load time of each
-day. Each change is told with its size, the 95 % interval of it, and how surely it is no chance.
+day. Each change is listed with its size, its 95 % interval and its confidence.
 
 The status is 0 when there is no change for the worse, 1 when there is one, 2 when the command line or the file is wrong.
 

@@ -43,7 +43,7 @@ func (ServeCmd) Help() string {
   curl http://127.0.0.1:8080/api/v1/health
 
 Under systemd it takes the socket named "panel", says when it is ready, and
-feeds the watchdog for as long as every part of it turns.`
+feeds the watchdog while all its parts respond.`
 }
 
 // Validate checks what kong cannot.

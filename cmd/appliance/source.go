@@ -23,9 +23,9 @@ type sourceFlags struct {
 	PasswordFile string  `type:"existingfile" placeholder:"FILE" help:"A file whose first line is the VNC server's password."`
 	// A control's name holds spaces, its value is a number.
 	Control map[string]int `mapsep:"none" placeholder:"NAME=VALUE" help:"Set a grabber's or camera's control first; appliance devices --json lists them."`
-	Through string         `placeholder:"STEPS" help:"Wear exact pictures as a grabber would: rotate=90, scale=1920x1080, dither=4, noise=1, mjpeg=80 or 420, with commas between."`
+	Through string         `placeholder:"STEPS" help:"Degrade exact pictures as a grabber would: rotate=90, scale=1920x1080, dither=4, noise=1, mjpeg=80 or 420, with commas between."`
 	Server  string         `type:"existingfile" placeholder:"FILE" help:"The file of scrcpy's server (/usr/share/scrcpy/scrcpy-server)."`
-	EDID    string         `name:"edid" placeholder:"MODE" help:"Give an HDMI receiver an EDID that offers one mode: 720p50, 60, 100 or 120; 1080p24, 25, 30, 50, 60, 100 or 120; 2160p30. It asks for RGB without sound; 1080p60+ycbcr+audio allows both."`
+	EDID    string         `name:"edid" placeholder:"MODE" help:"Give an HDMI receiver an EDID that offers one mode: 720p50, 60, 100 or 120; 1080p24, 25, 30, 50, 60, 100 or 120; 2160p30. It asks for RGB without sound; 1080p60+ycbcr+audio allows YCbCr and sound."`
 }
 
 // format is the format that the flags ask for.

@@ -35,7 +35,7 @@ type SuiteCmd struct {
 
 // suiteRunFlags are those of commands that measure a suite.
 type suiteRunFlags struct {
-	Quiet bool `help:"Say nothing of single trials."`
+	Quiet bool `help:"Print no line for each trial."`
 	pageFlags
 	sandboxFlags
 	processorFlags
@@ -44,16 +44,16 @@ type suiteRunFlags struct {
 // SuiteRunCmd measures a suite.
 type SuiteRunCmd struct {
 	Suite    string        `arg:"" default:"eidetic-1" help:"A suite of this program (appliance suite ls), or a file (${default})."`
-	Browsers []string      `name:"browser" placeholder:"B" help:"A browser to compare: chromium, firefox-esr, or a program's path. Repeatable; the first is what the others are held against. Without it those of the suite."`
+	Browsers []string      `name:"browser" placeholder:"B" help:"A browser to compare: chromium, firefox-esr, or a program's path. Repeatable; the others are compared with the first. Without it those of the suite."`
 	Trials   int           `placeholder:"N" help:"How many trials of each entry and browser; without it as the suite says."`
 	Only     []string      `placeholder:"ENTRY" help:"Only this entry. Repeatable."`
-	Seed     uint64        `default:"1" placeholder:"N" help:"Of the order of the trials (${default})."`
+	Seed     uint64        `default:"1" placeholder:"N" help:"Seed of the order of the trials (${default})."`
 	Out      string        `default:"out/suite" type:"path" placeholder:"DIR" help:"Folder for the result and its runs (${default}); with --box for the result alone."`
 	JSON     bool          `name:"json" help:"Print the table as JSON."`
 	Device   string        `placeholder:"D" help:"With --box: which device; the first of the box's list without it."`
 	Spread   int           `placeholder:"N" help:"With --box and a head: how many runs go on at the same time, on as many boxes (1)."`
 	NoWait   bool          `help:"With --box: ask for the result, print its ID, and end."`
-	Patience time.Duration `default:"5m" help:"With --box: how long to wait for a box that answered once and does not any more (${default})."`
+	Patience time.Duration `default:"5m" help:"With --box: how long to keep trying when the box stops answering (${default})."`
 	boxFlags
 	suiteRunFlags
 
@@ -62,8 +62,9 @@ type SuiteRunCmd struct {
 
 // Help is shown by appliance suite run --help.
 func (SuiteRunCmd) Help() string {
-	return `Each entry of a suite is a page or a journey with its marks. It is one run, in which all browsers take turns in blocks whose order is drawn
-by lot. The result is one file, suite.json: every hash, version, condition and trial. The same call goes on where an earlier one was cut off, by whatever; entries that failed are tried again.
+	return `Each entry of a suite is a page or a journey with its marks. It is one run, in which all browsers take turns in random order. The result
+is one file, suite.json: every hash, version, condition and trial. If the command was cut off, type it again: it goes on, and tries entries
+that failed again.
 
 With --box a box measures it: a suite that is a file here is uploaded, with the recordings beside it. The box goes on after a restart, and
 its page Suites shows the same. Ctrl-C stops it.

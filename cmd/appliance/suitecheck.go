@@ -245,8 +245,8 @@ type SuiteCompareCmd struct {
 
 // Help is shown by appliance suite compare --help.
 func (SuiteCompareCmd) Help() string {
-	return `The status is 0 when the geometric mean of every browser that both have agrees within the bound, by the whole of its 95 % interval; 1
-when one is beyond it as a whole; 4 when there are too few trials to say.`
+	return `The status is 0 when the 95 % interval of each browser's ratio lies within the bound; 1 when one lies beyond it; 4 when there are too
+few trials to say.`
 }
 
 // Run compares.

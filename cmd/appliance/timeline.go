@@ -19,9 +19,9 @@ import (
 type TimelineCmd struct {
 	Source string   `arg:"" name:"run" help:"The run's folder, or that of --out, whose newest run is meant."`
 	Trial  int      `placeholder:"N" help:"The trial; without it the first that is valid."`
-	Text   bool     `help:"Print it as a tree with times; without this, where its page is."`
+	Text   bool     `help:"Print it as a tree with times; without this, the path of timeline.html."`
 	Row    []string `placeholder:"NAME" help:"With --text: only rows of this name or kind (frame, step, input, request, mark, annotation, browser, memory, machine, link)."`
-	Most   int      `default:"40" help:"With --text: so many events of each row."`
+	Most   int      `default:"40" help:"With --text: at most this many events of each row."`
 }
 
 // Help shows the command at work.

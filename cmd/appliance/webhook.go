@@ -39,9 +39,9 @@ Example:
 type WebhookMakeCmd struct {
 	Name       string   `arg:"" help:"What to call it."`
 	URL        string   `arg:"" name:"url" help:"Where events are posted to."`
-	Event      []string `placeholder:"EVENT" help:"run.finished, alert.raised or alert.acknowledged; may be repeated. Without one it is told of all."`
-	As         string   `enum:",mail,github,gitlab,gerrit" default:"" placeholder:"WAY" help:"How it is told: mail, to mailto:ADDRESS; a commit status of github or gitlab; a comment of gerrit. Without it events, as JSON."`
-	SecretFile string   `type:"path" placeholder:"FILE" help:"File with the secret (whsec_…); without it the box makes one. Of a code host its token; of gerrit USER:PASSWORD."`
+	Event      []string `placeholder:"EVENT" help:"run.finished, alert.raised or alert.acknowledged; may be repeated. Without one all are posted."`
+	As         string   `enum:",mail,github,gitlab,gerrit" default:"" placeholder:"WAY" help:"What is sent: mail, to mailto:ADDRESS; a commit status of github or gitlab; a review comment of gerrit. Without it events, as JSON."`
+	SecretFile string   `type:"path" placeholder:"FILE" help:"File with the secret (whsec_…); without it the box makes one. For github and gitlab their token, for gerrit USER:PASSWORD."`
 	JSON       bool     `name:"json" help:"Print the answer of the box as JSON."`
 	boxFlags
 }

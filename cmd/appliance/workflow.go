@@ -54,7 +54,7 @@ func isMissing(err error) bool {
 type WorkflowPutCmd struct {
 	Name string   `arg:"" help:"What to call it."`
 	Plan string   `required:"" type:"path" placeholder:"FILE" help:"The plan, as YAML or JSON; recordings, pictures and scripts that it names are brought to the box."`
-	Tag  []string `placeholder:"TAG" help:"A tag that alerts about its runs get; may be repeated. Without one a workflow keeps those that it has."`
+	Tag  []string `placeholder:"TAG" help:"A tag for the alerts about its runs; may be repeated. Without this flag a workflow keeps its tags."`
 	JSON bool     `name:"json" help:"Print the answer of the box as JSON."`
 	boxFlags
 }

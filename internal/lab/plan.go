@@ -23,12 +23,12 @@ type Plan struct {
 	// Times are in seconds, as people write them.
 	Still      float64 `json:"still_s,omitempty" minimum:"0.2" maximum:"60" default:"1.5" doc:"A page has loaded when screen and network have been still for so many seconds"`
 	Limit      float64 `json:"limit_s,omitempty" minimum:"0.2" maximum:"3600" default:"60" doc:"A load that takes longer is ended, and invalid"`
-	Seed       uint64  `json:"seed,omitempty" default:"1" doc:"Of everything that is drawn by lot"`
+	Seed       uint64  `json:"seed,omitempty" default:"1" doc:"Seed of everything random"`
 	Tolerance  float64 `json:"tolerance_ms,omitempty" minimum:"0" maximum:"60000" doc:"How late, in ms, the link or the recorder may be in a valid trial, and never more. Without it one frame (16.7), relaxed where the machine cannot keep that" example:"16.7"`
 	Conditions *Limits `json:"conditions,omitempty" doc:"What the device's battery, heat and screen must keep: a trial waits for it, and is invalid if the device leaves it within the trial"`
 	// ExpectBlank is for pages that are to show nothing.
-	ExpectBlank bool   `json:"expect_blank,omitempty" doc:"Whether the page is to show nothing: without it a trial is invalid in which the screen does not change, or whose final picture is blank or the first one again"`
-	OnDialog    string `json:"on_dialog,omitempty" enum:"accept,dismiss" doc:"What a page is answered that asks a person something in a window of the browser's own (alert, confirm, prompt, print, a permission, whether to leave): the page goes on at once, and no window is shown. Without it the window is shown, and the trial is invalid" example:"accept"`
+	ExpectBlank bool   `json:"expect_blank,omitempty" doc:"Whether the page is meant to show nothing: without it, a trial in which the screen did not change, or ended blank or as it began, is invalid"`
+	OnDialog    string `json:"on_dialog,omitempty" enum:"accept,dismiss" doc:"The answer to a page that asks a person something in a window of the browser's own (alert, confirm, prompt, print, a permission, whether to leave): the page goes on at once, and no window is shown. Without it the window is shown, and the trial is invalid" example:"accept"`
 	// Steps make a journey. Without them a trial loads the page.
 	Steps []Step `json:"steps,omitempty" maxItems:"200" doc:"What is done in a trial after another; without steps the page is loaded, and that is all. The first step opens the page"`
 	// Files hold what the steps name, for a plan that is sent to a box.
@@ -45,13 +45,13 @@ type Plan struct {
 	// Recordings is 0 or 1 where each arm has one.
 	Recordings int `json:"recordings,omitempty" minimum:"1" maximum:"30" doc:"Compares two pages that the run itself records: how often each is recorded, in an order that is drawn by lot. Each pair of trials replays one recording of each, whether the servers differ is a row of its own, and with timing: recorded the test counts recordings, as a server's speed on one occasion is one sample. Without it 6 with timing: recorded, else 1" example:"6"`
 	// Find chooses how many of the trials are made.
-	Find string `json:"find,omitempty" maxLength:"20" doc:"Compares: the smallest difference that is to be found four times of five, in ms or in percent of the control. After eight pairs the run chooses how many it makes of the trials that the plan has at most, by how much the loads of both arms together vary" example:"10ms"`
+	Find string `json:"find,omitempty" maxLength:"20" doc:"Compares: the smallest difference to be detected with 80 % probability, in ms or in percent of the control. After eight pairs the run chooses how many it makes of the trials that the plan has at most, by how much the loads of both arms together vary" example:"10ms"`
 	// Covariates are filled in by the check of the plan, so that the run's own plan declares them.
 	Covariates []string `json:"covariates,omitempty" maxItems:"5" enum:"key_to_request_ms,browser_settle_ms,meter_ms,page_meter_ms,meter_processor_ms,none" doc:"Compares: what is known of each trial before its arm can act, and taken out of its times in the test, those that tell most first: key_to_request_ms, browser_settle_ms, meter_ms, page_meter_ms, meter_processor_ms. Without it those that no arm can change, if the arms have one browser and one state; none for none" example:"[\"none\"]"`
 	// Warmups are made before the measured trials.
-	Warmups int `json:"warmups,omitempty" minimum:"1" maximum:"100" doc:"How many trials more, of each arm, page and user, are made before the others, so that the first ones that count find the machine, its caches and its network as the later ones do. They are kept, and are in no statistic" example:"2"`
+	Warmups int `json:"warmups,omitempty" minimum:"1" maximum:"100" doc:"How many extra trials of each arm, page and user come before the others, so that the first ones that count find the machine, its caches and its network as the later ones do. They are kept, and enter no statistic" example:"2"`
 	// Traces are made after the measured trials, as they cost time.
-	Traces   int  `json:"traces,omitempty" minimum:"1" maximum:"500" doc:"How many trials more, of each arm, are made for the browser's own trace, after the others: they tell why (docs/timeline.md), and are in no statistic. 10 name most causes" example:"10"`
+	Traces   int  `json:"traces,omitempty" minimum:"1" maximum:"500" doc:"How many extra trials of each arm, after the others, are made for the browser's own trace: they say why (docs/timeline.md), and enter no statistic. 10 name most causes" example:"10"`
 	TraceAll bool `json:"trace_all,omitempty" doc:"Whether every trial is traced, and counts: the trace costs both arms alike some time"`
 	// Treatment is nil where nothing is compared. What it leaves out is as in the control.
 	Treatment *Arm `json:"treatment,omitempty" doc:"Compares: its trials take turns with those of the control, which is the request itself. What it leaves out is as in the control"`
@@ -64,7 +64,7 @@ type Plan struct {
 	Recipe   string        `json:"recipe,omitempty" maxLength:"40" doc:"What is known of the browser of a device at a port, in place of what its configuration says" example:"windows-chrome"`
 	// Tags and Paths choose what of the plan a push needs.
 	Tags  []string            `json:"tags,omitempty" maxItems:"14" doc:"What of the site the plan is about: a run that names tags carries it out only if one of them is among these" example:"[\"shop\"]"`
-	Paths map[string][]string `json:"paths,omitempty" maxProperties:"200" doc:"Which tags a changed file needs, by patterns of paths in the repository (* within a folder, ** over folders), for appliance run --changed-paths. A file that no pattern has needs all of the plan" example:"{\"src/cart/**\": [\"cart\"], \"docs/**\": []}"`
+	Paths map[string][]string `json:"paths,omitempty" maxProperties:"200" doc:"Which tags a changed file needs, by patterns of paths in the repository (* within a folder, ** over folders), for appliance run --changed-paths. A file that no pattern matches needs the whole plan" example:"{\"src/cart/**\": [\"cart\"], \"docs/**\": []}"`
 	// On is for the head of a fleet.
 	On *On `json:"on,omitempty" doc:"For the head of a fleet: which boxes may carry the plan out, and how urgently"`
 	// From is set only by the box.

@@ -363,7 +363,7 @@ func TestFindings(t *testing.T) {
 			for name := range f.times {
 				f.times[name] = 500
 			}
-		}, bisect.None, []string{"no difference between good and bad", "four times of five"}},
+		}, bisect.None, []string{"no difference between good and bad", "with 80 % probability"}},
 		{"several", func(_ *Config, f *fakeLab) {
 			for i := 4; i < 17; i++ {
 				f.times["r"+strconv.Itoa(i)] += 30

@@ -118,7 +118,7 @@ func (r *Result) words(revisions int) string {
 	case bisect.None:
 		width := (r.Effect.High - r.Effect.Low) / 2
 		return fmt.Sprintf("There is no difference between good and bad to be found: bad less good is %s (%g %% interval). A difference of %.1f "+
-			"would have been found four times of five. Spent: %s.", interval(r.Effect), percent(r.Effect.Confidence),
+			"would have been detected with 80 %% probability. Spent: %s.", interval(r.Effect), percent(r.Effect.Confidence),
 			stats.MinimalEffect(width, 0.8, 1), spent)
 	case bisect.Several:
 		a, b := r.Steps[0], r.Steps[1]

@@ -94,11 +94,11 @@ func closing(run *lab.Run) (all []string) {
 // thrownAway says of invalid trials what that means for the numbers, and what most of them had against them. There is
 // nothing to say of those that were made again because another was less exact.
 func thrownAway(trials []*lab.Trial, measured, good int) string {
-	bad := measured - good
+	bad, replaced := measured-good, 0
 	counts, most := map[string]int{}, ""
 	for _, t := range trials {
 		if t.IsSuperseded() && !t.IsExtra() {
-			bad--
+			replaced++
 		}
 		if t.Valid || t.IsExtra() || len(t.Invalid) == 0 || t.IsSuperseded() {
 			continue
@@ -108,10 +108,13 @@ func thrownAway(trials []*lab.Trial, measured, good int) string {
 			most = reason
 		}
 	}
-	if bad <= 0 {
+	if bad -= replaced; bad <= 0 {
 		return ""
 	}
 	text := fmt.Sprintf("%d of %d trials %s invalid and in no number", bad, measured, lab.Plural(bad, "is", "are"))
+	if replaced > 0 {
+		text += fmt.Sprintf(", and %d %s replaced by trials with less blur", replaced, lab.Plural(replaced, "was", "were"))
+	}
 	if good > 0 {
 		text += fmt.Sprintf("; the other %d %s", good, lab.Plural(good, "holds", "hold"))
 	}

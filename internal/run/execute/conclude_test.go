@@ -120,7 +120,7 @@ func TestThrownAwayNamesWhatToMend(t *testing.T) {
 		want   string
 	}{
 		{[]*lab.Trial{good(), again(), again()}, ""},
-		{[]*lab.Trial{good(), again(), again(), lost()}, "1 of 4 trials is invalid and in no number; the other 1 holds. What to mend first, the reason of 1: frames were lost."},
+		{[]*lab.Trial{good(), again(), again(), lost()}, "1 of 4 trials is invalid and in no number, and 2 were replaced by trials with less blur; the other 1 holds. What to mend first, the reason of 1: frames were lost."},
 		{[]*lab.Trial{lost(), lost()}, "2 of 2 trials are invalid and in no number. What to mend first, the reason of 2: frames were lost."},
 	} {
 		if got := thrownAway(c.trials, len(c.trials), valid(c.trials)); got != c.want {

@@ -100,7 +100,7 @@ func TestComparisonStates(t *testing.T) {
 		want []string
 	}{
 		{"no difference", reporttest.Compared(7, 10, 0),
-			[]string{"No difference between treatment and control was found", "would have been found four times of five", "no difference found"}},
+			[]string{"No difference between treatment and control was found", "would have been detected with 80 % probability", "no difference found"}},
 		{"too few", reporttest.Compared(7, 3, 800),
 			[]string{"Too few trials to tell", "3 pairs of valid trials, at least 6 are needed", "too few trials</em>", "needs six pairs"}},
 		{"faster", reporttest.Compared(7, 10, -300), []string{"Treatment (link 3g) is faster"}},

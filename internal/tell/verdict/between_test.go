@@ -38,7 +38,7 @@ func TestBetween(t *testing.T) {
 			"10 and 12 trials, p < 0.001); 4 of 4 guarded metrics are slower", single("new", 12, 300), 5},
 		{"no margin", lab.Slower, "The run is slower than the reference", "SpeedIndex +", single("new", 12, 300), 0},
 		{"within the margin", lab.NoChange, "No difference of more than 40 % from the reference was found",
-			"or more would have been found four times of five", single("new", 12, 300), 40},
+			"or more would have been detected with 80 % probability", single("new", 12, 300), 40},
 		{"faster", lab.Faster, "The run is faster than the reference, by more than 5 %", "SpeedIndex −", single("new", 12, -300), 5},
 		{"mixed", lab.Mixed, "The run is slower in some metrics and faster in others", "; 10 and 10 trials", mixed, 5},
 		{"few", lab.Unknown, "Too few trials to tell whether the run is slower than the reference",

@@ -237,7 +237,7 @@ func wordsOfMany(c *lab.Comparison, found string, run *lab.Run, each []*lab.Comp
 			parts[0] = all + " " + parts[0]
 		}
 		if found == lab.NoChange {
-			parts[0] += fmt.Sprintf("; %s %% or more would have been found four times of five", strings.TrimPrefix(lab.Change(best.MinimalEffect), "+"))
+			parts[0] += fmt.Sprintf("; %s %% or more would have been detected with 80 %% probability", strings.TrimPrefix(lab.Change(best.MinimalEffect), "+"))
 		}
 	}
 	for _, group := range []struct{ verdict, words string }{

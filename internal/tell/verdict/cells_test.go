@@ -55,7 +55,7 @@ func TestMany(t *testing.T) {
 		{"all slower", lab.Slower, "Treatment (link 3g) is slower over all 4 pages", "SpeedIndex +", 10, []float64{30, 30, 30, 30}, 0},
 		{"one slower", lab.Slower, "Treatment (link 3g) is slower for p2", "over all 4 pages together SpeedIndex", 12, []float64{0, 0, 30}, 0},
 		{"one each", lab.Mixed, "is slower for p0 and faster for p3", "slower: p0; faster: p3", 12, []float64{30, 0, 0, -30}, 0},
-		{"none", lab.NoChange, "No difference between treatment and control was found", "% or more would have been found four times of five", 10, nil, 0},
+		{"none", lab.NoChange, "No difference between treatment and control was found", "% or more would have been detected with 80 % probability", 10, nil, 0},
 		{"few, slower together", lab.Slower, "is slower over all 4 pages", "not judged one by one", 3, []float64{40, 40, 40, 40}, 0},
 		{"equivalent", lab.Equivalent, "is equivalent to the control within 20 %", "SpeedIndex", 12, nil, 20},
 		{"not known", lab.Unknown, "Whether the treatment differs by more than 0.01 % is not known", "of each", 12, nil, 0.01},

@@ -101,7 +101,7 @@ func TestLookEndsWhatIsClear(t *testing.T) {
 	}{
 		{"slower", lab.Slower, "Treatment (the same as the control) is slower", "; known at look ", 120, 0, true},
 		{"faster", lab.Faster, "is faster", "; known at look ", -120, 0, true},
-		{"equal", lab.NoChange, "No difference", "or more would have been found", 0, 0, false},
+		{"equal", lab.NoChange, "No difference", "or more would have been detected", 0, 0, false},
 		{"equivalent", lab.Equivalent, "is equivalent to the control within 6 %", "all guarded metrics are within the margin", 0, 6, true},
 		{"slower by more", lab.Slower, "is slower", "; known at look ", 250, 6, true},
 		{"at the margin", lab.Unknown, "Whether the treatment differs by more than 6 % is not known", " more pairs would tell", 85, 6, false},

@@ -101,5 +101,5 @@ func Sizes(run *lab.Run) string {
 	if len(parts) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s, found four times of five: %s", metric.Label(v.metric), strings.Join(parts, ", "))
+	return fmt.Sprintf("%s, detected with 80 %% probability: %s", metric.Label(v.metric), strings.Join(parts, ", "))
 }

@@ -12,7 +12,7 @@ func TestSizes(t *testing.T) {
 	run := known(10, 0, 0) // a spread of 4 ms beside what is known
 	run.Plan.Trials, run.Plan.Find = 40, "4ms"
 	said := Sizes(run)
-	if !strings.HasPrefix(said, metric.Label(metric.SpeedIndex.String())+", found four times of five: ") || !strings.Contains(said, "2 ms: ") ||
+	if !strings.HasPrefix(said, metric.Label(metric.SpeedIndex.String())+", detected with 80 % probability: ") || !strings.Contains(said, "2 ms: ") ||
 		!strings.Contains(said, "1 %: ") {
 		t.Errorf("Sizes() = %q; want what pairs find", said)
 	}

@@ -67,7 +67,7 @@ func TestVerdicts(t *testing.T) {
 		{"slower", lab.Slower, "Treatment (link 3g) is slower", "SpeedIndex +3", run(10, 300)},
 		{"faster", lab.Faster, "Treatment (link 3g) is faster", "SpeedIndex −", run(10, -300)},
 		{"mixed", lab.Mixed, "slower in some metrics and faster in others", "faster: First visual change −", mixed},
-		{"equal", lab.NoChange, "No difference", "or more would have been found four times of five", run(10, 0)},
+		{"equal", lab.NoChange, "No difference", "or more would have been detected with 80 % probability", run(10, 0)},
 		{"few", lab.Unknown, "Too few trials to tell", "5 pairs of valid trials, at least 6 are needed; so far SpeedIndex +3", run(5, 300)},
 		{"one", lab.Unknown, "Too few trials to tell", "1 pair of valid trials, at least 6 are needed", run(1, 300)},
 	} {

@@ -53,7 +53,7 @@ func words(c *lab.Comparison, v voice) (headline, detail string) {
 			fmt.Sprintf("slower: %s; faster: %s; %s", strings.Join(slower, ", "), strings.Join(faster, ", "), v.trials(best))
 	case lab.NoChange:
 		return v.none, joined(v.change(best, true), leavesOutZero(c, best), adjusted(best),
-			amount(best.MinimalEffect, best)+" or more would have been found four times of five")
+			amount(best.MinimalEffect, best)+" or more would have been detected with 80 % probability")
 	}
 	switch {
 	case c.Verdict == lab.Equivalent:

@@ -34,7 +34,7 @@ type (
 	resolveInput struct {
 		ByAlert
 		Body struct {
-			Note string `json:"note,omitempty" maxLength:"1000" doc:"What mended it, or why it is none" example:"reverted in 3f1c"`
+			Note string `json:"note,omitempty" maxLength:"1000" doc:"What repaired it, or why it is no regression" example:"reverted in 3f1c"`
 		}
 	}
 	acceptInput struct {

@@ -72,7 +72,7 @@ type (
 			Confidence float64              `json:"confidence,omitempty" minimum:"0.5" maximum:"0.9999" default:"0.95" doc:"The probability from which on a culprit is named"`
 			Least      float64              `json:"least,omitempty" minimum:"0" maximum:"1000000000" doc:"The smallest difference that matters, in the metric's unit: good and bad are not told apart further"`
 			Pairs      int                  `json:"pairs,omitempty" minimum:"10" maximum:"10000" default:"800" doc:"How many pairs of trials are made at most"`
-			Seed       uint64               `json:"seed,omitempty" default:"1" doc:"Of everything that is drawn by lot"`
+			Seed       uint64               `json:"seed,omitempty" default:"1" doc:"Seed of everything random"`
 			Spread     int                  `json:"spread,omitempty" minimum:"1" maximum:"50" default:"1" doc:"Over how many runs at the same time the pairs of an experiment are divided. A head gives them to as many boxes; let on in the plan name boxes of one kind"`
 		}
 	}

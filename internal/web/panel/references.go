@@ -38,7 +38,7 @@ type (
 func (p *Panel) runReferences(api huma.API) {
 	huma.Register(api, huma.Operation{
 		OperationID: "list-run-references", Method: http.MethodGet, Path: "/api/v1/references", Summary: "List the references", Tags: []string{tagAutomation},
-		Description: "A reference is a run that later ones of the same name are compared with, as what a branch was like.", Security: needsToken(),
+		Description: "A reference is a run of a branch that later runs of the same name are compared with.", Security: needsToken(),
 	}, func(ctx context.Context, in *referencesInput) (*runReferencesBody, error) {
 		all, err := p.Automation.References(ctx, in.Name, in.Branch, in.Limit)
 		body := &runReferencesBody{}
