@@ -55,8 +55,8 @@ func printMarks(to *console, t *suite.Table) {
 	if len(t.Unmeasured) > 0 {
 		to.line("Not measured: " + client.Plain(strings.Join(t.Unmeasured, ", ")))
 	}
-	to.line("Marks are medians, of times in ms, of rates in frames/s; the geometric mean counts a rate as its period. A ratio above 1 is slower. " +
-		"Findings are corrected by Holm's method.")
+	to.line("Marks are medians, of times in ms, of rates in frames/s; the geometric mean counts a rate as its period. " +
+		"A ratio above 1 is slower. Findings are corrected by Holm's method.")
 }
 
 func numberOf(v *float64) string {
