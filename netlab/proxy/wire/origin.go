@@ -100,7 +100,8 @@ func (c *Conn) readHead() error {
 	c.mu.Unlock()
 	f, err := h.ResponseFraming(minor)
 	isEmpty := status == http.StatusNoContent || status == http.StatusResetContent
-	isFollowed := isEmpty && (f.Chunked || f.Length > 0) // by a body all the same, which is no next answer
+	// A body behind a head that has none is no next answer.
+	isFollowed := isEmpty && (f.Chunked || f.Length > 0) || (isEmpty || isHead || status == http.StatusNotModified) && c.r.Buffered() > 0
 	if status == http.StatusResetContent {
 		f.Chunked, f.Length = false, 0 // RFC 9110, 15.3.6, and a browser waits for no end
 	}

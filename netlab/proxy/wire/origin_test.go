@@ -192,13 +192,16 @@ func TestBodyAlone(t *testing.T) {
 
 // TestContentThatMayNotBe: a body behind a status that has none is no next answer, and ends the connection.
 func TestContentThatMayNotBe(t *testing.T) {
-	for _, sent := range []string{
-		"HTTP/1.1 204 No Content\r\nContent-Length: 2\r\n\r\n{}", "HTTP/1.1 205 Reset Content\r\nContent-Length: 2\r\n\r\n{}",
-		"HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
+	for method, sent := range map[string]string{
+		"PUT":   "HTTP/1.1 204 No Content\r\nContent-Length: 2\r\n\r\n{}",
+		"POST":  "HTTP/1.1 205 Reset Content\r\nContent-Length: 2\r\n\r\n{}",
+		"GET":   "HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
+		"HEAD":  "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nHEAD ",
+		"QUERY": "HTTP/1.1 304 Not Modified\r\n\r\nold",
 	} {
 		c := NewConn(&memory{in: strings.NewReader(sent), n: 4096})
-		c.Begin("GET", true)
-		resp, err := http.ReadResponse(bufio.NewReader(c), &http.Request{Method: "GET"})
+		c.Begin(method, true)
+		resp, err := http.ReadResponse(bufio.NewReader(c), &http.Request{Method: method})
 		if err != nil {
 			t.Errorf("%q: %v", sent, err)
 			continue
