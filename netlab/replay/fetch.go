@@ -85,6 +85,9 @@ func (f *fetch) outcome() outcome {
 	}
 	resp, err := f.c.rt.RoundTrip(request)
 	f.setReturned()
+	if err != nil && strings.Contains(err.Error(), "tls: certificate required") { // crypto/tls has no type for it
+		err = fmt.Errorf("%w: the origin asks its visitors for a certificate, and the box has none", err)
+	}
 	if err == nil && f.gaveUp() != nil {
 		_ = resp.Body.Close()
 		err = f.gaveUp()
