@@ -44,6 +44,9 @@ func (n *Network) Record(ctx context.Context, w *archive.Writer, o replay.Record
 	if o.Protocols == nil {
 		o.Protocols = n.up.Protocols
 	}
+	if o.Plain == nil {
+		o.Plain = n.up.Plain
+	}
 	recorder := replay.NewRecorder(w, n.up, o)
 	if err := n.usePorts(Ports{All: true}); err != nil {
 		return nil, fmt.Errorf("record: %w", err)
@@ -137,6 +140,9 @@ func (n *Network) Replay(ctx context.Context, a *archive.Archive, o replay.Optio
 		}
 		names, hosts = n.liveFrom(a, &o)
 		ports = Ports{All: true}
+	}
+	if o.Device == nil && n.c.Port != nil {
+		o.Device = deviceAt
 	}
 	session, err := n.prepared.replay.Session(o)
 	if err != nil {
@@ -283,12 +289,12 @@ func (c *core) HTTP3(host string) bool {
 type certificates struct{ n *Network }
 
 // Leaf implements proxy.Certificates.
-func (c certificates) Leaf(host string) (*tls.Certificate, error) {
+func (c certificates) Leaf(host string, more ...string) (*tls.Certificate, error) {
 	_, err := netip.ParseAddr(host)
 	if knows := c.n.knows.Load(); knows != nil && err != nil && !c.n.isBox(host) && !(*knows)(host) {
 		return nil, fmt.Errorf("no certificate for %.100q: the recording has nothing of it", host)
 	}
-	return c.n.c.CA.Leaf(host)
+	return c.n.c.CA.Leaf(host, more...)
 }
 
 // usePorts passes on which other TCP ports the device can use.

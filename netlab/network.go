@@ -214,7 +214,9 @@ func (n *Network) start(ctx context.Context) error {
 	if err := n.startLink(); err != nil {
 		return err
 	}
-	pc := proxy.Config{Certificates: certificates{n}, Core: n.core(nil, nil, nil), Loopback: n.c.Loopback, Log: n.c.Log}
+	pc := proxy.Config{
+		Certificates: certificates{n}, Core: n.core(nil, nil, nil), Loopback: n.c.Loopback, HostsAt: n.pool.Names, Log: n.c.Log,
+	}
 	for _, l := range []struct {
 		addr string
 		to   *net.Listener

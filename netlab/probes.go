@@ -33,7 +33,8 @@ func boxNames(gateway, gateway6 netip.Addr) (box, fallback map[string][]netip.Ad
 // Androids, and programs.
 const noContentHosts = `
 	connectivitycheck.gstatic.com connectivitycheck.android.com www.gstatic.com clients1.google.com clients3.google.com www.google.com
-	play.googleapis.com www.google.cn g.cn developers.google.cn
+	play.googleapis.com www.play.googleapis.com www.googleapis.com safebrowsing.google.com accounts.google.com
+	www.google.cn g.cn developers.google.cn
 	connectivitycheck.platform.hicloud.com connectivitycheck.cbg-app.huawei.com connectivitycheck.platform.hihonorcloud.com
 	connect.rom.miui.com connectivity.samsung.com.cn conn1.oppomobile.com conn2.oppomobile.com conn1.coloros.com conn2.coloros.com
 	wifi.vivo.com.cn open.oneplus.net www.qualcomm.cn connectivitycheck.grapheneos.network grapheneos.online 204.ecloud.global fireoscaptiveportal.com
@@ -51,10 +52,8 @@ const (
 		conncheck.opensuse.org ipv4.connman.net ipv6.connman.net spectrum.s3.amazonaws.com ctest.cdn.nintendo.net conntest.nintendowifi.net
 		`
 	timeHosts = `
-		pool.ntp.org 0.pool.ntp.org 1.pool.ntp.org 2.pool.ntp.org 3.pool.ntp.org
-		0.debian.pool.ntp.org 1.debian.pool.ntp.org 2.debian.pool.ntp.org 3.debian.pool.ntp.org
-		2.android.pool.ntp.org time.android.com time.google.com time1.google.com time2.google.com time3.google.com time4.google.com
-		time.apple.com time-ios.apple.com time-macos.apple.com time.windows.com time.nist.gov time.cloudflare.com ntp.ubuntu.com`
+		pool.ntp.org *.pool.ntp.org time.android.com time.google.com time1.google.com time2.google.com time3.google.com time4.google.com
+		time.apple.com time.euro.apple.com time.asia.apple.com time-ios.apple.com time-macos.apple.com time.windows.com time.nist.gov time.cloudflare.com ntp.ubuntu.com`
 )
 
 // answerProbe answers a device's question whether it is on the internet, as

@@ -82,6 +82,9 @@ func Assess(a *Archive) Quality {
 		if isPage && shown[e.URL] && (e.Status == 401 || e.Status == 407) {
 			continue // the browser signed in, and asked again
 		}
+		if plain, isTLS := strings.CutPrefix(e.URL, "https:"); isPage && isTLS && e.IsFailed() && shown["http:"+plain] {
+			continue // the browser tried TLS first
+		}
 		problem, isGood := judge(e, isPage, complete[e.Method+" "+e.URL], limit)
 		which := x.useOf(e, isPage)
 		if problem.isAttempt() {

@@ -231,6 +231,26 @@ func TestLeafVerifies(t *testing.T) {
 	}
 }
 
+// TestLeafOfSeveral: a certificate for several hosts is one, in whatever order they are named, without what can be in none.
+func TestLeafOfSeveral(t *testing.T) {
+	a := newAuthority(t, fixed(noon))
+	one, err := a.Leaf("www.shop.test", "cdn.shop.test", "198.18.1.7", "a b", "www.shop.test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"www.shop.test", "cdn.shop.test", "198.18.1.7"} {
+		if _, err := one.Leaf.Verify(x509.VerifyOptions{Roots: a.Pool(), DNSName: name, CurrentTime: noon}); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if other, err := a.Leaf("cdn.shop.test", "198.18.1.7", "www.shop.test"); err != nil || other != one {
+		t.Errorf("the same hosts in another order have another certificate (%v)", err)
+	}
+	if n := len(one.Leaf.DNSNames) + len(one.Leaf.IPAddresses); n != 3 {
+		t.Errorf("the certificate has %d names, want 3", n)
+	}
+}
+
 func TestLeafRefuses(t *testing.T) {
 	a := newAuthority(t, fixed(noon))
 	for _, host := range []string{"", ".", "a..b", "a b", "*.example.com", "x\x00y", strings.Repeat("a",
@@ -332,7 +352,7 @@ func BenchmarkLeaf(b *testing.B) {
 	a := newAuthority(b, time.Now)
 	now := time.Now()
 	for b.Loop() {
-		if _, err := a.issue("www.example.com", now); err != nil {
+		if _, err := a.issue([]string{"www.example.com"}, now); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -44,25 +45,34 @@ type entry struct {
 	until time.Time
 }
 
-// Leaf returns the certificate for a host name or an IP address, from the cache
+// Leaf returns the certificate for a host name or an IP address, and for more of them, from the cache
 // when it is valid for another day.
-func (a *Authority) Leaf(host string) (*tls.Certificate, error) {
+func (a *Authority) Leaf(host string, more ...string) (*tls.Certificate, error) {
 	name, err := canonical(host)
 	if err != nil {
 		return nil, err
 	}
+	names := []string{name}
+	for _, m := range more {
+		if n, err := canonical(m); err == nil { // else no certificate can have it
+			names = append(names, n)
+		}
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	key := strings.Join(names, " ")
 	now := a.now()
 	a.mu.Lock()
-	e := a.byHost[name]
+	e := a.byHost[key]
 	if e == nil || now.After(e.until) {
 		if len(a.byHost) >= maxLeaves {
 			clear(a.byHost)
 		}
 		e = &entry{ready: make(chan struct{}), until: now.Add(leafLifetime - reissueBefore)}
-		a.byHost[name] = e
+		a.byHost[key] = e
 		a.issued++
 		a.mu.Unlock()
-		e.cert, e.err = a.issue(name, now)
+		e.cert, e.err = a.issue(names, now)
 		close(e.ready)
 		return e.cert, e.err
 	}
@@ -92,7 +102,7 @@ func (a *Authority) Issued() int {
 	return a.issued
 }
 
-func (a *Authority) issue(name string, now time.Time) (*tls.Certificate, error) {
+func (a *Authority) issue(names []string, now time.Time) (*tls.Certificate, error) {
 	serial, err := serialNumber()
 	if err != nil {
 		return nil, err
@@ -105,24 +115,27 @@ func (a *Authority) issue(name string, now time.Time) (*tls.Certificate, error) 
 		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
 	// A common name has at most 64 bytes; clients check only the SAN.
-	if len(name) <= 64 {
-		template.Subject = pkix.Name{CommonName: name}
+	if len(names[0]) <= 64 {
+		template.Subject = pkix.Name{CommonName: names[0]}
 	}
-	if ip, err := netip.ParseAddr(name); err == nil {
-		template.IPAddresses = append(template.IPAddresses, ip.AsSlice())
-		if ip.IsLoopback() { // without SNI it is unknown which of them the URL names
-			template.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback}
+	for _, name := range names {
+		ip, err := netip.ParseAddr(name)
+		switch {
+		case err != nil:
+			template.DNSNames = append(template.DNSNames, name)
+		case ip.IsLoopback(): // without SNI it is unknown which of them the URL names
+			template.IPAddresses = append(template.IPAddresses, net.IPv4(127, 0, 0, 1), net.IPv6loopback)
+		default:
+			template.IPAddresses = append(template.IPAddresses, ip.AsSlice())
 		}
-	} else {
-		template.DNSNames = []string{name}
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, a.leafKey.Public(), a.key)
 	if err != nil {
-		return nil, fmt.Errorf("sign a leaf for %q: %w", name, err)
+		return nil, fmt.Errorf("sign a leaf for %q: %w", names, err)
 	}
 	leaf, err := x509.ParseCertificate(der)
 	if err != nil {
-		return nil, fmt.Errorf("parse the leaf for %q: %w", name, err)
+		return nil, fmt.Errorf("parse the leaf for %q: %w", names, err)
 	}
 	return &tls.Certificate{Certificate: [][]byte{der, a.cert.Raw}, PrivateKey: a.leafKey, Leaf: leaf}, nil
 }

@@ -341,9 +341,11 @@ func TestOneAddressTwoDevices(t *testing.T) {
 
 // TestUnanswered: messages that no device on this cable sends get no answer.
 func TestUnanswered(t *testing.T) {
+	x := newTable(t, nil)
 	for name, mod := range map[string]dhcpv4.Modifier{
 		"a server":        func(m *dhcpv4.DHCPv4) { m.OpCode = dhcpv4.OpcodeBootReply },
 		"a relay":         dhcpv4.WithGatewayIP(net.IPv4(10, 0, 0, 1)),
+		"itself":          dhcpv4.WithGatewayIP(net.IPv4(192, 168, 77, 1)),
 		"a group":         dhcpv4.WithHwAddr(net.HardwareAddr{1, 0, 0, 0, 0, 1}),
 		"nobody":          dhcpv4.WithHwAddr(make(net.HardwareAddr, 6)),
 		"another medium":  dhcpv4.WithHwAddr(make(net.HardwareAddr, 16)),
@@ -356,7 +358,7 @@ func TestUnanswered(t *testing.T) {
 		if mod != nil {
 			mod(m)
 		}
-		if got := isAnswerable(m); got != (mod == nil) {
+		if got := x.isAnswerable(m); got != (mod == nil) {
 			t.Errorf("isAnswerable() of %s = %v, want %v", name, got, mod == nil)
 		}
 	}

@@ -17,6 +17,8 @@ const (
 	writeTimeout = 50 * time.Millisecond
 	maxMessage   = 4096 // bytes; a UDP packet on Ethernet has fewer
 	maxName      = 63
+	// bootTime is how long a device has its address that speaks BOOTP alone, and renews nothing.
+	bootTime = 24 * time.Hour
 )
 
 // usable reports whether the server can give out an address.
@@ -93,7 +95,7 @@ func (s *Server) choose(mac string, wish netip.Addr) (netip.Addr, bool) {
 func (s *Server) handle(conn net.PacketConn, peer net.Addr, m *dhcpv4.DHCPv4) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed || !isAnswerable(m) {
+	if s.closed || !s.isAnswerable(m) {
 		return
 	}
 	mac := m.ClientHWAddr.String()
@@ -117,29 +119,37 @@ func (s *Server) handle(conn net.PacketConn, peer net.Addr, m *dhcpv4.DHCPv4) {
 	}
 }
 
-// parse reads a message, also of a small device that forgets the option that ends the list.
+// parse reads a message, also of a small device that forgets the option that ends the list, and one of BOOTP, which has
+// no list (RFC 951).
 func parse(b []byte) (*dhcpv4.DHCPv4, error) {
+	const vendor = 236 // where the list stands
 	m, err := dhcpv4.FromBytes(b)
+	if err != nil && len(b) >= vendor+4 && bytes.Equal(b[vendor:vendor+4], make([]byte, 4)) {
+		return dhcpv4.FromBytes(append(bytes.Clone(b[:vendor]), 99, 130, 83, 99, dhcpv4.OptionEnd.Code())) // RFC 2131, 3
+	}
 	if err != nil {
 		m, err = dhcpv4.FromBytes(append(bytes.Clone(b), dhcpv4.OptionEnd.Code()))
 	}
 	return m, err
 }
 
-// isAnswerable reports whether a message comes from a device on this cable, and
-// not from a server, another medium, a relay, or a group or empty MAC address.
-func isAnswerable(m *dhcpv4.DHCPv4) bool {
-	mac := m.ClientHWAddr
+// isAnswerable reports whether a message comes from a device on this cable, or by a relay on it, such as a repeater of
+// a Wi-Fi, and not from a server, another medium, a relay elsewhere, or a group or empty MAC address.
+func (s *Server) isAnswerable(m *dhcpv4.DHCPv4) bool {
+	mac, relay := m.ClientHWAddr, addrOf(m.GatewayIPAddr)
 	return m.OpCode == dhcpv4.OpcodeBootRequest && len(mac) == 6 && mac[0]&1 == 0 && !bytes.Equal(mac, make([]byte, 6)) &&
-		!addrOf(m.GatewayIPAddr).IsValid()
+		(!relay.IsValid() || s.usable(relay))
 }
 
-// destination returns where an answer goes: to the device's address if it has one,
-// else to the broadcast address, as does a refusal (RFC 2131, 4.1).
+// destination returns where an answer goes: to the relay, to the device's address if it has one, else to the broadcast
+// address, as does a refusal (RFC 2131, 4.1).
 func destination(m, reply *dhcpv4.DHCPv4, peer net.Addr) net.Addr {
 	u, ok := peer.(*net.UDPAddr)
 	if !ok {
 		return peer
+	}
+	if relay := addrOf(m.GatewayIPAddr); relay.IsValid() {
+		return &net.UDPAddr{IP: relay.AsSlice(), Port: dhcpv4.ServerPort}
 	}
 	if has := addrOf(m.ClientIPAddr); !has.IsValid() || !addrOf(u.IP).IsValid() || reply.MessageType() == dhcpv4.MessageTypeNak {
 		return &net.UDPAddr{IP: net.IPv4bcast, Port: dhcpv4.ClientPort}
@@ -152,6 +162,8 @@ func (s *Server) answer(m *dhcpv4.DHCPv4, mac string) *dhcpv4.DHCPv4 {
 	now := s.c.Now()
 	requested := addrOf(m.RequestedIPAddress())
 	switch m.MessageType() {
+	case dhcpv4.MessageTypeNone:
+		return s.bootstrap(m, mac)
 	case dhcpv4.MessageTypeDiscover:
 		a, ok := s.choose(mac, requested)
 		if !ok {
@@ -173,27 +185,7 @@ func (s *Server) answer(m *dhcpv4.DHCPv4, mac string) *dhcpv4.DHCPv4 {
 		if r, ok := s.c.Reserved[mac]; !s.free(a, mac) || ok && r != a {
 			return s.refuse(m)
 		}
-		l := &held{
-			Lease:     Lease{MAC: mac, Addr: a, Name: hostname(m.HostName()), Until: now.Add(s.c.Lease)},
-			signature: signatureOf(m), since: now, given: true, answered: s.c.Answers == nil,
-		}
-		if old := s.leases[a]; old != nil && old.MAC == mac && old.answered {
-			l.answered = true
-		}
-		if old := s.leases[a]; s.c.OnDoubt != nil && old != nil && old.MAC == mac && old.signature.differs(l.signature) {
-			s.c.OnDoubt(l.Lease)
-		}
-		for other, old := range s.leases { // a device has one address
-			if old.MAC == mac && other != a {
-				delete(s.leases, other)
-			}
-		}
-		s.leases[a] = l
-		if l.answered {
-			s.count(l)
-		} else {
-			s.wake()
-		}
+		s.give(m, mac, a, s.c.Lease)
 		return s.reply(m, dhcpv4.MessageTypeAck, a)
 	case dhcpv4.MessageTypeDecline:
 		if l := s.leases[requested]; l != nil && l.MAC == mac {
@@ -209,6 +201,56 @@ func (s *Server) answer(m *dhcpv4.DHCPv4, mac string) *dhcpv4.DHCPv4 {
 		return s.reply(m, dhcpv4.MessageTypeAck, netip.Addr{})
 	}
 	return nil
+}
+
+// give gives a device its address for a time; the caller holds the lock.
+func (s *Server) give(m *dhcpv4.DHCPv4, mac string, a netip.Addr, length time.Duration) {
+	now := s.c.Now()
+	l := &held{
+		Lease:     Lease{MAC: mac, Addr: a, Name: hostname(m.HostName()), Until: now.Add(length)},
+		signature: signatureOf(m), since: now, given: true, answered: s.c.Answers == nil,
+	}
+	if old := s.leases[a]; old != nil && old.MAC == mac && old.answered {
+		l.answered = true
+	}
+	if old := s.leases[a]; s.c.OnDoubt != nil && old != nil && old.MAC == mac && old.signature.differs(l.signature) {
+		s.c.OnDoubt(l.Lease)
+	}
+	for other, old := range s.leases { // a device has one address
+		if old.MAC == mac && other != a {
+			delete(s.leases, other)
+		}
+	}
+	s.leases[a] = l
+	if l.answered {
+		s.count(l)
+	} else {
+		s.wake()
+	}
+}
+
+// bootstrap answers a device that speaks BOOTP alone (RFC 1534, 2): one message is all that it sends.
+func (s *Server) bootstrap(m *dhcpv4.DHCPv4, mac string) *dhcpv4.DHCPv4 {
+	if len(m.Options) > 0 && m.Options.Get(dhcpv4.OptionDHCPMessageType) != nil {
+		return nil // a message of a kind that there is none of
+	}
+	a := addrOf(m.ClientIPAddr)
+	if !a.IsValid() {
+		var ok bool
+		if a, ok = s.choose(mac, netip.Addr{}); !ok {
+			s.c.Log.Warn("no address is left", "for", mac, "prefix", s.c.Prefix)
+			return nil
+		}
+		s.give(m, mac, a, bootTime)
+	}
+	r := s.reply(m, dhcpv4.MessageTypeNone, a)
+	if r == nil {
+		return nil
+	}
+	for _, of := range []dhcpv4.OptionCode{dhcpv4.OptionDHCPMessageType, dhcpv4.OptionServerIdentifier, dhcpv4.OptionIPAddressLeaseTime} {
+		r.Options.Del(of) // DHCP's alone
+	}
+	return r
 }
 
 // count counts a lease that is answered; the caller holds the lock.
@@ -243,7 +285,13 @@ func (s *Server) reply(m *dhcpv4.DHCPv4, kind dhcpv4.MessageType, a netip.Addr) 
 
 // refuse makes a device with an address that is not free start over.
 func (s *Server) refuse(m *dhcpv4.DHCPv4) *dhcpv4.DHCPv4 {
-	return s.build(m, dhcpv4.WithMessageType(dhcpv4.MessageTypeNak), dhcpv4.WithOption(dhcpv4.OptServerIdentifier(s.c.Gateway.AsSlice())))
+	mods := []dhcpv4.Modifier{
+		dhcpv4.WithMessageType(dhcpv4.MessageTypeNak), dhcpv4.WithOption(dhcpv4.OptServerIdentifier(s.c.Gateway.AsSlice())),
+	}
+	if addrOf(m.GatewayIPAddr).IsValid() { // the relay passes it on to everybody (RFC 2131, 4.3.2)
+		mods = append(mods, dhcpv4.WithBroadcast(true))
+	}
+	return s.build(m, mods...)
 }
 
 func (s *Server) build(m *dhcpv4.DHCPv4, mods ...dhcpv4.Modifier) *dhcpv4.DHCPv4 {

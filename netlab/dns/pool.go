@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 )
@@ -29,7 +30,11 @@ type Pool struct {
 type assigned struct {
 	synthetic, origin netip.Addr
 	used              time.Time // when it was last asked for or connected to
+	names             []string  // of its hosts, the one asked for last first
 }
+
+// maxNames bounds the hosts of an address that are remembered.
+const maxNames = 8
 
 // maxPool is much less than the addresses of a /15, so that probing stays short.
 const maxPool = 50_000
@@ -71,7 +76,7 @@ func (p *Pool) Synthetic(origin netip.Addr) (netip.Addr, error) {
 	for {
 		a := p.at(origin, n)
 		if _, taken := p.origin[a]; !taken {
-			e := p.used.PushFront(&assigned{a, origin, p.now()})
+			e := p.used.PushFront(&assigned{synthetic: a, origin: origin, used: p.now()})
 			p.synthetic[origin], p.origin[a] = e, e
 			return a, nil
 		}
@@ -146,6 +151,32 @@ func (p *Pool) Origin(synthetic netip.Addr) (netip.Addr, bool) {
 		return netip.Addr{}, false
 	}
 	return p.touch(e).origin, true
+}
+
+// name notes that a host was found at a synthetic address.
+func (p *Pool) name(synthetic netip.Addr, host string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	e, ok := p.origin[synthetic]
+	if !ok {
+		return
+	}
+	a := e.Value.(*assigned)
+	if len(a.names) > 0 && a.names[0] == host {
+		return
+	}
+	names := append([]string{host}, slices.DeleteFunc(a.names, func(n string) bool { return n == host })...)
+	a.names = names[:min(len(names), maxNames)]
+}
+
+// Names lists the hosts that a device has found at a synthetic address, the one that it has asked for last first.
+func (p *Pool) Names(synthetic netip.Addr) []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if e, ok := p.origin[synthetic.Unmap()]; ok {
+		return slices.Clone(e.Value.(*assigned).names)
+	}
+	return nil
 }
 
 // IPv6 reports whether the pool has IPv6 addresses.

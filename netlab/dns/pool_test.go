@@ -1,10 +1,13 @@
 package dns
 
 import (
+	"fmt"
 	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
+	"github.com/miekg/dns"
 	"pgregory.net/rapid"
 )
 
@@ -114,5 +117,27 @@ func TestPoolGivesAddressesBack(t *testing.T) {
 	}
 	if o, _ := pool.Origin(old); o != origin(254) {
 		t.Errorf("the address given back stands for %v, want %v", o, origin(254))
+	}
+}
+
+// TestNamesOfAnAddress: the hosts that were found at an address are known, the last one first, and no more than a few.
+func TestNamesOfAnAddress(t *testing.T) {
+	s := start(t, v6, nil)
+	s.Use(table())
+	for _, name := range []string{"cdn.shop.test", "WWW.shop.test", "cdn.shop.test", "api.shop.test", "www.shop.test"} {
+		s.ask(t, "udp", name, dns.TypeA)
+	}
+	at := addrs(s.ask(t, "udp", "www.shop.test", dns.TypeA))[0]
+	if got := s.pool.Names(at); !slices.Equal(got, []string{"www.shop.test", "cdn.shop.test"}) {
+		t.Errorf("at %v are %q, want the two hosts of it, the last one first", at, got)
+	}
+	for i := range 2 * maxNames {
+		s.pool.name(at, fmt.Sprint("host-", i))
+	}
+	if got := s.pool.Names(at); len(got) != maxNames || got[0] != fmt.Sprint("host-", 2*maxNames-1) {
+		t.Errorf("at %v are %d hosts, the first of them %s; want the last %d", at, len(got), got[0], maxNames)
+	}
+	if got := s.pool.Names(gateway); got != nil {
+		t.Errorf("at the gateway are %q, want none", got)
 	}
 }

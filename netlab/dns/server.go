@@ -51,7 +51,8 @@ type Config struct {
 	// Pool gives the synthetic addresses.
 	Pool *Pool
 	// Box maps names that the box answers itself to its addresses. They take
-	// precedence over every Source; the Source takes precedence over Fallback.
+	// precedence over every Source; the Source takes precedence over Fallback, where
+	// "*.example.com" stands for all names below that one.
 	Box, Fallback map[string][]netip.Addr
 	// BoxLabel is a first label of names that are the box's own, too: they have the addresses of BoxName.
 	BoxLabel, BoxName string
@@ -183,11 +184,9 @@ func (s *Server) ServeDNS(w dns.ResponseWriter, r *dns.Msg) {
 		return
 	}
 	m := new(dns.Msg)
-	if len(r.Question) != 1 || r.Question[0].Qclass != dns.ClassINET || r.Opcode != dns.OpcodeQuery {
-		m.SetRcode(r, dns.RcodeFormatError)
-		if r.Opcode != dns.OpcodeQuery {
-			m.Rcode = dns.RcodeNotImplemented
-		}
+	if rcode := asks(r); rcode != dns.RcodeSuccess {
+		m.SetRcode(r, rcode)
+		extend(m, r)
 		s.write(w, m)
 		return
 	}
@@ -202,14 +201,7 @@ func (s *Server) ServeDNS(w dns.ResponseWriter, r *dns.Msg) {
 	s.answer(m, &q)
 	q.RCode = dns.RcodeToString[m.Rcode]
 
-	size := dns.MinMsgSize
-	if opt := r.IsEdns0(); opt != nil {
-		size = max(size, int(min(opt.UDPSize(), ednsSize)))
-		m.SetEdns0(ednsSize, opt.Do())
-		if opt.Version() != 0 {
-			m.Answer, m.Ns, m.Rcode = nil, nil, dns.RcodeBadVers
-		}
-	}
+	size := extend(m, r)
 	if q.Transport == "udp" {
 		m.Truncate(size)
 	}
@@ -221,6 +213,32 @@ func (s *Server) ServeDNS(w dns.ResponseWriter, r *dns.Msg) {
 		q.Elapsed = s.c.Clock().Sub(start)
 		s.c.OnQuery(q)
 	}
+}
+
+// asks returns the code with which a message is refused that is no query for a name, or RcodeSuccess.
+func asks(r *dns.Msg) (rcode int) {
+	switch {
+	case r.Opcode != dns.OpcodeQuery:
+		return dns.RcodeNotImplemented
+	case len(r.Question) != 1:
+		return dns.RcodeFormatError
+	case r.Question[0].Qclass != dns.ClassINET && r.Question[0].Qclass != dns.ClassANY: // as version.bind
+		return dns.RcodeRefused
+	}
+	return dns.RcodeSuccess
+}
+
+// extend answers the extension of a query (RFC 6891), and returns how large the answer over UDP may be.
+func extend(m, r *dns.Msg) (size int) {
+	opt := r.IsEdns0()
+	if opt == nil {
+		return dns.MinMsgSize
+	}
+	m.SetEdns0(ednsSize, opt.Do())
+	if opt.Version() != 0 {
+		m.Answer, m.Ns, m.Rcode = nil, nil, dns.RcodeBadVers
+	}
+	return max(dns.MinMsgSize, int(min(opt.UDPSize(), ednsSize)))
 }
 
 // write sends an answer. An answer for which the UDP socket has no room is
@@ -276,14 +294,21 @@ func (s *Server) answer(m *dns.Msg, q *Query) {
 			Ns:  "box.test.", Mbox: "box.test.", Serial: 1, Refresh: 3600, Retry: 600, Expire: 86400, Minttl: negativeTTL,
 		})
 	}
-	if q.Name == "use-application-dns.net" {
-		// Firefox's canary: after NXDOMAIN Firefox does not use DNS over HTTPS, which
-		// would bypass this server (support.mozilla.org/kb/canary-domain-use-application-dnsnet).
-		negative(dns.RcodeNameError, "policy")
+	if qtype == dns.TypeANY {
+		qtype = dns.TypeA // one of the sets is enough (RFC 8482, 4.1)
+	}
+	if rcode, addrs, known := special(q.Name, qtype); known {
+		for _, a := range addrs {
+			q.Answers = append(q.Answers, a)
+			m.Answer = append(m.Answer, record(m.Question[0].Name, a))
+		}
+		if q.Source = "policy"; len(addrs) == 0 {
+			negative(rcode, "policy")
+		}
 		return
 	}
 	if addrs, ok := s.own(q.Name); ok {
-		s.box(m, q, addrs, negative)
+		s.box(m, q, qtype, addrs, negative)
 		return
 	}
 	if qtype == dns.TypePTR {
@@ -295,8 +320,8 @@ func (s *Server) answer(m *dns.Msg, q *Query) {
 		m.Rcode, q.Source, q.Error = dns.RcodeServerFailure, found.Source, err.Error()
 		return
 	}
-	if addrs, ok := s.c.Fallback[q.Name]; ok && (found.RCode != dns.RcodeSuccess || found.Source == Parent) {
-		s.box(m, q, addrs, negative)
+	if addrs, ok := s.fallback(q.Name); ok && (found.RCode != dns.RcodeSuccess || found.Source == Parent) {
+		s.box(m, q, qtype, addrs, negative)
 		return
 	}
 	if isFailure(found.RCode) {
@@ -340,6 +365,7 @@ func (s *Server) answer(m *dns.Msg, q *Query) {
 			m.Answer, m.Rcode, q.Error = nil, dns.RcodeServerFailure, err.Error()
 			return
 		}
+		s.c.Pool.name(a, q.Name)
 		if !slices.Contains(q.Answers, a) {
 			q.Answers = append(q.Answers, a)
 			m.Answer = append(m.Answer, record(owner, a))
@@ -382,7 +408,7 @@ func (s *Server) lookup(name string, qtype uint16) (Answer, error) {
 	case dns.TypeA, dns.TypeAAAA, dns.TypeHTTPS, dns.TypeSVCB, dns.TypeCNAME, dns.TypeTXT, dns.TypeSRV, dns.TypePTR:
 		return (*src).Lookup(s.ctx, name, qtype)
 	}
-	// For other types (ANY, zone transfers) a device only learns whether the name
+	// For other types (MX, zone transfers) a device only learns whether the name
 	// exists, if that is known.
 	if _, forwards := (*src).(*Forwarder); forwards {
 		return Answer{Source: "policy"}, nil
@@ -447,8 +473,7 @@ func withTTL(rr dns.RR) dns.RR {
 }
 
 // box answers with those of the box's addresses that have the queried type.
-func (s *Server) box(m *dns.Msg, q *Query, addrs []netip.Addr, negative func(int, string)) {
-	want := m.Question[0].Qtype
+func (s *Server) box(m *dns.Msg, q *Query, want uint16, addrs []netip.Addr, negative func(int, string)) {
 	for _, a := range addrs {
 		if a.Is4() && want == dns.TypeA || a.Is6() && want == dns.TypeAAAA {
 			q.Answers = append(q.Answers, a)

@@ -46,7 +46,7 @@ func start(t testing.TB, prefix6 netip.Prefix, change func(*Config)) *started {
 	s := &started{pool: pool}
 	c := Config{
 		Addr: "127.0.0.1:0", Pool: pool, Box: map[string][]netip.Addr{"box.test": {gateway}},
-		Fallback: map[string][]netip.Addr{"captive.apple.com": {gateway}},
+		Fallback: map[string][]netip.Addr{"captive.apple.com": {gateway}, "*.pool.time.test": {gateway}},
 		Clock:    lab.Monotonic,
 		OnQuery: func(q Query) {
 			s.mu.Lock()
@@ -150,6 +150,10 @@ func TestRules(t *testing.T) {
 		{"box.test", dns.TypeAAAA, dns.RcodeSuccess, 0, "box"},
 		{"captive.apple.com", dns.TypeA, dns.RcodeSuccess, 1, "box"},
 		{"use-application-dns.net", dns.TypeA, dns.RcodeNameError, 0, "policy"},
+		{"2.android.pool.time.test", dns.TypeA, dns.RcodeSuccess, 1, "box"},
+		{"pool.time.test", dns.TypeA, dns.RcodeSuccess, 0, "none"},
+		{"box.test", dns.TypeANY, dns.RcodeSuccess, 1, "box"},
+		{"alias.shop.test", dns.TypeANY, dns.RcodeSuccess, 2, "table"},
 		{"www.shop.test", dns.TypeHTTPS, dns.RcodeSuccess, 0, "table"},
 		{"www.shop.test", dns.TypeAAAA, dns.RcodeSuccess, 0, "policy"},
 		{"six.shop.test", dns.TypeA, dns.RcodeSuccess, 1, "table"},
@@ -184,10 +188,10 @@ func TestRules(t *testing.T) {
 		}
 		return q
 	}
-	if len(s.queries) != 17 || line("box.test").Source != "box" || !slices.Contains(line("six.shop.test").Origins,
+	if len(s.queries) != 21 || line("box.test").Source != "box" || !slices.Contains(line("six.shop.test").Origins,
 		netip.MustParseAddr("2001:db8::6")) {
 		t.Errorf(
-			"the log has %d queries, want 17 with box.test from the box and six.shop.test with its origin: %+v",
+			"the log has %d queries, want 21 with box.test from the box and six.shop.test with its origin: %+v",
 			len(s.queries),
 			s.queries,
 		)

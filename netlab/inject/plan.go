@@ -247,7 +247,7 @@ func (p *Plan) Header(fields []lab.HeaderField, charset string) []lab.HeaderFiel
 	}
 	for _, f := range fields {
 		switch strings.ToLower(f.Name) {
-		case "content-length", "content-md5", "digest", "repr-digest", "content-digest", "accept-ranges":
+		case "content-length", "content-md5", "digest", "repr-digest", "content-digest", "unencoded-digest", "accept-ranges":
 			continue
 		case "content-type":
 			// The script pushes a <meta charset> out of the first 1024 bytes,

@@ -56,13 +56,17 @@ func (p *Port) makeLab() (undo func() error, err error) {
 			return undo, fmt.Errorf("set up %s: %w", name, err)
 		}
 	}
+	// Every address is the box's (see route), and the kernel would answer ARP for each: a device that announces its own
+	// would take the answer for a conflict, and give the address up (RFC 5227).
+	if err := p.set("ipv4", "arp_ignore", "1"); err != nil {
+		return undo, fmt.Errorf("leave the addresses on %s to its devices: %w", p.names.lab, err)
+	}
 	addrs := []netip.Prefix{p.names.gateway}
 	if p.names.gateway6.IsValid() {
 		// The box must take no router and no address from a device. Where /proc is
 		// read-only, only the filter drops the device's advertisements.
 		for _, name := range []string{"accept_ra", "accept_redirects", "autoconf"} {
-			file := "/proc/sys/net/ipv6/conf/" + p.names.lab + "/" + name
-			if err := os.WriteFile(file, []byte("0"), 0); err != nil && !errors.Is(err, unix.EROFS) && !errors.Is(err, fs.ErrPermission) {
+			if err := p.set("ipv6", name, "0"); err != nil {
 				return undo, fmt.Errorf("prepare %s for IPv6 (set IPv4Only to do without): %w", p.names.lab, err)
 			}
 		}
@@ -74,6 +78,15 @@ func (p *Port) makeLab() (undo func() error, err error) {
 		}
 	}
 	return undo, nil
+}
+
+// set sets a kernel parameter of the lab interface, unless /proc is read-only.
+func (p *Port) set(family, name, value string) error {
+	err := os.WriteFile("/proc/sys/net/"+family+"/conf/"+p.names.lab+"/"+name, []byte(value), 0)
+	if errors.Is(err, unix.EROFS) || errors.Is(err, fs.ErrPermission) {
+		return nil
+	}
+	return err
 }
 
 func address(l netlink.Link, p netip.Prefix) error {

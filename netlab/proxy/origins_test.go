@@ -252,3 +252,29 @@ func TestHTTP11Required(t *testing.T) {
 		t.Errorf("%s, %v; want HTTP/1.1 order", got, err)
 	}
 }
+
+// TestSpareThatEnded: a connection that was made to learn what an origin speaks, and that the origin has ended since, is
+// not used. So it is after a preconnect.
+func TestSpareThatEnded(t *testing.T) {
+	for _, protocol := range []string{"http/1.1", "h2"} {
+		origin := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.Proto) }))
+		origin.EnableHTTP2 = protocol == "h2"
+		origin.StartTLS()
+		u := NewUpstream(UpstreamConfig{AnyCertificate: true})
+		if got := u.Protocols(origin.Listener.Addr().String()); got[0] != protocol {
+			t.Errorf("Protocols() = %q, want %s first", got, protocol)
+		}
+		origin.CloseClientConnections()
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, origin.URL, strings.NewReader("order"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if resp, err := u.RoundTrip(r); err != nil {
+			t.Errorf("%s: after the origin ended its connection: %v", protocol, err)
+		} else if err := resp.Body.Close(); err != nil {
+			t.Error(err)
+		}
+		u.Close()
+		origin.Close()
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -64,9 +65,9 @@ func (s *Server) serveQUIC(pc *net.UDPConn) error {
 
 // configForQUIC returns the TLS settings for HTTP/3 with the host that a client asks for.
 func (s *Server) configForQUIC(hello *tls.ClientHelloInfo) (*tls.Config, error) {
-	host := hello.ServerName
+	host := strings.ToLower(hello.ServerName)
 	if host == "" {
-		host = s.serverOf(hello.Conn)
+		host = s.serversOf(hello.Conn)[0]
 	}
 	s.mu.Lock()
 	e := s.epoch

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -242,4 +244,18 @@ func TestAnswersThatAreLate(t *testing.T) {
 
 func portText(n int) string {
 	return netip.AddrPortFrom(netip.IPv4Unspecified(), uint16(n)).String()[len("0.0.0.0:"):]
+}
+
+// TestManyNamesOverQUIC: a device that asks for hosts without end takes no memory for them.
+func TestManyNamesOverQUIC(t *testing.T) {
+	u := NewUpstream(UpstreamConfig{Lookup: func(context.Context, string) ([]netip.Addr, error) { return nil, errors.New("no such host") }})
+	defer u.Close()
+	for i := range maxChoices + 100 {
+		if u.HTTP3(fmt.Sprint("host-", i, ".test")) {
+			t.Fatalf("host-%d.test, which does not exist, speaks HTTP/3", i)
+		}
+	}
+	if n := len(u.quic.known); n > maxChoices {
+		t.Errorf("%d hosts are remembered, want at most %d", n, maxChoices)
+	}
 }

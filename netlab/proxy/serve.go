@@ -17,9 +17,9 @@ import (
 // configFor returns the TLS settings for the host that a client asks for, with its
 // ALPN list.
 func (s *Server) configFor(hello *tls.ClientHelloInfo) (*tls.Config, error) {
-	host := hello.ServerName
+	host := strings.ToLower(hello.ServerName)
 	if host == "" {
-		host = s.serverOf(hello.Conn)
+		host = s.serversOf(hello.Conn)[0]
 	}
 	s.mu.Lock()
 	e := s.epoch
@@ -38,11 +38,11 @@ func (s *Server) config(e *epoch, protos []string, oldest uint16) *tls.Config {
 		MinVersion: oldest,
 		NextProtos: protos,
 		GetCertificate: func(h *tls.ClientHelloInfo) (*tls.Certificate, error) {
-			name := h.ServerName
-			if name == "" {
-				name = s.serverOf(h.Conn)
+			if h.ServerName != "" {
+				return s.c.Certificates.Leaf(h.ServerName)
 			}
-			return s.c.Certificates.Leaf(name)
+			names := s.serversOf(h.Conn)
+			return s.c.Certificates.Leaf(names[0], names[1:]...)
 		},
 	}
 	config.SetSessionTicketKeys([][32]byte{e.ticket})
@@ -81,17 +81,20 @@ func offer(protocols []string) []string {
 	return out
 }
 
-// serverOf names the server for a client that sends no SNI: the address that it
-// connected to.
-func (s *Server) serverOf(nc net.Conn) string {
+// serversOf names the servers that a client without SNI may mean: those that it found at the address that it connected
+// to, and that address.
+func (s *Server) serversOf(nc net.Conn) []string {
 	if c, ok := nc.(*conn); ok && c.host != "" {
-		return c.host
+		return []string{c.host}
 	}
 	a := addrPort(nc.LocalAddr()).Addr()
 	if a.IsValid() && a == s.c.Loopback {
-		return "127.0.0.1"
+		return []string{"127.0.0.1"}
 	}
-	return a.String()
+	if s.c.HostsAt == nil {
+		return []string{a.String()}
+	}
+	return append(s.c.HostsAt(a), a.String())
 }
 
 // serve hands a request of a transparent connection or a tunnel to the core.

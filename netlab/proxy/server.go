@@ -32,7 +32,7 @@ const (
 
 // Certificates signs for the names that a device asks for; ca.Authority does.
 type Certificates interface {
-	Leaf(host string) (*tls.Certificate, error)
+	Leaf(host string, more ...string) (*tls.Certificate, error)
 }
 
 // Config of a Server. The listeners may be nil; Certificates and Core are required.
@@ -48,7 +48,10 @@ type Config struct {
 	Other net.Listener
 	// Loopback is the address at which the device finds its own 127.0.0.1, if the box
 	// answers for that.
-	Loopback     netip.Addr
+	Loopback netip.Addr
+	// HostsAt lists the hosts that the device has found at an address, the likeliest first, for a client that names
+	// none; nil knows none.
+	HostsAt      func(netip.Addr) []string
 	Certificates Certificates
 	// Core answers until SetCore replaces it.
 	Core Core

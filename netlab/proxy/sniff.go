@@ -5,6 +5,8 @@ import (
 	"errors"
 	"net"
 	"time"
+
+	"eidetic/netlab/message"
 )
 
 // maxAcceptPause bounds the wait after an error of accept(2), which is a temporary
@@ -58,7 +60,7 @@ func (s *Server) route(c *conn, buffered *bufio.Reader) bool {
 	switch {
 	case first[0] == 22: // a TLS handshake record, RFC 8446, 5.1
 		return s.tunnels.secure.give(c)
-	case first[0] >= 'A' && first[0] <= 'Z': // a method, RFC 9110, 9.1
+	case message.IsToken(string(first)): // a method, RFC 9110, 9.1: fetch sends "patch" as it is written
 		return s.tunnels.plain.give(c)
 	}
 	return false // a protocol that is not served

@@ -76,6 +76,10 @@ func (u *Upstream) HTTP3(host string) bool {
 	q.mu.Lock()
 	o := q.known[addr]
 	if o == nil {
+		if len(q.known) >= maxChoices { // a device can name hosts without end
+			clear(q.known)
+			clear(q.late)
+		}
 		o = &origin3{ready: make(chan struct{})}
 		q.known[addr] = o
 		q.mu.Unlock()
@@ -126,7 +130,7 @@ func (q *upstreamQUIC) probe(addr string) error {
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.closed || q.spare[addr] != nil {
+	if q.closed || q.spare[addr] != nil || len(q.spare) >= maxSpare {
 		_ = c.CloseWithError(quic.ApplicationErrorCode(http3.ErrCodeNoError), "") // nothing was sent on it
 		return nil
 	}

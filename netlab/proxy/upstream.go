@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/quic-go/quic-go/http3"
+	"golang.org/x/sys/unix"
 
 	"eidetic/netlab/hop"
 	"eidetic/netlab/message"
@@ -76,6 +77,9 @@ type spare struct {
 	*tls.Conn
 	made time.Time
 }
+
+// maxSpare bounds the connections that were probed and not used.
+const maxSpare = 256
 
 // spareTime is how long a spare connection is expected to stay open.
 const spareTime = 3 * time.Second
@@ -333,6 +337,21 @@ func (u *Upstream) Protocols(host string) []string {
 	return []string{"http/1.1"} // if the origin did not answer, the request reports the error
 }
 
+// plainTimeout bounds looking whether a host takes connections without TLS.
+const plainTimeout = 3 * time.Second
+
+// Plain tells whether a host takes connections at HTTP's own port.
+func (u *Upstream) Plain(ctx context.Context, host string) bool {
+	ctx, cancel := context.WithTimeout(ctx, plainTimeout)
+	defer cancel()
+	c, err := u.dial(ctx, "tcp", net.JoinHostPort(host, "80"))
+	if err != nil {
+		return false
+	}
+	_ = c.Close() // nothing was sent on it
+	return true
+}
+
 // maxChoices bounds the origins whose choice is remembered.
 const maxChoices = 4096
 
@@ -384,7 +403,7 @@ func (u *Upstream) ask(addr string, c *choice) {
 
 // keep keeps a connection on which nothing was sent for who takes it next. The lock is held.
 func (u *Upstream) keep(addr string, c *tls.Conn) {
-	if _, have := u.spare[addr]; !have && len(u.spare) < 256 {
+	if _, have := u.spare[addr]; !have && len(u.spare) < maxSpare {
 		u.spare[addr] = spare{c, time.Now()}
 	} else {
 		_ = c.Close() // nothing was sent on it
@@ -400,11 +419,29 @@ func (u *Upstream) takeSpare(addr string, old bool) *tls.Conn {
 		return nil
 	}
 	delete(u.spare, addr)
-	if time.Since(c.made) > spareTime {
+	if time.Since(c.made) > spareTime || isEnded(c.NetConn()) {
 		_ = c.Close() // nothing was sent on it
 		return nil
 	}
 	return c.Conn
+}
+
+// isEnded tells that the other side has ended a connection, of which nothing is read yet.
+func isEnded(c net.Conn) bool {
+	sc, ok := c.(syscall.Conn)
+	if !ok {
+		return false
+	}
+	rc, err := sc.SyscallConn()
+	ended := false
+	if err == nil {
+		err = rc.Control(func(fd uintptr) {
+			p := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
+			n, err := unix.Poll(p, 0)
+			ended = err == nil && n > 0
+		})
+	}
+	return err != nil || ended
 }
 
 func (u *Upstream) dialTLS(ctx context.Context, addr string, protocols []string) (*tls.Conn, error) {

@@ -17,6 +17,8 @@ func (s *Session) answer(o *output, en *entry) answer {
 	b := s.variant(en, o.r)
 	if b.coding != "" {
 		b = s.coded(en, b, h.Get("Accept-Encoding"))
+	} else if _, ok := dictionaryOf(en.Exchange); ok && en.Truncated == "" && en.Part == nil {
+		b = s.undone(en, h)
 	}
 	a := answer{
 		status: en.Status, body: b.bytes, sum: b.sum, chunks: b.chunks, truncated: en.Truncated, first: s.o.Timing.firstByte(en.FirstByte),

@@ -18,6 +18,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"eidetic/internal/lab"
@@ -34,7 +35,8 @@ type fetch struct {
 	out     *output
 	e       *lab.Exchange
 	headers hop.Headers
-	release func() // ends the request to the origin; nil before it began
+	upload  *upload // nil for a body that was read before the origin was asked
+	release func()  // ends the request to the origin; nil before it began
 	// gaveUp is not nil once we have ended the request to the origin. The origin learns of it a moment
 	// before our side is closed, and may then end its answer as if that were its end.
 	gaveUp func() error
@@ -70,8 +72,11 @@ func (f *fetch) outcome() outcome {
 	if r.Body != nil && r.Body != http.NoBody {
 		r.Body = budgeted{r.Body, f}
 	}
-	body, err := f.out.readBody()
-	if err != nil {
+	var body []byte
+	var err error
+	if isUpload(r) {
+		f.upload = &upload{from: r.Body}
+	} else if body, err = f.out.readBody(); err != nil {
 		return failure(http.StatusBadRequest, err)
 	}
 	request, err := f.request(r, body)
@@ -80,6 +85,9 @@ func (f *fetch) outcome() outcome {
 	}
 	resp, err := f.c.rt.RoundTrip(request)
 	f.setReturned()
+	if err != nil && strings.Contains(err.Error(), "tls: certificate required") { // crypto/tls has no type for it
+		err = fmt.Errorf("%w: the origin asks its visitors for a certificate, and the box has none", err)
+	}
 	if err == nil && f.gaveUp() != nil {
 		_ = resp.Body.Close()
 		err = f.gaveUp()
@@ -88,7 +96,7 @@ func (f *fetch) outcome() outcome {
 		if r.Context().Err() != nil && request.Context().Err() != nil {
 			// The device left before the answer began: a long poll, for instance.
 			f.e.Truncated, f.complete = "time", true
-		} else if isBroken(err) && !archive.Navigates(f.e) {
+		} else if isBroken(err) && (!archive.Navigates(f.e) || f.isTriedFirst(request, err)) {
 			// A person who opens a page is told by the box; a page sees a network error, not an answer of the box.
 			f.e.Truncated, f.complete, f.e.FirstByte = lab.Disconnected, true, f.c.o.Clock().Sub(f.out.line.Time)
 			return outcome{Result: fromOrigin(), problem: err.Error(), breaks: true}
@@ -118,6 +126,14 @@ func isBroken(err error) bool {
 	return !errors.As(err, &own) || !own.ByBox()
 }
 
+// isTriedFirst tells a navigation that a browser may have made by itself, before it asks for the same page without TLS:
+// it does so if the connection breaks, and not if the box answers (Chromium's HTTPS-Upgrades).
+func (f *fetch) isTriedFirst(r *http.Request, err error) bool {
+	var noTLS tls.RecordHeaderError
+	return f.c.o.Plain != nil && r.Method == http.MethodGet && r.URL.Scheme == "https" && r.URL.Port() == "" &&
+		(errors.Is(err, syscall.ECONNREFUSED) || errors.As(err, &noTLS)) && f.c.o.Plain(r.Context(), r.URL.Hostname())
+}
+
 // done logs and archives, and the device need not wait for that. But under MissFill
 // the exchange is to answer the next request, so that it must be in the archive
 // before the device has the end of the answer.
@@ -128,6 +144,7 @@ func (f *fetch) done() {
 	}
 	now := c.o.Clock()
 	line.Duration = now.Sub(line.Time)
+	f.keepUpload()
 	c.end(f, now)
 	if c.added != nil {
 		f.archive()
@@ -149,6 +166,7 @@ func (f *fetch) archive() {
 		return
 	}
 	f.archived = true
+	f.keepUpload()
 	if err := f.c.archive(f.e); err != nil {
 		f.out.line.Error = err.Error()
 	}
@@ -274,7 +292,10 @@ func (f *fetch) request(r *http.Request, body []byte) (*http.Request, error) {
 	e.Wall, f.sentAt = f.c.o.Wall(), f.c.o.Clock()
 	e.Start = f.sentAt.Sub(f.c.start)
 	var reader io.Reader
-	if len(body) > 0 {
+	switch {
+	case f.upload != nil:
+		reader = f.upload
+	case len(body) > 0:
 		reader = bytes.NewReader(body)
 	}
 	ctx := hop.WithHeaders(httptrace.WithClientTrace(f.lifetime(r.Context()), f.trace()), &f.headers)
@@ -286,7 +307,7 @@ func (f *fetch) request(r *http.Request, body []byte) (*http.Request, error) {
 	out.Host = cmp.Or(r.Host, r.URL.Host)
 	isForScript := inject.Concerned(messageOf(r))
 	for _, field := range requestFields(r, f.headers.Request, out.Host) {
-		if isHopByHop(field.Name) || isConditional(r, http.CanonicalHeaderKey(field.Name)) {
+		if isHopByHop(field.Name) && !takesTrailers(r, field) || isConditional(r, http.CanonicalHeaderKey(field.Name)) {
 			continue
 		}
 		if isForScript && strings.EqualFold(field.Name, "Accept-Encoding") {
@@ -312,6 +333,12 @@ func (f *fetch) request(r *http.Request, body []byte) (*http.Request, error) {
 		out.Header["User-Agent"] = nil // else the transport names itself
 	}
 	return out, nil
+}
+
+// takesTrailers tells the one field of a connection that HTTP/2 has (RFC 9113, 8.2.2): servers of gRPC refuse calls
+// without it.
+func takesTrailers(r *http.Request, f lab.HeaderField) bool {
+	return r.ProtoMajor == 2 && strings.EqualFold(f.Name, "Te") && strings.EqualFold(f.Value, "trailers")
 }
 
 // withoutDictionaries leaves the codings out of a list in which an answer says how it differs from another one (RFC

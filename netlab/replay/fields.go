@@ -36,7 +36,7 @@ func prepareFields(fields []lab.HeaderField, request *lab.Message) []preparedFie
 		}
 		p := preparedField{HeaderField: f}
 		switch strings.ToLower(f.Name) {
-		case "date", "expires":
+		case "date", "expires", "retry-after":
 			p.change = changeWithExchange
 		case "last-modified":
 			// The device sends this date back in If-Modified-Since, so it must not
@@ -51,7 +51,10 @@ func prepareFields(fields []lab.HeaderField, request *lab.Message) []preparedFie
 		}
 		if p.change == changeWithExchange || p.change == changeWithRecording {
 			var err error
-			if p.at, err = http.ParseTime(f.Value); err != nil || p.at.Year() < 1990 {
+			if p.at, err = http.ParseTime(f.Value); err != nil {
+				p.at, err = looseTime(f.Value)
+			}
+			if err != nil || p.at.Year() < 1990 {
 				p.change = unchanged // "0" and "-1" mean expired, and so does 1970
 			}
 		}

@@ -113,6 +113,13 @@ func beacon() outcome {
 	return out
 }
 
+// notOfPage refuses what nobody recorded and the page under test has nothing to do with.
+func notOfPage(who string) outcome {
+	out := outcome{Result: byBox(), answer: page(http.StatusNotFound, "This request is not in the archive.\n")}
+	out.Why = "it was not recorded, and " + who + ", not the page"
+	return out
+}
+
 // maxRequestBody bounds what a device may send in one request.
 const maxRequestBody = 256 << 20
 

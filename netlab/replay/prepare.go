@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -31,7 +32,10 @@ type Prepared struct {
 	protocols map[string][]string     // by host as in the URL
 	hosts     []string
 	names     map[string]bool // of hosts, and those that were looked up
+	browsed   map[string]bool // hosts that a browser was seen to ask
 	recoded   sync.Map        // recodeKey → *body, for devices that lack a content coding
+
+	dictionaries dictionaries
 }
 
 // entry is one exchange, ready to be matched and served.
@@ -216,10 +220,14 @@ func hexSum(b []byte) string {
 // learnHosts notes which protocols each origin spoke over TLS.
 func (p *Prepared) learnHosts() {
 	names := map[string]bool{}
+	p.browsed = map[string]bool{}
 	spoken := map[string]map[string]bool{}
 	for en := range p.entries {
 		scheme, host, _ := strings.Cut(en.Origin(), "://")
 		names[bareHost(host)] = true
+		if IsOfBrowser(&en.Request) {
+			p.browsed[bareHost(host)] = true
+		}
 		if scheme == "https" {
 			if spoken[host] == nil {
 				spoken[host] = map[string]bool{}
@@ -250,6 +258,17 @@ func (p *Prepared) learnHosts() {
 		p.names[d.Name] = true
 	}
 	slices.Sort(p.hosts)
+}
+
+// IsOfBrowser tells a request of a browser by what every browser sends: the name of the first, or what the answer is for.
+func IsOfBrowser(h match.Header) bool {
+	return strings.HasPrefix(h.Get("User-Agent"), "Mozilla/") || h.Get("Sec-Fetch-Site") != ""
+}
+
+// isOfAnother tells a request of another program than the browser whose pages were recorded: to a host that none of
+// them asked, and not as a browser asks.
+func (p *Prepared) isOfAnother(r *http.Request) bool {
+	return len(p.browsed) > 0 && !p.browsed[bareHost(r.URL.Host)] && !IsOfBrowser(r.Header)
 }
 
 // bareHost returns a host without its port.

@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"strings"
 
+	"eidetic/internal/lab"
 	"eidetic/netlab/inject"
 )
 
@@ -44,8 +45,14 @@ func recode(from *body, coding, to string) (*body, error) {
 	if err != nil {
 		return nil, err
 	}
+	b.header = recodedHeader(from.header, to, len(b.bytes))
+	return b, nil
+}
+
+// recodedHeader is the header of a body of n bytes in another content coding.
+func recodedHeader(fields []lab.HeaderField, to string, n int) (out []lab.HeaderField) {
 	isCoded := false
-	for _, f := range from.header {
+	for _, f := range fields {
 		switch strings.ToLower(f.Name) {
 		case "content-encoding": // there may be several, of codings one on the other
 			if f.Value = to; to == "" || isCoded {
@@ -53,7 +60,7 @@ func recode(from *body, coding, to string) (*body, error) {
 			}
 			isCoded = true
 		case "content-length":
-			f.Value = strconv.Itoa(len(b.bytes))
+			f.Value = strconv.Itoa(n)
 		case "content-md5", "digest", "content-digest", "repr-digest", "accept-ranges":
 			continue
 		case "etag": // another representation, with the same meaning (RFC 9110, 8.8.3)
@@ -61,9 +68,9 @@ func recode(from *body, coding, to string) (*body, error) {
 				f.Value = "W/" + f.Value
 			}
 		}
-		b.header = append(b.header, f)
+		out = append(out, f)
 	}
-	return b, nil
+	return out
 }
 
 // acceptsAll tells whether a field takes all of the codings that a body has.

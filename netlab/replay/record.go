@@ -2,6 +2,7 @@ package replay
 
 import (
 	"cmp"
+	"context"
 	"net/http"
 	"sync"
 	"time"
@@ -36,6 +37,8 @@ type RecordOptions struct {
 	// Finish bounds how long a request goes on that the device has given up, so
 	// that the archive has the complete body. Default 10 s; negative for not at all.
 	Finish time.Duration
+	// Plain tells whether a host takes connections without TLS at port 80; nil: none does.
+	Plain func(ctx context.Context, host string) bool
 	// Protocols answers Recorder.Protocols; nil offers h2 and http/1.1 to all.
 	Protocols func(host string) []string
 }

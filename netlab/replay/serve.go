@@ -25,6 +25,9 @@ func (s *Session) count(en *match.Entry) {
 	if en == nil || en.Method == http.MethodOptions || s.o.Rest > 0 && en.Start > s.o.Rest {
 		return
 	}
+	if s.o.Others && len(s.p.browsed) > 0 && !IsOfBrowser(&en.Request) {
+		return
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.asked[askedKey(en)] = true
@@ -45,6 +48,10 @@ func (s *Session) outcome(o *output) outcome {
 	switch {
 	case !isSure && isPreflight(o.r):
 		return preflight(o.r.Header)
+	case en == nil && match.IsBrowsersOwn(o.r.Header):
+		return notOfPage("the browser asked by itself")
+	case en == nil && s.o.Others && s.p.isOfAnother(o.r):
+		return notOfPage("another program of the device asked")
 	case en == nil && s.o.Miss == MissFill:
 		return s.fill(o, body)
 	case en == nil && s.live != nil:
@@ -71,6 +78,9 @@ func (s *Session) answered(o *output, en *entry, found match.Result) (out outcom
 	default:
 		out = outcome{answer: s.answer(o, en)}
 	}
+	if len(found.Echoes) > 0 && out.stream == nil {
+		out.answer.echo(found.Echoes)
+	}
 	out.Result, out.filled = found, en.filled
 	if out.answer.why != "" {
 		out.Why = out.answer.why
@@ -87,9 +97,9 @@ const brokenWhy = "its origin gave no answer when it was recorded, nor does the 
 // find matches under the state of the device that asks. Most requests are recorded
 // exactly, so that a request is taken apart only if it is not.
 func (s *Session) find(o *output, body []byte) (*entry, match.Result) {
-	line, h := &o.line, o.r.Header
+	line, h, device := &o.line, o.r.Header, s.device(o.conn.Client)
 	s.mu.Lock()
-	found := s.p.index.Exact(s.client(o.conn.Client), line.Method, line.URL, line.RequestSHA256, h)
+	found := s.p.index.Exact(s.client(device), line.Method, line.URL, line.RequestSHA256, h)
 	s.mu.Unlock()
 	if found.Entry != nil {
 		return s.p.entries[found.Entry], found
@@ -97,7 +107,7 @@ func (s *Session) find(o *output, body []byte) (*entry, match.Result) {
 	request := match.NewRequest(line.Method, line.URL, h, body)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c := s.client(o.conn.Client)
+	c := s.client(device)
 	if s.live == nil {
 		found = s.p.index.FindInexact(s.o.Match, c, request, h)
 		return s.p.entries[found.Entry], found

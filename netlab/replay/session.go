@@ -58,6 +58,11 @@ type Options struct {
 	// Log gets one line per request when its answer has ended. It is called
 	// from many goroutines and must not block.
 	Log func(lab.Served)
+	// Others says that other programs run on the device than the browser that is tried. What they ask for, and nobody
+	// recorded, is no miss, and does not count for Stats.Asked.
+	Others bool
+	// Device names the device that has an address, since one with IPv6 has several; nil: each address is a device.
+	Device func(netip.Addr) string
 	// Annotate gets what pages tell the box, such as lab.done(). May be nil.
 	Annotate func(Annotation)
 }
@@ -94,9 +99,10 @@ type Session struct {
 	live *Recorder // for misses; nil unless the policy asks for it
 
 	mu      sync.Mutex
-	clients map[netip.Addr]*match.Client
-	asked   map[any]bool // by askedKey
-	filled  *Prepared    // what MissFill fetched, as far as this session has asked
+	clients map[string]*match.Client // by device
+	devices map[netip.Addr]string    // that have asked
+	asked   map[any]bool             // by askedKey
+	filled  *Prepared                // what MissFill fetched, as far as this session has asked
 	stats   Stats
 }
 
@@ -160,7 +166,7 @@ func (p *Prepared) Session(o Options) (*Session, error) {
 	if o.Log == nil {
 		o.Log = func(lab.Served) {}
 	}
-	s := &Session{p: p, o: o, start: o.Clock(), clients: map[netip.Addr]*match.Client{}, asked: map[any]bool{}}
+	s := &Session{p: p, o: o, start: o.Clock(), clients: map[string]*match.Client{}, devices: map[netip.Addr]string{}, asked: map[any]bool{}}
 	s.stats.LastActivity = s.start
 	if o.Miss == MissLive || o.Miss == MissFill {
 		s.live = s.liveRecorder()
@@ -189,23 +195,29 @@ func (s *Session) HTTP3(host string) bool { return slices.Contains(s.Protocols(h
 
 // Knows tells whether the recording has a host, or at least what a name server said of it; under a policy that asks
 // origins every host may be known. For an unknown one there is no answer, and whoever asks for its certificate is
-// counted as a miss.
+// counted as a miss, unless other programs run on the device.
 func (s *Session) Knows(host string) bool {
 	host = strings.TrimSuffix(strings.ToLower(host), ".")
 	if s.live != nil || s.p.names[host] {
 		return true
 	}
 	now := s.o.Clock()
-	s.mu.Lock()
-	s.stats.Requests++
-	s.stats.Misses++
-	s.stats.Failed = s.stats.Failed || s.o.Miss == MissFail
-	s.stats.LastActivity = now
-	s.mu.Unlock()
-	s.o.Log(lab.Served{
+	line := lab.Served{
 		Time: now, Method: http.MethodConnect, URL: "https://" + host + "/", Stage: lab.StageMiss,
 		Why: "the recording has nothing of this host, so the box has no certificate for it",
-	})
+	}
+	if s.o.Others { // a page's browser would have asked for the name, which does not exist
+		line.Stage, line.Why = lab.StageBox, line.Why+"; another program of the device knows its address"
+	}
+	s.mu.Lock()
+	s.stats.Requests++
+	if line.Stage == lab.StageMiss {
+		s.stats.Misses++
+		s.stats.Failed = s.stats.Failed || s.o.Miss == MissFail
+	}
+	s.stats.LastActivity = now
+	s.mu.Unlock()
+	s.o.Log(line)
 	return false
 }
 
@@ -231,18 +243,36 @@ func (s *Session) Stats() Stats {
 	return stats
 }
 
+// mostDevices bounds the devices with a state of their own; those beyond share one.
+const mostDevices = 4096
+
+// device names the device that has an address.
+func (s *Session) device(from netip.Addr) string {
+	s.mu.Lock()
+	name, known := s.devices[from]
+	isFull := len(s.devices) >= mostDevices
+	s.mu.Unlock()
+	switch {
+	case known:
+		return name
+	case isFull:
+		return ""
+	}
+	if name = from.String(); s.o.Device != nil {
+		name = s.o.Device(from)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.devices[from] = name
+	return name
+}
+
 // client returns the match state of a device; the caller holds the lock.
-func (s *Session) client(from netip.Addr) *match.Client {
-	const most = 4096 // devices; those beyond share one state
-	c := s.clients[from]
+func (s *Session) client(device string) *match.Client {
+	c := s.clients[device]
 	if c == nil {
-		if len(s.clients) >= most {
-			from = netip.Addr{}
-		}
-		if c = s.clients[from]; c == nil {
-			c = match.NewClient()
-			s.clients[from] = c
-		}
+		c = match.NewClient()
+		s.clients[device] = c
 	}
 	return c
 }

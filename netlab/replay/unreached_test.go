@@ -30,6 +30,7 @@ func TestOriginsThatGiveNoAnswer(t *testing.T) {
 		want bool // it is recorded as failed
 	}{
 		"an unknown authority": {&tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}, true},
+		"a certificate wanted": {errors.New("remote error: tls: certificate required"), true},
 		"no HTTP":              {errors.New(`malformed HTTP response "220 mail.test"`), true},
 		"no route":             {errors.New("connect to cdn.test:443: no route to host"), true}, // as the way out of a namespace tells it
 		"the box":              {fmt.Errorf("10.0.0.1: %w", ownRefusal{errors.New("the box does not connect there")}), false},

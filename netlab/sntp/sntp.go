@@ -181,7 +181,7 @@ func (s *Server) allow(now time.Time) bool {
 
 // Answer returns the answer to a client's packet that has arrived now.
 func Answer(request []byte, now, floor time.Time) ([]byte, error) {
-	const client, symmetricActive, server = 3, 1, 4
+	const symmetricActive, symmetricPassive, client, server = 1, 2, 3, 4
 	if len(request) < packetSize {
 		return nil, fmt.Errorf("the packet has %[2]d bytes; an NTP packet has at least %[1]d", packetSize, len(request))
 	}
@@ -195,6 +195,9 @@ func Answer(request []byte, now, floor time.Time) ([]byte, error) {
 	}
 	b := make([]byte, packetSize)
 	b[0] = version<<3 | server
+	if mode == symmetricActive { // as Windows asks (RFC 4330, 6)
+		b[0] = version<<3 | symmetricPassive
+	}
 	b[1], b[2] = stratum, request[2]
 	p := int8(precision)
 	b[3] = byte(p)

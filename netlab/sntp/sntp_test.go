@@ -34,6 +34,9 @@ func TestAnswer(t *testing.T) {
 			t.Errorf("the answer to version %d is %x", version, b)
 		}
 	}
+	if b, err := Answer(question(3, 1), now, time.Time{}); err != nil || b[0] != 3<<3|2 {
+		t.Errorf("the answer to a symmetric peer is %x (%v), want mode 2", b, err)
+	}
 	// NTP's second era starts on 7 February 2036.
 	b, err := Answer(question(4, 3), time.Date(2036, 2, 7, 6, 28, 17, 0, time.UTC), time.Time{})
 	if err != nil || binary.BigEndian.Uint32(b[40:]) != 1 {
@@ -131,7 +134,11 @@ func FuzzAnswer(f *testing.F) {
 	f.Fuzz(func(t *testing.T, ask []byte) {
 		defer testlab.Input(t)()
 		b, err := Answer(ask, time.Unix(1.7e9, 0), time.Time{})
-		if err == nil && (len(b) != packetSize || len(b) > len(ask) || b[0]&7 != 4) {
+		mode := byte(4)
+		if len(ask) > 0 && ask[0]&7 == 1 { // a peer
+			mode = 2
+		}
+		if err == nil && (len(b) != packetSize || len(b) > len(ask) || b[0]&7 != mode) {
 			t.Fatalf("Answer(%x) = %x, want a packet of a server", ask, b)
 		}
 	})

@@ -203,6 +203,7 @@ type replaying struct {
 	keeps   bool         // the browser begins with what it has loaded before, and need not ask for that
 	inject  inject.Options
 	local   bool // the device is this machine
+	others  bool // other programs than the browser may ask for something
 }
 
 func (r *replaying) Arm(ctx context.Context) (experiment.Session, error) {
@@ -210,9 +211,9 @@ func (r *replaying) Arm(ctx context.Context) (experiment.Session, error) {
 	a.page.local, a.notes.local = r.local, r.local
 	o := replay.Options{
 		Timing: r.timing, Match: r.match, Miss: replay.Miss404, Clock: clock, Wall: time.Now(), Log: a.log.add, Annotate: a.annotate,
-		Inject: r.inject,
+		Inject: r.inject, Others: r.others,
 	}
-	expected, rest := recordedOf(r.archive, r.page)
+	expected, rest := recordedOf(r.archive, r.page, r.others)
 	o.Rest = rest
 	if r.view != nil {
 		o.Miss, o.Fill, a.fills = replay.MissFill, r.view, true
@@ -231,16 +232,18 @@ func (r *replaying) Arm(ctx context.Context) (experiment.Session, error) {
 
 // recordedOf counts the exchanges that an archive has of a page, up to the time at which the page came to
 // rest. It returns 0 if another program made the archive or it has several pages: then the page of an
-// exchange is unknown.
-func recordedOf(a *archive.Archive, page string) (n int, rest time.Duration) {
+// exchange is unknown. Of a device with other programs those of a browser count.
+func recordedOf(a *archive.Archive, page string, others bool) (n int, rest time.Duration) {
 	pages := a.Pages()
 	if !a.IsSeeded() || len(pages) != 1 || pages[0].URL != page {
 		return 0, 0
 	}
 	rest = pages[0].RestTime()
+	isOfBrowser := func(e *lab.Exchange) bool { return replay.IsOfBrowser(&e.Request) }
+	others = others && slices.ContainsFunc(a.Exchanges(), isOfBrowser)
 	ranges := map[string]bool{} // of one address count once: a player asks for more or fewer of them
 	for _, e := range a.Exchanges() {
-		if e.Method == http.MethodOptions || rest > 0 && e.Start > rest {
+		if e.Method == http.MethodOptions || rest > 0 && e.Start > rest || others && !isOfBrowser(e) {
 			continue
 		}
 		if e.Status == http.StatusPartialContent || e.Request.Get("Range") != "" {

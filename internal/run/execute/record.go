@@ -59,6 +59,7 @@ func (x *Execution) recordings(ctx context.Context, runner *experiment.Runner) (
 			networks = append(networks, &replaying{
 				network: x.Rig.Network, page: a.Page, archive: recorded, timing: x.Plan.Timing, match: match.Policy(a.Match), view: x.fill.view,
 				keeps: x.keepsLoads(a), inject: injected(x.Plan.Plan, x.Plan.Scripts[a.Inject]), local: !x.Rig.Parts,
+				others: x.Rig.Parts && a.App == nil,
 			})
 		}
 		made := x.arm(ctx, one.of, a, networks[0])

@@ -73,6 +73,9 @@ func (c *conn1) begun(wait time.Duration) error {
 			return io.EOF // the device is gone, or idle for too long
 		}
 		if b[0] != '\r' && b[0] != '\n' {
+			if !message.IsToken(string(b)) { // a device that speaks another protocol would wait for long
+				return errors.New("the request does not begin with a method")
+			}
 			return nil
 		}
 		_, _ = c.r.Discard(1) // it is there

@@ -3,6 +3,7 @@ package wire
 import (
 	"bufio"
 	"bytes"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
@@ -98,11 +99,20 @@ func (c *Conn) readHead() error {
 	}
 	c.mu.Unlock()
 	f, err := h.ResponseFraming(minor)
+	isEmpty := status == http.StatusNoContent || status == http.StatusResetContent
+	// A body behind a head that has none is no next answer.
+	isFollowed := isEmpty && (f.Chunked || f.Length > 0) || (isEmpty || isHead || status == http.StatusNotModified) && c.r.Buffered() > 0
+	if status == http.StatusResetContent {
+		f.Chunked, f.Length = false, 0 // RFC 9110, 15.3.6, and a browser waits for no end
+	}
 	c.out = strict(h, minor, status, f, err != nil)
+	if isFollowed {
+		c.out = append(c.out[:len(c.out)-len("\r\n")], "Connection: close\r\n\r\n"...)
+	}
 	switch {
 	case status == http.StatusSwitchingProtocols || err != nil:
 		c.next = nil
-	case status/100 == 1 || isHead || status == http.StatusNoContent || status == http.StatusNotModified || f.Length == 0:
+	case status/100 == 1 || isHead || isEmpty || status == http.StatusNotModified || f.Length == 0:
 	case f.Chunked:
 		c.next = c.readChunks(message.NewChunks(c.r))
 	case f.Length > 0:
@@ -137,11 +147,15 @@ func (c *Conn) skipJunk() (isHTTP bool, err error) {
 	return false, nil
 }
 
-// isBodyAlone tells whether what comes from a port of HTTP's own is HTTP/0.9 to browsers: a body without a head.
+// isBodyAlone tells whether what comes is HTTP/0.9 to browsers, a body without a head: from a port of HTTP's own, or of
+// an internet radio, which begins with ICY.
 func (c *Conn) isBodyAlone() bool {
+	const icy = "icy"
+	b, _ := c.r.Peek(len(icy))
+	_, isTLS := c.Conn.(*tls.Conn)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.ownPort {
+	if !c.ownPort && (isTLS || !strings.EqualFold(string(b), icy)) {
 		return false
 	}
 	c.head = &message.Head{Start: "HTTP/1.0 200 OK"}

@@ -130,6 +130,7 @@ func TestOddAnswers(t *testing.T) {
 		"a CR in a value":     {"GET", "HTTP/1.1 200 OK\r\nX-A: b\rc\r\nContent-Length: 2\r\n\r\nhi", "hi", "X-A: b"},
 		"HEAD":                {"HEAD", "HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n", "", ""},
 		"not modified":        {"GET", "HTTP/1.1 304 Not Modified\r\nContent-Length: 7\r\n\r\n", "", ""},
+		"reset content":       {"GET", "HTTP/1.1 205 Reset Content\r\nX-A: g\r\n\r\n", "", "X-A: g"},
 		"an unknown interim":  {"GET", "HTTP/1.1 199 Wait\nX: y\n\nHTTP/1.1 200 OK\nContent-Length: 1\n\n1", "1", ""},
 	} {
 		for _, n := range []int{1, 7, 4096} {
@@ -165,14 +166,14 @@ func TestOddAnswers(t *testing.T) {
 	}
 }
 
-// TestBodyAlone: HTTP/0.9 is what comes first from a port of HTTP's own, and nothing else is.
+// TestBodyAlone: HTTP/0.9 is what comes first from a port of HTTP's own, or of an internet radio, and nothing else is.
 func TestBodyAlone(t *testing.T) {
-	for _, text := range []string{"<p>no head", "x", "ICY 200 OK\r\n\r\n"} {
+	for text, isRadio := range map[string]bool{"<p>no head": false, "x": false, "ic": false, "ICY 200 OK\r\nicy-name: Radio\r\n\r\n\xff\xfb": true} {
 		for _, own := range []bool{true, false} {
 			c := NewConn(&memory{in: strings.NewReader(text), n: 5})
 			c.Begin("GET", own)
 			resp, err := http.ReadResponse(bufio.NewReader(c), nil)
-			if !own {
+			if !own && !isRadio {
 				if err == nil {
 					t.Errorf("%q from another port: status %d, want an error", text, resp.StatusCode)
 				}
@@ -185,6 +186,32 @@ func TestBodyAlone(t *testing.T) {
 			if body, err := io.ReadAll(resp.Body); string(body) != text || err != nil {
 				t.Errorf("the body is %q, %v; want %q", body, err, text)
 			}
+		}
+	}
+}
+
+// TestContentThatMayNotBe: a body behind a status that has none is no next answer, and ends the connection.
+func TestContentThatMayNotBe(t *testing.T) {
+	for method, sent := range map[string]string{
+		"PUT":   "HTTP/1.1 204 No Content\r\nContent-Length: 2\r\n\r\n{}",
+		"POST":  "HTTP/1.1 205 Reset Content\r\nContent-Length: 2\r\n\r\n{}",
+		"GET":   "HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
+		"HEAD":  "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nHEAD ",
+		"QUERY": "HTTP/1.1 304 Not Modified\r\n\r\nold",
+	} {
+		c := NewConn(&memory{in: strings.NewReader(sent), n: 4096})
+		c.Begin(method, true)
+		resp, err := http.ReadResponse(bufio.NewReader(c), &http.Request{Method: method})
+		if err != nil {
+			t.Errorf("%q: %v", sent, err)
+			continue
+		}
+		body, err := io.ReadAll(resp.Body)
+		if len(body) > 0 || err != nil || !resp.Close {
+			t.Errorf("%q: body %q, %v, closes %v; want no body and the end of the connection", sent, body, err, resp.Close)
+		}
+		if _, got, ok := c.Head(); !ok || slices.ContainsFunc(got, func(f lab.HeaderField) bool { return f.Name == "Connection" }) {
+			t.Errorf("%q: received %v, want the fields as they came", sent, got)
 		}
 	}
 }

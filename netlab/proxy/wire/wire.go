@@ -30,8 +30,10 @@ type Server struct {
 	HeaderTimeout, IdleTimeout time.Duration
 	// Context returns what the contexts of a connection's requests descend from.
 	Context func(net.Conn) context.Context
-	// Log gets the errors of connections, at debug level.
+	// Log gets the errors of connections, at debug level unless a person can do something.
 	Log *slog.Logger
+
+	failed handshakes
 }
 
 // Corker is a connection that can hold several writes back to send them as one.
@@ -63,7 +65,7 @@ func (s *Server) serve(nc net.Conn) bool {
 	if t, ok := nc.(*tls.Conn); ok {
 		_ = nc.SetDeadline(time.Now().Add(s.HeaderTimeout)) // the handshake reports a dead connection
 		if err := t.Handshake(); err != nil {
-			s.Log.Debug("a TLS handshake failed", "from", nc.RemoteAddr(), "error", err)
+			s.tell(nc, err)
 			return false
 		}
 		_ = nc.SetDeadline(time.Time{})
@@ -86,6 +88,16 @@ func (s *Server) serve(nc net.Conn) bool {
 	c1 := newConn1(c)
 	c1.serve()
 	return c1.taken
+}
+
+// tell tells of a handshake that has failed.
+func (s *Server) tell(nc net.Conn, err error) {
+	device, _, _ := net.SplitHostPort(nc.RemoteAddr().String()) // without a port it is nobody's
+	if why := whyFailed(err); why != "" && s.failed.isNews(device, why) {
+		s.Log.Warn("a device could not be spoken to", "from", device, "reason", why, "error", err)
+		return
+	}
+	s.Log.Debug("a TLS handshake failed", "from", nc.RemoteAddr(), "error", err)
 }
 
 // connection is what the connections of both protocols have in common.

@@ -434,6 +434,7 @@ func TestRefusals(t *testing.T) {
 		{"GET / HTTP/1.1\r\n\r\n", "HTTP/1.1 400"},
 		{"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "HTTP/1.1 400"},
 		{"GET / HTTP/1.1\r\nHost: a\r\nX: " + strings.Repeat("x", 70<<10) + "\r\n\r\n", "HTTP/1.1 431"},
+		{"\x00\x1d\x12\x34\x01", "HTTP/1.1 400"}, // a query for a name, as of DNS over TLS: the end is not waited for
 		{"GET / HTTP/1.0\r\n\r\n", "HTTP/1.1 200"},
 		{"GET / HTTP/1.1\r\nHost: a\r\n", ""},                 // slow loris
 		{"", ""},                                              // idle

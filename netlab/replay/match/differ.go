@@ -185,6 +185,8 @@ func (g *Ignored) whyNormal(r *Request, list []difference) string {
 			add("only the spelling or the layout is another")
 		case (d.recorded == absent || p.isVolatile()) && (d.asked == absent || q.isVolatile()):
 			add(d.where + " " + d.name + " is a value of time or chance")
+		case d.where == "body" && r.isCallID(q):
+			add(d.where + " " + d.name + " is the id of a call of JSON-RPC, and the answer gets it")
 		case isReading(clocks, d.where+" "+d.name, d.asked):
 			add(d.where + " " + d.name + " is the page's own clock: in the recording it is the time since the document")
 		case d.where == "query" && g.byRule(r.url, d.name), d.where == "body" && g.byRule(r.url, strings.TrimPrefix(d.name, ".")):

@@ -89,7 +89,26 @@ func usable(list []*Entry, h Header) []*Entry {
 	if want := h.Get("If-Match"); want != "" { // a change of the state that was recorded with it
 		list = prefer(list, func(en *Entry) bool { return en.Request.Get("If-Match") == want })
 	}
-	return prefer(list, func(en *Entry) bool { return en.variesAs(h) })
+	list = prefer(list, func(en *Entry) bool { return en.variesAs(h) })
+	if len(list) < 2 {
+		return list
+	}
+	for _, name := range usesOf {
+		list = prefer(list, func(en *Entry) bool { return isAlike(name, en.Request.Get(name), h.Get(name)) })
+	}
+	return list
+}
+
+// usesOf are fields in which a browser says what it wants an answer for. Servers look at them without a word in Vary:
+// they allow an origin to read an answer only where one asks, and answer a prefetch otherwise.
+var usesOf = [...]string{"Origin", "Sec-Purpose", "Sec-Fetch-Dest", "X-Requested-With", "Accept"} // constant
+
+// isAlike compares a field of two requests. Which origin asks may differ between two arms.
+func isAlike(name, recorded, asked string) bool {
+	if name == "Origin" {
+		return (recorded == "") == (asked == "")
+	}
+	return strings.EqualFold(recorded, asked)
 }
 
 // isConditional tells whether the recorded request asked for a 304.

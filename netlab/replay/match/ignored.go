@@ -2,7 +2,9 @@ package match
 
 import (
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 )
 
 // Ignored says which parts of a request make no difference: those that the
@@ -13,6 +15,9 @@ type Ignored struct {
 	// telling holds places (Request.widePlace) where a UUID or a long number in the path tells things
 	// apart: the recording has several, with different answers.
 	telling map[string]bool
+	// numbers names query parameters, by Request.place, whose long numbers tell things apart in the same way, and are
+	// no times.
+	numbers map[string]map[string]bool
 	// clocks holds fields that are a page's own clock, by Request.numberPlace and the names of eachField.
 	clocks map[string]map[string]bool
 	// rule tells whether a rule leaves a query parameter or body field of a request
@@ -34,6 +39,9 @@ func (g *Ignored) byRule(url, name string) bool {
 	return g.rule(url, name)
 }
 
+// mostParameters bounds the queries that are compared; longer ones are not worth the time.
+const mostParameters = 24
+
 // place is the part of a URL that idle parameters belong to, with the method.
 func (r *Request) place() string { return r.method + " " + r.origin + "/" + strings.Join(r.path, "/") }
 
@@ -43,7 +51,9 @@ func (r *Request) place() string { return r.method + " " + r.origin + "/" + stri
 // rule, which may be nil, tells the query parameters and body fields that the
 // recording's rules leave out.
 func Learn(entries []*Entry, rule func(url, name string) bool) *Ignored {
-	return &Ignored{idle: idleParameters(entries), telling: tellingPaths(entries), clocks: clocks(entries), rule: rule}
+	return &Ignored{
+		idle: idleParameters(entries), telling: tellingPaths(entries), numbers: tellingNumbers(entries), clocks: clocks(entries), rule: rule,
+	}
 }
 
 // passes tells that a segment of the path is a value of time or chance, which may be another one, or is left out by a
@@ -98,20 +108,58 @@ func tellingPaths(entries []*Entry) map[string]bool {
 	return telling
 }
 
+// tellingNumbers finds query parameters that were recorded with several long numbers and different answers. The
+// numbers of a poll that asks what has come since a time are times of the recording.
+func tellingNumbers(entries []*Entry) map[string]map[string]bool {
+	type first struct{ value, answer string }
+	seen, telling := map[string]first{}, map[string]map[string]bool{}
+	for _, en := range entries {
+		r := en.request
+		if en.Truncated != "" || len(r.query) > mostParameters {
+			continue
+		}
+		for i, p := range r.queryByName {
+			if !isDigits(p.value) || !isVolatile(p.value) || (pair{p.name, "x"}).isVolatile() || isNear(p.value, en.Wall) {
+				continue
+			}
+			rest := slices.Concat(r.queryByName[:i], r.queryByName[i+1:])
+			key := string(appendPairs([]byte(r.place()+"?"), rest, pair.isVolatile)) + " " + p.name + " " + r.sum
+			old, ok := seen[key]
+			switch {
+			case !ok:
+				seen[key] = first{p.value, en.answerSum}
+			case old.value != p.value && old.answer != en.answerSum:
+				if telling[r.place()] == nil {
+					telling[r.place()] = map[string]bool{}
+				}
+				telling[r.place()][p.name] = true
+			}
+		}
+	}
+	return telling
+}
+
+// isNear tells that a number of seconds, ms or µs since 1970 is a time of about a year around another; without that
+// one, every number may be.
+func isNear(digits string, wall time.Time) bool {
+	const year = 366 * 24 * time.Hour
+	n, err := strconv.ParseInt(digits[:min(len(digits), 10)], 10, 64)
+	return err != nil || wall.IsZero() || time.Unix(n, 0).Sub(wall).Abs() < year
+}
+
 func idleParameters(entries []*Entry) map[string]map[string]bool {
-	const most = 24 // parameters; longer queries are not worth the time
 	type first struct{ value, answer string }
 	seen := map[string]first{}
 	idle, matters := map[string]map[string]bool{}, map[string]bool{}
 	for _, en := range entries {
 		r := en.request
-		if len(r.query) == 0 || len(r.query) > most || en.Truncated != "" || len(en.Response.Body) == 0 {
+		if len(r.query) == 0 || len(r.query) > mostParameters || en.Truncated != "" || len(en.Response.Body) == 0 {
 			continue
 		}
 		for i, p := range r.queryByName {
 			rest := make([]pair, 0, len(r.query))
 			rest = append(append(rest, r.queryByName[:i]...), r.queryByName[i+1:]...)
-			key := string(appendPairs([]byte(r.place()+"?"), rest, func(pair) bool { return false })) + " " + p.name + " " + r.sum
+			key := string(appendPairs([]byte(r.place()+"?"), rest, pair.isVolatile)) + " " + p.name + " " + r.sum
 			old, ok := seen[key]
 			switch {
 			case !ok:

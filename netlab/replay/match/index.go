@@ -88,6 +88,7 @@ type Result struct {
 	Differs  []string // what is not equal: "query cb: 1 → 9"
 	RunnerUp string   // the next best entry of a fuzzy match, the best one of a miss
 	Why      string   // why what differs was accepted, or nothing was
+	Echoes   []Echo   // what the answer has to say otherwise than the recorded one
 	Rule     string   // of a miss: flags of appliance archive edit that accept what differs, "" if no rule can
 }
 
@@ -127,7 +128,10 @@ func (x *Index) normalised(p Policy, c *Client, r *Request, h Header) Result {
 	if list := usable(x.normal[string(r.appendNormalKey(room[:0], x.ignored))], h); len(list) > 0 {
 		en, asked := c.next(list)
 		differs := compare(en.request, r)
-		m := Result{Entry: en, Stage: lab.StageNormalised, Score: 1, Differs: texts(differs), Why: x.ignored.whyNormal(r, differs)}
+		m := Result{
+			Entry: en, Stage: lab.StageNormalised, Score: 1, Differs: texts(differs), Why: x.ignored.whyNormal(r, differs),
+			Echoes: echoes(en.request, r),
+		}
 		m.repeated(asked, len(list))
 		return m
 	}
@@ -250,7 +254,10 @@ func nearest(c *Client, r *Request, list []*Entry, whatever bool) Result {
 		return Result{Stage: lab.StageMiss, RunnerUp: best.entry.describe(best.score)}
 	default:
 		c.given[best.entry] = true
-		m := Result{Entry: best.entry, Stage: lab.StageFuzzy, Score: best.score, Differs: differences(best.entry.request, r)}
+		m := Result{
+			Entry: best.entry, Stage: lab.StageFuzzy, Score: best.score, Differs: differences(best.entry.request, r),
+			Echoes: echoes(best.entry.request, r),
+		}
 		if second.entry != nil {
 			m.RunnerUp = second.entry.describe(second.score)
 		}

@@ -149,17 +149,20 @@ func (r *Request) appendNormalKey(b []byte, ignored *Ignored) []byte {
 		clocks = ignored.clocksOf(r)
 	}
 	if len(r.query) > 0 {
-		var idle map[string]bool
-		if len(ignored.idle) > 0 { // place is not cheap
-			idle = ignored.idle[r.place()]
+		var idle, numbers map[string]bool
+		if len(ignored.idle)+len(ignored.numbers) > 0 { // place is not cheap
+			place := r.place()
+			idle, numbers = ignored.idle[place], ignored.numbers[place]
 		}
 		b = appendPairs(b, r.queryByName, func(p pair) bool {
-			return idle[p.name] || ignored.byRule(r.url, p.name) || len(clocks) > 0 && isReading(clocks, "query "+p.name, p.value)
+			return idle[p.name] || p.isVolatile() && !numbers[p.name] || ignored.byRule(r.url, p.name) ||
+				len(clocks) > 0 && isReading(clocks, "query "+p.name, p.value)
 		})
 	}
 	if r.kind != "" {
 		b = appendPairs(append(append(append(b, ' '), r.kind...), ' '), r.bodyByName, func(p pair) bool {
-			return ignored.byRule(r.url, strings.TrimPrefix(p.name, ".")) || len(clocks) > 0 && isReading(clocks, "body "+p.name, p.value)
+			return p.isVolatile() || r.isCallID(p) || ignored.byRule(r.url, strings.TrimPrefix(p.name, ".")) ||
+				len(clocks) > 0 && isReading(clocks, "body "+p.name, p.value)
 		})
 	}
 	return b
@@ -182,7 +185,7 @@ func (r *Request) pathKey() string { return strings.ToLower(strings.Join(r.path,
 // stay in their order, which may count: a=2&a=1 is not a=1&a=2.
 func appendPairs(b []byte, byName []pair, isIgnored func(pair) bool) []byte {
 	for _, p := range byName {
-		if p.isVolatile() || isIgnored(p) {
+		if isIgnored(p) {
 			continue
 		}
 		b = strconv.AppendQuote(append(strconv.AppendQuote(b, p.name), '='), p.value)

@@ -38,15 +38,27 @@ func all(list []*Entry, holds func(*Entry) bool) bool {
 	return !slices.ContainsFunc(list, func(en *Entry) bool { return !holds(en) })
 }
 
-// isUnread tells a request whose answer no script can read: a report, or one that a script sent without CORS.
+// isUnread tells a request whose answer no script can read: a report, or one that a script sent without CORS. What a
+// browser reports a minute later names no destination.
 func isUnread(h Header) bool {
 	dest := h.Get("Sec-Fetch-Dest")
+	kind, _, _ := strings.Cut(strings.ToLower(h.Get("Content-Type")), ";")
+	switch strings.TrimSpace(kind) {
+	case "application/reports+json", "application/csp-report", "text/ping":
+		return true
+	}
 	return strings.EqualFold(dest, "report") || strings.EqualFold(dest, "empty") && strings.EqualFold(h.Get("Sec-Fetch-Mode"), "no-cors")
 }
 
 // IsBeacon tells a request that sends something and whose answer no script can read: any answer to it is right, also
 // one that nobody recorded. The answer to a GET without CORS may be shown all the same, by way of a service worker.
 func IsBeacon(method string, h Header) bool { return method == "POST" && isUnread(h) }
+
+// IsBrowsersOwn tells a request that no page has made: what a browser asks by itself for suggestions, lists and news.
+func IsBrowsersOwn(h Header) bool {
+	mode := h.Get("Sec-Fetch-Mode")
+	return strings.EqualFold(h.Get("Sec-Fetch-Site"), "none") && mode != "" && !strings.EqualFold(mode, "navigate")
+}
 
 // hasNoContent tells an answer that tells its page nothing but that it came: an empty one,
 // or a picture that has room for one pixel only.
