@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
 )
 
 // Modifier is a key that is held while another is pressed.
@@ -61,7 +63,7 @@ func ParseChord(s string) (Chord, error) {
 		return Chord{}, fmt.Errorf("key %.40q: not a key: too long, or not UTF-8", s)
 	}
 	var c Chord
-	rest := s
+	rest := norm.NFC.String(s)
 	for {
 		// The key itself may be "+": a plus that ends the text is no separator.
 		i := strings.IndexByte(rest, '+')

@@ -67,3 +67,15 @@ func FuzzParseChord(f *testing.F) {
 		}
 	})
 }
+
+// TestTextOfOthers: a text of macOS or Windows has the characters of a keyboard.
+func TestTextOfOthers(t *testing.T) {
+	for text, want := range map[string]string{"Mu\u0308ller, e\u0301t\u00e9": "M\u00fcller, \u00e9t\u00e9", "a\r\nb\r\n": "a\nb\n", "a\rb": "a\rb"} {
+		if got, err := CheckText(text); err != nil || string(got) != want {
+			t.Errorf("CheckText(%q) = %q, %v; want %q", text, string(got), err, want)
+		}
+	}
+	if c, err := ParseChord("Ctrl+u\u0308"); err != nil || c.Key != "\u00fc" {
+		t.Errorf("ParseChord() of a letter and its accent = %q, %v; want one letter", c.Key, err)
+	}
+}

@@ -2,7 +2,10 @@ package control
 
 import (
 	"fmt"
+	"strings"
 	"unicode"
+
+	"golang.org/x/text/unicode/norm"
 )
 
 // MaxText bounds the characters of one Text call, MaxNotches those of one Scroll.
@@ -11,9 +14,10 @@ const (
 	MaxNotches = 1_000
 )
 
-// CheckText returns the characters of a text that keys can type.
+// CheckText returns the characters of a text that keys can type. A letter and its accent are one, as on a keyboard: macOS
+// writes two (NFD). A line end is one, too, where Windows writes two.
 func CheckText(text string) ([]rune, error) {
-	runes := []rune(text)
+	runes := []rune(norm.NFC.String(strings.ReplaceAll(text, "\r\n", "\n")))
 	if len(runes) == 0 || len(runes) > MaxText {
 		return nil, fmt.Errorf("text of %d characters: one call types 1 … %d", len(runes), MaxText)
 	}

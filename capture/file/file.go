@@ -125,11 +125,14 @@ func newRaw(in io.Reader, o Options) (*Source, error) {
 	}}, nil
 }
 
-// readFrame fills b; a part of a frame at the end is an error.
+// ErrCut says that a film ends within a frame: the frames before it are whole.
+var ErrCut = errors.New("the last frame is cut off") // constant
+
+// readFrame fills b; a part of a frame at the end is ErrCut.
 func readFrame(in io.Reader, b []byte) error {
 	n, err := io.ReadFull(in, b)
 	if errors.Is(err, io.ErrUnexpectedEOF) {
-		return fmt.Errorf("the last frame is cut off: %d bytes of %d", n, len(b))
+		return fmt.Errorf("%w: %d bytes of %d", ErrCut, n, len(b))
 	}
 	return err
 }

@@ -33,6 +33,9 @@ type Folder struct {
 	last   int
 }
 
+// otherPictures are the endings of pictures that are not read.
+var otherPictures = []string{".bmp", ".gif", ".tif", ".tiff", ".avif", ".heic", ".heif", ".jxl", ".jp2", ".ppm", ".pnm", ".pgm", ".tga"} // constant
+
 // picture is one file of a folder.
 type picture struct {
 	path string
@@ -43,21 +46,31 @@ type picture struct {
 const maxPictures = 1 << 20
 
 // The last number in a picture's name says when it is from, unless that is a date with a time of day. One that is marked
-// as ms (ms_001234.png as visualmetrics and browsertime write it, shot-1234ms.jpg) is
+// as ms (ms_001234.png as visualmetrics and browsertime write it, shot-1234ms.jpg) or s (1.25s.png) is
 // a time; another is a time too, or counts frames when a rate is given.
 var (
 	lastNumber = regexp.MustCompile(`(\d+(?:\.\d+)?)\D*$`)
 	marked     = regexp.MustCompile(`^ms_\d+(?:\.\d+)?$|[-_ ]\d+(?:\.\d+)?ms$`)
-	// dated is how the programs that make screenshots name them, and no number may follow: a frame's, perhaps.
-	dated = regexp.MustCompile(`(?:^|\D)(20\d\d)[-_.]?(\d\d)[-_.]?(\d\d)[-_ t]*(?:at|um|à)?[-_ ]*(\d\d?)[-_:. ]?(\d\d)[-_:. ]?(\d\d)` +
-		`(?:[.,](\d{1,9}))?(?:[ \x{202f}]?([ap])\.?m\.?)?\D*$`)
+	inSeconds  = regexp.MustCompile(`(?:^|[-_ =])(\d+(?:\.\d+)?) ?s(?:ec(?:onds?)?)?$`)
+	// dated is how the programs that make screenshots name them, and no number may follow: a frame's, perhaps. The name of
+	// an app may (com.example.app2).
+	dated = regexp.MustCompile(`(?:^|\D)(20\d\d)[-_.]?(\d\d)[-_.]?(\d\d)[-_ t]*(?:at|um|à)?[-_ ]*(\d\d?)[-_:. h]?(\d\d)[-_:. m]?(\d\d)` +
+		`(?:[.,s](\d{1,9})|s)?(?:[ \x{202f}]?([ap])\.?m\.?)?(?:\D*|` + appName + `)$`)
+	// dashed is how Xiaomi's phones name them, with ms; without the name of an app the last number may count frames.
+	dashed = regexp.MustCompile(`(?:^|\D)(20\d\d)-(\d\d)-(\d\d)-(\d\d)-(\d\d)-(\d\d)-(\d{3})(` + appName + `)?$`)
 )
 
-// dateOf is the time, in ms since 1970, that a name in lower case says as a date.
-func dateOf(name string) (ms float64, ok bool) {
+const appName = `_[a-z]\w*(?:\.\w+)+`
+
+// dateOf is the time, in ms since 1970, that a name in lower case says as a date. counted says that its last number may
+// be a count.
+func dateOf(name string, rate float64) (ms float64, counted, ok bool) {
 	m := dated.FindStringSubmatch(name)
 	if m == nil {
-		return 0, false
+		if m = dashed.FindStringSubmatch(name); m == nil || m[8] == "" && rate > 0 {
+			return 0, false, false
+		}
+		counted, m[8] = m[8] == "", ""
 	}
 	var n [6]int
 	for i := range n {
@@ -70,10 +83,10 @@ func dateOf(name string) (ms float64, ok bool) {
 	}
 	at := time.Date(n[0], time.Month(n[1]), n[2], n[3], n[4], n[5], 0, time.UTC)
 	if n[1] != int(at.Month()) || n[2] != at.Day() || n[3] != at.Hour() || n[4] != at.Minute() || n[5] != at.Second() {
-		return 0, false
+		return 0, false, false
 	}
 	part, _ := strconv.ParseFloat("0."+m[7]+"0", 64)
-	return float64(at.UnixMilli()) + part*1e3, true
+	return float64(at.UnixMilli()) + part*1e3, counted, true
 }
 
 // maxMillis is the latest time of a picture: names may hold ms since 1970, and this is in 2255.
@@ -83,8 +96,8 @@ const maxMillis = 9e12
 // number was taken as a count of frames, or could have been one.
 func timeOf(name string, rate float64) (at lab.Time, counted bool, err error) {
 	name = strings.ToLower(name)
-	if ms, ok := dateOf(name); ok && !marked.MatchString(name) {
-		return millis(ms), false, nil
+	if ms, counted, ok := dateOf(name, rate); ok && !marked.MatchString(name) {
+		return millis(ms), counted, nil
 	}
 	m := lastNumber.FindStringSubmatch(name)
 	if m == nil {
@@ -96,6 +109,9 @@ func timeOf(name string, rate float64) (at lab.Time, counted bool, err error) {
 	}
 	if marked.MatchString(name) {
 		return millis(n), false, nil
+	}
+	if inSeconds.MatchString(name) && n*1e3 <= maxMillis {
+		return millis(n * 1e3), false, nil
 	}
 	if rate > 0 {
 		if n/rate*1e3 > maxMillis {
@@ -124,8 +140,12 @@ func OpenFolder(dir string, rate float64) (*Folder, error) {
 	}
 	p := &Folder{last: -1}
 	counted := true
+	var others []string // pictures that are not read
 	for _, e := range entries {
 		name, ext := strings.TrimSuffix(e.Name(), filepath.Ext(e.Name())), strings.ToLower(filepath.Ext(e.Name()))
+		if !e.IsDir() && slices.Contains(otherPictures, ext) {
+			others = append(others, e.Name())
+		}
 		if e.IsDir() || !slices.Contains([]string{".png", ".jpg", ".jpeg", ".webp"}, ext) {
 			continue
 		}
@@ -142,6 +162,10 @@ func OpenFolder(dir string, rate float64) (*Folder, error) {
 			p.lossy = append(p.lossy, kind)
 		}
 		p.files = append(p.files, picture{path, at})
+	}
+	if len(others) > 1 || len(others) == 1 && len(p.files) == 0 { // one may be a thumbnail
+		return nil, fmt.Errorf("%s: pictures such as %s are not read: make PNG files of them (magick mogrify -format png '*%s')",
+			dir, others[0], filepath.Ext(others[0]))
 	}
 	if len(p.files) == 0 {
 		return nil, fmt.Errorf("%s: no PNG, JPEG or WebP files", dir)

@@ -58,6 +58,15 @@ func TestNamesSayTheTime(t *testing.T) {
 		{[]string{"Screenshot 2025-11-22 at 8.53.54\u202fPM.png", "Screenshot 2025-11-22 at 11.00.00\u202fPM.png"}, 0,
 			[]lab.Time{1763844834000 * ms, 1763852400000 * ms}}, // macOS
 		{[]string{"2025-11-22T20:53:54.250Z.png", "2025-11-22T20:53:54.500Z.png"}, 0, []lab.Time{1763844834250 * ms, 1763844834500 * ms}},
+		{[]string{"vlcsnap-2025-11-22-20h53m54s250.png", "vlcsnap-2025-11-22-20h53m54s500.png"}, 0,
+			[]lab.Time{1763844834250 * ms, 1763844834500 * ms}},
+		{[]string{"Screenshot_2025-11-22-20-53-54-250_com.example.app2.png", "Screenshot_2025-11-22-20-53-55-001_com.example.app2.png"}, 60,
+			[]lab.Time{1763844834250 * ms, 1763844835001 * ms}}, // Xiaomi
+		{[]string{"2025-11-22-20-53-54-250.png", "2025-11-22-20-53-54-500.png"}, 0, []lab.Time{1763844834250 * ms, 1763844834500 * ms}},
+		{[]string{"2025-11-22-20-53-54-001.png", "2025-11-22-20-53-54-002.png"}, 25, []lab.Time{40 * ms, 80 * ms}},
+		{[]string{"Screenshot_20251122-205354_com.example.app2.png", "Screenshot_20251122-205359_com.example.app2.png"}, 0,
+			[]lab.Time{1763844834000 * ms, 1763844839000 * ms}},
+		{[]string{"0s.png", "0.25s.png", "shot-1.5sec.png", "t=12s.png"}, 25, []lab.Time{0, 250 * ms, 1500 * ms, 12000 * ms}},
 		{[]string{"20251122-205354-0.png", "20251122-205354-40.png"}, 0, []lab.Time{0, 40 * ms}}, // the last number counts
 		{[]string{"frame-1.png", "frame-2.png", "frame-10.png"}, 25, []lab.Time{40 * ms, 80 * ms, 400 * ms}},
 	} {
@@ -107,6 +116,9 @@ func TestFoldersThatAreRefused(t *testing.T) {
 		want  string
 	}{
 		{[]string{"notes.txt"}, 0, "no PNG, JPEG or WebP files"},
+		{[]string{"frame1.bmp", "frame2.bmp", "overview1.png"}, 0, "frame1.bmp are not read: make PNG files of them (magick mogrify -format png '*.bmp')"},
+		{[]string{"1.gif"}, 0, "1.gif are not read"},
+		{[]string{"2025-11-22-20-53-54-001.png", "2025-11-22-20-53-54-002.png", "2025-11-22-20-53-54-003.png"}, 0, "if they count frames, say their rate"},
 		{[]string{"a.png"}, 0, "no number"},
 		{[]string{"a1.png", "b1.png"}, 0, "same time"},
 		{[]string{"1.png"}, -1, "outside 0"},
@@ -149,6 +161,8 @@ func FuzzName(f *testing.F) {
 	f.Add("ms_001234", 0.0)
 	f.Add("shot-12.5ms", 60.0)
 	f.Add("Screenshot 2025-11-22 at 8.53.54 PM", 0.0)
+	f.Add("Screenshot_2025-11-22-20-53-54-250_com.example.app2", 60.0)
+	f.Add("vlcsnap-2025-11-22-20h53m54s250", 0.0)
 	f.Add("frame 99999999999999999999999999", 1.0)
 	f.Fuzz(func(t *testing.T, name string, rate float64) {
 		defer testlab.Input(t)()

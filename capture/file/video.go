@@ -227,11 +227,11 @@ func (f film) decode(ctx context.Context, program, path string) (*Source, error)
 			if frame.Err() != nil {
 				return frame.Err()
 			}
-			if errors.Is(err, io.EOF) {
+			if errors.Is(err, io.EOF) || errors.Is(err, ErrCut) { // or ffmpeg itself has ended too early
 				if werr := wait(); werr != nil {
 					return fmt.Errorf("ffmpeg: %s", orElse(told.words.String(), werr))
 				}
-				return io.EOF
+				return err
 			}
 			if err != nil {
 				return err

@@ -111,6 +111,9 @@ func (y *y4m) frame(_ context.Context, f *lab.Frame) error {
 		return err
 	}
 	line, err := header(y.in)
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return fmt.Errorf("%w: there is nothing but its head", ErrCut)
+	}
 	if err != nil {
 		return err
 	}
@@ -144,11 +147,9 @@ func (y *y4m) frame(_ context.Context, f *lab.Frame) error {
 
 // readAll is readFrame where an end is always too early.
 func readAll(in io.Reader, b []byte) error {
-	if err := readFrame(in, b); err != nil {
-		if err == io.EOF {
-			err = io.ErrUnexpectedEOF
-		}
-		return err
+	err := readFrame(in, b)
+	if errors.Is(err, io.EOF) {
+		return fmt.Errorf("%w: there is nothing but its head", ErrCut)
 	}
-	return nil
+	return err
 }

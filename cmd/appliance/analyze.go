@@ -40,6 +40,7 @@ type AnalyzeCmd struct {
 	deepFlags
 
 	ignore []image.Rectangle // of Ignore
+	cut    error             // of a film that ends within a frame
 }
 
 // Help shows the command at work.
@@ -147,6 +148,9 @@ func (c *AnalyzeCmd) analyse(ctx context.Context) (*analysed, error) {
 			warnings,
 			fmt.Sprintf("the reel was cut off or is damaged (%s): what is missing is not analysed", r.Recovered()[0]),
 		)
+	}
+	if c.cut != nil {
+		warnings = append(warnings, fmt.Sprintf("the film was cut off (%v): what is missing is not analysed", c.cut))
 	}
 	origin, told, err := c.origin(frames, o.Start)
 	if err != nil {

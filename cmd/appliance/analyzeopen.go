@@ -44,7 +44,7 @@ func (c *AnalyzeCmd) open(ctx context.Context) (frames visual.Frames, name strin
 		return f, path, func() {}, nil
 	}
 	if err == nil && st.Mode().IsRegular() && !isReel(path) {
-		return importFilm(ctx, path)
+		return c.importFilm(ctx, path)
 	}
 	r, err := openReel(path)
 	if err != nil {
@@ -52,7 +52,7 @@ func (c *AnalyzeCmd) open(ctx context.Context) (frames visual.Frames, name strin
 	}
 	if r.Format().Pixels == lab.MJPEG {
 		defer r.Close()
-		return asReel(ctx, mjpeg.New(steady.Play(r)), path, "MJPEG at the source")
+		return c.asReel(ctx, mjpeg.New(steady.Play(r)), path, "MJPEG at the source")
 	}
 	return r, path, func() { _ = r.Close() }, nil
 }
@@ -70,16 +70,16 @@ func isReel(path string) bool {
 }
 
 // importFilm turns a film into a reel in a temporary folder.
-func importFilm(ctx context.Context, path string) (frames visual.Frames, name string, done func(), err error) {
+func (c *AnalyzeCmd) importFilm(ctx context.Context, path string) (frames visual.Frames, name string, done func(), err error) {
 	src, err := file.Open(ctx, path, file.Options{})
 	if err != nil {
 		return nil, "", nil, badFile(fmt.Errorf("analyze: %s is no reel, and %w", path, err))
 	}
-	return asReel(ctx, src, path, src.NotLossless())
+	return c.asReel(ctx, src, path, src.NotLossless())
 }
 
 // asReel writes the pictures of a source into a reel in a temporary folder, and closes the source.
-func asReel(ctx context.Context, src capture.Source, path, lost string) (frames visual.Frames, name string, done func(), err error) {
+func (c *AnalyzeCmd) asReel(ctx context.Context, src capture.Source, path, lost string) (frames visual.Frames, name string, done func(), err error) {
 	defer src.Close()
 	dir, err := os.MkdirTemp("", "appliance-analyze-")
 	if err != nil {
@@ -96,8 +96,13 @@ func asReel(ctx context.Context, src capture.Source, path, lost string) (frames 
 	if err != nil {
 		return nil, "", nil, cannot(err)
 	}
-	for {
+	c.cut = nil
+	for n := 0; ; n++ {
 		frame, e := src.Next(ctx)
+		if errors.Is(e, file.ErrCut) && n > 0 { // a recorder that was killed; what it wrote is whole
+			c.cut = e
+			break
+		}
 		if errors.Is(e, io.EOF) {
 			break
 		}

@@ -26,7 +26,7 @@ const (
 // logFlags put the log of a program onto a run's timeline.
 type logFlags struct {
 	Log         string `type:"existingfile" placeholder:"FILE" help:"Put the lines of a log onto the timelines of the run's trials, also after the run."`
-	As          string `placeholder:"FORMAT" help:"The log's stamps: rfc3339, epoch, syslog, journald (journalctl -o json), logcat (-v threadtime), nginx, nginx-error, console (Chromium's), monotonic. Without it found out line by line."`
+	As          string `placeholder:"FORMAT" help:"The log's stamps: rfc3339, epoch, syslog, journald (journalctl -o json), json, logfmt, logcat, nginx, nginx-error, console (Chromium's), ctime, glog, clock (a time without a date), monotonic. Without it found out line by line."`
 	Rules       string `type:"existingfile" placeholder:"FILE" help:"A YAML file that says which lines are marks, intervals or nothing (docs/timeline.md)."`
 	Zone        string `default:"UTC" placeholder:"NAME" help:"Time zone of stamps that name none, such as Europe/Berlin or Local."`
 	ThisMachine bool   `help:"The log is of this machine, and so is its clock; else markers join the two clocks."`
@@ -65,8 +65,8 @@ func (c *AnnotateCmd) importLog(std *streams) error {
 	group := cmp.Or(c.Group, filepath.Base(c.Log))
 	var text []byte
 	if c.Rules != "" {
-		if text, err = os.ReadFile(c.Rules); err != nil {
-			return usage(err)
+		if text, err = readNamed(c.Rules, loglines.MaxRules); err != nil {
+			return usage(fmt.Errorf("--rules: %w", err))
 		}
 	}
 	rules, err := loglines.NewRules(text, group)
@@ -151,7 +151,15 @@ func (c *AnnotateCmd) eachEntry(o loglines.Options, take func(loglines.Entry) er
 		return 0, err
 	}
 	defer f.Close()
-	return loglines.Read(f, o, take)
+	some := false
+	left, err = loglines.Read(f, o, func(e loglines.Entry) error {
+		some = true
+		return take(e)
+	})
+	if err == nil && !some {
+		err = fmt.Errorf("none of its %d lines has a stamp of a known form: %s", left, strings.Join(loglines.Formats(), ", "))
+	}
+	return left, err
 }
 
 // logClock joins the log's clock to the box's: by the markers that are in both, or because it is this machine's own.

@@ -86,9 +86,10 @@ func (c *ArchiveEditCmd) Run(std *streams) error {
 	}
 	edit := archive.Edit{Status: c.Status, Set: c.Set, Drop: c.Drop, FirstByte: c.FirstByte}
 	if c.Body != "" {
-		body, err := os.ReadFile(c.Body)
+		const most = 1 << 30 // as of any body
+		body, err := readNamed(c.Body, most)
 		if err != nil {
-			return usage(err)
+			return usage(fmt.Errorf("--body: %w", err))
 		}
 		edit.Body = append([]byte{}, body...) // an empty file is an empty body
 	}

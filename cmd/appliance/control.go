@@ -17,6 +17,7 @@ import (
 	"eidetic/control/gesture"
 	"eidetic/control/recipe"
 	"eidetic/internal/base/adbserver"
+	"eidetic/internal/base/bounded"
 	"eidetic/internal/lab"
 	"eidetic/internal/plan"
 	"eidetic/internal/run/drive"
@@ -145,7 +146,7 @@ func (c *ControlCmd) steps() ([]lab.Step, error) {
 		if err != nil {
 			return nil, err
 		}
-		text = string(b)
+		text = string(bounded.UTF8(b))
 	}
 	if strings.TrimSpace(text) == "" {
 		return nil, nil

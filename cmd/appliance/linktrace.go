@@ -16,7 +16,7 @@ type LinkTraceCmd struct {
 
 // LinkTraceRecordCmd makes a trace.
 type LinkTraceRecordCmd struct {
-	Pcap   string     `xor:"log" required:"" type:"existingfile" placeholder:"FILE" help:"Packets that tcpdump -w wrote where they came out of the link."`
+	Pcap   string     `xor:"log" required:"" type:"existingfile" placeholder:"FILE" help:"Packets that tcpdump -w or dumpcap wrote where they came out of the link."`
 	To     netip.Addr `placeholder:"ADDR" help:"With --pcap: the address that the packets went to."`
 	Report string     `xor:"log" required:"" type:"existingfile" placeholder:"link.json" help:"What an emulated link did in a trial, by tenths of a second."`
 	Up     bool       `help:"With --report: what the device sent, instead of what it got."`
@@ -35,32 +35,33 @@ a download, listen on the device with tcpdump, and stop both before the download
 
 // Run reads the log and writes the trace.
 func (c *LinkTraceRecordCmd) Run(std *streams) error {
-	trace, err := c.trace()
+	trace, isCut, err := c.trace()
 	if err != nil {
 		return usage(err)
 	}
 	if err := writeNamed(c.Out, trace.Write); err != nil {
 		return cannot(fmt.Errorf("write %s: %w", c.Out, err))
 	}
+	if isCut {
+		fmt.Fprintf(std.err, "%s ends within a packet, which is left out.\n", visible(c.Pcap))
+	}
 	fmt.Fprintf(std.out, "%s: %d packets in %v, %.4g Mbit/s on average\n", c.Out, len(trace.At), trace.Period, float64(trace.Rate())/1e6)
 	return nil
 }
 
 // trace makes the trace of the log that the flags name.
-func (c *LinkTraceRecordCmd) trace() (*link.Trace, error) {
+func (c *LinkTraceRecordCmd) trace() (t *link.Trace, isCut bool, err error) {
 	if c.Pcap == "" {
-		trace, err := link.TraceOfReport(c.Report, c.Up)
-		if err != nil {
-			return nil, fmt.Errorf("--report %w", err)
+		if t, err = link.TraceOfReport(c.Report, c.Up); err != nil {
+			return nil, false, fmt.Errorf("--report %w", err)
 		}
-		return trace, nil
+		return t, false, nil
 	}
 	if !c.To.IsValid() {
-		return nil, errors.New("--pcap: say with --to which address the packets went to, so that only one direction counts")
+		return nil, false, errors.New("--pcap: say with --to which address the packets went to, so that only one direction counts")
 	}
-	trace, err := packet.TraceOfPcap(c.Pcap, c.To)
-	if err != nil {
-		return nil, fmt.Errorf("--pcap %w", err)
+	if t, isCut, err = packet.TraceOfPcap(c.Pcap, c.To); err != nil {
+		return nil, false, fmt.Errorf("--pcap %w", err)
 	}
-	return trace, nil
+	return t, isCut, nil
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/x509"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -67,7 +66,7 @@ func (f *authorityFlags) usage(proxy netip.AddrPort, authority *ca.Authority) st
 // originFlags say how record and replay reach origins.
 type originFlags struct {
 	Resolver netip.AddrPort `placeholder:"IP:PORT" help:"The name server to ask for origins; this machine's, by default."`
-	Trust    string         `type:"existingfile" placeholder:"FILE" help:"PEM certificates of authorities to trust for origins, besides this machine's."`
+	Trust    string         `type:"existingfile" placeholder:"FILE" help:"Certificates of authorities to trust for origins, besides this machine's: PEM or DER."`
 	Insecure bool           `name:"insecure-origin" help:"Do not verify the certificates of origins; the report says so."`
 	Private  bool           `name:"allow-private" help:"Let pages reach this machine and private networks. Without it a page there reaches its own host only."`
 	// Strange says that the pages were not named by the person who gives the command.
@@ -79,14 +78,11 @@ func (f *originFlags) pem() (string, error) {
 	if f.Trust == "" {
 		return "", nil
 	}
-	text, err := os.ReadFile(f.Trust)
+	text, err := ca.ReadAuthorities(f.Trust)
 	if err != nil {
 		return "", fmt.Errorf("--trust: %w", err)
 	}
-	if !x509.NewCertPool().AppendCertsFromPEM(text) {
-		return "", fmt.Errorf("--trust: %s holds no PEM certificate", f.Trust)
-	}
-	return string(text), nil
+	return text, nil
 }
 
 // reach is what the flags mean for pages, of which there may be none.

@@ -8,7 +8,11 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
+
+	"golang.org/x/text/encoding/unicode"
+	"golang.org/x/text/transform"
 
 	"eidetic/cmd/appliance/client"
 	"eidetic/internal/keep/store"
@@ -67,11 +71,18 @@ func (f *gateFlags) paths(in io.Reader) (all []string, err error) {
 		defer file.Close()
 		in = file
 	}
+	in = transform.NewReader(in, unicode.BOMOverride(transform.Nop)) // as Windows' shells write it
 	lines := bufio.NewScanner(io.LimitReader(in, maxPaths+1))
+	lines.Buffer(nil, maxPaths+1) // git diff -z has one line
 	read := 0
 	for lines.Scan() {
-		if line := strings.TrimSpace(lines.Text()); line != "" {
-			all = append(all, line)
+		for name := range strings.SplitSeq(strings.TrimSpace(lines.Text()), "\x00") { // of git diff -z
+			if plain, err := strconv.Unquote(name); err == nil && name[0] == '"' { // of a name with other letters than ASCII's
+				name = plain
+			}
+			if name != "" {
+				all = append(all, name)
+			}
 		}
 		if read += len(lines.Bytes()) + 1; read > maxPaths {
 			return nil, fmt.Errorf("more than %d MiB", maxPaths>>20)

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -122,4 +123,19 @@ func TestGateOfManyPages(t *testing.T) {
 	expect(exitGood, "verdict=", "compare", "--reference", "main@latest", last, "--quiet", "--margin", "300")
 	expect(exitGood, "", "reference", "rm", "1")
 	expect(exitUsage, "has no reference yet", "compare", "--reference", "main@latest", last)
+}
+
+// TestChangedPaths: names are read as git prints them, with other letters than ASCII's or set apart by zeros, and as
+// Windows' shells write them.
+func TestChangedPaths(t *testing.T) {
+	want := []string{"src/café.js", "b.css", `a"b`}
+	wide := "\xff\xfe" + strings.Join(strings.Split("b.css\r\n", ""), "\x00") + "\x00"
+	for text, want := range map[string][]string{
+		"\"src/caf\\303\\251.js\"\nb.css\n\n\"a\\\"b\"\n": want, "src/café.js\x00b.css\x00a\"b\x00": want, wide: {"b.css"},
+	} {
+		got, err := (&gateFlags{ChangedPaths: "-"}).paths(strings.NewReader(text))
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("paths(%q) = %q, %v; want %q", text, got, err, want)
+		}
+	}
 }

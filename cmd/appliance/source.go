@@ -11,6 +11,7 @@ import (
 
 	"eidetic/capture"
 	"eidetic/capture/source"
+	"eidetic/internal/base/bounded"
 	"eidetic/internal/lab"
 )
 
@@ -77,6 +78,6 @@ func readPassword(path string) (none lab.Secret, err error) {
 	if err != nil {
 		return none, fmt.Errorf("password file: %w", err)
 	}
-	line, _, _ := bytes.Cut(b, []byte("\n"))
+	line, _, _ := bytes.Cut(bounded.UTF8(b), []byte("\n"))
 	return lab.NewSecret(strings.TrimRight(string(line), "\r")), nil
 }

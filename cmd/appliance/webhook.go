@@ -3,12 +3,12 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/alecthomas/kong"
 
 	"eidetic/cmd/appliance/client"
+	"eidetic/internal/base/bounded"
 	"eidetic/internal/lab"
 )
 
@@ -50,11 +50,12 @@ type WebhookMakeCmd struct {
 func (c *WebhookMakeCmd) Run(ctx context.Context, std *streams) error {
 	var secret lab.Secret
 	if c.SecretFile != "" {
-		text, err := os.ReadFile(c.SecretFile)
+		const most = 1000
+		text, err := readNamed(c.SecretFile, most)
 		if err != nil {
 			return usage(fmt.Errorf("--secret-file: %w", err))
 		}
-		secret = lab.NewSecret(strings.TrimSpace(string(text[:min(len(text), 1000)])))
+		secret = lab.NewSecret(strings.TrimSpace(string(bounded.UTF8(text))))
 	}
 	return c.onBox(std, func(box *client.Client) error {
 		made, err := box.MakeWebhook(ctx, c.Name, c.As, c.URL, c.Event, secret)

@@ -296,6 +296,35 @@ func TestRecording(t *testing.T) {
 	}
 }
 
+// TestRecordingOfOthers: what getevent prints is read without labels, and as Windows' shells write it.
+func TestRecordingOfOthers(t *testing.T) {
+	want, err := ParseRecording(strings.NewReader(getevent))
+	if err != nil {
+		t.Fatal(err)
+	}
+	numbers := strings.NewReplacer("EV_ABS", "0003", "EV_SYN", "0000", "ABS_MT_TRACKING_ID", "0039", "ABS_MT_POSITION_X", "0035",
+		"ABS_MT_POSITION_Y", "0036", "SYN_REPORT", "0000").Replace(getevent)
+	for name, text := range map[string]string{
+		"numbers": numbers, "old adb": strings.ReplaceAll(getevent, "\n", "\r\r\n"),
+		"UTF-16": "\xff\xfe" + strings.Join(strings.Split(getevent, ""), "\x00") + "\x00",
+	} {
+		got, err := ParseRecording(strings.NewReader(text))
+		if diff := cmp.Diff(want, got); err != nil || diff != "" {
+			t.Errorf("%s: %v (-want +got):\n%s", name, err, diff)
+		}
+	}
+}
+
+// TestParseLines: statements may have tabs, and line ends of any machine.
+func TestParseLines(t *testing.T) {
+	for _, text := range []string{"# a\r\nkey\tEnter\r\nwait still", "# a\rkey Enter\rwait still\r", "key Enter;wait\t still"} {
+		steps, err := Parse(text)
+		if err != nil || len(steps) != 2 || steps[0].Key != "Enter" || steps[1].Wait != "still" {
+			t.Errorf("Parse(%q) = %+v, %v; want key and wait", text, steps, err)
+		}
+	}
+}
+
 func FuzzParseRecording(f *testing.F) {
 	f.Add([]byte(getevent))
 	f.Add([]byte("{\"gesture\":1,\"width\":10,\"height\":10}\n{\"t_ms\":0,\"x\":1,\"y\":1}\n{\"t_ms\":5,\"x\":2,\"y\":9.5}\n"))

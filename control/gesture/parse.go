@@ -67,7 +67,7 @@ func split(text string) (lines []string) {
 	for _, r := range text {
 		switch {
 		case comment:
-			comment = r != '\n'
+			comment = r != '\n' && r != '\r'
 			continue
 		case escaped:
 			escaped = false
@@ -78,9 +78,9 @@ func split(text string) (lines []string) {
 		case !quoted && start && r == '#' && strings.TrimSpace(b.String()) == "":
 			comment = true
 			continue
-		case !quoted && (r == ';' || r == '\n'):
+		case !quoted && (r == ';' || r == '\n' || r == '\r'):
 			end()
-			start = r == '\n' || start
+			start = r != ';' || start
 			continue
 		}
 		if r != ' ' && r != '\t' {
@@ -94,8 +94,10 @@ func split(text string) (lines []string) {
 
 // parseStatement reads one statement.
 func parseStatement(line string) (s lab.Step, err error) {
-	verb, rest, _ := strings.Cut(line, " ")
-	rest = strings.TrimSpace(rest)
+	verb, rest := line, ""
+	if end := strings.IndexAny(line, " \t"); end >= 0 {
+		verb, rest = line[:end], strings.TrimSpace(line[end:])
+	}
 	switch verb {
 	case lab.VerbType:
 		s.Type, err = text(rest)

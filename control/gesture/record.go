@@ -14,6 +14,9 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/text/encoding/unicode"
+	"golang.org/x/text/transform"
+
 	"eidetic/control"
 	"eidetic/internal/lab"
 )
@@ -62,6 +65,9 @@ func ParseRecording(r io.Reader) (*Recording, error) {
 	}
 	if len(text) > maxRecording {
 		return nil, fmt.Errorf("gesture: more than %d MiB", maxRecording>>20)
+	}
+	if plain, _, err := transform.Bytes(unicode.BOMOverride(transform.Nop), text); err == nil {
+		text = plain // as Windows' shells write it
 	}
 	g := &Recording{}
 	if bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")) {
@@ -144,9 +150,15 @@ func (g *Recording) Write(w io.Writer) error {
 //
 //	[   57867.123456] /dev/input/event2: EV_ABS       ABS_MT_POSITION_X    000001f4
 var (
-	geteventLine = regexp.MustCompile(`^\[\s*(\d+)\.(\d{6})\]\s+(?:\S+:\s+)?(EV_\w+)\s+(\w+)\s+(\w+)\s*$`)
+	geteventLine = regexp.MustCompile(`^\[\s*(\d+)\.(\d{6})\]\s+(?:\S+:\s+)?(EV_\w+|[0-9a-f]{4})\s+(\w+)\s+(\w+)\s*$`)
 	geteventSize = regexp.MustCompile(`^#\s*screen\s+(\d{1,5})x(\d{1,5})\s*$`)
 )
+
+// geteventNames are the labels of what getevent -t prints as numbers: type and code.
+var geteventNames = map[string]string{ // constant
+	"0000 0000": "SYN_REPORT", "0003 002f": "ABS_MT_SLOT", "0003 0035": "ABS_MT_POSITION_X", "0003 0036": "ABS_MT_POSITION_Y",
+	"0003 0039": "ABS_MT_TRACKING_ID",
+}
 
 // parseGetevent reads the way of the first finger, up to where it leaves the glass. Positions
 // count when a report is complete (SYN_REPORT, type B slots of the kernel's multi-touch protocol).
@@ -164,6 +176,9 @@ func (g *Recording) parseGetevent(text []byte) error {
 		m := geteventLine.FindStringSubmatch(lines.Text())
 		if m == nil {
 			continue // what getevent says of devices that were added
+		}
+		if label := geteventNames[m[3]+" "+m[4]]; label != "" {
+			m[4] = label
 		}
 		seconds, err := strconv.ParseInt(m[1], 10, 32)
 		if err != nil {

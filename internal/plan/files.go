@@ -11,6 +11,7 @@ import (
 
 	"eidetic/analysis/find"
 	"eidetic/control/gesture"
+	"eidetic/internal/base/bounded"
 	"eidetic/internal/lab"
 	"eidetic/netlab/inject"
 )
@@ -81,6 +82,7 @@ func (c *Checked) readFiles(from Folder) (Files, error) {
 			continue
 		}
 		content, err := all.read(from, a.Inject)
+		content = bounded.UTF8(content)
 		if err == nil {
 			err = inject.CheckScript(string(content))
 		}

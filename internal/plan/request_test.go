@@ -104,6 +104,25 @@ func TestLocate(t *testing.T) {
 			t.Errorf("ReadFile(%q) = %v; want %q", text, err, says)
 		}
 	}
+	for name, text := range map[string]string{ // of Windows
+		"UTF-8 with a mark": "\ufeffpage: https://a.test/\r\nlink: lte\r\n", "JSON with a mark": "\ufeff{\"page\": \"https://a.test/\",\n\"link\": \"lte\"}",
+		"UTF-16": "\xff\xfe" + strings.Join(strings.Split("page: https://a.test/\nlink: lte\n", ""), "\x00") + "\x00",
+	} {
+		if r, err := write(text); err != nil || r.Page != "https://a.test/" || r.Link != "lte" || r.Line("link") != 2 {
+			t.Errorf("%s: page %q, link %q in line %d, %v; want those of the file", name, r.Page, r.Link, r.Line("link"), err)
+		}
+	}
+	for text, says := range map[string]string{
+		`{"title": "cart", "steps": [{"type": "navigate", "url": "https://a.test/"}]}`:                          "DevTools Recorder",
+		"import { test, expect } from '@playwright/test';\ntest('a', async ({ page }) => {\n});\n":              "a test of Playwright",
+		"module.exports = async function(context, commands) {\n  await commands.measure.start('a');\n};\n":      "browsertime",
+		"setEventName\tcart\nnavigate\thttps://a.test/\n":                                                       "WebPageTest",
+		`{"id": "x", "version": "2.0", "name": "a", "tests": [{"id": "y", "commands": [{"command": "open"}]}]}`: "Selenium IDE",
+	} {
+		if _, err := write(text); err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), "docs/scenarios.md") {
+			t.Errorf("ReadFile(%q) = %v; want that it is of %s", text, err, says)
+		}
+	}
 	if _, err := ParseForeign([]byte("a: &a [x]\npage: *a\n")); err == nil || !strings.Contains(err.Error(), "alias") {
 		t.Errorf("ParseForeign() of an alias = %v; want an error", err)
 	}

@@ -46,10 +46,13 @@ func ReadFile(file string) (Request, error) {
 	}
 	r, err := Parse(text)
 	r.file = file
-	if err != nil {
-		return r, fmt.Errorf("%s: %w", file, err)
+	if err == nil {
+		return r, nil
 	}
-	return r, nil
+	if other := checkForeign(bounded.UTF8(text)); other != nil {
+		err = other
+	}
+	return r, fmt.Errorf("%s: %w", file, err)
 }
 
 // TextError says what of a text is no plan.
@@ -67,7 +70,7 @@ func textError(line int, what string) error { return &TextError{line, what, what
 // gigabytes.
 func ParseForeign(text []byte) (Request, error) {
 	var alias *bounded.Error
-	if errors.As(bounded.NoAliases(text), &alias) {
+	if errors.As(bounded.NoAliases(bounded.UTF8(text)), &alias) {
 		return Request{}, textError(alias.Line, alias.What)
 	}
 	return Parse(text)
@@ -75,6 +78,7 @@ func ParseForeign(text []byte) (Request, error) {
 
 // Parse reads a plan's text, in YAML or JSON. Its error is a *TextError.
 func Parse(text []byte) (r Request, err error) {
+	text = bounded.UTF8(text)
 	guarded := bounded.YAML(text, func() error {
 		r, err = parse(text)
 		return nil

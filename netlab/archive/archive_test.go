@@ -352,8 +352,8 @@ func TestHostileZip(t *testing.T) {
 		data       []byte
 	}{
 		{"traversal", "impossible name", build(pkg, [2]string{"archive/../../etc/passwd", "x"})},
-		{"absolute", "impossible name", build(pkg, [2]string{"/archive/x", "x"})},
-		{"backslash", "impossible name", build(pkg, [2]string{`archive\x`, "x"})},
+		{"absolute", "impossible name", build(pkg, [2]string{"/../archive/x", "x"})},
+		{"backslash", "impossible name", build(pkg, [2]string{`archive\..\..\x`, "x"})},
 		{"twice", "two files named", build(pkg, pkg)},
 		{"no package", "not a WACZ", build([2]string{"a", "b"})},
 		{"no data", "nothing under archive/", build(pkg)},

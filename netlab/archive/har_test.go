@@ -77,11 +77,11 @@ func TestHARDialects(t *testing.T) {
 				`"headers":[]`,
 				`"httpVersion":"HTTP/1.1","headers":[],"content":{"size":3,"mimeType":"image/png","text":"/wD+","encoding":"base64"}`,
 			),
-			"GET https://a.example/x http/1.1 [] 200 [] \xff\x00\xfe",
-			"",
+			"GET https://a.example/x http/1.1 [] 200 [{Content-Type image/png}] \xff\x00\xfe",
+			"content.mimeType",
 		},
 		{"missing body", entry(`"headers":[]`, `"httpVersion":"HTTP/1.1","headers":[],"content":{"size":3,"mimeType":"image/png"}`),
-			"GET https://a.example/x http/1.1 [] 200 [] ", "without a body"},
+			"GET https://a.example/x http/1.1 [] 200 [{Content-Type image/png}] ", "without a body"},
 		{
 			"Charles' form",
 			entry(

@@ -23,7 +23,7 @@ func (p *harPost) bytes(size harInt) ([]byte, error) {
 		return nil, nil
 	case p.attached != nil:
 		return p.attached, nil
-	case p.Text == "" && len(p.Params) > 0 && strings.HasPrefix(p.MIME, "application/x-www-form-urlencoded"):
+	case p.Text == "" && len(p.Params) > 0 && (p.MIME == "" || strings.HasPrefix(p.MIME, "application/x-www-form-urlencoded")):
 		var parts []string
 		for _, q := range p.Params { // exporters keep them escaped
 			parts = append(parts, q.Name+"="+q.Value)

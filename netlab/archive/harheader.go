@@ -50,6 +50,23 @@ func harHeaders(pairs []harPair) (out []lab.HeaderField, err error) {
 	return out, nil
 }
 
+// fillHeader adds to the header of a response what a HAR has in fields of its own, where the exporter leaves the header
+// out: where a redirect leads, and the type of a body. It returns what was added.
+func (h *harEntry) fillHeader(e *lab.Exchange) (notes []string) {
+	empty := len(e.Response.Header) == 0
+	where := strings.TrimSpace(oneLine(h.Response.RedirectURL))
+	if e.Status/100 == 3 && e.Status != 304 && where != "" && e.Response.Get("Location") == "" {
+		e.Response.Header = append(e.Response.Header, lab.HeaderField{Name: "Location", Value: where})
+		notes = append(notes, "a redirect without Location, which is taken from redirectURL")
+	}
+	kind := strings.TrimSpace(oneLine(h.Response.Content.MIME))
+	if empty && e.Status/100 == 2 && strings.Contains(kind, "/") {
+		e.Response.Header = append(e.Response.Header, lab.HeaderField{Name: "Content-Type", Value: kind})
+		notes = append(notes, "with an answer without header fields, whose type is taken from content.mimeType")
+	}
+	return notes
+}
+
 // longestCookieName bounds where a name is looked for: browsers take no cookie of more than 4 KiB.
 const longestCookieName = 4096
 

@@ -375,11 +375,15 @@ func (h *harEntry) exchange() (e *lab.Exchange, notes []string, err error) {
 	if err := h.headers(e); err != nil {
 		return nil, nil, err
 	}
+	notes = append(notes, h.fillHeader(e)...)
 	if h.Request.Headers.isUnread() || h.Response.Headers.isUnread() {
 		notes = append(notes, "with header fields that cannot be read, which are left out")
 	}
 	if e.Request.Body, err = h.Request.PostData.bytes(h.Request.BodySize); err != nil {
 		return nil, nil, err
+	}
+	if p := h.Request.PostData; p != nil && len(p.Params) > 0 && e.Request.Body == nil {
+		notes = append(notes, "without the text of the form that it sent (postData.text): a replay does not tell it from other forms by that")
 	}
 	e.Response.Header = splitCookies(e.Response.Header, len(h.Response.Cookies))
 	e.FirstByte = harMs(h.Timings.Wait)

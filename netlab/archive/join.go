@@ -2,12 +2,18 @@ package archive
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io"
 	"maps"
+	"net/http"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"eidetic/internal/lab"
+	"eidetic/netlab/inject"
 )
 
 // done joins the records that were read into exchanges and DNS answers.
@@ -16,6 +22,7 @@ func (ld *loader) done() error {
 	if err != nil {
 		return err
 	}
+	ld.looseRequests()
 	var timed, untimed []*lab.Exchange
 	for _, p := range ld.order {
 		if p.dns != nil {
@@ -141,16 +148,43 @@ func (ld *loader) join(p *pending) (ok, hasTimes bool) {
 		}
 		return true, true
 	}
-	if value := e.Response.Get("Content-Encoding"); isDecoded(value, e.Response.Body) {
+	if value := e.Response.Get("Content-Encoding"); isDecoded(value, e.Response.Body) || isPlain(e) {
 		e.Response.Header = slices.DeleteFunc(e.Response.Header, func(f lab.HeaderField) bool {
 			return strings.EqualFold(f.Name, "Content-Encoding")
 		})
 		ld.notes.add("response", e.URL, "whose body is not in the coding that its header names: crawlers decode bodies; the header is left out")
 	}
+	if isShort(e) {
+		e.Truncated = lab.Disconnected
+		ld.notes.add("response", e.URL, "cut off: its body is shorter than its Content-Length")
+	}
 	if len(e.Response.Body) > 0 {
 		e.Chunks = []lab.Chunk{{Bytes: len(e.Response.Body)}}
 	}
 	return true, false
+}
+
+// isShort tells an answer whose body is shorter than it says, and not marked as cut off. Of redirects, browsers show no
+// body to the crawlers that drive them.
+func isShort(e *lab.Exchange) bool {
+	stated, err := strconv.ParseInt(e.Response.Get("Content-Length"), 10, 64)
+	return err == nil && e.Method != http.MethodHead && e.Status >= 200 && e.Status != 204 && e.Status/100 != 3 && e.Truncated == "" &&
+		stated > int64(len(e.Response.Body))
+}
+
+// isPlain tells a text that is not in its content coding, if that has no mark of its own: it cannot be decoded.
+func isPlain(e *lab.Exchange) bool {
+	coding := codingOf(&e.Response)
+	if coding != "br" && coding != "deflate" || e.Truncated != "" || !utf8.Valid(e.Response.Body) {
+		return false
+	}
+	r, err := inject.NewDecoder(coding, bytes.NewReader(e.Response.Body))
+	if err != nil {
+		return false
+	}
+	defer r.Close()
+	_, err = io.CopyN(io.Discard, r, codingSeen)
+	return err != nil && err != io.EOF && !errors.Is(err, io.ErrUnexpectedEOF)
 }
 
 // isDecoded tells a body that is not in its content coding, if that has a mark of its own.

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -31,6 +32,7 @@ type loader struct {
 	order     []*pending          // responses in the order of the file
 	byID      map[string]*pending // by the response's record ID
 	requests  map[string][]byte   // request blocks by the response's ID, seen first
+	asked     []sentRequest       // requests in the order of the file
 	loose     map[string][][]byte // request blocks that name no response, by URL
 	sidecars  map[string]*sidecar
 	shared    map[[32]byte][]byte // bodies by their SHA-256, so that equal ones are kept once
@@ -170,7 +172,10 @@ func (ld *loader) take(it *item) error {
 	if it.kind() == "" {
 		ld.a.lose("record %d (%.120s) is left out: it has no WARC-Type", ld.records, it.url)
 	}
-	if it.isOther() {
+	switch {
+	case it.kind() == "continuation":
+		ld.notes.add(place, it.url, "left out: the rest of a record that was written in segments, which are not joined")
+	case it.isOther():
 		ld.notes.add(place, it.url, "left out: a record of the tool's own, and no answer to a request of the web")
 	}
 	var tooMuch *memoryError
@@ -236,11 +241,14 @@ func newPending(rec *record, url string) *pending {
 		e.Server = netip.AddrPortFrom(a, portOf(url))
 	}
 	for _, f := range rec.header {
-		if strings.EqualFold(f.Name, "WARC-Protocol") {
-			if v := strings.ToLower(f.Value); strings.HasPrefix(v, "tls/") {
+		if !strings.EqualFold(f.Name, "WARC-Protocol") {
+			continue
+		}
+		for v := range strings.SplitSeq(strings.ToLower(f.Value), ",") {
+			if v = strings.TrimSpace(v); strings.HasPrefix(v, "tls/") {
 				e.TLS = v
-			} else if e.Protocol == "" {
-				e.Protocol = v
+			} else if e.Protocol == "" && strings.HasPrefix(v, "h") {
+				e.Protocol = harProtocol(v)
 			}
 		}
 	}
@@ -435,17 +443,42 @@ func (it *item) resource() {
 	}
 	p := newPending(it.record, it.url)
 	p.e.Status, p.e.Reason, p.e.Protocol = 200, "OK", "http/1.1"
-	p.e.Response.Header = []lab.HeaderField{{Name: "Content-Type", Value: it.get("Content-Type")}}
+	if kind := it.get("Content-Type"); kind != "" {
+		p.e.Response.Header = []lab.HeaderField{{Name: "Content-Type", Value: kind}}
+	}
 	p.e.Response.Body = nonEmpty(it.block)
 	it.p, it.sum = p, sha256.Sum256(it.block)
 }
 
+// request takes a request record. It may name several records that were made with it (WARC 1.1, 5.7).
 func (ld *loader) request(rec *record, url string) {
-	if id := unbracket(rec.get("WARC-Concurrent-To")); id != "" {
-		ld.requests[id] = rec.block
-		return
+	r := sentRequest{url: url, block: rec.block}
+	for _, f := range rec.header {
+		if id := unbracket(f.Value); id != "" && strings.EqualFold(f.Name, "WARC-Concurrent-To") {
+			ld.requests[id] = rec.block
+			r.of = append(r.of, id)
+		}
 	}
-	ld.loose[url] = append(ld.loose[url], rec.block)
+	ld.asked = append(ld.asked, r)
+}
+
+// sentRequest is a request, with the records that it names.
+type sentRequest struct {
+	url   string
+	of    []string
+	block []byte
+}
+
+// looseRequests finds the requests that name no response of the file: the URL tells theirs, unless this program wrote
+// the file.
+func (ld *loader) looseRequests() {
+	for _, r := range ld.asked {
+		known := slices.ContainsFunc(r.of, func(id string) bool { return ld.byID[id] != nil })
+		if len(r.of) == 0 || !known && !ld.ours() {
+			ld.loose[r.url] = append(ld.loose[r.url], r.block)
+		}
+	}
+	ld.asked = nil
 }
 
 // metadata takes the JSON of a metadata record. One that cannot be read is left out with a warning; an

@@ -428,7 +428,11 @@ func TestZipsByHand(t *testing.T) {
 	const pack = `{"profile":"data-package","resources":[]}`
 	for name, file := range map[string]string{
 		"a WARC": build("x.warc", one), "no package": build("archive/data.warc", one), "a folder": build("site/"+namePackage, pack, "site/archive/x", one),
-		"macOS": build("site/"+namePackage, pack, "site/archive/x.warc", one, "__MACOSX/site/._"+namePackage, "x", "__MACOSX/site/archive/._x.warc", "x"),
+		"Windows":       build(namePackage, "\ufeff"+pack, `archive\data.warc`, one, `indexes\`, ""),
+		"bsdtar":        build("./", "", "./"+namePackage, pack, "./archive/data.warc", one),
+		"one is empty":  build(namePackage, pack, "archive/a.warc.gz", "", "archive/b.warc", one),
+		"one is no one": build(namePackage, pack, "archive/README", "of the crawl, in words", "archive/b.warc", one),
+		"macOS":         build("site/"+namePackage, pack, "site/archive/x.warc", one, "__MACOSX/site/._"+namePackage, "x", "__MACOSX/site/archive/._x.warc", "x"),
 	} {
 		if got := byURL(openOdd(t, file)); len(got) != 1 {
 			t.Errorf("%s: read %d exchanges; want the one", name, len(got))
@@ -437,7 +441,10 @@ func TestZipsByHand(t *testing.T) {
 	for want, file := range map[string]string{
 		"several WACZ": build(namePackage, pack, "a.wacz", "x"), "Fiddler": build("raw/1_c.txt", "", "raw/1_s.txt", ""),
 		"Playwright": build("trace.trace", "", "trace.network", ""), "mitmdump": build("site.mp", ""),
-		"Charles": build("0-meta.json", "{}", "0-res.dat", ""), "SingleFile": build("index.html", "", "manifest.json", "{}"),
+		"a.warc in the WACZ: cut off": build(namePackage, pack, "archive/a.warc", "WA"), "the archive is empty": build(namePackage, pack, "archive/a.warc", ""),
+		"is encrypted: unpack":   strings.Replace(build("x.warc", one), "PK\x01\x02\x14\x00\x14\x00\x08", "PK\x01\x02\x14\x00\x14\x00\x09", 1),
+		"is compressed by xz, w": strings.Replace(build("x.warc", one), "PK\x01\x02\x14\x00\x14\x00\x08\x00\x08", "PK\x01\x02\x14\x00\x14\x00\x08\x00\x5f", 1),
+		"Charles":                build("0-meta.json", "{}", "0-res.dat", ""), "SingleFile": build("index.html", "", "manifest.json", "{}"),
 	} {
 		if _, err := OpenReader(strings.NewReader(file), int64(len(file)), Limits{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v; want an error with %q", err, want)

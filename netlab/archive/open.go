@@ -209,11 +209,14 @@ func (a *Archive) openZip(r io.ReaderAt, size int64, l Limits) error {
 	}
 	seen := map[string]*zip.File{}
 	for _, f := range z.File {
-		if strings.HasSuffix(f.Name, "/") {
+		if f.Name = plainName(f.Name); f.Name == "" || strings.HasSuffix(f.Name, "/") {
 			continue
 		}
-		if !fs.ValidPath(f.Name) || strings.Contains(f.Name, "\\") {
+		if !fs.ValidPath(f.Name) {
 			return fmt.Errorf("the WACZ has a file with the impossible name %.80q", f.Name)
+		}
+		if err := checkPacking(f); err != nil {
+			return err
 		}
 		if seen[f.Name] != nil {
 			return fmt.Errorf("the WACZ has two files named %.80q", f.Name)
@@ -242,10 +245,26 @@ func (a *Archive) openZip(r io.ReaderAt, size int64, l Limits) error {
 	if err != nil {
 		return err
 	}
+	var failed error // of the first that has no record
 	for _, one := range data {
-		if err := a.readMember(ld, r, one.file, index.of(one.file.Name), hashes[one.name]); err != nil {
-			return fmt.Errorf("%s in the WACZ: %w", one.file.Name, err)
+		err := a.readMember(ld, r, one.file, index.of(one.file.Name), hashes[one.name])
+		if err != nil {
+			err = fmt.Errorf("%s in the WACZ: %w", one.file.Name, err)
 		}
+		switch {
+		case errors.Is(err, errLimit):
+			return err
+		case err != nil && failed == nil:
+			failed = err
+		}
+		if errors.Is(err, errUnknown) && len(data) > 1 { // what somebody put beside them
+			a.warn("%s is left out: %v", one.file.Name, errors.Unwrap(err))
+		} else if err != nil && len(data) > 1 {
+			a.lose("%s is left out: %v", one.file.Name, errors.Unwrap(err))
+		}
+	}
+	if ld.records == 0 && failed != nil {
+		return failed
 	}
 	if f := seen[namePages]; f != nil {
 		text, err := readSmall(f, l)
@@ -277,17 +296,17 @@ func readPackage(files map[string]*zip.File, l Limits) (map[string]string, error
 			return nil, err
 		}
 		if l.budget.unmarshal(b, &digest) == nil && strings.HasPrefix(digest.Hash, "sha256:") {
-			if h := sha256.Sum256(text); digest.Hash != "sha256:"+hex.EncodeToString(h[:]) {
+			if h := sha256.Sum256(text); !strings.EqualFold(digest.Hash, "sha256:"+hex.EncodeToString(h[:])) {
 				return nil, fmt.Errorf("%s does not have the hash that %s names: the WACZ was changed", namePackage, nameDigest)
 			}
 		}
 	}
 	var p dataPackage
-	if err := l.budget.unmarshal(text, &p); err != nil {
+	if err := l.budget.unmarshal(bytes.TrimPrefix(text, []byte(byteOrderMark)), &p); err != nil {
 		return nil, fmt.Errorf("%s: %w", namePackage, err)
 	}
 	for _, r := range p.Resources {
-		hashes[r.Path] = r.Hash
+		hashes[plainName(r.Path)] = strings.ToLower(r.Hash)
 	}
 	return hashes, nil
 }
@@ -320,13 +339,18 @@ func readSmall(f *zip.File, l Limits) ([]byte, error) {
 
 // readMember reads one WARC of the WACZ and compares its hash.
 func (a *Archive) readMember(ld *loader, r io.ReaderAt, f *zip.File, cuts []int64, want string) error {
+	if f.UncompressedSize64 == 0 { // of a crawler that had nothing left to write
+		a.warn("%s is empty", f.Name)
+		return nil
+	}
 	sum := background(f.Open)
 	defer sum.stop()
+	before := ld.records
 	if err := ld.readWARC(r, f, cuts); err != nil {
-		if errors.Is(err, errLimit) || ld.records == 0 {
+		if errors.Is(err, errLimit) || ld.records == before {
 			return err
 		}
-		a.lose("%s is damaged after %d complete records (%v), which are used", f.Name, ld.records, err)
+		a.lose("%s is damaged after %d complete records (%v), which are used", f.Name, ld.records-before, err)
 	}
 	switch got, err := sum.wait(); {
 	case err != nil:

@@ -203,6 +203,9 @@ func (rr *recordReader) next() (*record, error) {
 	if rr.count == 0 && strings.HasPrefix(version, arcMagic) {
 		return nil, errARC
 	}
+	if rr.count == 0 && isGzip([]byte(version)) {
+		return nil, errors.New("it is compressed by gzip twice: decompress it once (gunzip), and import what comes of that")
+	}
 	rec := &record{}
 	if !strings.HasPrefix(version, "WARC/") {
 		var member *memberError

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
@@ -150,8 +149,7 @@ func (w *wprEntry) exchange(host, url string, l Limits) (*lab.Exchange, error) {
 	if e.Status == http.StatusSwitchingProtocols {
 		return nil, fmt.Errorf("%wa WebSocket, of which the file has no messages", errNothing)
 	}
-	if stated, err := strconv.ParseInt(e.Response.Get("Content-Length"), 10, 64); err == nil && e.Method != http.MethodHead &&
-		e.Status != 204 && e.Status != 304 && e.Truncated == "" && stated > int64(len(e.Response.Body)) {
+	if isShort(e) {
 		e.Truncated = lab.Disconnected
 	}
 	if n := len(e.Response.Body); n > 0 {

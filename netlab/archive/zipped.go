@@ -2,6 +2,7 @@ package archive
 
 import (
 	"archive/zip"
+	"cmp"
 	"errors"
 	"fmt"
 	"path"
@@ -10,6 +11,30 @@ import (
 )
 
 // What a zip is that is no WACZ, or one that somebody packed by hand.
+
+// plainName is the name of a file in a zip as the format has it: some programs of Windows write \ between folders, and
+// others begin with the folder that was packed.
+func plainName(name string) string {
+	name = strings.ReplaceAll(name, "\\", "/")
+	for strings.HasPrefix(name, "./") || strings.HasPrefix(name, "/") {
+		name = name[strings.IndexByte(name, '/')+1:]
+	}
+	return name
+}
+
+// checkPacking refuses what cannot be unpacked here.
+func checkPacking(f *zip.File) error {
+	const encrypted = 1 // of its flags
+	methods := map[uint16]string{9: "Deflate64", 12: "bzip2", 14: "LZMA", 20: "zstd", 93: "zstd", 95: "xz", 99: "AES"}
+	switch {
+	case f.Flags&encrypted != 0:
+		return fmt.Errorf("%.80q in the zip is encrypted: unpack the zip with its password, and import what is in it", f.Name)
+	case f.Method != zip.Store && f.Method != zip.Deflate:
+		return fmt.Errorf("%.80q in the zip is compressed by %s, which is not read: unpack the zip, and pack it again with zip -r",
+			f.Name, cmp.Or(methods[f.Method], fmt.Sprint("method ", f.Method)))
+	}
+	return nil
+}
 
 // inFolder returns the files by their names in the WACZ: whoever zips a folder has its name before all of them.
 func inFolder(files map[string]*zip.File) map[string]*zip.File {

@@ -130,7 +130,7 @@ func (r *reading) step(p Profile, s string) (Profile, error) {
 		if i == 0 && p.Name == "native" {
 			p.Name = "custom"
 		}
-		if err := r.set(&p, strings.TrimSpace(key), strings.TrimSpace(value)); err != nil {
+		if err := r.set(&p, strings.ToLower(strings.TrimSpace(key)), strings.TrimSpace(value)); err != nil {
 			return p, fmt.Errorf("%s: %w", part, err)
 		}
 	}
@@ -251,7 +251,7 @@ func (q *Queue) set(value string) error {
 }
 
 func duration(s string, most time.Duration) (time.Duration, error) {
-	d, err := time.ParseDuration(s)
+	d, err := time.ParseDuration(strings.ReplaceAll(s, " ", "")) // 150 ms
 	if err != nil || d < 0 || d > most {
 		return 0, fmt.Errorf("%q is not a duration from 0 to %v, such as 150ms or 1.5s", s, most)
 	}
@@ -263,13 +263,16 @@ func rate(s string) (Rate, error) {
 	if t == "unlimited" {
 		return Unlimited, nil
 	}
-	factor := 1.0
+	if before, ok := strings.CutSuffix(t, "bit/s"); ok {
+		t = before + "bit"
+	}
+	factor, hasUnit := 1.0, false
 	for _, u := range []struct {
 		suffix string
 		factor float64
 	}{{"gbit", 1e9}, {"mbit", 1e6}, {"kbit", 1e3}, {"bit", 1}, {"gbps", 1e9}, {"mbps", 1e6}, {"kbps", 1e3}, {"bps", 1}} {
 		if number, ok := strings.CutSuffix(t, u.suffix); ok {
-			t, factor = number, u.factor
+			t, factor, hasUnit = strings.TrimSpace(number), u.factor, true
 			break
 		}
 	}
@@ -278,7 +281,7 @@ func rate(s string) (Rate, error) {
 	case err != nil || math.IsNaN(n) || n < 0:
 	case n == 0:
 		return Blocked, nil
-	case factor == 1 && !strings.HasSuffix(strings.ToLower(s), "bit") && !strings.HasSuffix(strings.ToLower(s), "bps"):
+	case !hasUnit:
 		return 0, fmt.Errorf("%q has no unit; write kbit, mbit or gbit", s)
 	case v >= minRate && v <= maxRate && n*factor <= float64(maxRate):
 		return v, nil

@@ -38,6 +38,7 @@ func TestParse(t *testing.T) {
 		"lte,down=unlimited":               {Name: "lte", RTT: 70 * time.Millisecond, Up: 12e6},
 		"lte; 5s: rtt=400ms; 8s: down=0;":  withChanges,
 		"up=2.5Mbps":                       {Name: "custom", Up: 2.5e6},
+		"RTT=150 ms, Up = 2.5 Mbit/s":      {Name: "custom", RTT: 150 * time.Millisecond, Up: 2.5e6},
 		"lte,rtt=70ms,down=12mbit,seed=0x": {},
 	} {
 		got, err := Parse(s)
@@ -66,6 +67,7 @@ func TestParseSaysWhatIsWrong(t *testing.T) {
 		"rtt=-1ms":                      "duration",
 		"rtt=2h":                        "1m0s",
 		"down=5":                        "no unit",
+		"down=5MB/s":                    "is not a rate",
 		"down=1e300mbit":                "not a rate",
 		"down=NaN":                      "not a rate",
 		"loss=150%":                     "share",

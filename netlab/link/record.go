@@ -52,12 +52,12 @@ func TraceOfReport(file string, up bool) (*Trace, error) {
 			bytes = bin.Up
 		}
 		packets := max(1, bytes/TracePacket)
+		if packets > MaxCarried-len(log) {
+			return nil, fmt.Errorf("%s: more than %d packets", file, MaxCarried)
+		}
 		for n := range packets {
 			at := time.Duration(i)*BinWidth + time.Duration(n+1)*BinWidth/time.Duration(packets)
 			log = append(log, Carried{at, bytes*(n+1)/packets - bytes*n/packets})
-		}
-		if len(log) > MaxCarried {
-			return nil, fmt.Errorf("%s: more than %d packets", file, MaxCarried)
 		}
 	}
 	return TraceOf(file, log)

@@ -2,6 +2,7 @@ package link
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -9,6 +10,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"golang.org/x/text/encoding/unicode"
+	"golang.org/x/text/transform"
 )
 
 // TracePacket is how many bytes one line of a trace can carry: mahimahi's
@@ -43,8 +47,9 @@ func (t *Trace) Equal(o *Trace) bool {
 // ReadTrace parses a trace; name is used in errors and reports.
 func ReadTrace(name string, r io.Reader) (*Trace, error) {
 	t := &Trace{Name: name}
-	sc := bufio.NewScanner(r)
-	for line := 1; sc.Scan(); line++ {
+	sc := bufio.NewScanner(transform.NewReader(r, unicode.BOMOverride(transform.Nop))) // as Windows' editors and shells write it
+	line := 1
+	for ; sc.Scan(); line++ {
 		text := strings.TrimSpace(sc.Text())
 		if text == "" {
 			continue
@@ -63,7 +68,9 @@ func ReadTrace(name string, r io.Reader) (*Trace, error) {
 		t.Period = at
 		t.At = append(t.At, at)
 	}
-	if err := sc.Err(); err != nil {
+	if err := sc.Err(); errors.Is(err, bufio.ErrTooLong) {
+		return nil, fmt.Errorf("trace %s:%d: the line is too long for a time in whole milliseconds", name, line)
+	} else if err != nil {
 		return nil, fmt.Errorf("trace %s: %w", name, err)
 	}
 	if t.Period == 0 {

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -47,6 +49,37 @@ func TestParseTraces(t *testing.T) {
 	}
 	if _, err := Parse("trace=/etc/passwd"); err == nil || !strings.Contains(err.Error(), "on the command line only") {
 		t.Errorf("Parse() of a profile with a file = %v, want an error", err)
+	}
+}
+
+// TestReadTraceOfWindows: a mark and two bytes a character are no part of the first time; what is no text says its line.
+func TestReadTraceOfWindows(t *testing.T) {
+	want := []time.Duration{time.Millisecond, 5 * time.Millisecond}
+	for name, text := range map[string]string{
+		"UTF-8 with a mark": "\ufeff1\r\n5\r\n", "UTF-16": "\xff\xfe1\x00\r\x00\n\x005\x00", "UTF-16, big": "\xfe\xff\x001\x00\n\x005",
+	} {
+		tr, err := ReadTrace("t", strings.NewReader(text))
+		if err != nil || !slices.Equal(tr.At, want) {
+			t.Errorf("%s: %+v, %v; want %v", name, tr, err, want)
+		}
+	}
+	if _, err := ReadTrace("t", strings.NewReader("1\n"+strings.Repeat("x", 1<<20))); err == nil || !strings.Contains(err.Error(), "t:2: the line is too long") {
+		t.Errorf("a line without an end: %v; want an error that names line 2", err)
+	}
+}
+
+// TestTraceOfReportIsBounded: what a report claims takes no memory.
+func TestTraceOfReportIsBounded(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "link.json")
+	for _, down := range []string{"9000000000000000000", "-5"} {
+		if err := os.WriteFile(file, []byte(`{"bins":[{"down_bytes":`+down+`}]}`), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		testlab.Bounded(t, 1<<20, func() {
+			if tr, err := TraceOfReport(file, false); err == nil {
+				t.Errorf("a report of %s bytes is a trace of %d packets; want an error", down, len(tr.At))
+			}
+		})
 	}
 }
 

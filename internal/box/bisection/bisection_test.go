@@ -429,10 +429,18 @@ func TestReadRevisions(t *testing.T) {
 	if err != nil || len(all) != 5 || all[0].Name != "v41" || all[4].Name != "ffe4" {
 		t.Errorf("a good one that is not listed: %v, %v", all, err)
 	}
+	windows := "\xff\xfe" + strings.Join(strings.Split("a\tone\r\nb\ttwo\r\n", ""), "\x00") + "\x00"
+	for _, list := range []string{windows, "\ufeffa one\nb two\n"} {
+		all, err = ReadRevisions("list", strings.NewReader(list), "a", "")
+		if d := cmp.Diff([]Revision{{Name: "a", Words: "one"}, {Name: "b", Words: "two"}}, all); err != nil || d != "" {
+			t.Errorf("a list of Windows, %q: %v\n%s", list, err, d)
+		}
+	}
 	for _, tt := range []struct{ name, list, good, bad, want string }{
 		{"empty", "# nothing\n", "a", "b", "lists no revision"},
 		{"twice", "a\nb\na\n", "a", "b", "list:3: revision a is in line 1 already"},
 		{"order", "a\nb\nc\n", "c", "a", "is not before"},
+		{"the newest first", "c\nb\n", "a", "c", "list: --bad c is the first of 2: the oldest revision comes first"},
 		{"no bad", "a\nb\n", "a", "x", `--bad: list does not list "x"`},
 		{"unclear", "ab1\nab2\nc\n", "ab", "c", "begins the names of several"},
 		{"a flag", "a\n--upload-pack=x\n", "a", "", "list:2: "},

@@ -10,6 +10,9 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	encoding "golang.org/x/text/encoding/unicode"
+	"golang.org/x/text/transform"
+
 	"eidetic/analysis/bisect"
 )
 
@@ -50,6 +53,8 @@ func ReadRevisions(file string, r io.Reader, good, bad string) ([]Revision, erro
 	first, err := find(file, all, good)
 	var absent *absentError
 	switch {
+	case errors.As(err, &absent) && bad != "" && last == 0 && len(all) > 1:
+		return nil, fmt.Errorf("%s: --bad %s is the first of %d: the oldest revision comes first (git rev-list --reverse GOOD..BAD)", file, bad, len(all))
 	case errors.As(err, &absent):
 		if err := checkName(good); err != nil {
 			return nil, fmt.Errorf("--good %q: %w", good, err)
@@ -87,7 +92,7 @@ func CheckRevisions(all []Revision) error {
 
 // ParseRevisions reads a whole list; see [ReadRevisions].
 func ParseRevisions(file string, r io.Reader) (all []Revision, err error) {
-	in := bufio.NewScanner(io.LimitReader(r, maxList+1))
+	in := bufio.NewScanner(io.LimitReader(transform.NewReader(r, encoding.BOMOverride(transform.Nop)), maxList+1)) // also as Windows writes it
 	in.Buffer(nil, maxLine)
 	seen := map[string]int{}
 	size := 0
@@ -100,7 +105,10 @@ func ParseRevisions(file string, r io.Reader) (all []Revision, err error) {
 		if text == "" || text[0] == '#' {
 			continue
 		}
-		name, words, _ := strings.Cut(text, " ")
+		name, words := text, ""
+		if end := strings.IndexAny(text, " \t"); end > 0 {
+			name, words = text[:end], text[end:]
+		}
 		if err := checkName(name); err != nil {
 			return nil, fmt.Errorf("%s:%d: %q: %w", file, n, name, err)
 		}

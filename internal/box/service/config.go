@@ -1,7 +1,6 @@
 package service
 
 import (
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -22,6 +21,7 @@ import (
 	"eidetic/internal/plan"
 	"eidetic/internal/run/sandbox"
 	"eidetic/netlab/archive"
+	"eidetic/netlab/ca"
 
 	"eidetic/internal/base/bounded"
 	"github.com/goccy/go-yaml"
@@ -141,33 +141,15 @@ func (c networkConfig) Roots() (string, error) {
 	if c.Trust == "" {
 		return "", nil
 	}
-	text, err := []byte(c.Trust), error(nil)
-	if !strings.Contains(c.Trust, "-----BEGIN ") {
-		text, err = readCertificates(c.Trust)
+	read := ca.ReadAuthorities
+	if strings.Contains(c.Trust, "-----BEGIN ") {
+		read = func(text string) (string, error) { return ca.Authorities([]byte(text)) }
 	}
-	if err == nil && !x509.NewCertPool().AppendCertsFromPEM(text) {
-		err = fmt.Errorf("%.100q holds no certificate in PEM form", c.Trust)
-	}
+	found, err := read(c.Trust)
 	if err != nil {
 		return "", fmt.Errorf("%w; %w", err, ErrTrust)
 	}
-	return string(text), nil
-}
-
-// maxCertificates bounds a file of certificates; Debian's own bundle has a
-// quarter of this size.
-const maxCertificates = 1 << 20
-
-// readCertificates reads a plain file: a device or a pipe would never end.
-func readCertificates(file string) ([]byte, error) {
-	info, err := os.Stat(file)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() || info.Size() > maxCertificates {
-		return nil, fmt.Errorf("%.100q is not a plain file of at most %d bytes", file, maxCertificates)
-	}
-	return os.ReadFile(file)
+	return found, nil
 }
 
 // panelConfig says how the panel is reached.
@@ -228,6 +210,7 @@ func loadConfig(file string) (cfg Config, text []byte, err error) {
 	if text, err = os.ReadFile(file); err != nil {
 		return cfg, nil, err
 	}
+	text = bounded.UTF8(text)
 	err = ParseConfig(file, text, &cfg)
 	return cfg, text, err
 }
@@ -282,6 +265,7 @@ func LoadBoxConfig(file string) (cfg Config, instead string, problem error) {
 
 // ParseConfig decodes text over cfg; file is its name, for errors.
 func ParseConfig(file string, text []byte, cfg *Config) error {
+	text = bounded.UTF8(text)
 	err := bounded.YAML(text, func() error {
 		var anything any
 		if err := yaml.Unmarshal(text, &anything); err == nil && anything == nil {

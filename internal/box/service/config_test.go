@@ -16,6 +16,10 @@ import (
 )
 
 func TestConfigSaysWhere(t *testing.T) {
+	marked := DefaultConfig()
+	if err := ParseConfig("box.yaml", []byte("\ufefflog: debug\r\npanel:\r\n  listen: 127.0.0.1:1\r\n"), &marked); err != nil || marked.Log != "debug" {
+		t.Errorf("a configuration with a byte order mark: log %q, %v; want debug", marked.Log, err)
+	}
 	cases := []struct {
 		name, text string
 		want       []string

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"eidetic/internal/base/atomicfile"
+	"eidetic/internal/base/bounded"
 	"eidetic/internal/lab"
 	"eidetic/internal/web/panel"
 )
@@ -57,7 +58,7 @@ func ReadToken(file string) (token lab.Secret, err error) {
 	if err != nil {
 		return token, fmt.Errorf("the panel's token: %w", err)
 	}
-	plain := strings.TrimSpace(string(text))
+	plain := strings.TrimSpace(string(bounded.UTF8(text))) // Windows' editors and shells write a mark before it
 	if len(plain) < panel.MinToken {
 		return token, fmt.Errorf("the panel's token: %s holds %d characters, at least %d are needed", file, len(plain), panel.MinToken)
 	}

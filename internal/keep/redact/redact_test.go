@@ -41,6 +41,9 @@ func TestJSON(t *testing.T) {
 }
 
 func TestYAML(t *testing.T) {
+	if clean, removed, err := YAML([]byte("\ufefftoken: secret\nlog: info\n")); err != nil || len(removed) != 1 || strings.Contains(string(clean), "secret") {
+		t.Errorf("YAML() of a text with a byte order mark = %q, %q, %v; want it without its token", clean, removed, err)
+	}
 	clean, removed, err := YAML([]byte("log: info # hush\ndevices:\n- port: enp2s0\n  password: hunter22\n"))
 	if err != nil || strings.Contains(string(clean), "hu") || !strings.Contains(string(clean), "enp2s0") ||
 		len(removed) != 1 || removed[0] != "devices[0].password" {

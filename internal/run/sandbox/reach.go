@@ -237,7 +237,7 @@ func (r Reach) handshake(ctx context.Context, conn net.Conn, u *url.URL) error {
 		plain.Scheme = "http"
 		return fmt.Errorf("%s does not speak TLS; try %s", u.Host, plain.String())
 	case errors.As(err, &certificate):
-		return fmt.Errorf("the certificate of %s is not trusted: %s; trust its authority with --trust FILE (PEM), "+
+		return fmt.Errorf("the certificate of %s is not trusted: %s; trust its authority with --trust FILE (PEM or DER), "+
 			"or record it unverified with --insecure-origin", u.Host, explain(certificate))
 	case ctx.Err() != nil:
 		return fmt.Errorf("%s accepted the connection and did not answer the TLS handshake within %v", u.Host, connectLimit)

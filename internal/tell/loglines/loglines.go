@@ -1,9 +1,10 @@
 // Package loglines reads the logs of programs, a line an entry, and puts them onto the box's clock. In flow the text of a
 // log, which anyone may have written, the clocks of the machine that wrote it, as pairs of a stamp and an interval on
 // the box's clock, and rules; out flow annotations with the bounds of their times. The stamps are those of RFC 3339
-// (and ISO 8601), of seconds since 1970, of syslog (RFC 3164), of journald (journalctl -o json), of Android's logcat (-v
-// threadtime), of nginx (access and error), of Chromium's console (--enable-logging=stderr) and of the kernel's
-// monotonic clock ([  123.456789]).
+// (and ISO 8601), of seconds since 1970, of syslog (RFC 3164 and RFC 5424), of journald (journalctl -o json), of
+// Android's logcat (-v threadtime and -v time), of web servers (access and error), of Chromium's console
+// (--enable-logging=stderr), of Google's glog, of ctime(3), of lines of JSON and of names with values (logfmt), of the
+// kernel's monotonic clock ([  123.456789]), and those that have a time of the day alone.
 package loglines
 
 import (
@@ -14,6 +15,7 @@ import (
 	"io"
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -51,8 +53,9 @@ type format struct {
 // formats in the order in which they are tried: the narrower before the wider.
 func formats() []format {
 	return []format{
-		{"journald", journald}, {"nginx", nginx}, {"nginx-error", nginxError}, {"logcat", logcat}, {"console", console}, {"syslog", syslog},
-		{"rfc3339", rfc3339}, {"monotonic", monotonic}, {"epoch", epoch},
+		{"journald", journald}, {"json", jsonLine}, {"nginx", nginx}, {"nginx-error", nginxError}, {"logcat", logcat},
+		{"console", console}, {"syslog", syslog}, {"ctime", ctime}, {"glog", glog}, {"rfc3339", rfc3339},
+		{"monotonic", monotonic}, {"epoch", epoch}, {"logfmt", logfmt}, {"clock", clock},
 	}
 }
 
@@ -83,7 +86,10 @@ func Read(r io.Reader, o Options, take func(Entry) error) (left int, err error) 
 		}
 	}
 	limited := &io.LimitedReader{R: r, N: maxBytes + 1}
-	in := bufio.NewReaderSize(limited, maxLine)
+	in, err := plainText(limited)
+	if err != nil {
+		return 0, err
+	}
 	for {
 		text, err := in.ReadSlice('\n')
 		line := string(text)
@@ -93,14 +99,17 @@ func Read(r io.Reader, o Options, take func(Entry) error) (left int, err error) 
 		if err != nil && !errors.Is(err, io.EOF) {
 			return left, err
 		}
-		if line = strings.TrimRight(strings.TrimPrefix(line, "\ufeff"), "\r\n"); strings.TrimSpace(line) != "" {
-			e, f, ok := parse(line, o, try)
+		if line = strings.Trim(withoutColours(strings.TrimPrefix(line, "\ufeff")), "\r\n"); strings.TrimSpace(line) != "" {
+			e, f, ok := parse(strings.TrimLeft(line, " \t"), o, try)
 			switch {
 			case !ok || e.Monotonic < 0 && (e.At.Year() < 1970 || e.At.Year() > 2200):
 				left++
 			default:
-				if o.Format == "" && f > 0 { // most lines of a log are like the one before
-					try[0], try[f] = try[f], try[0]
+				if o.Format == "" {
+					try[0], try[f] = try[f], try[0] // most lines of a log are like the one before
+				}
+				if try[0].name != "clock" { // what has no date may begin so without being a stamp
+					try = slices.DeleteFunc(try, func(f format) bool { return f.name == "clock" })
 				}
 				if err := take(e); err != nil {
 					return left, err
@@ -134,15 +143,20 @@ func stamped(at time.Time, fraction string, text string) (Entry, bool) {
 
 // The stamps, each at the beginning of a line.
 var (
-	rfc3339Line    = regexp.MustCompile(`^\[?(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)([.,]\d{1,12})? ?(Z|[+-]\d\d:?\d\d)?\]?[:\s]+(.*)$`)
-	epochLine      = regexp.MustCompile(`^\[?(\d{9,10})(\.\d{1,9})?\]?[:\s]+(.*)$`)
-	milliLine      = regexp.MustCompile(`^\[?(\d{13})\]?[:\s]+(.*)$`)
-	monotonicLine  = regexp.MustCompile(`^\[\s*(\d{1,9})(\.\d{3,9})\]\s*(.*)$`)
-	syslogLine     = regexp.MustCompile(`^(?:<\d{1,3}>)?([A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d)(\.\d{1,9})? \S+ (.*)$`)
-	logcatLine     = regexp.MustCompile(`^(\d\d-\d\d \d\d:\d\d:\d\d)(\.\d{3,9})\s+(?:\S+\s+)?(\d+)\s+(\d+) ([VDIWEFAS]) (.*)$`)
-	nginxLine      = regexp.MustCompile(`^(\S+ \S+ .*?)\[(\d\d/[A-Z][a-z]{2}/\d{4}:\d\d:\d\d:\d\d [+-]\d{4})\] (.*)$`)
-	nginxErrorLine = regexp.MustCompile(`^(\d{4}/\d\d/\d\d \d\d:\d\d:\d\d) (\[\w+\] .*)$`)
-	consoleLine    = regexp.MustCompile(`^\[\d+:\d+:(\d{4}/\d{6})(\.\d{1,9}):(\S+)\] (.*)$`)
+	rfc3339Line = regexp.MustCompile(`^\[?(?:[A-Z][a-z]{2} )?(\d{4}-\d\d-\d\d)[Tt \t](\d\d:\d\d:\d\d)([.,]\d{1,12})?` +
+		` ?([Zz]|UTC|GMT|[+-]\d\d:?\d\d)?\]?[:\s]+(.*)$`)
+	epochLine     = regexp.MustCompile(`^\[?(\d{9,10})(\.\d{1,9})?\]?[:\s]+(.*)$`)
+	finerLine     = regexp.MustCompile(`^\[?(\d{13}|\d{16}|\d{19})(?:\.\d{1,9})?\]?[:\s]+(.*)$`)
+	monotonicLine = regexp.MustCompile(`^\[\s*(\d{1,9})(\.\d{3,9})\]\s*(.*)$`)
+	syslogLine    = regexp.MustCompile(`^(?:<\d{1,3}>)?([A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d)(\.\d{1,9})? \S+ (.*)$`)
+	logcatLine    = regexp.MustCompile(`^(\d\d-\d\d \d\d:\d\d:\d\d)(\.\d{3,9})(?: ([+-]\d{4}))?\s+` +
+		`(?:(?:\S+\s+)?(\d+)\s+(\d+) ([VDIWEFAS]) |[VDIWEFAS]/)(.*)$`)
+	nginxLine = regexp.MustCompile(`^(\S+ \S+ .*?)\[(\d\d/[A-Z][a-z]{2}/\d{4}:\d\d:\d\d:\d\d)` +
+		`([.,]\d{1,9})?( [+-]\d{4})?\] (.*)$`)
+	nginxISOLine = regexp.MustCompile(`^(?:\d{1,3}(?:\.\d{1,3}){3}|[0-9a-fA-F:]*:[0-9a-fA-F:]+|[A-Za-z][\w.-]*) \S+ \S+ ` +
+		`\[(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\S*)\] (.*)$`)
+	nginxErrorLine = regexp.MustCompile(`^(\d{4}/\d\d/\d\d \d\d:\d\d:\d\d)([.,]\d{1,9})?:? (.*)$`)
+	consoleLine    = regexp.MustCompile(`^\[(?:\d+:\d+:)?(\d{4}/\d{6})(\.\d{1,9})?:(\S+)\] (.*)$`)
 )
 
 func rfc3339(line string, o Options) (Entry, bool) {
@@ -151,11 +165,14 @@ func rfc3339(line string, o Options) (Entry, bool) {
 		return Entry{}, false
 	}
 	zone := strings.ReplaceAll(m[4], ":", "")
+	if strings.Trim(zone, "+-0123456789") != "" { // Z and its words
+		zone = "+0000"
+	}
 	layout, text := "2006-01-02 15:04:05", m[1]+" "+m[2]
 	if zone == "" {
 		return placed(layout, text, m[3], m[5], o.Zone)
 	}
-	return placed(layout+" -0700", text+" "+strings.Replace(zone, "Z", "+0000", 1), m[3], m[5], o.Zone)
+	return placed(layout+" -0700", text+" "+zone, m[3], m[5], o.Zone)
 }
 
 // placed parses a stamp and adds its fraction of a second.
@@ -181,12 +198,12 @@ func fractionOf(text string) time.Duration {
 }
 
 func epoch(line string, _ Options) (Entry, bool) {
-	if m := milliLine.FindStringSubmatch(line); m != nil {
-		ms, err := strconv.ParseInt(m[1], 10, 64)
+	if m := finerLine.FindStringSubmatch(line); m != nil { // in ms, µs or ns
+		n, err := strconv.ParseInt((m[1] + "000000")[:19], 10, 64)
 		if err != nil {
 			return Entry{}, false
 		}
-		return stamped(time.UnixMilli(ms), ".000", m[2])
+		return stamped(time.Unix(0, n), "."+m[1][10:], m[2])
 	}
 	m := epochLine.FindStringSubmatch(line)
 	if m == nil {
@@ -225,7 +242,14 @@ func yearly(layout, text, fraction, rest string, o Options) (Entry, bool) {
 	return best, found
 }
 
+// rfc5424Line is a line of newer syslog daemons: the time, the host, the program, its process, the message's ID, and its
+// structured data with the text.
+var rfc5424Line = regexp.MustCompile(`^<\d{1,3}>\d{1,3} (\d{4}-\S+) \S+ (\S+) (\S+) \S+ (?:- ?)?(?:\x{feff})?(.*)$`) // constant
+
 func syslog(line string, o Options) (Entry, bool) {
+	if m := rfc5424Line.FindStringSubmatch(line); m != nil {
+		return rfc3339(strings.Replace(m[1]+" "+m[2]+"["+m[3]+"]: "+m[4], "[-]", "", 1), o)
+	}
 	m := syslogLine.FindStringSubmatch(line)
 	if m == nil {
 		return Entry{}, false
@@ -235,26 +259,36 @@ func syslog(line string, o Options) (Entry, bool) {
 
 func logcat(line string, o Options) (Entry, bool) {
 	m := logcatLine.FindStringSubmatch(line)
-	if m == nil {
+	switch {
+	case m == nil:
 		return Entry{}, false
+	case m[3] != "":
+		return yearly("01-02 15:04:05 -0700", m[1]+" "+m[3], m[2], m[7], o)
 	}
-	return yearly("01-02 15:04:05", m[1], m[2], m[6], o)
+	return yearly("01-02 15:04:05", m[1], m[2], m[7], o)
 }
 
 func nginx(line string, o Options) (Entry, bool) {
-	m := nginxLine.FindStringSubmatch(line)
-	if m == nil {
-		return Entry{}, false
+	if m := nginxISOLine.FindStringSubmatch(line); m != nil {
+		return rfc3339(m[1]+" "+m[2], o)
 	}
-	return placed("02/Jan/2006:15:04:05 -0700", m[2], "", m[3], o.Zone)
+	m := nginxLine.FindStringSubmatch(line)
+	switch {
+	case m == nil:
+		return Entry{}, false
+	case m[4] != "":
+		return placed("02/Jan/2006:15:04:05 -0700", m[2]+m[4], m[3], m[5], o.Zone)
+	}
+	return placed("02/Jan/2006:15:04:05", m[2], m[3], m[5], o.Zone)
 }
 
+// nginxError reads the stamp of nginx's log of errors, which Go's package log has, too.
 func nginxError(line string, o Options) (Entry, bool) {
 	m := nginxErrorLine.FindStringSubmatch(line)
 	if m == nil {
 		return Entry{}, false
 	}
-	return placed("2006/01/02 15:04:05", m[1], "", m[2], o.Zone)
+	return placed("2006/01/02 15:04:05", m[1], m[2], m[3], o.Zone)
 }
 
 // console reads Chromium's log (base/logging.cc): [PID:TID:MMDD/HHMMSS.micros:LEVEL:FILE(LINE)] text.

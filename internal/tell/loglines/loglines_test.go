@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/text/encoding"
+	"golang.org/x/text/encoding/unicode"
 
 	"eidetic/internal/lab"
 	"eidetic/internal/rigs/testlab"
@@ -38,17 +40,50 @@ var lines = []struct { // constant
 	{"journald", `{"__REALTIME_TIMESTAMP":"1795771331250000","__MONOTONIC_TIMESTAMP":"77","MESSAGE":"cart loaded","SYSLOG_IDENTIFIER":"app"}`, at, time.Microsecond,
 		"app: cart loaded"},
 	{"journald", `{"__REALTIME_TIMESTAMP":"1795771339999999","_SOURCE_REALTIME_TIMESTAMP":"1795771331250000","MESSAGE":[99,97,255]}`, at, time.Microsecond, "ca\xff"},
+	{"rfc3339", "\x1b[2m2026-11-27T09:22:11.250Z\x1b[0m \x1b[32m INFO\x1b[0m cart", at, time.Millisecond, "INFO cart"}, // Rust's tracing
+	{"rfc3339", "2026-11-27 09:22:11.250 UTC [7] LOG:  cart", at, time.Millisecond, "[7] LOG:  cart"},                  // PostgreSQL
+	{"rfc3339", "2026-11-27\t09:22:11.250Z\tcart", at, time.Millisecond, "cart"},
+	{"rfc3339", "Fri 2026-11-27 10:22:11 CET shop app: cart", at.Truncate(time.Second), time.Second, "CET shop app: cart"},
+	{"epoch", "       1795771331.250  1203  1217 I Cart: loaded", at, time.Millisecond, "1203  1217 I Cart: loaded"}, // logcat -v epoch
+	{"epoch", "1795771331250000000 cart", at, time.Nanosecond, "cart"},
+	{"epoch", "1795771331250000 cart", at, time.Microsecond, "cart"},
+	{"syslog", "<34>1 2026-11-27T09:22:11.250Z shop app 12 ID7 - \ufeffcart", at, time.Millisecond, "app[12]: cart"},
+	{"syslog", `<34>1 2026-11-27T10:22:11.250+01:00 shop app - - [a b="c"] cart`, at, time.Millisecond, `app: [a b="c"] cart`},
+	{"logcat", "11-27 10:22:11.250 D/Cart( 123): loaded", at, time.Millisecond, "Cart( 123): loaded"},
+	{"logcat", "11-27 09:22:11.250 +0000  1203  1217 I Cart: loaded", at, time.Millisecond, "Cart: loaded"},
+	{"nginx", `192.0.2.7 - - [2026-11-27T10:22:11+01:00] "GET /cart"`, at.Truncate(time.Second), time.Second, `"GET /cart"`},
+	{"nginx", `192.0.2.7:50 http [27/Nov/2026:10:22:11.250] front back`, at, time.Millisecond, "front back"},   // HAProxy
+	{"nginx-error", "2026/11/27 10:22:11.250000 cart.go:3: loaded", at, time.Microsecond, "cart.go:3: loaded"}, // Go
+	{"console", "[1127/102211.250:ERROR:cart.cc(3)] loaded", at, time.Millisecond, "loaded"},
+	{"ctime", "[Fri Nov 27 10:22:11.250000 2026] [core:error] [pid 7] cart", at, time.Microsecond, "[core:error] [pid 7] cart"}, // Apache
+	{"ctime", "Fri Nov 27 09:22:11 UTC 2026: cart", at.Truncate(time.Second), time.Second, "cart"},                              // date
+	{"glog", "I1127 10:22:11.250000       7 cart.go:3] loaded", at, time.Microsecond, "cart.go:3] loaded"},
+	{"json", `{"level":30,"time":1795771331250,"pid":7,"msg":"cart"}`, at, time.Millisecond, "cart"},                   // pino
+	{"json", `{"level":"info","ts":1795771331.25,"msg":"cart"}`, at, 10 * time.Millisecond, "cart"},                    // zap
+	{"json", `{"log":"cart\n","stream":"stdout","time":"2026-11-27T09:22:11.25Z"}`, at, 10 * time.Millisecond, "cart"}, // Docker
+	{"json", `{"@timestamp":"2026-11-27T10:22:11.250+0100","message":"cart","event":{"x":1}}`, at, time.Millisecond, "cart"},
+	{"json", `{"timestamp":1.79577133125e9,"short_message":"cart"}`, at, 10 * time.Millisecond, "cart"},
+	{"logfmt", `time=2026-11-27T09:22:11.250Z level=info msg="cart \"a\" loaded"`, at, time.Millisecond, `cart "a" loaded`},
+	{"logfmt", `level=info ts=1795771331.250 msg=cart`, at, time.Millisecond, "cart"},
+	{"clock", "10:22:11.250 [main] cart", at, time.Millisecond, "[main] cart"},
 	{"monotonic", "[12345.678901] usb 1-1: new device", time.Time{}, time.Microsecond, "usb 1-1: new device"},
 }
 
 func options(format string) Options {
-	return Options{Format: format, Near: at.AddDate(0, 1, 10), Zone: time.FixedZone("", 3600)} // in the next year
+	o := Options{Format: format, Near: at.AddDate(0, 1, 10), Zone: time.FixedZone("", 3600)} // in the next year
+	if format == "clock" {
+		o.Near = at.Add(11 * time.Hour) // on the same day or not
+	}
+	return o
 }
 
 // TestFormats: each stamp is read, also where the format is not said; a line without one is counted.
 func TestFormats(t *testing.T) {
 	for _, tt := range lines {
 		for _, format := range []string{tt.format, ""} {
+			if tt.format == "clock" && format == "" {
+				continue // its date is that of the options
+			}
 			var got []Entry
 			left, err := Read(strings.NewReader("no stamp\n"+tt.line+"\r\n\n"), options(format), func(e Entry) error { got = append(got, e); return nil })
 			if err != nil || left != 1 || len(got) != 1 {
@@ -67,6 +102,31 @@ func TestFormats(t *testing.T) {
 	n := 0
 	if left, err := Read(strings.NewReader(long), options(""), func(e Entry) error { n += len(e.Text); return nil }); err != nil || left != 0 || n > maxLine || n < maxLine-100 {
 		t.Errorf("a long line and the next have %d bytes, %d left, %v", n, left, err)
+	}
+}
+
+// TestEncodings: a log that Windows wrote is read; one that is no text says so; a time of the day is no stamp of a line
+// where others have dates.
+func TestEncodings(t *testing.T) {
+	plain := "2026-11-27T09:22:11.250Z one\r\n  10:22:12 elapsed\n2026-11-27T09:22:11.250Z two\n"
+	for name, e := range map[string]encoding.Encoding{
+		"little endian": unicode.UTF16(unicode.LittleEndian, unicode.UseBOM), "big endian": unicode.UTF16(unicode.BigEndian, unicode.UseBOM),
+		"without a mark": unicode.UTF16(unicode.LittleEndian, unicode.IgnoreBOM), "UTF-8": unicode.UTF8BOM,
+	} {
+		text, err := e.NewEncoder().String(plain)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		left, err := Read(strings.NewReader(text), options(""), func(e Entry) error { got = append(got, e.Text); return nil })
+		if diff := cmp.Diff([]string{"one", "two"}, got); err != nil || left != 1 || diff != "" {
+			t.Errorf("%s: %d left, %v; want 1, nil (-want +got):\n%s", name, left, err, diff)
+		}
+	}
+	for text, want := range map[string]string{"\x1f\x8b\x08\x00": "gunzip", "LPKSHHRH....": "journalctl", "\x28\xb5\x2f\xfd..": "zstd -d"} {
+		if _, err := Read(strings.NewReader(text), options(""), nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("Read(%q) = %v; want an error that says %s", text, err, want)
+		}
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 
 // Bounds of a file of rules.
 const (
-	maxRules     = 64 << 10 // bytes
+	MaxRules     = 64 << 10 // bytes
 	mostRules    = 100
 	mostPatterns = 2000 // bytes of one
 )
@@ -51,9 +51,10 @@ const (
 // NewRules reads a file of rules, a YAML list; without any each line is a mark. group is the row of what no rule puts
 // elsewhere.
 func NewRules(text []byte, group string) (*Rules, error) {
+	text = bounded.UTF8(text)
 	r := &Rules{group: group}
-	if len(text) > maxRules {
-		return nil, fmt.Errorf("the rules have %d bytes; at most %d", len(text), maxRules)
+	if len(text) > MaxRules {
+		return nil, fmt.Errorf("the rules have %d bytes; at most %d", len(text), MaxRules)
 	}
 	if strings.TrimSpace(string(text)) == "" {
 		return r, nil

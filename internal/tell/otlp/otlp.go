@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -80,9 +81,14 @@ func Read(r io.Reader, take func(Span)) (left int, err error) {
 		take(s)
 	}
 	first, err := peek(in)
+	head, _ := in.Peek(4) // there may be less
 	switch {
 	case err != nil:
 		return 0, err
+	case bytes.HasPrefix(head, []byte("\x1f\x8b")):
+		return 0, errors.New("it is compressed by gzip: decompress it (gunzip -k), and give what comes of it")
+	case bytes.HasPrefix(head, []byte("\x28\xb5\x2f\xfd")):
+		return 0, errors.New("it is compressed by zstd: decompress it (zstd -d), and give what comes of it")
 	case first == '{' || first == '[':
 		err = readJSON(in, first == '[', add)
 	default:
@@ -115,6 +121,10 @@ func peek(in *bufio.Reader) (byte, error) {
 type (
 	message struct {
 		Resources []resourceSpans `json:"resourceSpans"`
+		Batches   []resourceSpans `json:"batches"` // Grafana Tempo
+		Trace     *struct {       // Grafana Tempo, version 2 of its API
+			Resources []resourceSpans `json:"resourceSpans"`
+		} `json:"trace"`
 	}
 	resourceSpans struct {
 		Resource struct {
@@ -150,6 +160,9 @@ type number int64
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (n *number) UnmarshalJSON(b []byte) error {
+	if text := string(b); text == "null" || text == `""` {
+		return nil // of a span that has not ended
+	}
 	v, err := strconv.ParseInt(strings.Trim(string(b), `"`), 10, 64)
 	if err != nil {
 		return fmt.Errorf("time %.40s: ns since 1970", b)
@@ -163,11 +176,16 @@ func readJSON(in io.Reader, lists bool, add func(Span)) error {
 	left := &io.LimitedReader{R: in, N: maxMessage} // of a message
 	d := json.NewDecoder(left)
 	n := 1
+	isOurs, what := false, ""
 	next := func() error {
 		var text json.RawMessage
 		if err := d.Decode(&text); err != nil {
 			return err
 		}
+		if what == "" {
+			what = otherOf(text)
+		}
+		text = camelled(text)
 		var m message
 		var much *bounded.Error
 		if err := bounded.JSON(text, &m); errors.As(err, &much) {
@@ -175,6 +193,7 @@ func readJSON(in io.Reader, lists bool, add func(Span)) error {
 		} else if err != nil {
 			return bounded.Plain(err)
 		}
+		isOurs = isOurs || m.Resources != nil || m.Batches != nil || m.Trace != nil
 		m.each(add)
 		n, left.N = n+1, maxMessage
 		return nil
@@ -200,12 +219,51 @@ func readJSON(in io.Reader, lists bool, add func(Span)) error {
 		case err == nil:
 		case left.N <= 0:
 			return fmt.Errorf("message %d: %w", n, errLarge)
+		case errors.Is(err, io.EOF) && !isOurs:
+			return fmt.Errorf("it has no spans of OTLP (resourceSpans)%s", what)
 		case errors.Is(err, io.EOF):
 			return nil
 		default:
 			return fmt.Errorf("message %d: %w", n, err)
 		}
 	}
+}
+
+// otherOf says what a message of something else is, and what to do; "" if that is not known.
+func otherOf(text []byte) string {
+	has := func(names ...string) bool {
+		return !slices.ContainsFunc(names, func(name string) bool { return !bytes.Contains(text, []byte(`"`+name+`"`)) })
+	}
+	const export = ", have the program or the Collector (otlphttp, file) export OTLP"
+	switch {
+	case has("traceID", "operationName"):
+		return ": it is of Jaeger's API" + export + ", or ask Jaeger's /api/v3/traces/ID"
+	case has("traceId", "id", "timestamp"), has("traceId", "localEndpoint"):
+		return ": it is Zipkin's" + export
+	case has("traceEvents"):
+		return ": it is a trace of a browser (Trace Event Format)"
+	case has("resourceLogs"), has("resource_logs"):
+		return ": it has logs"
+	case has("resourceMetrics"), has("resource_metrics"):
+		return ": it has metrics"
+	}
+	return ""
+}
+
+// camelled is a message with the names of fields as the protocol's JSON has them: some exporters write those of its
+// protobuf, and the JSON of protobuf takes both.
+func camelled(text []byte) []byte {
+	if !bytes.Contains(text, []byte(`_spans"`)) {
+		return text
+	}
+	for snake, camel := range map[string]string{
+		"resource_spans": "resourceSpans", "scope_spans": "scopeSpans", "instrumentation_library_spans": "instrumentationLibrarySpans",
+		"string_value": "stringValue", "trace_id": "traceId", "span_id": "spanId", "parent_span_id": "parentSpanId",
+		"start_time_unix_nano": "startTimeUnixNano", "end_time_unix_nano": "endTimeUnixNano",
+	} {
+		text = bytes.ReplaceAll(text, []byte(`"`+snake+`"`), []byte(`"`+camel+`"`))
+	}
+	return text
 }
 
 // noEnd is an error where the text may not end.
@@ -217,7 +275,11 @@ func noEnd(err error) error {
 }
 
 func (m message) each(add func(Span)) {
-	for _, r := range m.Resources {
+	all := append(m.Resources, m.Batches...)
+	if m.Trace != nil {
+		all = append(all, m.Trace.Resources...)
+	}
+	for _, r := range all {
 		service := ""
 		for _, a := range r.Resource.Attributes {
 			if a.Key == serviceName {

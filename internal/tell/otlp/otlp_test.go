@@ -67,6 +67,11 @@ func TestRead(t *testing.T) {
 	}
 	for name, text := range map[string]string{
 		"lines": first + "\n" + second + "\n", "a list": "\ufeff [" + first + "," + second + "]", "protobuf": string(a) + string(b), "framed protobuf": string(framed(a, b)),
+		"Tempo's API": strings.ReplaceAll(first+second, "resourceSpans", "batches"), "Tempo's API 2": `{"trace":` + first + `}{"trace":` + second + "}",
+		"names of protobuf": strings.NewReplacer("resourceSpans", "resource_spans", "scopeSpans", "scope_spans", "traceId", "trace_id", "spanId", "span_id",
+			"parentSpanId", "parent_span_id", "startTimeUnixNano", "start_time_unix_nano", "endTimeUnixNano", "end_time_unix_nano", "stringValue", "string_value").
+			Replace(first + second),
+		"one that has not ended":                      first + second + strings.Replace(ofJSON("x", "0300000000000000", "", "y", 5, 6, "{}"), `"6"`, "null", 1),
 		"one that has no time, and one without an ID": first + second + ofJSON("x", "0300000000000000", "", "y", 0, 0, "{}") + ofJSON("x", "", "", "y", 5, 6, "{}"),
 	} {
 		var got []Span
@@ -79,6 +84,8 @@ func TestRead(t *testing.T) {
 		"it is empty": "", "nested more than": strings.Repeat(`{"a":`, 60) + "1" + strings.Repeat("}", 60), "message 2": first + "{", "it is no OTLP": "hello, world",
 		"message 1: it has 1 bytes, and 0 are there": "\x00\x00\x00\x01", "message 2: it has 9 bytes, and 3 are there": string(framed(a)) + "\x00\x00\x00\x09abc",
 		"message 2: it is cut off": string(framed(a)) + "\x00", "ns since 1970": strings.Replace(first, `"1000"`, `"soon"`, 1), "message 2: unexpected EOF": "[" + first,
+		"it is of Jaeger's API": `{"data":[{"traceID":"a","spans":[{"operationName":"x"}]}]}`, "gunzip": "\x1f\x8b\x08\x00",
+		"it is Zipkin's": `[{"traceId":"a","id":"b","timestamp":1}]`, "no spans of OTLP": `{}`, "it has logs": `{"resourceLogs":[]}`,
 		"no list": "[" + first + "]" + second, "a text stands where fields": `{"resourceSpans":[{"resource":"shop"}]}`,
 	} {
 		if _, err := Read(strings.NewReader(text), func(Span) {}); err == nil || !strings.Contains(err.Error(), says) {

@@ -50,7 +50,12 @@ const (
 // last is more than 0, the newest so many count.
 func Read(file string, in io.Reader, column, times string, last int) (*Table, error) {
 	limited := &io.LimitedReader{R: in, N: MaxBytes + 1}
-	buffered := withoutMark(limited)
+	raw := bufio.NewReader(limited)
+	start, _ := raw.Peek(16) // there may be less
+	if what := otherFile(start); what != "" {
+		return nil, fmt.Errorf("%s:1: %s", file, what)
+	}
+	buffered := withoutMark(raw)
 	if isJSON(buffered) {
 		return nil, fmt.Errorf("%s:1: this is JSON, and a CSV file is needed: make one, such as with jq -r '.[] | [.date, .ms] | @csv', "+
 			"and put a header before it", file)
@@ -69,6 +74,9 @@ func Read(file string, in io.Reader, column, times string, last int) (*Table, er
 		return nil, located(file, err)
 	}
 	header = slices.Clone(header)
+	for i, name := range header {
+		header[i] = strings.TrimSpace(name)
+	}
 	if len(header) > maxColumns {
 		return nil, fmt.Errorf("%s:1: %d columns; at most %d are possible", file, len(header), maxColumns)
 	}
@@ -147,6 +155,9 @@ func Read(file string, in io.Reader, column, times string, last int) (*Table, er
 		}
 		t.Rows = append(t.Rows, row)
 	}
+	if n := len(t.Rows); n > 1 && t.Rows[0].at > t.Rows[n-1].at { // the newest first, also of those with the same time
+		slices.Reverse(t.Rows)
+	}
 	slices.SortStableFunc(t.Rows, func(a, b Row) int { return cmp.Compare(a.at, b.at) })
 	if last > 0 && len(t.Rows) > last {
 		t.Rows = t.Rows[len(t.Rows)-last:]
@@ -196,6 +207,26 @@ func isJSON(b *bufio.Reader) bool {
 	}
 	next := bytes.TrimSpace(head[1:])
 	return len(next) > 0 && bytes.IndexByte([]byte(`"{[]}-0123456789`), next[0]) >= 0
+}
+
+// otherFile says what a file is that begins as no text does, and how it becomes a CSV file; "" of a text.
+func otherFile(start []byte) string {
+	for magic, what := range map[string]string{
+		"PK\x03\x04":       "this is a workbook (xlsx, ods) or another zip file: save the sheet as CSV",
+		"\xd0\xcf\x11\xe0": "this is a workbook (xls): save the sheet as CSV",
+		"\x1f\x8b":         "this is compressed by gzip: decompress it (gunzip -k), and give what comes of it",
+		"PAR1":             "this is Parquet: write it as CSV, such as with duckdb -csv -c \"select * from 'FILE'\"",
+		"SQLite format 3":  "this is a database of SQLite: write a table as CSV, such as with sqlite3 -csv -header FILE 'select …'",
+		"<!doctype html":   "this is a page in HTML, perhaps one that asks for a sign-in where the file was to be: download the file again",
+		"<html":            "this is a page in HTML, perhaps one that asks for a sign-in where the file was to be: download the file again",
+		"\xff\xfe<\x00":    "this is XML or HTML: save the table as CSV",
+		"<?xml":            "this is XML: save the table as CSV",
+	} {
+		if len(start) >= len(magic) && strings.EqualFold(string(start[:len(magic)]), magic) {
+			return what
+		}
+	}
+	return ""
 }
 
 // oldLines makes line feeds of carriage returns.
@@ -252,7 +283,9 @@ func located(file string, err error) error {
 
 // find returns the place of a column by its name or number.
 func find(file string, header []string, flag, name string) (int, error) {
-	if i := slices.Index(header, name); i >= 0 {
+	if i := slices.Index(header, name); i >= 0 && slices.Contains(header[i+1:], name) {
+		return 0, fmt.Errorf("%s:1: %s %q: several columns have this name: choose by number; there are: %s", file, flag, name, list(header))
+	} else if i >= 0 {
 		return i, nil
 	}
 	if digits, ok := strings.CutPrefix(name, "#"); ok {
@@ -368,6 +401,9 @@ func withoutGroups(text string) string {
 	return strings.NewReplacer(" ", "", "\u00a0", "", "\u202f", "", "\u2009", "", "'", "", "’", "").Replace(text)
 }
 
+// quotedPart is a cell in quotes: what it has of signs separates nothing.
+var quotedPart = regexp.MustCompile(`"[^"]*"`) // constant
+
 // separatorOf is what separates the cells of a file: a comma, or what stands in the header instead of one, a semicolon
 // (spreadsheets where the comma is the decimal sign), a tab or a bar.
 func separatorOf(r *bufio.Reader) (separator rune, isSaid bool) {
@@ -377,8 +413,9 @@ func separatorOf(r *bufio.Reader) (separator rune, isSaid bool) {
 		return rune(said[0]), true // Excel's first line
 	}
 	best := ','
+	unquoted := quotedPart.ReplaceAllString(line, "")
 	for _, other := range ";\t|" {
-		if strings.Count(line, string(other)) > strings.Count(line, string(best)) {
+		if strings.Count(unquoted, string(other)) > strings.Count(unquoted, string(best)) {
 			best = other
 		}
 	}
@@ -407,6 +444,9 @@ func numbersOf(separator rune) func(cell string) (float64, error) {
 	}
 }
 
+// week is one of ISO 8601.
+var week = regexp.MustCompile(`^(\d{4})-?W(\d\d)$`) // constant
+
 // instant reads the cell of a time: as RFC 3339, git, spreadsheets and benchmarks write it: year first, month by name,
 // or with dots, day first. With slashes, day and month may be either.
 func instant(cell string) (float64, error) {
@@ -426,7 +466,13 @@ func instant(cell string) (float64, error) {
 	if day, rest := plain[:min(len(plain), len(time.DateOnly))], plain[min(len(plain), len(time.DateOnly)):]; len(day) == len(time.DateOnly) {
 		plain = strings.NewReplacer(".", "-", "/", "-").Replace(day) + strings.Replace(rest, "T", " ", 1)
 	}
-	for _, layout := range []string{time.DateOnly, "2006-01-02 15:04:05", "2006-01-02 15:04"} {
+	if m := week.FindStringSubmatch(text); m != nil {
+		year, _ := strconv.Atoi(m[1]) // they are digits
+		number, _ := strconv.Atoi(m[2])
+		first := time.Date(year, 1, 4, 0, 0, 0, 0, time.UTC) // is in the first week (ISO 8601)
+		return float64(first.AddDate(0, 0, 7*(number-1)-int(first.Weekday()+6)%7).UnixMilli()), nil
+	}
+	for _, layout := range []string{time.DateOnly, "2006-01-02 15:04:05", "2006-01-02 15:04", "2006-01"} {
 		for _, zone := range []string{"", "Z07:00", " Z07:00", "-0700", " -0700"} {
 			if at, err := time.Parse(layout+zone, plain); err == nil {
 				return float64(at.UnixMilli()), nil

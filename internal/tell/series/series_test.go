@@ -77,6 +77,21 @@ func TestRead(t *testing.T) {
 	}
 }
 
+// TestNewestFirst: rows of one day keep the order that the file has of days.
+func TestNewestFirst(t *testing.T) {
+	for _, text := range []string{"t,v\n2,4\n2,3\n1,2\n1,1\n", "t,v\n1,1\n1,2\n2,3\n2,4\n"} {
+		table, err := Read("f", strings.NewReader(text), "v", "t", 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, row := range table.Rows {
+			if row.Value != float64(i+1) {
+				t.Errorf("%q: value %d is %v; want %d", text, i+1, row.Value, i+1)
+			}
+		}
+	}
+}
+
 // TestGroupsOfThousands: what sets thousands apart in spreadsheets of other countries is no part of the number.
 func TestGroupsOfThousands(t *testing.T) {
 	for text, want := range map[string]float64{
@@ -151,6 +166,8 @@ func TestFilesOfTheWorld(t *testing.T) {
 		"day first":              "t;v\n4.2.2026;1234,25\n03.02.2026 09:01;7,5\n",
 		"Excel's own":            "sep=;\r\nt;v\r\n04.02.2026;1234,25\r\n03.02.2026;7,5\r\n",
 		"UTF-16":                 "\xff\xfet\x00\t\x00v\x00\n\x001\x00\t\x007\x00,\x005\x00\n\x002\x00\t\x001\x002\x003\x004\x00,\x002\x005\x00",
+		"months":                 "t,v\n2026-02,1234.25\n2025-12,7.5\n",
+		"weeks":                  "t,v\n2026-W01,1234.25\n2025-W52,7.5\n",
 		"basic":                  "t,v\n20260204T090102Z,1234.25\n20260203T090102Z,7.5\n",
 		"names":                  "t,v\n\"Feb 4, 2026\",1234.25\n3 Feb 2026,7.5\n",
 		"seconds":                "t,v\n@1770200000,1234.25\n@1770100000,7.5\n",
@@ -167,6 +184,8 @@ func TestFilesOfTheWorld(t *testing.T) {
 		"a header as comment":    "# of a tool\n#n,v,t\n1,7.5,1\n2,1234.25,2\n",
 		"a separator at the end": "t,v\n1,7.5,\n2,1234.25, ,\n",
 		"columns of blanks":      "t   v\n1   7.5\n2  1234.25  \n",
+		"a comma in the header":  "\"n, and more\";\"t\";\"v\"\n0;1;7,5\n0;2;1234,25\n",
+		"blanks in the header":   "t ; v ;n\n1;7,5;x\n2;1234,25;x\n",
 		"tabs":                   "t\tv\tnote\n2026-02-03\t7,5\ta, b\n2026-02-04\t1234,25\tc\n",
 	} {
 		table, err := Read("f", strings.NewReader(text), "v", "t", 0)
@@ -179,10 +198,14 @@ func TestFilesOfTheWorld(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"v;w\n1.2,3,4;0\n": `f:2: column "v": "1.2,3,4" may mean two numbers`,
-		"v\tw\n1,234\t0\n": `f:2: column "v": "1,234" may mean two numbers`,
-		"{\"results\":[]}": "f:1: this is JSON",
-		"\n[{\"v\":1}]":    "f:1: this is JSON",
+		"v;w\n1.2,3,4;0\n":   `f:2: column "v": "1.2,3,4" may mean two numbers`,
+		"v\tw\n1,234\t0\n":   `f:2: column "v": "1,234" may mean two numbers`,
+		"{\"results\":[]}":   "f:1: this is JSON",
+		"\n[{\"v\":1}]":      "f:1: this is JSON",
+		"PK\x03\x04\x14\x00": "f:1: this is a workbook",
+		"\x1f\x8b\x08\x00":   "f:1: this is compressed by gzip",
+		"<!DOCTYPE HTML>\n":  "f:1: this is a page in HTML",
+		"v,w,v\n1,2,3\n":     `f:1: --column "v": several columns have this name: choose by number; there are: "v" (#1)`,
 	} {
 		if _, err := Read("f", strings.NewReader(text), "v", "", 0); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: error %v; want one with %q", text, err, want)

@@ -106,16 +106,35 @@ func (r *Result) version(browser string) string {
 	return ""
 }
 
-var versionPattern = regexp.MustCompile(`\d+(\.\d+)*`) // never written
+var (
+	versionPattern = regexp.MustCompile(`\d+(\.\d+)*`) // never written
+	// earlyPattern is what follows the version of a release that is still to come.
+	earlyPattern = regexp.MustCompile(`(?i)^[-.~_ ]?(alpha|a|nightly|dev|beta|b|pre|rc)[-._]?(\d{0,3})(?:[^a-z0-9]|$)`) // never written
+)
 
-// numbersOf are the numbers of the first version in a text, for order.
+// The end of a version, which comes before another number, and what comes before the release of that version.
+const (
+	versionEnd = -1
+	beforeEnd  = -2
+)
+
+// numbersOf are the numbers of the first version in a text, for order: 152.0b9, 152.0b10, 152.0, 152.0.1.
 func numbersOf(version string) (all []int) {
-	for _, n := range strings.Split(versionPattern.FindString(version), ".") {
+	at := versionPattern.FindStringIndex(version)
+	if at == nil {
+		return nil
+	}
+	for _, n := range strings.Split(version[at[0]:at[1]], ".") {
 		v, err := strconv.Atoi(n)
 		if err != nil {
 			return all
 		}
 		all = append(all, v)
 	}
-	return all
+	if m := earlyPattern.FindStringSubmatch(version[at[1]:]); m != nil {
+		rank := map[string]int{"beta": 1, "b": 1, "pre": 2, "rc": 2}[strings.ToLower(m[1])]
+		count, _ := strconv.Atoi("0" + m[2]) // of digits, perhaps of none
+		return append(all, beforeEnd, rank, count)
+	}
+	return append(all, versionEnd)
 }

@@ -65,6 +65,7 @@ func ReadSources(file string) ([]Source, error) {
 	if len(text) > maxText {
 		return nil, fmt.Errorf("%s: more than %d KiB", file, maxText>>10)
 	}
+	text = bounded.UTF8(text)
 	var all []Source
 	err = bounded.YAML(text, func() error { return yaml.UnmarshalWithOptions(text, &all, yaml.Strict()) })
 	if err != nil {
@@ -180,9 +181,7 @@ func (s Source) fetch(ctx context.Context, client *http.Client, dir string) (fol
 		if err := download(ctx, client, at.JoinPath("..", name).String(), packed, sums[name]); err != nil {
 			return err
 		}
-		// tar itself takes no member outside its folder.
-		_, err := output(ctx, half, "tar", "-x", "--no-same-owner", "-f", packed, "-C", unpacked)
-		return err
+		return unpackFile(ctx, packed, unpacked)
 	})
 }
 
@@ -248,8 +247,8 @@ func (s Source) packages(ctx context.Context, dir string) (folder string, err er
 			return fmt.Errorf("apt-get has fetched %d of %d packages", len(found), len(s.Apt))
 		}
 		for _, file := range found {
-			if _, err := output(ctx, half, "dpkg-deb", "-x", file, unpacked); err != nil {
-				return err
+			if err := unpackPackage(ctx, file, unpacked); err != nil {
+				return fmt.Errorf("%s: %w", filepath.Base(file), err)
 			}
 		}
 		return nil
@@ -264,15 +263,37 @@ func (s Source) list(ctx context.Context, client *http.Client) (map[string]strin
 	}
 	defer body.Close()
 	all := map[string]string{}
-	lines := bufio.NewScanner(io.LimitReader(body, maxSums))
+	limited := &io.LimitedReader{R: body, N: maxSums + 1}
+	lines := bufio.NewScanner(limited)
 	for lines.Scan() {
-		sum, name, ok := strings.Cut(strings.TrimSpace(lines.Text()), " ")
-		name = strings.TrimPrefix(strings.TrimLeft(name, " *"), "./")
-		if ok && hashPattern.MatchString(sum) && filepath.IsLocal(name) {
+		if name, sum, ok := sumOf(lines.Text()); ok {
 			all[name] = sum
 		}
 	}
-	return all, lines.Err()
+	switch {
+	case lines.Err() != nil:
+		return nil, fmt.Errorf("%s: %w", s.Sums, lines.Err())
+	case limited.N <= 0: // the newest may be in what was not read
+		return nil, fmt.Errorf("%s: more than %d MiB", s.Sums, maxSums>>20)
+	case len(all) == 0:
+		return nil, fmt.Errorf("%s is no list of SHA-256 sums: no line of it is like those of sha256sum", s.Sums)
+	}
+	return all, nil
+}
+
+// taggedSum is a line as BSD's programs, sha256sum --tag and openssl write it.
+var taggedSum = regexp.MustCompile(`^SHA(?:2-)?256 ?\((.+)\) ?= ?([0-9A-Fa-f]{64})$`) // never written
+
+// sumOf reads a line of a list of checksums.
+func sumOf(line string) (name, sum string, ok bool) {
+	line = strings.TrimSpace(strings.TrimPrefix(line, "\ufeff"))
+	if m := taggedSum.FindStringSubmatch(line); m != nil {
+		name, sum = m[1], m[2]
+	} else if at := strings.IndexAny(line, " \t"); at > 0 {
+		sum, name = line[:at], strings.TrimLeft(line[at:], " \t*")
+	}
+	name, sum = strings.TrimPrefix(name, "./"), strings.ToLower(sum)
+	return name, sum, hashPattern.MatchString(sum) && filepath.IsLocal(name)
 }
 
 func get(ctx context.Context, client *http.Client, address string) (io.ReadCloser, error) {

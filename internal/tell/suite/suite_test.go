@@ -35,6 +35,13 @@ entries:
 
 // TestErrorsOfSuites: what is wrong with a suite is told with its line and its field.
 func TestErrorsOfSuites(t *testing.T) {
+	plain, err := Parse("f.yaml", []byte(small))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if marked, err := Parse("f.yaml", []byte("\ufeff"+small)); err != nil || marked.SHA256() != plain.SHA256() {
+		t.Errorf("Parse() of a suite with a byte order mark: %v; want the same suite", err)
+	}
 	for _, c := range []struct{ old, new, want string }{
 		{"suite: small", "suite: Small one", "f.yaml:1: suite: "},
 		{"trials: 2", "trials: -1", "f.yaml:2: trials: -1"},

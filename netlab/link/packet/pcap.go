@@ -13,14 +13,42 @@ import (
 // pcapRecord bounds the size that a file may state for one packet.
 const pcapRecord = 256 << 10
 
-// ReadPcap reads a file that tcpdump -w wrote (pcap-savefile(5), not pcapng) and
-// calls got with the time and the IP length of each packet to an address, in the
-// order of the file. It reads Ethernet, raw IP and Linux's cooked captures.
-func ReadPcap(name string, r io.Reader, to netip.Addr, got func(at time.Duration, bytes int)) error {
+// ReadPcap reads a file that tcpdump -w wrote (pcap-savefile(5)), or dumpcap (pcapng), and calls got with the time and
+// the IP length of each packet to an address, in the order of the file. It reads Ethernet, raw IP, loopback interfaces
+// and Linux's cooked captures. What a program that was ended left behind of a last packet is isCut.
+func ReadPcap(name string, r io.Reader, to netip.Addr, got func(at time.Duration, bytes int)) (isCut bool, err error) {
 	in := bufio.NewReaderSize(r, 64<<10)
+	to = to.Unmap()
+	take := func(at time.Duration, ip []byte, whole int) {
+		if dest, bytes := destination(ip, whole); dest == to {
+			got(at, bytes)
+		}
+	}
+	head, _ := in.Peek(4) // there may be less
+	if string(head) == "\x0a\x0d\x0d\x0a" {
+		err = readBlocks(in, take)
+	} else {
+		err = readSavefile(in, take)
+	}
+	if errors.Is(err, errPacketCut) {
+		return true, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("%s: %w", name, err)
+	}
+	return false, nil
+}
+
+// errPacketCut says that a file ends within a packet.
+var errPacketCut = errors.New("its last packet is cut off") // constant
+
+// taker takes the IP packet of a frame, as far as it was captured, and how many bytes it had with what follows it.
+type taker func(at time.Duration, ip []byte, whole int)
+
+func readSavefile(in *bufio.Reader, take taker) error {
 	var head [24]byte
 	if _, err := io.ReadFull(in, head[:]); err != nil {
-		return fmt.Errorf("%s: the file is too short for a pcap file", name)
+		return errors.New("the file is too short for a pcap file")
 	}
 	var order binary.ByteOrder = binary.LittleEndian
 	unit := time.Microsecond
@@ -32,47 +60,55 @@ func ReadPcap(name string, r io.Reader, to netip.Addr, got func(at time.Duration
 		order = binary.BigEndian
 	case 0x4d3cb2a1:
 		order, unit = binary.BigEndian, time.Nanosecond
-	case 0x0a0d0d0a:
-		return fmt.Errorf("%s: the file is pcapng; convert it with: tcpdump -r %s -w FILE", name, name)
 	default:
-		return fmt.Errorf("%s: the file is no pcap file (it begins with %x)", name, head[:4])
+		if head[0] == 0x1f && head[1] == 0x8b {
+			return errors.New("the file is compressed by gzip: decompress it (gunzip -k), and give what comes of it")
+		}
+		return fmt.Errorf("the file is no pcap file (it begins with %x)", head[:4])
 	}
 	ip, err := pcapIP(order.Uint32(head[20:]) & 0xffff)
 	if err != nil {
-		return fmt.Errorf("%s: %w", name, err)
+		return err
 	}
 	buf := make([]byte, 0, 2048)
 	for n := 1; ; n++ {
 		var record [16]byte
-		if _, err := io.ReadFull(in, record[:]); errors.Is(err, io.EOF) {
+		switch _, err := io.ReadFull(in, record[:]); {
+		case errors.Is(err, io.EOF):
 			return nil
-		} else if err != nil {
-			return fmt.Errorf("%s: packet %d is cut off", name, n)
+		case errors.Is(err, io.ErrUnexpectedEOF):
+			return errPacketCut
+		case err != nil:
+			return err
 		}
 		size := order.Uint32(record[8:])
 		if size > pcapRecord {
-			return fmt.Errorf("%s: packet %d claims %d bytes", name, n, size)
+			return fmt.Errorf("packet %d claims %d bytes", n, size)
 		}
 		if int(size) > cap(buf) {
 			buf = make([]byte, 0, size)
 		}
 		buf = buf[:size]
-		if _, err := io.ReadFull(in, buf); err != nil {
-			return fmt.Errorf("%s: packet %d is cut off", name, n)
+		if _, err := io.ReadFull(in, buf); errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			return errPacketCut
+		} else if err != nil {
+			return err
 		}
-		if dest, bytes := destination(ip(buf)); dest == to {
-			got(time.Duration(order.Uint32(record[:]))*time.Second+time.Duration(order.Uint32(record[4:]))*unit, bytes)
-		}
+		at := time.Duration(order.Uint32(record[:]))*time.Second + time.Duration(order.Uint32(record[4:]))*unit
+		packet := ip(buf)
+		take(at, packet, int(order.Uint32(record[12:]))-(len(buf)-len(packet)))
 	}
 }
 
-// pcapIP returns the function that finds the IP packet in a frame of a link type.
+// pcapIP returns the function that finds the IP packet in a frame of a link type; nil where it has none.
 func pcapIP(linkType uint32) (func([]byte) []byte, error) {
-	skip, at := 0, 0 // bytes before the packet, and the offset of its EtherType
+	skip, at := 0, -1 // bytes before the packet, and the offset of its EtherType
 	switch linkType {
+	case 0, 108: // loopback of BSD and macOS: the protocol's family
+		skip = 4
 	case 1: // Ethernet
 		skip, at = 14, 12
-	case 101, 228, 229: // raw IP
+	case 12, 14, 101, 228, 229: // raw IP
 	case 113: // Linux cooked
 		skip, at = 16, 14
 	case 276: // Linux cooked, version 2
@@ -84,23 +120,46 @@ func pcapIP(linkType uint32) (func([]byte) []byte, error) {
 		if len(frame) < skip {
 			return nil
 		}
-		if linkType == 1 && len(frame) >= skip+4 && binary.BigEndian.Uint16(frame[at:]) == 0x8100 { // VLAN
-			return frame[skip+4:]
+		rest := frame[skip:]
+		if at < 0 {
+			return rest
 		}
-		return frame[skip:]
+		kind := binary.BigEndian.Uint16(frame[at:])
+		for (kind == etherVLAN || kind == etherVLANs || kind == etherOldVLANs) && len(rest) >= 4 {
+			kind, rest = binary.BigEndian.Uint16(rest[2:]), rest[4:]
+		}
+		const pppoe = 8 // its head, and PPP's protocol
+		if kind == etherPPPoE && len(rest) >= pppoe {
+			rest = rest[pppoe:]
+		}
+		return rest
 	}, nil
 }
 
-// destination returns an IP packet's destination and length, also when only its
-// beginning was captured.
-func destination(p []byte) (to netip.Addr, bytes int) {
+// EtherTypes of what stands before an IP packet: IEEE 802.1Q, 802.1ad and its forerunner, and RFC 2516.
+const (
+	etherVLAN     = 0x8100
+	etherVLANs    = 0x88a8
+	etherOldVLANs = 0x9100
+	etherPPPoE    = 0x8864
+)
+
+// destination returns an IP packet's destination and length, also when only its beginning was captured. A packet that
+// the network card has yet to cut states 0 bytes: then it is all that the frame has.
+func destination(p []byte, whole int) (to netip.Addr, bytes int) {
 	switch {
 	case len(p) >= 20 && p[0]>>4 == 4:
 		to, _ = netip.AddrFromSlice(p[16:20])
-		return to, int(binary.BigEndian.Uint16(p[2:]))
+		bytes = int(binary.BigEndian.Uint16(p[2:]))
+		if bytes == 0 {
+			bytes = min(max(whole, 0), pcapRecord)
+		}
 	case len(p) >= 40 && p[0]>>4 == 6:
 		to, _ = netip.AddrFromSlice(p[24:40])
-		return to, 40 + int(binary.BigEndian.Uint16(p[4:]))
+		bytes = 40 + int(binary.BigEndian.Uint16(p[4:]))
+		if bytes == 40 {
+			bytes = max(min(whole, pcapRecord), 40)
+		}
 	}
-	return to, 0
+	return to, bytes
 }

@@ -1,0 +1,21 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+)
+
+// readNamed reads a file that a person names, of at most so many bytes: a device or a pipe may never end.
+func readNamed(path string, most int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	content, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err == nil && int64(len(content)) > most {
+		err = fmt.Errorf("%s: more than %d bytes", path, most)
+	}
+	return content, err
+}
