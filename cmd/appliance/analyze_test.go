@@ -274,3 +274,30 @@ func TestAnalyzeRefusals(t *testing.T) {
 		}
 	}
 }
+
+// TestAnalyzeCutFilm: of a film that ends within a frame, as a recorder that was killed leaves it, the whole frames are
+// analysed, and the end is told; one without a whole frame is refused.
+func TestAnalyzeCutFilm(t *testing.T) {
+	film := "YUV4MPEG2 W16 H16 F10:1 Cmono\n"
+	for i := range 8 {
+		film += "FRAME\n" + strings.Repeat(string(rune('z'-20*(i/3))), 256)
+	}
+	file := filepath.Join(t.TempDir(), "film.y4m")
+	for name, test := range map[string]struct {
+		text   string
+		status int
+		want   string
+	}{
+		"in a frame": {film + "FRAME\nzzz", exitGood, "the film was cut off (frame 8: the last frame is cut off: 3 bytes of 256)"},
+		"in a head":  {film + "FRA", exitGood, "the film was cut off (frame 8: "}, "behind one": {film + "FRAME\n", exitGood, "the film was cut off (frame 8: "},
+		"at once": {film[:40], exitUsage, "frame 0: the last frame is cut off"},
+	} {
+		if err := os.WriteFile(file, []byte(test.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		status, out, errs := invoke(t, "analyze", file, "--metrics", "first_visual_change_ms")
+		if status != test.status || !strings.Contains(errs, test.want) || status == exitGood && !strings.Contains(out, "300.0 ms") {
+			t.Errorf("%s: status %d, %s, %s; want %d with %q, and a change at 300 ms", name, status, out, errs, test.status, test.want)
+		}
+	}
+}

@@ -79,7 +79,9 @@ func (c *AnalyzeCmd) importFilm(ctx context.Context, path string) (frames visual
 }
 
 // asReel writes the pictures of a source into a reel in a temporary folder, and closes the source.
-func (c *AnalyzeCmd) asReel(ctx context.Context, src capture.Source, path, lost string) (frames visual.Frames, name string, done func(), err error) {
+func (c *AnalyzeCmd) asReel(ctx context.Context, src capture.Source, path, lost string) (
+	frames visual.Frames, name string, done func(), err error,
+) {
 	defer src.Close()
 	dir, err := os.MkdirTemp("", "appliance-analyze-")
 	if err != nil {

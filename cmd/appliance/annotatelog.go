@@ -156,7 +156,9 @@ func (c *AnnotateCmd) eachEntry(o loglines.Options, take func(loglines.Entry) er
 		some = true
 		return take(e)
 	})
-	if err == nil && !some {
+	if err == nil && !some && left == 0 {
+		err = errors.New("it has no line")
+	} else if err == nil && !some {
 		err = fmt.Errorf("none of its %d lines has a stamp of a known form: %s", left, strings.Join(loglines.Formats(), ", "))
 	}
 	return left, err

@@ -105,11 +105,19 @@ func TestLocate(t *testing.T) {
 		}
 	}
 	for name, text := range map[string]string{ // of Windows
-		"UTF-8 with a mark": "\ufeffpage: https://a.test/\r\nlink: lte\r\n", "JSON with a mark": "\ufeff{\"page\": \"https://a.test/\",\n\"link\": \"lte\"}",
+		"directives": "%YAML 1.2\n---\npage: https://a.test/\nlink: lte\n...\n", "UTF-8 with a mark": "\ufeffpage: https://a.test/\r\nlink: lte\r\n", "JSON with a mark": "\ufeff{\"page\": \"https://a.test/\",\n\"link\": \"lte\"}",
 		"UTF-16": "\xff\xfe" + strings.Join(strings.Split("page: https://a.test/\nlink: lte\n", ""), "\x00") + "\x00",
 	} {
-		if r, err := write(text); err != nil || r.Page != "https://a.test/" || r.Link != "lte" || r.Line("link") != 2 {
+		if r, err := write(text); err != nil || r.Page != "https://a.test/" || r.Link != "lte" || r.Line("link") != 2+2*strings.Count(name, "directives") {
 			t.Errorf("%s: page %q, link %q in line %d, %v; want those of the file", name, r.Page, r.Link, r.Line("link"), err)
+		}
+	}
+	for text, says := range map[string]string{
+		"page: https://a.test/\nname: gr\xf6\xdfe\n": "line 2: it is no UTF-8", "page: https://a.test/\x00\n": "line 1: it has a control character (U+0000)",
+		"page: https://a.test/\nsteps:\n\t- wait: still\n": "YAML is indented by blanks", "link: lte\npage:\u00a0https://a.test/\n": "line 2 has a sign that looks like a blank or like nothing (U+00A0)",
+	} {
+		if _, err := write(text); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("ReadFile(%q) = %v; want %q", text, err, says)
 		}
 	}
 	for text, says := range map[string]string{

@@ -51,6 +51,8 @@ func ReadFile(file string) (Request, error) {
 	}
 	if other := checkForeign(bounded.UTF8(text)); other != nil {
 		err = other
+	} else if line, sign := bounded.OddBlank(bounded.UTF8(text)); line > 0 {
+		err = fmt.Errorf("%w\nline %d has a sign that looks like a blank or like nothing (%U): write a plain blank", err, line, sign)
 	}
 	return r, fmt.Errorf("%s: %w", file, err)
 }
@@ -70,7 +72,7 @@ func textError(line int, what string) error { return &TextError{line, what, what
 // gigabytes.
 func ParseForeign(text []byte) (Request, error) {
 	var alias *bounded.Error
-	if errors.As(bounded.NoAliases(bounded.UTF8(text)), &alias) {
+	if errors.As(bounded.NoAliases(bounded.Source(text)), &alias) {
 		return Request{}, textError(alias.Line, alias.What)
 	}
 	return Parse(text)
@@ -78,7 +80,7 @@ func ParseForeign(text []byte) (Request, error) {
 
 // Parse reads a plan's text, in YAML or JSON. Its error is a *TextError.
 func Parse(text []byte) (r Request, err error) {
-	text = bounded.UTF8(text)
+	text = bounded.Source(text)
 	guarded := bounded.YAML(text, func() error {
 		r, err = parse(text)
 		return nil

@@ -361,7 +361,7 @@ func (h *harEntry) exchange() (e *lab.Exchange, notes []string, err error) {
 	case h.Request.Method == "":
 		return nil, nil, errors.New("it has no method")
 	}
-	e = &lab.Exchange{Method: h.Request.Method, URL: u.Sent(), Status: int(h.Response.Status), Reason: h.Response.StatusText}
+	e = &lab.Exchange{Method: h.Request.Method, URL: browserURL(u.Sent()), Status: int(h.Response.Status), Reason: h.Response.StatusText}
 	if e.Wall = harTime(string(h.Started)); e.Wall.IsZero() && h.Started != "" {
 		notes = append(notes, "with a date that cannot be read (startedDateTime)")
 	}

@@ -148,6 +148,7 @@ func (ld *loader) join(p *pending) (ok, hasTimes bool) {
 		}
 		return true, true
 	}
+	e.URL = browserURL(e.URL)
 	if value := e.Response.Get("Content-Encoding"); isDecoded(value, e.Response.Body) || isPlain(e) {
 		e.Response.Header = slices.DeleteFunc(e.Response.Header, func(f lab.HeaderField) bool {
 			return strings.EqualFold(f.Name, "Content-Encoding")

@@ -524,7 +524,7 @@ func (ld *loader) page(line []byte) error {
 	if json.Unmarshal(line, &p) != nil || p.URL == "" {
 		return nil
 	}
-	p.URL = target(p.URL)
+	p.URL = browserURL(target(p.URL))
 	key := p.URL + p.Wall.UTC().String()
 	if ld.pageCount[key] {
 		return nil

@@ -3,9 +3,13 @@ package archive
 import (
 	"bytes"
 	"compress/gzip"
+	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/andybalholm/brotli"
 
@@ -79,6 +83,22 @@ func TestBodiesOfCrawlers(t *testing.T) {
 		data := warcText([2]string{"WARC-Type: response\nWARC-Target-URI: https://b.test/\n" + field, "HTTP/1.1 200 OK\r\n\r\nx"})
 		if e := byURL(openOdd(t, string(data)))["https://b.test/"]; e == nil || [2]string{e.Protocol, e.TLS} != want {
 			t.Errorf("%q: %+v; want protocols %q", field, e, want)
+		}
+	}
+	for raw, want := range map[string]string{
+		"http://b\u00fccher.example/\u00e4 b?q=\u00f6|\"x\"#f": "http://xn--bcher-kva.example/%C3%A4%20b?q=%C3%B6|%22x%22",
+		"https://B\u00dcCHER.example:8080/%C3%A4":              "https://xn--bcher-kva.example:8080/%C3%A4",
+		"http://b.test/a\xe4b":                                 "http://b.test/a%E4b", "http://b_c.test/": "http://b_c.test/", "http://[2001:db8::1]/\u00e4": "http://[2001:db8::1]/%C3%A4",
+	} {
+		data := warcText([2]string{"WARC-Type: response\nWARC-Target-URI: " + raw, "HTTP/1.1 200 OK\r\n\r\nx"})
+		quoted, err := json.Marshal(raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, a := range []*Archive{openOdd(t, string(data)), oddHAR(t, `{"request":{"method":"GET","url":`+string(quoted)+`},"response":{"status":200,"content":{"text":"x"}}}`)} {
+			if byURL(a)[want] == nil && utf8.ValidString(raw) {
+				t.Errorf("%q: %v; want %s", raw, slices.Collect(maps.Keys(byURL(a))), want)
+			}
 		}
 	}
 	gzipped := func(plain []byte) []byte {

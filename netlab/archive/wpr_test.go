@@ -67,7 +67,7 @@ func TestWPR(t *testing.T) {
 		}
 		want := []string{
 			"GET https://a.test/ h2 200 <p>  ", "GET https://a.test/list h2 200 first  ", "GET https://a.test/list h2 200 second  ",
-			"GET https://a.test/cut h2 200 only this  disconnect", "POST http://b.test:8080/é?q=% http/1.1 200 <p> body ",
+			"GET https://a.test/cut h2 200 only this  disconnect", "POST http://b.test:8080/%C3%A9?q=% http/1.1 200 <p> body ",
 			"GET https://a.test/favicon.ico h2 204   ",
 		}
 		if fmt.Sprintf("%q", got) != fmt.Sprintf("%q", want) {

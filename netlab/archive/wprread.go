@@ -136,7 +136,7 @@ func (w *wprEntry) exchange(host, url string, l Limits) (*lab.Exchange, error) {
 	case len(w.Response) == 0:
 		return nil, fmt.Errorf("%wit failed when it was recorded", errNothing)
 	}
-	e := &lab.Exchange{URL: u.Sent()}
+	e := &lab.Exchange{URL: browserURL(u.Sent())}
 	if u.Scheme == "https" {
 		e.TLS = "tls/1.3"
 	}

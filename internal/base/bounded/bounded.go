@@ -47,6 +47,9 @@ func YAML(text []byte, read func() error) (err error) {
 			err = ErrNoYAML
 		}
 	}()
+	if err := checkSigns(text); err != nil {
+		return err
+	}
 	if err := checkYAML(string(text)); err != nil {
 		return err
 	}
@@ -60,7 +63,10 @@ func Plain(err error) error {
 	var large *yaml.OverflowError
 	var node *yaml.UnexpectedNodeTypeError
 	var inJSON *json.UnmarshalTypeError
+	var syntax *yaml.SyntaxError
 	switch {
+	case errors.As(err, &syntax) && strings.Contains(syntax.Message, "found character '\t'"):
+		return &yaml.SyntaxError{Token: syntax.Token, Message: "a tab stands where blanks are expected: YAML is indented by blanks"}
 	case errors.As(err, &wrong):
 		return &yaml.SyntaxError{Token: wrong.Token, Message: misplaced(ofType(wrong.SrcType), ofType(wrong.DstType))}
 	case errors.As(err, &large):

@@ -210,7 +210,7 @@ func loadConfig(file string) (cfg Config, text []byte, err error) {
 	if text, err = os.ReadFile(file); err != nil {
 		return cfg, nil, err
 	}
-	text = bounded.UTF8(text)
+	text = bounded.Source(text)
 	err = ParseConfig(file, text, &cfg)
 	return cfg, text, err
 }
@@ -265,7 +265,7 @@ func LoadBoxConfig(file string) (cfg Config, instead string, problem error) {
 
 // ParseConfig decodes text over cfg; file is its name, for errors.
 func ParseConfig(file string, text []byte, cfg *Config) error {
-	text = bounded.UTF8(text)
+	text = bounded.Source(text)
 	err := bounded.YAML(text, func() error {
 		var anything any
 		if err := yaml.Unmarshal(text, &anything); err == nil && anything == nil {

@@ -108,7 +108,7 @@ func (r *Redactor) value(name string, v any) any {
 // YAML returns a configuration without the values of secret fields, which are empty instead,
 // and says which they were. Comments are gone, since anything may be in them.
 func YAML(text []byte) (clean []byte, removed []string, err error) {
-	text = bounded.UTF8(text)
+	text = bounded.Source(text)
 	var all yaml.MapSlice
 	if err := bounded.YAML(text, func() error { return yaml.UnmarshalWithOptions(text, &all, yaml.UseOrderedMap()) }); err != nil {
 		return nil, nil, errors.New("it is not YAML with fields") // the error would quote it

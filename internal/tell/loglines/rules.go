@@ -51,7 +51,7 @@ const (
 // NewRules reads a file of rules, a YAML list; without any each line is a mark. group is the row of what no rule puts
 // elsewhere.
 func NewRules(text []byte, group string) (*Rules, error) {
-	text = bounded.UTF8(text)
+	text = bounded.Source(text)
 	r := &Rules{group: group}
 	if len(text) > MaxRules {
 		return nil, fmt.Errorf("the rules have %d bytes; at most %d", len(text), MaxRules)

@@ -220,6 +220,7 @@ func otherFile(start []byte) string {
 		"<!doctype html":   "this is a page in HTML, perhaps one that asks for a sign-in where the file was to be: download the file again",
 		"<html":            "this is a page in HTML, perhaps one that asks for a sign-in where the file was to be: download the file again",
 		"\xff\xfe<\x00":    "this is XML or HTML: save the table as CSV",
+		"goos: ":           "this is what go test -bench prints: benchstat -format csv makes CSV of several, or write a row for each",
 		"<?xml":            "this is XML: save the table as CSV",
 	} {
 		if len(start) >= len(magic) && strings.EqualFold(string(start[:len(magic)]), magic) {
@@ -275,6 +276,9 @@ func comments(head []byte) (n int) {
 // located adds the file to an error of the CSV reader, which names the line.
 func located(file string, err error) error {
 	var parse *csv.ParseError
+	if errors.As(err, &parse) && (errors.Is(err, csv.ErrBareQuote) || errors.Is(err, csv.ErrQuote)) {
+		return fmt.Errorf("%s:%d: %w: a cell with quotes in it stands in quotes, with each of them doubled (\"3.5\"\" disk\")", file, parse.Line, parse.Err)
+	}
 	if errors.As(err, &parse) {
 		return fmt.Errorf("%s:%d: %w", file, parse.Line, parse.Err)
 	}

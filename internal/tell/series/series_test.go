@@ -198,14 +198,16 @@ func TestFilesOfTheWorld(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"v;w\n1.2,3,4;0\n":   `f:2: column "v": "1.2,3,4" may mean two numbers`,
-		"v\tw\n1,234\t0\n":   `f:2: column "v": "1,234" may mean two numbers`,
-		"{\"results\":[]}":   "f:1: this is JSON",
-		"\n[{\"v\":1}]":      "f:1: this is JSON",
-		"PK\x03\x04\x14\x00": "f:1: this is a workbook",
-		"\x1f\x8b\x08\x00":   "f:1: this is compressed by gzip",
-		"<!DOCTYPE HTML>\n":  "f:1: this is a page in HTML",
-		"v,w,v\n1,2,3\n":     `f:1: --column "v": several columns have this name: choose by number; there are: "v" (#1)`,
+		"v;w\n1.2,3,4;0\n":           `f:2: column "v": "1.2,3,4" may mean two numbers`,
+		"v\tw\n1,234\t0\n":           `f:2: column "v": "1,234" may mean two numbers`,
+		"{\"results\":[]}":           "f:1: this is JSON",
+		"\n[{\"v\":1}]":              "f:1: this is JSON",
+		"PK\x03\x04\x14\x00":         "f:1: this is a workbook",
+		"\x1f\x8b\x08\x00":           "f:1: this is compressed by gzip",
+		"goos: linux\nB 1 2 ns/op\n": "f:1: this is what go test -bench prints",
+		"v,w\n1,3.5\" disk\n":        "f:2: bare \" in non-quoted-field: a cell with quotes in it stands in quotes",
+		"<!DOCTYPE HTML>\n":          "f:1: this is a page in HTML",
+		"v,w,v\n1,2,3\n":             `f:1: --column "v": several columns have this name: choose by number; there are: "v" (#1)`,
 	} {
 		if _, err := Read("f", strings.NewReader(text), "v", "", 0); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: error %v; want one with %q", text, err, want)

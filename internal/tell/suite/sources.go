@@ -65,7 +65,7 @@ func ReadSources(file string) ([]Source, error) {
 	if len(text) > maxText {
 		return nil, fmt.Errorf("%s: more than %d KiB", file, maxText>>10)
 	}
-	text = bounded.UTF8(text)
+	text = bounded.Source(text)
 	var all []Source
 	err = bounded.YAML(text, func() error { return yaml.UnmarshalWithOptions(text, &all, yaml.Strict()) })
 	if err != nil {

@@ -145,7 +145,7 @@ func Parse(file string, text []byte) (*Suite, error) {
 	if len(text) > maxText {
 		return nil, fmt.Errorf("%s: more than %d KiB", file, maxText>>10)
 	}
-	text = bounded.UTF8(text)
+	text = bounded.Source(text)
 	s := &Suite{file: file, text: text}
 	err := bounded.YAML(text, func() (err error) {
 		if err = bounded.NoAliases(text); err != nil {
