@@ -129,8 +129,8 @@ func Explain(t *lab.Tolerance, trials []*lab.Trial) string {
 	text := fmt.Sprintf("This machine could not keep the tolerance of %s: the blur of %d of %d trials was larger, %s in the middle "+
 		"and %s at worst. "+
 		"Trials were judged by %s instead, three times the usual, by the same rule for all. "+
-		"So a single time may be too late by that much, and intervals are wider than on a quiet machine; what slows both arms alike is "+
-		"in neither's favour.",
+		"So a single time may be too late by that much, and intervals are wider than on a quiet machine. "+
+		"In a comparison, what slows both arms alike is in neither's favour.",
 		lab.Millis(t.Planned), t.Over, t.N, lab.Millis(t.Median), lab.Millis(t.Worst), lab.Millis(t.Used))
 	if causes := usual(trials); causes != "" {
 		text += " What was seen: " + causes + "."
