@@ -116,8 +116,9 @@ func sameButFrames(t interface {
 		}
 		for j, attr := range b[i].Attr {
 			was := a[i].Attr[j]
-			if attr.Key == "srcdoc" && a[i].Data == "iframe" {
-				attr.Val = unseeded(attr.Val)
+			if attr.Key == "srcdoc" && a[i].Data == "iframe" { // a value inside that had no quotes has them now
+				sameButFrames(t, []byte(was.Val), []byte(strings.Replace(attr.Val, element, "", 1)))
+				continue
 			}
 			if attr.Key == "content" && a[i].Data == "meta" {
 				continue // TestPolicyInMarkup
