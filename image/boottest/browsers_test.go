@@ -100,7 +100,8 @@ func measureByItself(t *testing.T, b *Box) {
 	run := panel.Run(t, id)
 	t.Logf("run %s is %s after %.0f s: %s; the service used at most %s bytes of memory", id, state, time.Since(began).Seconds(), run.Error,
 		b.Run(t, "cat /sys/fs/cgroup/appliance.slice/appliance.service/memory.peak"))
-	if len(run.Trials) == 0 && strings.Contains(run.Error, "the device did not show the green synchronisation page within") {
+	const late = "the device did not show the green synchronisation page within"
+	if len(run.Trials) == 0 && strings.Contains(run.Error, late) {
 		testlab.Weaker(t, "the emulated processor is too slow to start Chromium in time, so no page was recorded and measured on the box: "+run.Error)
 		return
 	}
@@ -111,12 +112,17 @@ func measureByItself(t *testing.T, b *Box) {
 	e := run.Environment
 	t.Logf("browser %s, screen %s, sandbox %s", e.Browser, e.Screen, e.Sandbox)
 	if !strings.HasPrefix(e.Browser, "Chromium") || !strings.Contains(e.Sandbox, "the browser's own, in a user namespace") ||
-		!strings.Contains(e.Sandbox, "memory bounded for the run") || e.Isolation == nil || *e.Isolation.OutsidePackets != 0 {
-		t.Errorf("the environment is %+v, isolation %+v; want Chromium in its own sandbox, memory bounded, and no packet outside", e, e.Isolation)
+		!strings.Contains(e.Sandbox, "memory bounded for the run") || run.Archive.SHA256 == "" {
+		t.Errorf("browser %q, sandbox %q, recording %q; want Chromium in its own sandbox, memory bounded, and a recording", e.Browser,
+			e.Sandbox, run.Archive.SHA256)
 	}
 	for _, trial := range run.Trials {
 		t.Logf("trial %d: valid %v, %q, %d requests, %d frames, %d lost", trial.Number, trial.Valid, trial.Invalid, trial.Requests,
 			trial.Frames, trial.FramesLost)
+		if strings.Contains(strings.Join(trial.Invalid, "; "), late) {
+			testlab.Weaker(t, "the emulated processor is too slow to start Chromium in time, so the recorded page was not measured on the box")
+			continue
+		}
 		for _, reason := range trial.Invalid {
 			if !storytest.OfSlowMachines(reason) {
 				t.Errorf("trial %d is invalid: %s", trial.Number, reason)
