@@ -102,7 +102,7 @@ func measureByItself(t *testing.T, b *Box) {
 		b.Run(t, "cat /sys/fs/cgroup/appliance.slice/appliance.service/memory.peak"))
 	const late = "the device did not show the green synchronisation page within"
 	if len(run.Trials) == 0 && strings.Contains(run.Error, late) {
-		testlab.Weaker(t, "the emulated processor is too slow to start Chromium in time, so no page was recorded and measured on the box: "+run.Error)
+		testlab.Weaker(t, "the emulated processor is too slow to start Chromium in time, so no page was recorded on the box: "+run.Error)
 		return
 	}
 	if len(run.Trials) == 0 {
