@@ -2,11 +2,11 @@
 
 # The boot loader sorts only numbers and dots, so the last number is the count of commits.
 IMAGE_VERSION ?= 0.1.$(shell git rev-list --count HEAD 2>/dev/null || echo 0)
-IMAGE_FLAGS   ?= $(if $(WIFI),--wifi)
+IMAGE_FLAGS   ?= $(if $(WIFI),--wifi) $(if $(BROWSERS),--browsers '$(BROWSERS)')
 image_build    = go run ./image/build --version $(IMAGE_VERSION) $(IMAGE_FLAGS)
 
 .PHONY: image
-image: deps-image build ## Build the bootable image, out/image/appliance.img and .efi (as root; WIFI=1 adds firmware)
+image: deps-image build ## Build the bootable image, out/image/appliance.img and .efi (as root; WIFI=1 adds firmware, BROWSERS=chromium a virtual device)
 	$(image_build)
 
 .PHONY: image-test

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"eidetic/image/box"
 	"eidetic/internal/base/atomicfile"
 	"eidetic/internal/box/doctor"
 	"eidetic/internal/keep/redact"
@@ -79,5 +80,5 @@ func here(ctx context.Context, b *support.Bundle, examine func(context.Context) 
 
 // examine has the doctor look at this machine.
 func examine(ctx context.Context) ([]doctor.Finding, error) {
-	return doctor.Check(ctx, []string{"doctor", "--inside"})
+	return doctor.Check(ctx, []string{"doctor", "--inside"}, box.Is("/"))
 }

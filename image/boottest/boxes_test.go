@@ -18,6 +18,7 @@ var boxes = []struct {
 	run  func(*testing.T)
 }{
 	{"cases", "", onHealthyBox(cases)},
+	{"browsers", "builds an image with a browser, and boots it", testBrowsers},
 	{"installer", "boots twice: the installer, and what it wrote", testInstaller},
 	{"plug-in", "one more box: the story of a laptop that is filmed by a grabber, hangs, and has each cable pulled", testPlugIn},
 	{"updates", "boots six times or more: each update and each try of a bad one is a start", onHealthyBox(updateCases)},

@@ -59,10 +59,11 @@ func builtOfThePresent(t *testing.T) (string, bool) {
 	file := ImagePath(t, "inputs.json")
 	text, err := os.ReadFile(file)
 	var record struct {
-		Version string
-		WiFi    bool
+		Version  string
+		WiFi     bool
+		Browsers []string
 	}
-	if err != nil || json.Unmarshal(text, &record) != nil || record.WiFi {
+	if err != nil || json.Unmarshal(text, &record) != nil || record.WiFi || len(record.Browsers) > 0 {
 		return "", false
 	}
 	made, err := os.Stat(file)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"eidetic/image/debian"
@@ -25,21 +26,26 @@ func bootstrap(ctx context.Context, o options, say func(string, ...any)) (string
 	if err != nil {
 		return "", err
 	}
-	components := "main"
+	browsers, err := browserPackages(o)
+	if err != nil {
+		return "", err
+	}
+	components, more := "main", browsers
 	if o.wifi {
 		components += " non-free-firmware"
-		list = append(list, wifiPackages()...)
+		more = slices.Concat(more, wifiPackages())
 	}
+	list = append(list, more...)
 	return debian.Root{
 		Packages: list, Components: components, Mirror: o.mirror, Out: o.out, Epoch: o.epoch, Refresh: o.refresh,
-		Arguments: []string{
+		Arguments: append(licences(more),
 			// This hook runs while apt still knows the installed packages.
-			`--customize-hook=APT_CONFIG="$MMDEBSTRAP_APT_CONFIG" apt-get -q -y --no-install-recommends --download-only install ` + strings.Join(
+			`--customize-hook=APT_CONFIG="$MMDEBSTRAP_APT_CONFIG" apt-get -q -y --no-install-recommends --download-only install `+strings.Join(
 				extra,
 				" ",
 			),
 			`--customize-hook=mkdir -p "$TEST_PACKAGES" && cp "$1"/var/cache/apt/archives/*.deb "$TEST_PACKAGES"`,
-		},
+		),
 		Env: func(archive string) ([]string, error) {
 			packages, err := filepath.Abs(testPackages(archive))
 			if err != nil {
@@ -58,6 +64,13 @@ func checkPackages(o options, archive string, say func(string, ...any)) error {
 	lock := debian.Lock{File: filepath.Join(o.source, "packages.lock"), Out: o.out, Accept: o.accept, Target: "image-accept"}
 	if o.wifi {
 		lock.Also = wifiPackages()
+	}
+	if len(o.browsers) > 0 { // the container has the same
+		more, err := debian.ReadList(filepath.Join(o.source, "oci", "packages.lock"))
+		if err != nil {
+			return err
+		}
+		lock.Also = append(lock.Also, more...)
 	}
 	return lock.Check(archive, say)
 }

@@ -21,12 +21,7 @@ import (
 )
 
 const (
-	// espSize leaves room for two versions and the one that is being written.
-	espSize = 368 << 20
-	// maxEFI and maxImage are the largest sizes that the documentation promises (bytes).
-	maxEFI   = 150_000_000
-	maxImage = 400_000_000
-	serial   = 0xe1de71c0
+	serial = 0xe1de71c0
 	// bootLoader and ukiStub are systemd's, from this machine.
 	bootLoader = "/usr/lib/systemd/boot/efi/systemd-bootx64.efi"
 	ukiStub    = "/usr/lib/systemd/boot/efi/linuxx64.efi.stub"
@@ -41,8 +36,11 @@ func build(ctx context.Context, o options, w io.Writer) error {
 	if !regexp.MustCompile(`^[0-9]+(\.[0-9]+)*$`).MatchString(o.version) {
 		return fmt.Errorf("version %q: only numbers and dots sort in the boot loader", o.version)
 	}
-	if o.accept && o.wifi {
-		return errors.New("packages.lock describes the image without --wifi: leave out --wifi with --accept")
+	if o.accept && (o.wifi || len(o.browsers) > 0) {
+		return errors.New("packages.lock describes the image without --wifi and --browsers: leave them out with --accept")
+	}
+	if err := checkBrowsers(o.browsers); err != nil {
+		return err
 	}
 	started := time.Now()
 	say := func(format string, args ...any) {
@@ -186,6 +184,12 @@ func furnish(tree pack.Tree, o options, trusted []byte) error {
 	if err := addFiles(tree, units.Files, "usr/lib/systemd/system"); err != nil {
 		return err
 	}
+	if len(o.browsers) > 0 {
+		const dropIns = "usr/lib/systemd/system/appliance.service.d/"
+		tree.Add(dropIns+"50-virtual-device.conf", 0o644, units.VirtualDevice)
+		tree.Add(dropIns+"60-memory.conf", 0o644, []byte("# The system's own files are in memory, too.\n[Service]\nMemoryMax=60%\n"))
+		tree.Folder("var/cache/fontconfig", 0o755) // Fontconfig looks for it in each process
+	}
 	for from, to := range map[string]string{"sysusers": "usr/lib/sysusers.d/appliance.conf", "tmpfiles": "usr/lib/tmpfiles.d/appliance.conf"} {
 		unit := "usr/lib/systemd/system/appliance." + from
 		tree[to] = tree[unit]
@@ -313,7 +317,7 @@ func assemble(ctx context.Context, o options, name string, kernel, initrd []byte
 		{Path: "loader/entries/install.conf", Data: installEntry(o.version)},
 		{Path: systemPath(o.version), Data: efi},
 	}
-	if err := pack.WriteESP(esp, espSize, files, serial, time.Unix(o.epoch, 0)); err != nil {
+	if err := pack.WriteESP(esp, sizesOf(o).esp, files, serial, time.Unix(o.epoch, 0)); err != nil {
 		return err
 	}
 	disk := filepath.Join(o.out, name+".img")
@@ -325,8 +329,8 @@ func assemble(ctx context.Context, o options, name string, kernel, initrd []byte
 		return err
 	}
 	say("%s: %.1f MB, %s: %.1f MB", program, float64(len(efi))/1e6, disk, float64(info.Size())/1e6)
-	if name == "appliance" && (len(efi) > maxEFI || info.Size() > maxImage) {
-		return fmt.Errorf("too large: at most %d MB and %d MB", int64(maxEFI)/1e6, int64(maxImage)/1e6)
+	if most := sizesOf(o); name == "appliance" && (int64(len(efi)) > most.efi || info.Size() > most.image) {
+		return fmt.Errorf("too large: at most %d MB and %d MB", most.efi/1e6, most.image/1e6)
 	}
 	return nil
 }

@@ -16,10 +16,11 @@ import (
 // record is OUT/inputs.json: a checksum of the inputs of the images, and the files made
 // from them. While both are unchanged, there is nothing to build.
 type record struct {
-	Version string            `json:"version"`
-	WiFi    bool              `json:"wifi"`
-	Inputs  string            `json:"inputs"`  // SHA-256
-	Outputs map[string]string `json:"outputs"` // size and time of each, by name
+	Version  string            `json:"version"`
+	WiFi     bool              `json:"wifi"`
+	Browsers []string          `json:"browsers,omitempty"`
+	Inputs   string            `json:"inputs"`  // SHA-256
+	Outputs  map[string]string `json:"outputs"` // size and time of each, by name
 }
 
 // inputs returns a checksum of everything that the images depend on: this program, the
@@ -27,7 +28,7 @@ type record struct {
 // Debian's files as they were fetched, and the files taken from this machine.
 func inputs(o options, archive string, trusted []byte) (string, error) {
 	sum := sha256.New()
-	fmt.Fprintln(sum, o.version, o.wifi, o.test, o.epoch, filepath.Base(archive))
+	fmt.Fprintln(sum, o.version, o.wifi, o.browsers, o.test, o.epoch, filepath.Base(archive))
 	self, err := os.Executable()
 	if err != nil {
 		return "", err
@@ -87,7 +88,7 @@ func isBuilt(o options, inputs string) bool {
 
 // remember writes the record that isBuilt reads.
 func remember(o options, inputs string) error {
-	r := record{o.version, o.wifi, inputs, map[string]string{}}
+	r := record{o.version, o.wifi, o.browsers, inputs, map[string]string{}}
 	names := []string{"appliance.efi", "appliance.img"}
 	if o.test {
 		names = slices.Concat(

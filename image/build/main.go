@@ -26,6 +26,7 @@ import (
 type options struct {
 	source, out, binary, version, mirror, key, passphrase, minimum, sign string
 	trust                                                                []string // files
+	browsers                                                             []string
 	test, wifi, accept, refresh                                          bool
 	epoch                                                                int64
 }
@@ -62,6 +63,10 @@ func run(ctx context.Context, args []string) error {
 	flags.StringVar(&o.minimum, "minimum", "0", "oldest version that may install the update: the one whose data and keys it still understands")
 	flags.BoolVar(&o.test, "test", false, "make the test build too")
 	flags.BoolVar(&o.wifi, "wifi", false, "with Wi-Fi drivers that need firmware, and Debian's non-free firmware")
+	flags.Func("browsers", "with a virtual device and these browsers, for example 'chromium firefox-esr'", func(text string) error {
+		o.browsers = browsersOf(text)
+		return nil
+	})
 	flags.BoolVar(&o.accept, "accept", false, "take the packages' present versions as the locked ones")
 	flags.BoolVar(&o.refresh, "refresh", false, "fetch the packages again even if none of the lists changed")
 	// 1 January 2026: the image does not depend on the time of the build.

@@ -145,6 +145,9 @@ func stage(dir string, o options) error {
 			return err
 		}
 	}
+	if err := put("usr/share/doc/appliance/virtual-device.conf", 0o644, units.VirtualDevice, nil); err != nil {
+		return err
+	}
 	const local = "# On a machine of many uses the panel is for those at it.\n[Socket]\nListenStream=\nListenStream=127.0.0.1:8080\n"
 	if err := put(system+"appliance-panel.socket.d/50-local.conf", 0o644, []byte(local), nil); err != nil {
 		return err

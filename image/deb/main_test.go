@@ -40,7 +40,8 @@ func TestBuild(t *testing.T) {
 		"-rwxr-xr-x root/root        20 2026-01-01 00:00 ./usr/bin/appliance",
 		" ./usr/lib/systemd/system/appliance.service", " ./usr/lib/systemd/system/appliance-panel.socket.d/50-local.conf",
 		" ./usr/lib/sysusers.d/appliance.conf", " ./usr/lib/tmpfiles.d/appliance.conf", " ./etc/appliance/appliance.yaml",
-		" ./usr/share/doc/appliance/copyright", " ./usr/share/man/man1/appliance.1", " ./usr/share/bash-completion/completions/appliance",
+		" ./usr/share/doc/appliance/copyright", " ./usr/share/doc/appliance/virtual-device.conf",
+		" ./usr/share/man/man1/appliance.1", " ./usr/share/bash-completion/completions/appliance",
 	} {
 		if !strings.Contains(string(out), want+"\n") {
 			t.Errorf("the package has no %q", want)

@@ -102,7 +102,7 @@ type Lock struct {
 	Out    string   // folder for packages.txt and drift.txt
 	Accept bool     // write the lock file, instead of comparing
 	Target string   // the make target that accepts
-	Also   []string // packages that may be there besides
+	Also   []string // packages that may be there besides: names, or lines of another lock file
 }
 
 // Check writes the list of installed packages and their differences from the lock.
@@ -141,7 +141,7 @@ func (l Lock) Check(archive string, say func(string, ...any)) error {
 	}
 	drift := slices.DeleteFunc(pack.Drift(locked, installed), func(line string) bool {
 		fields := strings.Fields(line)
-		return len(fields) > 1 && fields[0] == "+" && slices.Contains(l.Also, fields[1])
+		return len(fields) > 1 && fields[0] == "+" && (slices.Contains(l.Also, fields[1]) || slices.Contains(l.Also, line[2:]))
 	})
 	report := strings.Join(drift, "\n")
 	if len(drift) > 0 {

@@ -6,10 +6,14 @@ import (
 )
 
 // WriteCPIO writes the tree as a newc archive: sorted, every time the same
-// mtime (seconds since 1970), inode numbers counted from 1. The kernel unpacks
+// mtime (seconds since 1970), inode numbers counted from 1. Names of one file are
+// hard links, the first of which has the content. The kernel unpacks
 // it into the root of its first file system.
 func (t Tree) WriteCPIO(w io.Writer, mtime int64) error {
-	c := cpio{w: w, mtime: mtime}
+	c := cpio{w: w, mtime: mtime, names: make(map[*Node]int), inodes: make(map[*Node]int)}
+	for _, n := range t {
+		c.names[n]++
+	}
 	for _, name := range t.Names() {
 		c.entry(name, t[name])
 	}
@@ -24,26 +28,36 @@ func (t Tree) WriteCPIO(w io.Writer, mtime int64) error {
 type cpio struct {
 	w     io.Writer
 	mtime int64
-	inode int
+	inode int // the last one
 	at    int64
 	err   error
+	// names counts the names of each file, and inodes are those of files that have been written.
+	names, inodes map[*Node]int
 }
 
 func (c *cpio) entry(name string, n *Node) {
-	links, mtime := 1, c.mtime
-	if n.Mode&typeMask == TypeFolder {
+	links, mtime, data, inode := 1, c.mtime, n.Data, c.inode
+	switch n.Mode & typeMask {
+	case TypeFolder:
 		links = 2
+	case TypeFile:
+		links = c.names[n]
 	}
-	if n.Mode == 0 { // the trailer
+	switch written := c.inodes[n]; {
+	case n.Mode == 0: // the trailer
 		mtime = 0
-	} else {
+	case written != 0 && links > 1:
+		inode, data = written, nil
+	default:
 		c.inode++
+		inode = c.inode
+		c.inodes[n] = inode
 	}
 	c.write([]byte(fmt.Sprintf("070701%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X",
-		c.inode, n.Mode, n.UID, n.GID, links, mtime, len(n.Data), 0, 0, n.Major, n.Minor, len(name)+1, 0)))
+		inode, n.Mode, n.UID, n.GID, links, mtime, len(data), 0, 0, n.Major, n.Minor, len(name)+1, 0)))
 	c.write([]byte(name + "\x00"))
 	c.pad(4)
-	c.write(n.Data)
+	c.write(data)
 	c.pad(4)
 }
 

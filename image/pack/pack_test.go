@@ -27,6 +27,48 @@ func sample() Tree {
 	return t
 }
 
+// TestHardLinks: names of one file are one file again when GNU cpio unpacks them, and their content is there once.
+func TestHardLinks(t *testing.T) {
+	program := testlab.NeedProgram(t, "cpio")
+	content := bytes.Repeat([]byte("driver "), 1000)
+	tree := make(Tree)
+	tree.Add("dri/crocus.so", 0o644, content)
+	tree["dri/iris.so"], tree["dri/swrast.so"] = tree["dri/crocus.so"], tree["dri/crocus.so"]
+	tree.Add("dri/z", 0o644, content) // another file
+	if got, want := tree.Size(), int64(2*len(content)); got != want {
+		t.Errorf("Size() = %d; want %d", got, want)
+	}
+	var out bytes.Buffer
+	if err := tree.WriteCPIO(&out, 0); err != nil {
+		t.Fatal(err)
+	}
+	if out.Len() > 3*len(content) {
+		t.Errorf("the archive has %d bytes; want the content of two files of %d", out.Len(), len(content))
+	}
+	cmd := exec.Command(program, "-id", "--quiet")
+	cmd.Dir, cmd.Stdin = t.TempDir(), &out
+	if text, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	var first os.FileInfo
+	for i, name := range []string{"dri/crocus.so", "dri/iris.so", "dri/swrast.so", "dri/z"} {
+		got, err := os.ReadFile(filepath.Join(cmd.Dir, name))
+		if err != nil || !bytes.Equal(got, content) {
+			t.Errorf("%s has %d bytes, %v; want %d", name, len(got), err, len(content))
+		}
+		info, err := os.Stat(filepath.Join(cmd.Dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i == 0 {
+			first = info
+		}
+		if os.SameFile(first, info) != (name != "dri/z") {
+			t.Errorf("%s and dri/crocus.so are one file: %v", name, os.SameFile(first, info))
+		}
+	}
+}
+
 // TestCPIO lists our archive with GNU cpio, which must show the types, permissions and times.
 func TestCPIO(t *testing.T) {
 	cpio := testlab.NeedProgram(t, "cpio")

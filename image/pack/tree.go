@@ -162,11 +162,15 @@ func (t Tree) Names() []string {
 	return names
 }
 
-// Size is the sum of the files' bytes.
+// Size is the sum of the files' bytes, of several names of one file once.
 func (t Tree) Size() int64 {
 	var n int64
+	counted := make(map[*Node]bool, len(t))
 	for _, node := range t {
-		n += int64(len(node.Data))
+		if !counted[node] {
+			n += int64(len(node.Data))
+		}
+		counted[node] = true
 	}
 	return n
 }

@@ -31,8 +31,8 @@ import (
 const (
 	magic       = "EIDETIC UPDATE 1\n"
 	maxManifest = 4096
-	// MaxSize bounds the EFI program: two of them fit the EFI partition.
-	MaxSize = 160 << 20
+	// MaxSize bounds the EFI program, also of an image with browsers.
+	MaxSize = 416 << 20
 )
 
 // Manifest is the signed description of an update.

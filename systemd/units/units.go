@@ -12,3 +12,8 @@ import "embed"
 //
 //go:embed *.service *.socket *.slice *.mount *.path *.target appliance.sysusers appliance.tmpfiles
 var Files embed.FS
+
+// VirtualDevice is a drop-in of appliance.service where that measures a virtual device.
+//
+//go:embed virtual-device.conf
+var VirtualDevice []byte

@@ -61,6 +61,41 @@ func TestExposure(t *testing.T) {
 	}
 }
 
+// worstVirtual is the highest exposure level of the service where it measures a virtual device.
+const worstVirtual = 3.5
+
+// TestVirtualDevice: what a virtual device needs leaves the service less exposed than docs/box.md says, and systemd
+// knows each setting.
+func TestVirtualDevice(t *testing.T) {
+	analyze := testlab.NeedProgram(t, "systemd-analyze")
+	dir := unpack(t)
+	service := filepath.Join(dir, "appliance.service")
+	text, err := os.ReadFile(service)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A drop-in is read after the unit.
+	text = append(append(text, '\n'), VirtualDevice...)
+	text = bytes.ReplaceAll(text, []byte("/usr/bin/appliance "), []byte("/bin/true "))
+	text = bytes.ReplaceAll(text, []byte("file:/usr/share/doc/appliance/box.md"), []byte("https://example.org/"))
+	if err := os.WriteFile(service, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command(analyze, "verify", "--man=no", "--recursive-errors=no", service).CombinedOutput()
+	if err != nil || len(out) > 0 {
+		t.Errorf("systemd-analyze verify: %v\n%s", err, out)
+	}
+	out, err = exec.Command(analyze, "security", "--offline=yes", "--no-pager", service).CombinedOutput()
+	m := regexp.MustCompile(`exposure level for \S+: ([0-9.]+)`).FindSubmatch(out)
+	if m == nil {
+		t.Fatalf("%v: no level in:\n%s", err, out)
+	}
+	if got, err := strconv.ParseFloat(string(m[1]), 64); err != nil || got > worstVirtual || got <= worst {
+		t.Errorf("the service has exposure level %s with a virtual device; want more than %v and at most %v", m[1], worst, worstVirtual)
+	}
+	t.Logf("with a virtual device: %s", m[1])
+}
+
 // Every unit parses without an unknown setting and starts only our own program. verify
 // requires that the program exists, so the test replaces it with one that does.
 func TestUnitsAreCorrect(t *testing.T) {

@@ -47,9 +47,11 @@ func (f Finding) good(found string) Finding {
 
 // Check makes every check. The checks of the kernel run in namespaces, as
 // another process of this program: inside is its command line, which must call
-// [CheckInside].
-func Check(ctx context.Context, inside []string) ([]Finding, error) {
-	all := append(checkPrograms(), checkHardware(os.DirFS("/"))...)
+// [CheckInside]. onBox says that this machine runs a box's image, on which nothing can be installed.
+func Check(ctx context.Context, inside []string, onBox bool) ([]Finding, error) {
+	here := os.DirFS("/")
+	all := []Finding{checkVirtual(here, Browsers(), CheckVirtualDevice(ctx), onBox)}
+	all = append(append(all, checkPrograms(onBox)...), checkHardware(here)...)
 	all = append(all, checkRadios(radio.All), checkPower(ctx, power.ThisMachine()), checkEnergy("/sys"), checkScrcpy(scrcpyserver.Default))
 	all = append(all, checkProcessors(), checkFrequency(frequency.This("")), checkNamespaces(ctx))
 	kernel, err := checkKernel(ctx, inside)
@@ -81,22 +83,13 @@ func AllGood(all []Finding) bool {
 	return !slices.ContainsFunc(all, func(f Finding) bool { return !f.OK })
 }
 
-// CheckVirtualDevice returns, as one error, what this machine lacks for a run on
-// a virtual device, or nil.
-func CheckVirtualDevice(ctx context.Context) error {
-	if err := programs.Missing(programs.VirtualDevice()); err != nil {
-		return err
-	}
-	return isolate.Available(ctx)
-}
-
 // checkPrograms looks for every program of the table.
-func checkPrograms() (list []Finding) {
+func checkPrograms(onBox bool) (list []Finding) {
 	for _, p := range programs.All() {
 		f := Finding{Name: p.Name, For: p.For}
 		path, err := p.Find()
 		if err != nil {
-			list = append(list, f.bad("not installed", "apt-get install "+p.Package))
+			list = append(list, f.bad("not installed", get(p, onBox)))
 			continue
 		}
 		list = append(list, f.good(path))

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -154,12 +155,51 @@ func TestChromeCountsAsChromium(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", dir)
-	for _, f := range checkPrograms() {
+	for _, f := range checkPrograms(false) {
 		if f.Name == "chromium" && (!f.OK || f.Found != chrome) {
 			t.Errorf("finding %+v; want %s", f, chrome)
 		}
 		if f.Name == "xvfb" && (f.OK || f.Remedy != "apt-get install xvfb") {
 			t.Errorf("finding %+v; want a program that is missing, and its package", f)
+		}
+	}
+}
+
+// TestVirtual: whether the virtual device can run is told with its browsers and the memory, and what to do if it cannot;
+// on a box nothing can be installed, so an image is named.
+func TestVirtual(t *testing.T) {
+	free := func(kib int) fstest.MapFS {
+		return fstest.MapFS{"proc/meminfo": &fstest.MapFile{Data: fmt.Appendf(nil, "MemTotal:  9000000 kB\nMemAvailable:   %d kB\n", kib)}}
+	}
+	for _, c := range []struct {
+		name, found, remedy string
+		browsers            []string
+		lacks               error
+		free                int
+		onBox               bool
+	}{
+		{name: "good", browsers: []string{"chromium", "firefox-esr"}, free: 2_000_000, onBox: true,
+			found: "chromium, firefox-esr; 2048 MB of memory are free"},
+		{name: "an image without browsers", onBox: true, lacks: errors.New("apt-get install chromium"), free: 2_000_000,
+			found: "this box's image has no browser", remedy: "make image BROWSERS=chromium"},
+		{name: "a machine without programs", lacks: errors.New("apt-get install chromium"), free: 2_000_000,
+			found: "it cannot run", remedy: "apt-get install chromium"},
+		{name: "little memory", browsers: []string{"chromium"}, free: 500_000,
+			found: "chromium; 512 MB of memory are free", remedy: "have 1000 MB free"},
+	} {
+		f := checkVirtual(free(c.free), c.browsers, c.lacks, c.onBox)
+		if f.OK != (c.remedy == "") || f.Found != c.found || !strings.Contains(f.Remedy, c.remedy) {
+			t.Errorf("%s: %+v; want %q, and a remedy with %q", c.name, f, c.found, c.remedy)
+		}
+	}
+	t.Setenv("PATH", t.TempDir())
+	for _, f := range checkPrograms(true) {
+		want := noImage
+		if slices.Contains([]string{"chromium", "certutil", "xvfb"}, f.Name) {
+			want = anotherImage
+		}
+		if !f.OK && f.Remedy != want {
+			t.Errorf("on a box without %s: %q; want %q", f.Name, f.Remedy, want)
 		}
 	}
 }

@@ -107,7 +107,7 @@ func (b *boxService) findDevices(context.Context) (stop func() error, err error)
 		checker: b.checker, plugged: b.inPlace,
 	}
 	b.inside = b.network.prefixes
-	if !box.Is(root) { // a box has no browser
+	if !box.Is(root) || len(doctor.Browsers()) > 0 { // few images of a box have a browser
 		b.devices.add("virtual", &virtualDevice{
 			data: b.Data, reach: reach, commands: b.Commands, check: doctor.CheckVirtualDevice,
 			noSandbox: b.Config.Virtual.NoSandbox, browsers: b.Config.Browsers, apps: b.Config.Apps,

@@ -17,7 +17,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"eidetic/image/box"
-	"eidetic/internal/base/programs"
 	"eidetic/internal/fleet"
 	"eidetic/internal/fleet/member"
 	"eidetic/internal/keep/runqueue"
@@ -150,22 +149,6 @@ func limited(text string, most int) string {
 		text = strings.ToValidUTF8(text[:most], "")
 	}
 	return text
-}
-
-// installed lists the browsers of this machine by the names that plans have for them everywhere.
-func installed() []string {
-	all := []string{}
-	if _, err := programs.Chromium().Find(); err == nil {
-		all = append(all, lab.Chromium)
-	}
-	for _, name := range []string{lab.Firefox, lab.FirefoxESR} {
-		find := programs.Firefox()
-		find.Files = []string{name} // each by itself: one program must not count as two browsers
-		if _, err := find.Find(); err == nil {
-			all = append(all, name)
-		}
-	}
-	return all
 }
 
 // fleetArchives are the uploads, for the member.

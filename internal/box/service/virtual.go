@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"eidetic/internal/box/doctor"
 	"eidetic/internal/plan"
 	"eidetic/internal/run/errand"
 	"eidetic/internal/run/execute"
@@ -48,7 +49,7 @@ const goodFor = time.Minute
 
 func (v *virtualDevice) describe(ctx context.Context) panel.Device {
 	d := panel.Device{Name: "virtual", Kind: "virtual", Ready: true, Screen: "a virtual screen of this machine",
-		Browsers: append(installed(), v.browsers.Names()...)}
+		Browsers: append(doctor.Browsers(), v.browsers.Names()...)}
 	if err := v.problem(ctx); err != nil {
 		d.Ready, d.Problem = false, err.Error()
 	}

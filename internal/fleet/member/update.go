@@ -11,7 +11,7 @@ import (
 )
 
 // maxUpdate bounds an update that a head tells of, as the panel bounds one.
-const maxUpdate = 161 << 20
+const maxUpdate = 417 << 20
 
 // updating is what the head has told the box to install. It tells it again with each answer to a description, so that a
 // box that was killed in the middle begins anew.

@@ -13,6 +13,7 @@ import (
 	"eidetic/internal/lab"
 	"eidetic/internal/run/experiment"
 	kept "eidetic/internal/tell/timeline"
+	"eidetic/internal/tell/verdict"
 )
 
 // afterEnd is how much of a trace after the last visual change is on the timeline.
@@ -123,8 +124,10 @@ func concludeCauses(dir string, run *lab.Run) {
 		switch {
 		case !run.Plan.IsMany():
 			run.Causes = causes
+			verdict.Locate(run.Comparison, causes)
 		case i < len(run.Cells):
 			run.Cells[i].Causes = causes
+			verdict.Locate(run.Cells[i].Comparison, causes)
 		}
 	}
 }

@@ -94,9 +94,16 @@ func (r *Result) version(browser string) string {
 			continue
 		}
 		parts := strings.Split(o.Environment.Browser, " and ")
+		names := func(browser string) func(part string) bool {
+			return func(part string) bool { return strings.Contains(part, "("+browser) }
+		}
 		for _, is := range []func(part string) bool{
-			func(part string) bool { return strings.Contains(part, "("+browser) },
-			func(part string) bool { return strings.Contains(strings.ToLower(part), familyOf(browser)) },
+			names(browser),
+			// The machine's own browser is not named; one of its family that was named by its path is another.
+			func(part string) bool {
+				return strings.Contains(strings.ToLower(part), familyOf(browser)) &&
+					!slices.ContainsFunc(o.Browsers, func(other string) bool { return other != browser && names(other)(part) })
+			},
 		} {
 			if i := slices.IndexFunc(parts, is); i >= 0 {
 				return lab.Clip(parts[i], 120)

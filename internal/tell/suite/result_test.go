@@ -228,6 +228,18 @@ func TestReleases(t *testing.T) {
 	}
 }
 
+// TestVersionsBesideEachOther: the machine's own browser and one of its family that is named by a path have each its own
+// version, in whatever order.
+func TestVersionsBesideEachOther(t *testing.T) {
+	const path = "/opt/chromium-157/chromium"
+	for _, browser := range []string{"Chromium 157.0 (" + path + ") and Chromium 156.0", "Chromium 156.0 and Chromium 157.0 (" + path + ")"} {
+		r := &Result{Entries: []Outcome{{Browsers: []string{path, "chromium"}, Environment: &lab.Environment{Browser: browser}}}}
+		if own, named := r.version("chromium"), r.version(path); own != "Chromium 156.0" || named != "Chromium 157.0 ("+path+")" {
+			t.Errorf("of %q: chromium is %q, and %s is %q; want 156.0 and 157.0", browser, own, path, named)
+		}
+	}
+}
+
 // TestAgree: two results agree, differ, or are too few to say.
 func TestAgree(t *testing.T) {
 	for _, c := range []struct {

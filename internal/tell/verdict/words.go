@@ -37,6 +37,10 @@ func words(c *lab.Comparison, v voice) (headline, detail string) {
 	best := telling(c)
 	switch c.Verdict {
 	case lab.Slower, lab.Faster:
+		if film := filmBeside(c, best); film != "" {
+			more := map[string]string{lab.Slower: " works more", lab.Faster: " works less"}[c.Verdict]
+			return v.name + more + ", and the film shows no difference", joined(v.change(best, true), film, adjusted(best), agreeing(c))
+		}
 		return v.name + " is " + c.Verdict, joined(v.change(best, true), adjusted(best), agreeing(c))
 	case lab.Mixed:
 		var slower, faster []string

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// maxBundle bounds an update: a program of 160 MiB, and room for what stands before it.
-	maxBundle = 161 << 20
+	// maxBundle bounds an update: a program of 416 MiB, and room for what stands before it.
+	maxBundle = 417 << 20
 	// mostAsked bounds the boxes and labels that an update names.
 	mostAsked = 1000
 )
