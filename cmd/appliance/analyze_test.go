@@ -213,7 +213,7 @@ func TestAnalyzeCountsFromTheNavigation(t *testing.T) {
 		t.Errorf("with the log of another reel: %v from %s", got, origin)
 	}
 	for file, want := range map[string]string{
-		beside: "not while this was filmed", filepath.Join(dir, "none"): "no such file", log("empty"): "no navigation", file: "line 1",
+		beside: "outside the time of the film", filepath.Join(dir, "none"): "no such file", log("empty"): "no navigation", file: "line 1",
 	} {
 		if status, _, errs := invoke(t, "analyze", filepath.Join(dir, "screen.reel"), "--events", file); status != exitUsage ||
 			!strings.Contains(errs, want) {

@@ -207,7 +207,7 @@ func TestRecordAndReplayRefuse(t *testing.T) {
 		{"record --archive " + fresh + " --proxy 127.0.0.1:0 https://a.test/", "exclude each other"},
 		{"record --archive " + fresh + " shop.example", "http"},
 		{"record --archive " + fresh + " --proxy localhost:8080", "127.0.0.1:8080"},
-		{"record --archive " + fresh + " --proxy 127.0.0.1:0 --trust " + junk + " --ca-dir " + dir, "no PEM certificate"},
+		{"record --archive " + fresh + " --proxy 127.0.0.1:0 --trust " + junk + " --ca-dir " + dir, "no certificate in PEM or DER form"},
 		{"record --archive " + shop + " https://a.test/", "--force"},
 		{"record --archive " + dir + "/none/a.wacz https://a.test/", "mkdir"},
 		{"record --archive " + fresh + " --limit 1s --still 2s https://a.test/", "the limit no shorter"},

@@ -128,5 +128,5 @@ func noAuthority(text []byte, kinds []string, wrong error) error {
 	case bytes.HasPrefix(text, []byte("\xfe\xed\xfe\xed")):
 		return errors.New("it is a keystore of Java: keytool -exportcert -rfc -alias NAME -keystore FILE makes PEM of a certificate")
 	}
-	return errors.New("it holds no certificate in PEM form")
+	return errors.New("it holds no certificate in PEM or DER form")
 }

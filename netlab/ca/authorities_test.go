@@ -59,7 +59,7 @@ func TestAuthorities(t *testing.T) {
 		}
 	}
 	for want, text := range map[string]string{
-		"no certificate in PEM form": "hello", "cannot be read": inPEM("CERTIFICATE", one[:50]), `but "PRIVATE KEY"`: inPEM("PRIVATE KEY", []byte("x")),
+		"no certificate in PEM or DER form": "hello", "cannot be read": inPEM("CERTIFICATE", one[:50]), `but "PRIVATE KEY"`: inPEM("PRIVATE KEY", []byte("x")),
 		"pkcs7 -print_certs": inPEM("PKCS7", []byte("x")), "pkcs7 -inform der": "\x30\x80\x06\x09\x2a\x86\x48\x86\xf7\x0d\x01\x07\x02",
 		"pkcs12": "\x30\x80\x02\x01\x03\x30\x80\x06\x09\x2a\x86\x48\x86\xf7\x0d\x01\x07\x01", "keytool": "\xfe\xed\xfe\xed\x00\x00\x00\x02",
 	} {

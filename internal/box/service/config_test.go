@@ -38,7 +38,7 @@ func TestConfigSaysWhere(t *testing.T) {
 		{
 			"broken authority",
 			"network:\n  trust: |\n    -----BEGIN CERTIFICATE-----\n    MIIB\n",
-			[]string{"box.yaml", "network.trust", "no certificate in PEM form"},
+			[]string{"box.yaml", "network.trust", "no certificate in PEM or DER form"},
 		},
 		{"endless authority", "network: {trust: /dev/zero}", []string{"network.trust", "not a plain file"}},
 		{
