@@ -141,7 +141,7 @@ type Size struct {
 	After  int     `json:"after_pairs"` // that it knew
 	Pairs  int     `json:"pairs"`
 	Metric string  `json:"metric"`
-	Effect float64 `json:"effect"` // to be found four times of five, in the metric's unit
+	Effect float64 `json:"effect"` // to be detected with 80 % probability, in the metric's unit
 	// Spread is the standard deviation of the loads of both arms together within blocks, without what covariates
 	// explain.
 	Spread float64 `json:"spread"`

@@ -30,7 +30,7 @@ func filmBeside(c *lab.Comparison, best *lab.Effect) string {
 	if film == nil {
 		return ""
 	}
-	return fmt.Sprintf("on the film, %s of %s or more would have been found four times of five", metric.Label(film.Metric),
+	return fmt.Sprintf("on the film, %s of %s or more would have been detected with 80 %% probability", metric.Label(film.Metric),
 		amount(film.MinimalEffect, film))
 }
 
