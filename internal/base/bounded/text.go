@@ -2,6 +2,7 @@ package bounded
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"unicode/utf8"
 
@@ -17,6 +18,17 @@ func UTF8(text []byte) []byte {
 		return text // whoever reads it says what is wrong
 	}
 	return plain
+}
+
+// Packed returns an error that says how to unpack a file that is compressed, by its first bytes, or nil.
+func Packed(head []byte) error {
+	switch {
+	case bytes.HasPrefix(head, []byte("\x1f\x8b")):
+		return errors.New("it is compressed by gzip: decompress it (gunzip -k), and give what comes of it")
+	case bytes.HasPrefix(head, []byte("\x28\xb5\x2f\xfd")):
+		return errors.New("it is compressed by zstd: decompress it (zstd -d), and give what comes of it")
+	}
+	return nil
 }
 
 // Source is a text of YAML as its reader takes it. The reader has no byte order mark and no UTF-16 (YAML 1.2, 5.2), and

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/text/encoding/unicode"
+
+	"eidetic/internal/base/bounded"
 )
 
 // plainText is the text of a log. Windows' programs write UTF-16.
@@ -19,11 +21,9 @@ func plainText(r io.Reader) (*bufio.Reader, error) {
 	in := bufio.NewReaderSize(r, maxLine)
 	head, _ := in.Peek(8) // there may be less
 	order := unicode.LittleEndian
-	switch {
-	case bytes.HasPrefix(head, []byte("\x1f\x8b")):
-		return nil, errors.New("it is compressed by gzip: decompress it (gunzip -k), and give what comes of it")
-	case bytes.HasPrefix(head, []byte("\x28\xb5\x2f\xfd")):
-		return nil, errors.New("it is compressed by zstd: decompress it (zstd -d), and give what comes of it")
+	switch packed := bounded.Packed(head); {
+	case packed != nil:
+		return nil, packed
 	case bytes.HasPrefix(head, []byte("LPKSHHRH")): // never shorter
 		return nil, errors.New("it is a journal of systemd: journalctl --file FILE -o json writes it as text")
 	case bytes.HasPrefix(head, []byte("\xff\xfe")), len(head) >= 4 && head[0] != 0 && head[1]|head[3] == 0:

@@ -82,13 +82,11 @@ func Read(r io.Reader, take func(Span)) (left int, err error) {
 	}
 	first, err := peek(in)
 	head, _ := in.Peek(4) // there may be less
-	switch {
+	switch packed := bounded.Packed(head); {
 	case err != nil:
 		return 0, err
-	case bytes.HasPrefix(head, []byte("\x1f\x8b")):
-		return 0, errors.New("it is compressed by gzip: decompress it (gunzip -k), and give what comes of it")
-	case bytes.HasPrefix(head, []byte("\x28\xb5\x2f\xfd")):
-		return 0, errors.New("it is compressed by zstd: decompress it (zstd -d), and give what comes of it")
+	case packed != nil:
+		return 0, packed
 	case first == '{' || first == '[':
 		err = readJSON(in, first == '[', add)
 	default:
