@@ -59,15 +59,13 @@ type sampleLine struct {
 // coordinates: "# screen 1080x2400" (getevent -lp lists it as the max of ABS_MT_POSITION_X and
 // _Y, plus one).
 func ParseRecording(r io.Reader) (*Recording, error) {
-	text, err := io.ReadAll(io.LimitReader(r, maxRecording+1))
+	plain := transform.NewReader(r, unicode.BOMOverride(transform.Nop)) // as Windows' shells write it
+	text, err := io.ReadAll(io.LimitReader(plain, maxRecording+1))
 	if err != nil {
 		return nil, err
 	}
 	if len(text) > maxRecording {
 		return nil, fmt.Errorf("gesture: more than %d MiB", maxRecording>>20)
-	}
-	if plain, _, err := transform.Bytes(unicode.BOMOverride(transform.Nop), text); err == nil {
-		text = plain // as Windows' shells write it
 	}
 	g := &Recording{}
 	if bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")) {
