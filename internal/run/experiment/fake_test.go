@@ -25,14 +25,14 @@ type world struct {
 	busyUntil time.Duration // after the key: the page computes until then, and does little afterwards
 
 	// failures
-	neverGreen bool
-	diesAfter  time.Duration // of the key
-	lost       int
-	lostOf     []int         // per life, if it differs
-	silentAt   time.Duration // after the key: the source reports an interruption
-	silences   []silence
-	stopErr    error
-	filmErr    error
+	slowBy    time.Duration // later than greenAfter the green page shows
+	diesAfter time.Duration // of the key
+	lost      int
+	lostOf    []int         // per life, if it differs
+	silentAt  time.Duration // after the key: the source reports an interruption
+	silences  []silence
+	stopErr   error
+	filmErr   error
 
 	evidenceErr error
 	noLoad      string // what the analyst says of the film
@@ -170,7 +170,7 @@ func (f fakeFilm) Shows(c color.RGBA) bool {
 	switch {
 	case f.w.pressed != 0 && len(f.w.changes) > 0 && t >= f.w.pressed.Add(f.w.changes[len(f.w.changes)-1]):
 		return c == f.w.final
-	case !f.w.neverGreen && t.Sub(f.w.born) >= greenAfter:
+	case t.Sub(f.w.born) >= greenAfter+f.w.slowBy:
 		return c == lab.SyncGreen()
 	}
 	return false

@@ -30,7 +30,7 @@ func TestRecord(t *testing.T) {
 		"when the page was at rest":  {world: world{changes: page, silences: []silence{{key: true, from: 2450 * ms, to: 9 * s}}}, ended: lab.EndStable},
 		"before the start, for ever": {world: world{changes: page, silences: []silence{{from: 100 * ms, to: time.Hour}}}, spoilt: "green synchronisation page within 45s: it was silent"},
 		"a device that ends":         {world: world{changes: page, diesAfter: 300 * ms}, spoilt: "the browser crashed"},
-		"a browser without a page":   {world: world{neverGreen: true}, invalid: "did not show the green synchronisation page"},
+		"a browser without a page":   {world: world{slowBy: time.Hour}, invalid: "did not show the green synchronisation page"},
 		"a page that never shows":    {world: world{}, ended: lab.EndLimit, invalid: "did not come to rest"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -32,7 +32,7 @@ const (
 // instants come from frames and logs.
 const poll = 20 * time.Millisecond
 
-// birthLimit is how long a fresh device may take to show the synchronisation page.
+// birthLimit is how long a fresh device may take to show the synchronisation page, if its plan does not give a load more.
 const birthLimit = 45 * time.Second
 
 // Trial carries out one trial into dir. A failed trial is returned as invalid with its
@@ -288,7 +288,8 @@ func phase(seed uint64, trial int) time.Duration {
 // awaitSync waits until the whole screen has had the synchronisation colour, unchanged, for
 // the plan's time, in whose second half the browser had no new process: a fresh browser's start-up work is then over.
 func (r *Runner) awaitSync(ctx context.Context, p Plan, life Life, film Film, borne *breaks) error {
-	deadline := r.Clock().Add(birthLimit)
+	limit := max(birthLimit, p.Limit)
+	deadline := r.Clock().Add(limit)
 	n := nursery{processes: r.MainThreads}
 	for {
 		if err := r.look(ctx, life, film, borne); err != nil {
@@ -306,7 +307,7 @@ func (r *Runner) awaitSync(ctx context.Context, p Plan, life Life, film Film, bo
 				"or ask it for another format; appliance capture qualify shows what it does", status.Noise.Floor(), lab.MostNoise)
 		}
 		if now > deadline {
-			return &brokenError{fmt.Errorf("the device did not show the green synchronisation page within %v%s", birthLimit, because(status)),
+			return &brokenError{fmt.Errorf("the device did not show the green synchronisation page within %v%s; a slower device gets more by limit_s", limit, because(status)),
 				status.Interruptions > 0}
 		}
 	}

@@ -129,7 +129,7 @@ func TestTrial(t *testing.T) {
 			return Traffic{Recorded: 89, Asked: 10}
 		}}, ended: lab.EndStable, because: "asked for only 10 of the 89 exchanges that were recorded of it", analysed: 1},
 		{name: "a page that never shows", world: world{}, ended: lab.EndLimit, because: "did not come to rest", analysed: 1},
-		{name: "a browser without a page", world: world{neverGreen: true}, because: "did not show the green", analysed: 0},
+		{name: "a browser without a page", world: world{slowBy: time.Hour}, because: "did not show the green", analysed: 0},
 		{name: "a browser that crashes", world: world{changes: page, diesAfter: 300 * time.Millisecond}, because: "the browser crashed",
 			analysed: 1},
 		{name: "a screen that falls silent", world: world{changes: page, silentAt: 300 * time.Millisecond},
@@ -294,12 +294,31 @@ func TestRun(t *testing.T) {
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
-		w := world{neverGreen: true}
+		w := world{slowBy: time.Hour}
 		err := w.runner().Run(t.Context(), plan(), arms(&w, lab.Control), &lab.Run{}, folder{root}, func() error { return nil })
 		if !errors.Is(err, errNothingValid) {
 			t.Errorf("error %v, want that nothing was valid", err)
 		}
 	})
+}
+
+// TestSlowBirth: a plan whose loads may take long gives a fresh device as long to show the green page.
+func TestSlowBirth(t *testing.T) {
+	for limit, want := range map[time.Duration]bool{time.Minute: false, 5 * time.Minute: true} {
+		synctest.Test(t, func(t *testing.T) {
+			w := world{changes: []time.Duration{time.Second}, slowBy: 2 * time.Minute}
+			p := plan()
+			p.Limit = limit
+			got, err := w.runner().Trial(t.Context(), p, 1, t.TempDir())
+			if err != nil {
+				t.Fatal(err)
+			}
+			late := "within 1m0s; a slower device gets more by limit_s"
+			if all := strings.Join(got.Invalid, "; "); got.Valid != want || !want && !strings.Contains(all, late) {
+				t.Errorf("with a limit of %v: valid %v, because %q; want %v, or %q", limit, got.Valid, all, want, late)
+			}
+		})
+	}
 }
 
 // A run interrupted after any of its trials, valid or not, continues as if it had not
