@@ -27,7 +27,7 @@ import (
 // ControlCmd drives a device's input.
 type ControlCmd struct {
 	Steps        string        `arg:"" optional:"" help:"Steps, separated by semicolons, as in a plan: key Ctrl+L; type \"x\"; click 50%,40%; wait still 1s."`
-	Device       string        `required:"" placeholder:"DEVICE" help:"ch9329:/dev/serial/by-id/…, gadget: or gadget:PORT, adb: or adb:SERIAL, x11:DISPLAY (x11::0), rfb:HOST:PORT. appliance devices lists what is plugged in."`
+	Device       string        `required:"" placeholder:"DEVICE" help:"ch9329:/dev/serial/by-id/…, gadget: or gadget:PORT, adb: or adb:SERIAL, x11:DISPLAY (x11::0), rfb:HOST:PORT: appliance devices lists what is plugged in. A name without a colon, with --box, is a device of that box."`
 	Layout       string        `default:"us" help:"The device's keyboard layout, for ch9329, gadget and adb: us, de, fr, fr-windows, ja, dvorak."`
 	Screen       string        `placeholder:"WxH" help:"The device's screen in pixels, for ch9329 and gadget."`
 	Baud         int           `placeholder:"RATE" help:"Set a ch9329 to 9600 or 115200 baud; without it the chip stays as it is."`
@@ -43,6 +43,9 @@ type ControlCmd struct {
 	ADB          string        `name:"adb" placeholder:"ADDR" help:"Address of the adb server (127.0.0.1:5037)."`
 	Limit        time.Duration `default:"1m" help:"How long a wait may take."`
 	JSON         bool          `name:"json" help:"Print the events as JSON lines."`
+	boxFlags
+
+	ofBox bool // the device is one of a box's configuration
 }
 
 // Help is shown by appliance control --help.
@@ -50,10 +53,18 @@ func (ControlCmd) Help() string {
 	return `Presses keys, types, clicks, drags and waits on a device, in the language of a plan's steps, and
 prints each event with the interval in which the device can have got it.
 
-Without steps it says what the device can do. It is typed on the machine to which the controls are connected.
+Without steps it says what the device can do. It is typed on the machine to which the controls are connected, or names a device of a
+box, by its name in the box's configuration; that needs a token of the scope run, and is refused while a run uses the device.
 
 Example:
+  appliance control --device desk --box https://box.local:8080 'click 50%,40%; type "table"'
   appliance control --device x11::0 'key Ctrl+L; type "https://shop.test/"; key Enter; wait still 1s'`
+}
+
+// Validate checks what kong cannot.
+func (c *ControlCmd) Validate() error {
+	c.ofBox = c.named() && !strings.Contains(c.Device, ":")
+	return c.check()
 }
 
 // Run carries out the steps.
@@ -61,9 +72,21 @@ func (c *ControlCmd) Run(ctx context.Context, std *streams) error {
 	if c.Echo < 0 || c.Echo > maxEchoes {
 		return usage(fmt.Errorf("--echo %d: 1 … %d times", c.Echo, maxEchoes))
 	}
-	steps, err := c.steps()
+	text, err := c.text()
 	if err != nil {
 		return usage(err)
+	}
+	var steps []lab.Step
+	if strings.TrimSpace(text) != "" {
+		if steps, err = gesture.Parse(text); err != nil {
+			return usage(err)
+		}
+	}
+	if c.ofBox {
+		if err := c.checkBox(steps); err != nil {
+			return usage(err)
+		}
+		return c.onDevice(ctx, std, text)
 	}
 	options, err := c.options()
 	if err != nil {
@@ -131,27 +154,21 @@ func openControls(ctx context.Context, o connect.Options) (*connect.Controls, er
 	return controls, nil
 }
 
-func (c *ControlCmd) steps() ([]lab.Step, error) {
-	text := c.Steps
-	if c.File != "" {
-		if text != "" {
-			return nil, errors.New("give the steps either as an argument or as a file")
-		}
-		f, err := os.Open(c.File)
-		if err != nil {
-			return nil, err
-		}
-		defer f.Close()
-		b, err := io.ReadAll(io.LimitReader(f, gesture.MaxLine+1))
-		if err != nil {
-			return nil, err
-		}
-		text = string(bounded.UTF8(b))
+// text is the steps as they are written.
+func (c *ControlCmd) text() (string, error) {
+	if c.File == "" {
+		return c.Steps, nil
 	}
-	if strings.TrimSpace(text) == "" {
-		return nil, nil
+	if c.Steps != "" {
+		return "", errors.New("give the steps either as an argument or as a file")
 	}
-	return gesture.Parse(text)
+	f, err := os.Open(c.File)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, gesture.MaxLine+1))
+	return string(bounded.UTF8(b)), err
 }
 
 func (c *ControlCmd) options() (connect.Options, error) {
@@ -259,9 +276,14 @@ func (c *ControlCmd) run(ctx context.Context, std *streams, o drive.Options, con
 		if line.Late >= 1 {
 			late = fmt.Sprintf(", %.1f ms late", line.Late)
 		}
-		fmt.Fprintf(std.out, "%9.1f … %.1f ms  %s %s%s\n", ms(e.Earliest.Sub(began)), ms(e.Latest.Sub(began)), e.Name, short(e.Detail), late)
+		fmt.Fprintln(std.out, eventText(began, e.Event)+late)
 	})
 	return errors.Join(err, failed)
+}
+
+// eventText is an event with its interval since the beginning.
+func eventText(began lab.Time, e lab.Event) string {
+	return fmt.Sprintf("%9.1f … %.1f ms  %s %s", ms(e.Earliest.Sub(began)), ms(e.Latest.Sub(began)), e.Name, short(e.Detail))
 }
 
 // maxEchoes bounds --echo.

@@ -105,6 +105,7 @@ type testBox struct {
 	stop            func()
 	retained        int // how often retention was applied
 	boxes           panel.Boxes
+	seats           oneSeat
 }
 
 func newTestBox(t *testing.T, run func() *lab.Run) *testBox {
@@ -152,7 +153,7 @@ func (b *testBox) start(t *testing.T) {
 	}
 	p, err := panel.New(
 		panel.Config{
-			Store: runs, Automation: b.keeper, Suites: measured, Boxes: b.boxes,
+			Store: runs, Automation: b.keeper, Suites: measured, Boxes: b.boxes, Seats: &b.seats,
 			Queue:     queue,
 			Token:     lab.NewSecret(b.token),
 			TLS:       service.Certificate(service.DefaultConfig(), b.data, slog.New(slog.DiscardHandler)),
