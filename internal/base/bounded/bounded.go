@@ -5,6 +5,7 @@
 package bounded
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -13,6 +14,7 @@ import (
 	"reflect"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
@@ -237,12 +239,22 @@ func (n *nesting) open(column int) {
 	n.columns = append(n.columns, column)
 }
 
-// JSON decodes a text that is within the bounds.
+// JSON decodes a text that is within the bounds. Its errors are without words of Go.
 func JSON(text []byte, into any) error {
 	if err := checkJSON(text); err != nil {
 		return err
 	}
-	return json.Unmarshal(text, into)
+	err := json.Unmarshal(text, into)
+	var syntax *json.SyntaxError
+	if !errors.As(err, &syntax) {
+		return Plain(err)
+	}
+	at := min(max(int(syntax.Offset), 0), len(text))
+	if rest := bytes.TrimSpace(text[max(at-1, 0):]); len(rest) > 0 && !strings.HasPrefix(syntax.Error(), "unexpected end") {
+		sign, _ := utf8.DecodeRune(rest)
+		return &Error{lineOf(text, max(at-1, 0)), fmt.Sprintf("%q does not belong there in JSON", sign)}
+	}
+	return &Error{lineOf(text, at), "the text ends before its JSON does"}
 }
 
 func checkJSON(text []byte) error {

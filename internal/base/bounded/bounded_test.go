@@ -72,9 +72,18 @@ func TestJSON(t *testing.T) {
 			}
 		})
 	}
-	var wrong *json.SyntaxError
-	if err := JSON([]byte(`["[[[\"", 1`), &v); !errors.As(err, &wrong) && err == nil {
-		t.Errorf("JSON() of half a text = %v; want an error of the decoder", err)
+	for text, want := range map[string]string{
+		`["[[[\"", 1`: "line 1: the text ends before its JSON does", "": "line 1: the text ends before its JSON does",
+		"{\n  # about\n}": "line 2: '#' does not belong there in JSON", "<!doctype html>": "line 1: '<' does not belong there in JSON",
+		"\n{} ü": "line 2: 'ü' does not belong there in JSON", "[1,]": "line 1: ']' does not belong there in JSON",
+	} {
+		if err := JSON([]byte(text), &v); err == nil || err.Error() != want {
+			t.Errorf("JSON(%q) = %v; want %q", text, err, want)
+		}
+	}
+	var number struct{ A int }
+	if err := JSON([]byte(`{"a": "x"}`), &number); err == nil || strings.Contains(err.Error(), "Go") {
+		t.Errorf("JSON() of a text in place of a number = %v; want an error without words of Go", err)
 	}
 	if err := JSON([]byte(`{"a": "`+strings.Repeat("[{,", 2*maxValues)+`"}`), &v); err != nil {
 		t.Errorf("JSON() of a text with brackets in a string = %v; want nil", err)

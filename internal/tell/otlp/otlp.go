@@ -189,7 +189,7 @@ func readJSON(in io.Reader, lists bool, add func(Span)) error {
 		if err := bounded.JSON(text, &m); errors.As(err, &much) {
 			return fmt.Errorf("%w: %s", err, smaller)
 		} else if err != nil {
-			return bounded.Plain(err)
+			return err
 		}
 		isOurs = isOurs || m.Resources != nil || m.Batches != nil || m.Trace != nil
 		m.each(add)
