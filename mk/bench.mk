@@ -106,6 +106,10 @@ TRIALS ?= 10
 soak-capture: ## Record 1920×1080 at 60 Hz for SOAK, with a busy core, and compare every frame
 	EIDETIC_SOAK=$(SOAK) go test -run FullHD -count 1 -timeout 60m -v ./capture
 
+.PHONY: soak-grabber
+soak-grabber: image-test ## Record from the virtual grabber of a booted box for SOAK at each of six sizes and rates (as root)
+	EIDETIC_SOAK=$(SOAK) go test -tags soak -count 1 -timeout 3h -v -run TestSoakGrabber ./image/boottest
+
 .PHONY: soak-controls
 soak-controls: image-test ## Hold the intervals of EVENTS events of each controller against their arrivals (as root; a quarter of an hour)
 	EIDETIC_EVENTS=$(EVENTS) go test -run 'TestTiming|TestClocks' -count 1 -timeout 60m -v ./control/ch9329 ./control/adb ./control/x11

@@ -33,4 +33,4 @@ CUTS ?= 20
 
 .PHONY: soak
 soak: image-test ## Cut the power of a booted box at CUTS random moments (as root; an hour)
-	go test -tags soak -count 1 -timeout 3h -v -run TestSoak ./image/boottest -cuts $(CUTS)
+	go test -tags soak -count 1 -timeout 3h -v -run 'TestSoak$$' ./image/boottest -cuts $(CUTS)

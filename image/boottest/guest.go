@@ -52,8 +52,10 @@ func (b *Box) Test(t *testing.T, pkg, run string, flags ...string) {
 		return addTree(w, filepath.Join(Root(t), pkg, "testdata"), "testdata")
 	})
 	environment := "REQUIRE_ALL=1"
-	if n := os.Getenv("EIDETIC_EVENTS"); n != "" { // of make soak-controls
-		environment += " EIDETIC_EVENTS=" + shellQuote(n)
+	for _, name := range []string{"EIDETIC_EVENTS", "EIDETIC_SOAK"} { // of make soak-controls and soak-grabber
+		if v := os.Getenv(name); v != "" {
+			environment += " " + name + "=" + shellQuote(v)
+		}
 	}
 	command := fmt.Sprintf("cd %s && "+environment+" ./guest.test -test.v -test.timeout=%v", dir, Patience)
 	if run != "" {

@@ -22,6 +22,14 @@ var (
 	seed = flag.Uint64("seed", 0, "of the moments; 0: another one each time")
 )
 
+// TestSoakGrabber records from the kernel's virtual grabber on the box, at several sizes and rates.
+func TestSoakGrabber(t *testing.T) {
+	b := HealthyBox(t)
+	for _, mode := range []string{"1920x1080_at_60", "1920x1080_at_30", "1280x720_at_60", "1280x720_at_30", "720x480_at_60", "640x480_at_60"} {
+		b.Test(t, "./capture/v4l2", "TestSoakVivid/"+mode)
+	}
+}
+
 // TestSoak cuts the power at random moments: while the box starts, records a screen, updates,
 // or carries out a run over REST, which records a page or replays a recording. After each
 // cut, every byte that was complete before must still be there: earlier runs with their
