@@ -32,6 +32,8 @@ type ControlCmd struct {
 	Screen       string        `placeholder:"WxH" help:"The device's screen in pixels, for ch9329 and gadget."`
 	Baud         int           `placeholder:"RATE" help:"Set a ch9329 to 9600 or 115200 baud; without it the chip stays as it is."`
 	Relative     bool          `help:"A relative mouse in place of an absolute one, for ch9329 and gadget: iPads and Android take no other."`
+	Gain         float64       `placeholder:"PIXELS" help:"By how many pixels the device moves its pointer for each count of a relative mouse, as --calibrate measures (1)."`
+	Calibrate    bool          `help:"Measure the gain of a relative mouse by the pictures of a source, then go to five points and say by how much they were missed."`
 	Touch        bool          `help:"A touch screen too, for gadget."`
 	Source       string        `placeholder:"SOURCE" help:"Where to look for pictures and stillness, as of appliance capture film; x11 and rfb devices need none."`
 	Recipe       string        `placeholder:"NAME" help:"How the device's browser opens a URL: linux-chrome, windows-chrome, macos-safari, ios-safari, android-chrome … (docs/devices)."`
@@ -57,6 +59,7 @@ Without steps it says what the device can do. It is typed on the machine to whic
 box, by its name in the box's configuration; that needs a token of the scope run, and is refused while a run uses the device.
 
 Example:
+  appliance control --device ch9329:/dev/ttyUSB0 --relative --screen 2360x1640 --source v4l2:/dev/video0 --calibrate
   appliance control --device desk --box https://box.local:8080 'click 50%,40%; type "table"'
   appliance control --device x11::0 'key Ctrl+L; type "https://shop.test/"; key Enter; wait still 1s'`
 }
@@ -100,8 +103,14 @@ func (c *ControlCmd) Run(ctx context.Context, std *streams) error {
 	if err != nil {
 		return usage(err)
 	}
+	if err := c.checkCalibrate(); err != nil {
+		return usage(err)
+	}
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt) // what is held is released
 	defer stop()
+	if c.Calibrate {
+		return c.calibrate(ctx, std, options)
+	}
 	controls, err := openControls(ctx, options)
 	if err != nil {
 		return err
@@ -173,7 +182,7 @@ func (c *ControlCmd) text() (string, error) {
 
 func (c *ControlCmd) options() (connect.Options, error) {
 	o := connect.Options{
-		Name: c.Device, Layout: c.Layout, Baud: c.Baud, Relative: c.Relative, Touch: c.Touch, Server: c.Server,
+		Name: c.Device, Layout: c.Layout, Baud: c.Baud, Relative: c.Relative, Gain: c.Gain, Touch: c.Touch, Server: c.Server,
 		ADB: adbserver.Client{Address: c.ADB}, Clock: lab.Monotonic,
 	}
 	if c.Screen != "" {

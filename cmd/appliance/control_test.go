@@ -14,6 +14,8 @@ import (
 	"eidetic/control/ch9329/chiptest"
 	"eidetic/control/hid/hidtest"
 	"eidetic/internal/base/adbserver/adbtest"
+	"eidetic/internal/rigs/testlab"
+	"eidetic/internal/rigs/testlab/xtest"
 )
 
 // A device at a serial chip is driven from the command line, and the input profile has every
@@ -69,6 +71,27 @@ func TestControlSerial(t *testing.T) {
 		name, steps, _ := strings.Cut(args, "|")
 		if got := finishCmd(t, appliance(t, "control", "--device", name, "--screen", "9x9", steps)); got.status == exitGood || !strings.Contains(got.err, says) {
 			t.Errorf("%s: status %d, said %q; want %q", args, got.status, got.err, says)
+		}
+	}
+}
+
+// A device's relative mouse is calibrated by its pictures.
+func TestControlCalibrates(t *testing.T) {
+	display := xtest.Start(t, testlab.NeedProgram(t, "Xvfb"), "-screen", "0", "800x600x24").Display
+	chip := chiptest.New(t, ch9329.Fast, hidtest.NewAccelerated(t, display))
+	device := []string{"control", "--device", "ch9329:" + chip.Path, "--baud", "115200", "--screen", "800x600", "--calibrate"}
+	got := finishCmd(t, appliance(t, append(device, "--relative", "--source", "x11:"+display)...))
+	if got.status != exitGood || !strings.Contains(got.out, "controls: {relative: true, gain: 1.6") {
+		t.Errorf("status %d, said %q %q", got.status, got.out, got.err)
+	}
+	for more, says := range map[string]string{
+		"":                              "say --relative, too",
+		"--relative":                    "name what films it with --source",
+		"--relative --gain 2":           "stands alone",
+		"--relative --source x11::9999": "x11",
+	} {
+		if got := finishCmd(t, appliance(t, append(device, strings.Fields(more)...)...)); got.status == exitGood || !strings.Contains(got.err, says) {
+			t.Errorf("%q: status %d, said %q; want %q", more, got.status, got.err, says)
 		}
 	}
 }

@@ -24,8 +24,8 @@ func (c *ControlCmd) checkBox(steps []lab.Step) error {
 		return errors.New("say what the device is to do; its page on the panel tells what it can")
 	case drive.NeedsScreen(steps):
 		return errors.New("a box looks for no picture here: leave out waits for one and for stillness, or make it a plan for appliance run")
-	case c.Layout != "us" || c.Screen != "" || c.Baud != 0 || c.Relative || c.Touch || c.Source != "" || c.Recipe != "" || c.Echo != 0 ||
-		c.Record != "" || c.PasswordFile != "" || c.Server != "" || c.ADB != "":
+	case c.Layout != "us" || c.Screen != "" || c.Baud != 0 || c.Relative || c.Gain != 0 || c.Calibrate || c.Touch || c.Source != "" ||
+		c.Recipe != "" || c.Echo != 0 || c.Record != "" || c.PasswordFile != "" || c.Server != "" || c.ADB != "":
 		return errors.New("a device of a box is driven as the box's configuration says: only --box and its like, --file and --json go with it")
 	}
 	return nil

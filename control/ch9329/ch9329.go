@@ -48,6 +48,7 @@ type Options struct {
 	Clock  lab.Clock
 	// Relative moves a relative mouse: for devices that ignore an absolute one (iPad, Android).
 	Relative bool
+	Gain     float64 // of a relative mouse, see hid.Options
 	// Answer is how long the chip may take to answer before the frame is sent again; 0 is UsualAnswer.
 	Answer time.Duration
 }
@@ -84,7 +85,7 @@ func Open(ctx context.Context, o Options) (*hid.Controller, error) {
 	if err != nil {
 		return nil, err
 	}
-	h, err := hid.New(c, hid.Options{Layout: o.Layout, Screen: o.Screen, Clock: o.Clock})
+	h, err := hid.New(c, hid.Options{Layout: o.Layout, Screen: o.Screen, Gain: o.Gain, Clock: o.Clock})
 	if err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
@@ -119,7 +120,7 @@ func (c *Chip) Capabilities() control.Capabilities {
 		Limits: []string{"The wheel turns up and down only: the chip has no horizontal one."},
 	}
 	if c.o.Relative {
-		can.Limits = append(can.Limits, "The mouse is relative: it arrives where it should only if the device's pointer acceleration is off.")
+		can.Limits = append(can.Limits, "The mouse is relative: it arrives where it should if the device does not accelerate it, or its gain was calibrated.")
 	}
 	if c.baud == Slow {
 		can.Limits = append(can.Limits, "At 9600 baud a report takes 14 ms on the wire: set baud to 115200 for gestures.")

@@ -31,6 +31,7 @@ type Options struct {
 	Password lab.Secret  // of a VNC server
 	Baud     int         // of a ch9329: 9600 or 115200
 	Relative bool        // a relative mouse in place of an absolute one, for ch9329 and gadget
+	Gain     float64     // of a relative mouse: pixels for each count; 0 is 1
 	Touch    bool        // a touch screen too, for gadget
 	Server   string      // file of scrcpy's server, for adb, by which text is pasted that no key types; "" is the usual place
 	ADB      adbserver.Client
@@ -82,6 +83,11 @@ func Check(o Options) error {
 	default:
 		return fmt.Errorf("%q is no device's controls: write one of %s", o.Name, strings.Join(Kinds(), ", "))
 	}
+	if o.Gain != 0 {
+		if err := hid.CheckGain(o.Gain); err != nil {
+			return err
+		}
+	}
 	if _, err := hid.NewLayout(o.Layout); err != nil {
 		return err
 	}
@@ -128,11 +134,11 @@ func open(ctx context.Context, o Options) (control.Controller, error) {
 	switch kind {
 	case "ch9329":
 		return opened(ch9329.Open(ctx, ch9329.Options{
-			Path: name, Baud: o.Baud, Layout: o.Layout, Screen: o.Screen, Relative: o.Relative, Clock: o.Clock,
+			Path: name, Baud: o.Baud, Layout: o.Layout, Screen: o.Screen, Relative: o.Relative, Gain: o.Gain, Clock: o.Clock,
 		}))
 	case "gadget":
 		return opened(gadget.Open(ctx, gadget.Options{
-			Port: name, Layout: o.Layout, Screen: o.Screen, Relative: o.Relative, Touch: o.Touch, Clock: o.Clock,
+			Port: name, Layout: o.Layout, Screen: o.Screen, Relative: o.Relative, Gain: o.Gain, Touch: o.Touch, Clock: o.Clock,
 		}))
 	case "adb":
 		return opened(adb.Open(ctx, adb.Options{Client: o.ADB, Serial: name, Layout: o.Layout, Server: o.Server, Clock: o.Clock}))

@@ -26,6 +26,7 @@ type Options struct {
 	Clock  lab.Clock
 	// Relative is a relative mouse in place of the absolute one; Touch adds a touch screen.
 	Relative, Touch bool
+	Gain            float64 // of a relative mouse, see hid.Options
 }
 
 // Gadget is keyboard, mouse and touch screen at a USB device port. It is a hid.Sink.
@@ -50,7 +51,7 @@ func Open(ctx context.Context, o Options) (*hid.Controller, error) {
 	if err != nil {
 		return nil, err
 	}
-	h, err := hid.New(g, hid.Options{Layout: o.Layout, Screen: o.Screen, Clock: o.Clock})
+	h, err := hid.New(g, hid.Options{Layout: o.Layout, Screen: o.Screen, Gain: o.Gain, Clock: o.Clock})
 	if err != nil {
 		return nil, errors.Join(err, g.Close())
 	}
@@ -197,7 +198,7 @@ func (g *Gadget) Capabilities() control.Capabilities {
 			"Windows asks how many fingers the touch screen knows, which the kernel answers with 0 before Linux 6.12.")
 	}
 	if g.o.Relative {
-		can.Limits = append(can.Limits, "The mouse is relative: it arrives where it should only if the device's pointer acceleration is off.")
+		can.Limits = append(can.Limits, "The mouse is relative: it arrives where it should if the device does not accelerate it, or its gain was calibrated.")
 	}
 	return can
 }

@@ -42,6 +42,8 @@ type Options struct {
 	Layout string      // of the device's keyboard; see [Layouts]
 	Screen image.Point // the device's screen in pixels, in which all points are
 	Clock  lab.Clock
+	// Gain is by how many pixels the device moves its pointer for each count of a relative mouse; 0 is 1.
+	Gain float64
 	// Repeat is how long a key or a finger may be down before the device makes more of it; 0 is control.RepeatDelay.
 	Repeat time.Duration
 }
@@ -52,9 +54,11 @@ type Controller struct {
 	can     control.Capabilities
 	layout  *Layout
 	screen  image.Point
+	gain    float64 // pixels for each count of a relative mouse
 	repeat  time.Duration
 	clock   lab.Clock
 	at      image.Point // where an absolute pointer was put
+	counted image.Point // from the top left corner to where a relative one was put
 	began   lab.Time    // scan times count from here
 	dirty   dirty
 	fingers []Contact // that are down
@@ -107,6 +111,15 @@ var (
 // maxScreen bounds a screen's side.
 const maxScreen = 1 << 14
 
+// CheckGain refuses a gain that no device has.
+func CheckGain(gain float64) error {
+	const least, most = 0.1, 10
+	if !(gain >= least && gain <= most) {
+		return fmt.Errorf("a gain of %g: a device moves its pointer by %g to %d pixels for each count", gain, least, most)
+	}
+	return nil
+}
+
 // New makes a controller, which takes over the sink.
 func New(sink Sink, o Options) (*Controller, error) {
 	layout, err := NewLayout(o.Layout)
@@ -123,7 +136,15 @@ func New(sink Sink, o Options) (*Controller, error) {
 	if can.Keyboard {
 		can.Layout = layout.Name
 	}
-	return &Controller{sink: sink, can: can, layout: layout, screen: o.Screen, repeat: o.Repeat, clock: o.Clock, began: o.Clock()}, nil
+	if o.Gain == 0 {
+		o.Gain = 1
+	}
+	if err := CheckGain(o.Gain); err != nil {
+		return nil, err
+	}
+	return &Controller{
+		sink: sink, can: can, layout: layout, screen: o.Screen, gain: o.Gain, repeat: o.Repeat, clock: o.Clock, began: o.Clock(),
+	}, nil
 }
 
 // Capabilities says what this device can be made to do.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"image"
+	"math"
 	"slices"
 	"time"
 
@@ -64,24 +65,29 @@ func (c *Controller) goTo(ctx context.Context, to image.Point) (Interval, error)
 	return c.walk(ctx, to)
 }
 
-// walk moves a relative mouse to a point by small steps, which hosts accelerate least: from
-// the top left corner, or, while a button is held, from where it was put.
+// walk moves a relative mouse to a point by small steps, along one axis after the other: what a host makes of a step depends on
+// how long it is and how soon it follows. It begins in the top left corner, or, while a button is held, where it was put.
 func (c *Controller) walk(ctx context.Context, to image.Point) (Interval, error) {
 	if c.held == 0 {
-		for left := 2 * max(c.screen.X, c.screen.Y); left > 0; left -= 127 {
+		for left := 2 * max(c.screen.X, c.screen.Y); left > 0; left -= int(127 * min(c.gain, 1)) {
 			if at, err := c.motion(ctx, Motion{DX: -127, DY: -127}); err != nil {
 				return at, err
 			}
 		}
-		c.at = image.Point{}
+		c.counted = image.Point{}
 	}
-	if to == c.at {
+	counts := func(v int) int { return int(math.Round(float64(v) / c.gain)) }
+	goal := image.Pt(counts(to.X), counts(to.Y))
+	if goal == c.counted {
 		return c.motion(ctx, Motion{})
 	}
 	var whole Interval
-	for first := true; c.at != to; first = false {
+	for first := true; c.counted != goal; first = false {
 		const step = 8
-		by := image.Pt(max(-step, min(to.X-c.at.X, step)), max(-step, min(to.Y-c.at.Y, step)))
+		by := image.Pt(max(-step, min(goal.X-c.counted.X, step)), 0)
+		if by.X == 0 {
+			by.Y = max(-step, min(goal.Y-c.counted.Y, step))
+		}
 		at, err := c.motion(ctx, Motion{DX: int8(by.X), DY: int8(by.Y)})
 		if err != nil {
 			return at, err
@@ -90,7 +96,7 @@ func (c *Controller) walk(ctx context.Context, to image.Point) (Interval, error)
 			whole.Earliest = at.Earliest
 		}
 		whole.Latest = at.Latest
-		c.at = c.at.Add(by)
+		c.counted = c.counted.Add(by)
 	}
 	return whole, nil
 }

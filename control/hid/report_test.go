@@ -61,7 +61,7 @@ func TestReportsOfActions(t *testing.T) {
 		{"left down", mouse, func(c *hid.Controller) error { return second(c.Press(t.Context(), 0, 0, control.Right)) },
 			"mouse 0 164,164 0,0; mouse 2 164,164 0,0; mouse 0 164,164 0,0; close"},
 		{"relative", relative, func(c *hid.Controller) error { return second(c.Move(t.Context(), 9, 3)) },
-			"move 0 -127,-127 0,0; move 0 -127,-127 0,0; move 0 8,3 0,0; move 0 1,0 0,0; close"},
+			"move 0 -127,-127 0,0; move 0 -127,-127 0,0; move 0 8,0 0,0; move 0 1,0 0,0; move 0 0,3 0,0; close"},
 		{"chord", mouse, func(c *hid.Controller) error { return second(c.Key(t.Context(), "Ctrl+Shift+T")) },
 			"keys 03 00; keys 03 17; keys 00 00; close"},
 	} {

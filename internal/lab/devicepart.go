@@ -33,12 +33,13 @@ type ControlsPart struct {
 	RFB    string `json:"rfb,omitempty" maxLength:"255" doc:"VNC server: PORT of the device itself, or HOST:PORT" example:"5900"`
 	X11    string `json:"x11,omitempty" maxLength:"100" doc:"X server of the appliance" example:":0"`
 
-	Layout   string `json:"layout,omitempty" maxLength:"20" default:"us" doc:"Keyboard layout that the device is set to: us, de, fr, fr-windows, ja, dvorak; with +compose (us+compose) if its Menu key is the compose key"`
-	Screen   string `json:"screen,omitempty" maxLength:"11" doc:"Pixels of the device's screen, WIDTHxHEIGHT, for gadget and ch9329; without it 1920x1080" example:"1920x1080"`
-	Baud     int    `json:"baud,omitempty" doc:"Of a CH9329: 9600 or 115200; without it the chip stays as it is"`
-	Touch    bool   `json:"touch,omitempty" doc:"A touch screen too, for gadget"`
-	Server   string `json:"server,omitempty" maxLength:"255" doc:"File of scrcpy's server, for adb, by which a text is pasted that no key types; without it that of the screen, or /usr/share/scrcpy/scrcpy-server" example:"/srv/scrcpy-server-v3.3.4"`
-	Relative bool   `json:"relative,omitempty" doc:"A relative mouse, for gadget and ch9329: iPads and Android devices take no other"`
+	Layout   string  `json:"layout,omitempty" maxLength:"20" default:"us" doc:"Keyboard layout that the device is set to: us, de, fr, fr-windows, ja, dvorak; with +compose (us+compose) if its Menu key is the compose key"`
+	Screen   string  `json:"screen,omitempty" maxLength:"11" doc:"Pixels of the device's screen, WIDTHxHEIGHT, for gadget and ch9329; without it 1920x1080" example:"1920x1080"`
+	Baud     int     `json:"baud,omitempty" doc:"Of a CH9329: 9600 or 115200; without it the chip stays as it is"`
+	Touch    bool    `json:"touch,omitempty" doc:"A touch screen too, for gadget"`
+	Server   string  `json:"server,omitempty" maxLength:"255" doc:"File of scrcpy's server, for adb, by which a text is pasted that no key types; without it that of the screen, or /usr/share/scrcpy/scrcpy-server" example:"/srv/scrcpy-server-v3.3.4"`
+	Relative bool    `json:"relative,omitempty" doc:"A relative mouse, for gadget and ch9329: iPads and Android devices take no other"`
+	Gain     float64 `json:"gain,omitempty" minimum:"0.1" maximum:"10" doc:"By how many pixels the device moves its pointer for each count of a relative mouse, as appliance control --calibrate measures; without it 1"`
 }
 
 // PowerPart says how the power of a plugged-in device is switched: by the one of Shelly, Tasmota, USB, GPIO and

@@ -149,6 +149,9 @@ func checkControls(p lab.ControlsPart) (field string, err error) {
 	if p.Baud != 0 && p.Baud != 9600 && p.Baud != 115200 {
 		return ".baud", fmt.Errorf("%d is neither 9600 nor 115200", p.Baud)
 	}
+	if p.Gain != 0 && !p.Relative {
+		return ".gain", errors.New("only a relative mouse has one: say relative: true, too")
+	}
 	if err := connect.Check(ConnectOptions(p, netip.IPv4Unspecified(), lab.Secret{})); err != nil {
 		return "", err
 	}
@@ -201,8 +204,8 @@ var usualScreen = image.Pt(1920, 1080) // constant
 // ConnectOptions are those of a device's controls.
 func ConnectOptions(p lab.ControlsPart, device netip.Addr, password lab.Secret) connect.Options {
 	o := connect.Options{
-		Name: p.Device(), Layout: p.Layout, Password: password, Baud: p.Baud, Relative: p.Relative, Touch: p.Touch, Server: p.Server,
-		Screen: usualScreen,
+		Name: p.Device(), Layout: p.Layout, Password: password, Baud: p.Baud, Relative: p.Relative, Gain: p.Gain, Touch: p.Touch,
+		Server: p.Server, Screen: usualScreen,
 	}
 	if p.RFB != "" {
 		at, err := serverOf(p.RFB, device)

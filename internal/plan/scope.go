@@ -138,7 +138,7 @@ func ScopeRules() []ScopeRule {
 		{Fields: words("screen.rfb controls.rfb"), Reaches: "a VNC server: of the device, or at any address", Run: "a port of the device",
 			Admin: anything, refuse: refuseServer},
 		{Fields: words("screen.format screen.size screen.rate screen.edid screen.set screen.latency_ms screen.through controls.layout controls.screen " +
-			"controls.baud controls.relative controls.touch"), Reaches: usual, Run: anything, Admin: anything},
+			"controls.baud controls.relative controls.gain controls.touch"), Reaches: usual, Run: anything, Admin: anything},
 		{Fields: words("on.boxes on.labels on.each on.priority"), Reaches: "boxes of a fleet, on its head", Run: anything, Admin: anything},
 		{Fields: words("from live scope opened"), Reaches: "what the box itself notes, and `appliance demo --live`", Run: "no", Admin: "no"},
 	}
