@@ -3,16 +3,23 @@
 // they differ.
 //
 //	grabbers screen.reel …
+//
+// With -trials it measures pages of the sample site behind each of them before, in a folder from which a call goes on:
+//
+//	grabbers -trials 12 [-dir out/bench/grabbers]
 package main
 
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"math"
 	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 	"time"
 
 	"eidetic/analysis/visual"
@@ -33,7 +40,21 @@ func ways() []string {
 }
 
 func main() {
-	if err := run(os.Args[1:], os.Stdout); err != nil {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	count := flag.Int("trials", 0, "measure the pages in so many trials behind each")
+	dir := flag.String("dir", "out/bench/grabbers", "folder for these trials")
+	flag.Parse()
+	var err error
+	switch {
+	case *count > 0:
+		err = trials(ctx, *dir, *count, os.Stdout)
+	case flag.NArg() > 0:
+		err = degrade(flag.Args(), os.Stdout)
+	default:
+		err = errors.New("name the reels of trials, or say -trials 12")
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "grabbers:", err)
 		os.Exit(1)
 	}
@@ -66,10 +87,8 @@ func (r row) String() string {
 	return b.String() + fmt.Sprintf("%+.1f", r.index)
 }
 
-func run(files []string, out io.Writer) error {
-	if len(files) == 0 {
-		return errors.New("name the reels of trials")
-	}
+// degrade prints what each way does to what is measured on each of the reels.
+func degrade(files []string, out io.Writer) error {
 	const head = "first change | first content | 85 % | 95 % | 99 % | last change | SpeedIndex %"
 	fmt.Fprintln(out, "reel | way | noise | "+head+" | s")
 	worst, within := map[string]row{}, map[string]int{}
