@@ -93,6 +93,9 @@ func measure(ctx context.Context, appliance, dir, url, way, archive string, coun
 		return nil, "", err
 	}
 	said, err := exec.CommandContext(ctx, appliance, "run", "--plan", file, "--out", filepath.Join(dir, "run")).CombinedOutput()
+	if ctx.Err() != nil {
+		return nil, "", ctx.Err() // the next call makes it again
+	}
 	run, folder, missing := kept(dir)
 	if missing != nil {
 		return nil, "", fmt.Errorf("%w: %w: %s", err, missing, said)
@@ -151,6 +154,9 @@ func equal(all []*lab.Trial) string {
 	const draws = 20
 	random, quiet := rand.New(rand.NewPCG(1, 1)), 0
 	pairs := len(all) / 2
+	if pairs == 0 {
+		return "no pair"
+	}
 	for range draws {
 		run := &lab.Run{}
 		for i, slot := range experiment.Schedule(random.Uint64(), pairs, 2) {

@@ -47,6 +47,7 @@ type Options struct {
 	Namespace *Namespace // network namespace of the browser
 	Display   string     // ":0"
 	Screen    Screen
+	Touch     bool   // the screen is a touch screen
 	URL       string // page to open
 	// Proxy is an explicit proxy, "192.168.77.1:3128", or "" for none.
 	Proxy string
@@ -225,6 +226,9 @@ func (b *Browser) begin(cmd *exec.Cmd, name string, o Options) error {
 			return err
 		}
 		cmd.Env = append(cmd.Env, profilerEnvironment(b.home)...)
+	}
+	if o.Touch {
+		cmd.Env = append(cmd.Env, "MOZ_USE_XINPUT2=1") // without it Firefox makes a mouse of the first finger
 	}
 	cmd.ExtraFiles = o.Files
 	var err error

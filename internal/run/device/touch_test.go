@@ -34,6 +34,7 @@ type told struct {
 func TestTouchScreen(t *testing.T) {
 	ns := cabled(t)
 	testlab.NeedProgram(t, "chromium", "certutil")
+	testlab.NeedProgram(t, "firefox-esr")
 	missing := CheckTouchScreen()
 	testlab.Need(t, missing == nil, fmt.Sprint("a touch screen: ", missing))
 	events := make(chan told, 100)
@@ -53,67 +54,74 @@ func TestTouchScreen(t *testing.T) {
 	})}
 	go server.Serve(l)
 	t.Cleanup(func() { _ = server.Close() })
-	size := Screen{1000, 640}
-	x, err := StartX(t.Context(), size, true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(x.Stop)
-	dir := testlab.TempDir(t)
-	browser, err := NewChromium(t.Context(), Workshop{Dir: dir, Authority: authority(t, dir), Namespace: ns})
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := browser.Start(Options{Namespace: ns, Display: x.Display, Screen: size, URL: "http://192.168.77.1/"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = b.Stop() })
-	c, err := x11.Open(t.Context(), x.Display, lab.Monotonic)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = c.Close() })
-	if err := c.ConnectTouch(t.Context(), x.Touch); err != nil {
-		t.Fatal(err)
-	}
-	await := func(kind string, fingers ...[2]int) {
-		t.Helper()
-		ctx, cancel := context.WithTimeout(t.Context(), testlab.Hang)
-		defer cancel()
-		var last told
-		for {
-			select {
-			case last = <-events:
-				if last.Kind == kind && slices.Equal(last.Fingers, fingers) {
-					return
-				}
-				t.Log(last)
-			case <-ctx.Done():
-				t.Fatalf("the page told at last of %+v; want %s of %v", last, kind, fingers)
+	order := func(a, b [2]int) int { return slices.Compare(a[:], b[:]) }
+	for _, name := range []string{lab.Chromium, lab.FirefoxESR} {
+		t.Run(name, func(t *testing.T) {
+			size := Screen{1000, 640}
+			x, err := StartX(t.Context(), size, true)
+			if err != nil {
+				t.Fatal(err)
 			}
-		}
+			t.Cleanup(x.Stop)
+			dir := testlab.TempDir(t)
+			browser, err := OpenBrowser(t.Context(), Workshop{Dir: dir, Authority: authority(t, dir), Namespace: ns}, &lab.Browser{Name: name})
+			if err != nil {
+				t.Fatal(err)
+			}
+			b, err := browser.Start(Options{Namespace: ns, Display: x.Display, Screen: size, Touch: true, URL: "http://192.168.77.1/"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = b.Stop() })
+			c, err := x11.Open(t.Context(), x.Display, lab.Monotonic)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = c.Close() })
+			if err := c.ConnectTouch(t.Context(), x.Touch); err != nil {
+				t.Fatal(err)
+			}
+			await := func(kind string, fingers ...[2]int) {
+				t.Helper()
+				slices.SortFunc(fingers, order)
+				ctx, cancel := context.WithTimeout(t.Context(), testlab.Hang)
+				defer cancel()
+				var last told
+				for {
+					select {
+					case last = <-events:
+						slices.SortFunc(last.Fingers, order) // browsers list them in orders of their own
+						if last.Kind == kind && slices.Equal(last.Fingers, fingers) {
+							return
+						}
+						t.Log(last)
+					case <-ctx.Done():
+						t.Fatalf("the page told at last of %+v; want %s of %v", last, kind, fingers)
+					}
+				}
+			}
+			touch := func(fingers ...image.Point) {
+				t.Helper()
+				e, err := c.Touch(t.Context(), fingers...)
+				if err != nil || !(e.Earliest < e.Latest) || e.Latest.Sub(e.Earliest) > time.Minute {
+					t.Fatalf("Touch(%v) = %+v, %v; want an interval", fingers, e, err)
+				}
+			}
+			await("shown")
+			touch(image.Pt(0, 200), image.Pt(999, 639)) // above is the browser's own bar
+			await("touchstart", [2]int{0, 200}, [2]int{999, 639})
+			touch(image.Pt(400, 320), image.Pt(600, 321))
+			await("touchmove", [2]int{400, 320}, [2]int{600, 321})
+			touch(image.Pt(400, 320))
+			await("touchend", [2]int{400, 320})
+			touch(image.Pt(401, 333), image.Pt(10, 220), image.Pt(30, 240))
+			await("touchstart", [2]int{401, 333}, [2]int{10, 220}, [2]int{30, 240})
+			touch()
+			await("touchend")
+			if _, err := c.Move(t.Context(), 300, 300); err != nil {
+				t.Fatal(err)
+			}
+			await("mousemove")
+		})
 	}
-	touch := func(fingers ...image.Point) {
-		t.Helper()
-		e, err := c.Touch(t.Context(), fingers...)
-		if err != nil || !(e.Earliest < e.Latest) || e.Latest.Sub(e.Earliest) > time.Minute {
-			t.Fatalf("Touch(%v) = %+v, %v; want an interval", fingers, e, err)
-		}
-	}
-	await("shown")
-	touch(image.Pt(0, 200), image.Pt(999, 639)) // above is the browser's own bar
-	await("touchstart", [2]int{0, 200}, [2]int{999, 639})
-	touch(image.Pt(400, 320), image.Pt(600, 321))
-	await("touchmove", [2]int{400, 320}, [2]int{600, 321})
-	touch(image.Pt(400, 320))
-	await("touchend", [2]int{400, 320})
-	touch(image.Pt(401, 333), image.Pt(10, 220), image.Pt(30, 240))
-	await("touchstart", [2]int{401, 333}, [2]int{10, 220}, [2]int{30, 240})
-	touch()
-	await("touchend")
-	if _, err := c.Move(t.Context(), 300, 300); err != nil {
-		t.Fatal(err)
-	}
-	await("mousemove")
 }

@@ -223,7 +223,7 @@ func (v *Virtual) Birth(url string) (*Browser, error) {
 		return nil, errors.New("starting a device: it has no browser")
 	}
 	o := Options{
-		Namespace: v.Namespace, Display: v.X.Display, Screen: v.Size, URL: url,
+		Namespace: v.Namespace, Display: v.X.Display, Screen: v.Size, Touch: v.X.Touch != "", URL: url,
 		Proxy: v.Proxy, HTTP3: v.HTTP3, Niceness: v.Niceness, Extra: v.Extra, Files: v.Files, Home: v.Home, Locale: v.Locale,
 		Sandbox: v.Sandbox, Again: v.Again, Counters: v.Counters, profiled: v.profiled,
 	}

@@ -165,12 +165,6 @@ func checkTouchScreen(p plan.Checked, missing error) error {
 	if p.Touches() == 0 {
 		return nil
 	}
-	for _, a := range p.Every() {
-		if a.App == nil && a.Browser.Family() == lab.Firefox {
-			return &lab.FieldError{Path: a.Field("browser"), Err: errors.New(
-				"on the virtual device's touch screen Firefox's pages see no fingers: use chromium")}
-		}
-	}
 	if missing == nil {
 		return CheckFingers(p, x11.Fingers)
 	}
