@@ -203,10 +203,18 @@ func (c *ArchiveMergeCmd) Run(std *streams) error {
 	return saveNew(std, c.Out, archive.Merge(list...))
 }
 
-// saveNew writes an archive where there is none.
-func saveNew(std *streams, path string, a *archive.Archive) error {
+// isNew returns an error if there is a file of a name.
+func isNew(path string) error {
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 		return usage(fmt.Errorf("%s exists; choose another name or remove it", path))
+	}
+	return nil
+}
+
+// saveNew writes an archive where there is none.
+func saveNew(std *streams, path string, a *archive.Archive) error {
+	if err := isNew(path); err != nil {
+		return err
 	}
 	if err := archive.Save(path, a); err != nil {
 		return cannot(err)

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -77,8 +75,8 @@ func (c *ArchiveExportCmd) Run(std *streams) error {
 	if format == "wacz" {
 		return saveNew(std, c.Out, a)
 	}
-	if _, err := os.Lstat(c.Out); !errors.Is(err, fs.ErrNotExist) {
-		return usage(fmt.Errorf("%s exists; choose another name or remove it", c.Out))
+	if err := isNew(c.Out); err != nil {
+		return err
 	}
 	switch format {
 	case "har":

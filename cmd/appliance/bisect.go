@@ -38,9 +38,7 @@ type BisectCmd struct {
 	Out         string        `default:"out/bisect" type:"path" placeholder:"DIR" help:"The bisect's journal, the runs, and what the command printed (${default}). A bisect that was cut off goes on from there."`
 	Patience    time.Duration `default:"5m" help:"How long to keep trying when the box stops answering (${default})."`
 	JSON        bool          `name:"json" help:"Print the result as JSON, and the news to standard error."`
-	pageFlags
-	sandboxFlags
-	processorFlags
+	hereFlags
 
 	local bool
 }
@@ -71,13 +69,6 @@ func (c *BisectCmd) Validate() error {
 		return err
 	}
 	switch {
-	case !c.local && c.NoSandbox:
-		return errors.New("--no-sandbox is for bisects on this machine: a service has virtual.no_sandbox in its configuration")
-	case !c.local && c.KeepProcessors:
-		return errors.New("--keep-processors is for bisects on this machine: a service has processors.keep in its configuration")
-	case !c.local && c.given():
-		return errors.New("--resolver, --trust, --insecure-origin, --allow-private and --header are for bisects on this machine: " +
-			"a box reaches origins as its configuration says (network)")
 	case !(c.Confidence >= 0.5 && c.Confidence <= 0.9999):
 		return fmt.Errorf("--confidence %v: from 0.5 to 0.9999", c.Confidence)
 	case c.Pairs < 10:
@@ -90,6 +81,8 @@ func (c *BisectCmd) Validate() error {
 		return errors.New("--spread is for bisects on the boxes of a head (--box): this machine makes one trial at a time")
 	case c.DeployLimit <= 0 || c.Patience < 0:
 		return errors.New("--deploy-limit must be positive, and --patience not negative")
+	case !c.local:
+		return c.refuseThere("bisects")
 	}
 	return nil
 }
@@ -115,9 +108,7 @@ func (c *BisectCmd) Run(ctx context.Context, std *streams) error {
 	defer bar.close()
 	var lab bisection.Lab
 	if c.local {
-		lab = &localPairs{plan: q, bar: bar, run: RunCmd{
-			Out: c.Out, pageFlags: c.pageFlags, sandboxFlags: c.sandboxFlags, processorFlags: c.processorFlags,
-		}}
+		lab = &localPairs{plan: q, bar: bar, run: RunCmd{Out: c.Out, hereFlags: c.hereFlags}}
 	} else {
 		config, err := c.config(std.err)
 		if err != nil {

@@ -171,21 +171,12 @@ func (c *BoxesReferenceCmd) set(ctx context.Context, std *streams) error {
 		return usage(q.Locate(err))
 	}
 	return c.onBox(std, func(head *client.Client) error {
-		err := head.UploadArchives(ctx, &q, func(file, name string, size int64) {
-			fmt.Fprintf(std.err, "Uploading %s (%.1f MB) to the head as %s\n", file, float64(size)/1e6, name)
-		})
-		if err != nil {
+		if err := head.UploadArchives(ctx, &q, uploads("head", std.note)); err != nil {
 			return err
 		}
 		r, err := head.SetReference(ctx, &q, c.Every)
-		var refused *client.RefusedError
-		if errors.As(err, &refused) {
-			inPlan := *refused
-			inPlan.Field = strings.TrimPrefix(refused.Field, "plan.")
-			return inPlan.Locate(q)
-		}
 		if err != nil {
-			return err
+			return located(err, q)
 		}
 		return c.print(std, r)
 	})

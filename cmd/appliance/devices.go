@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -55,9 +54,7 @@ func (c *DevicesCmd) Run(ctx context.Context, std *streams) error {
 		if texts != nil {
 			out["problems"] = texts
 		}
-		encoder := json.NewEncoder(std.out)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(out)
+		return printJSON(std.out, out)
 	}
 	if err := c.printGrabbers(std.out, list); err != nil {
 		return err

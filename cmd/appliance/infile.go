@@ -13,9 +13,14 @@ func readNamed(path string, most int64) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	content, err := io.ReadAll(io.LimitReader(f, most+1))
+	return readBounded(f, path, most)
+}
+
+// readBounded reads at most so many bytes of what has this name for people.
+func readBounded(r io.Reader, name string, most int64) ([]byte, error) {
+	content, err := io.ReadAll(io.LimitReader(r, most+1))
 	if err == nil && int64(len(content)) > most {
-		err = fmt.Errorf("%s: more than %d bytes", path, most)
+		err = fmt.Errorf("%s: more than %d bytes", name, most)
 	}
 	return content, err
 }

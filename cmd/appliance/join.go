@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"eidetic/cmd/appliance/client"
 	"eidetic/internal/box/service"
 	"eidetic/internal/fleet/member"
 )
@@ -61,17 +62,13 @@ func (c *JoinCmd) Run(ctx context.Context, std *streams) error {
 	if c.Data != "" {
 		return c.direct(ctx, std)
 	}
-	box, err := c.boxOf(std)
-	if err != nil {
-		return usage(err)
-	}
-	defer box.Close()
-	st, err := box.JoinFleet(ctx, c.Link, c.Name)
-	if err != nil {
-		return boxError(err)
-	}
-	fmt.Fprintf(std.out, "The box belongs to the head %s, as %s.\n", st.Head, st.Name)
-	return nil
+	return c.onBox(std, func(box *client.Client) error {
+		st, err := box.JoinFleet(ctx, c.Link, c.Name)
+		if err == nil {
+			fmt.Fprintf(std.out, "The box belongs to the head %s, as %s.\n", st.Head, st.Name)
+		}
+		return err
+	})
 }
 
 func (c *JoinCmd) direct(ctx context.Context, std *streams) error {
@@ -118,15 +115,8 @@ func (c *LeaveCmd) Run(ctx context.Context, std *streams) error {
 		if err := member.Leave(dir, c.Force); err != nil {
 			return cannot(err)
 		}
-	} else {
-		box, err := c.boxOf(std)
-		if err != nil {
-			return usage(err)
-		}
-		defer box.Close()
-		if err := box.LeaveFleet(ctx, c.Force); err != nil {
-			return boxError(err)
-		}
+	} else if err := c.onBox(std, func(box *client.Client) error { return box.LeaveFleet(ctx, c.Force) }); err != nil {
+		return err
 	}
 	fmt.Fprintln(std.out, "The box belongs to no head any more. Remove it on the head's panel as well.")
 	return nil

@@ -136,9 +136,7 @@ func (c *LinkInsideCmd) Run(ctx context.Context, std *streams) error {
 		return cannot(err)
 	}
 	if c.JSON {
-		e := json.NewEncoder(std.out)
-		e.SetIndent("", "  ")
-		err = e.Encode(r)
+		err = printJSON(std.out, r)
 	} else {
 		w := tabwriter.NewWriter(std.out, 0, 0, 2, ' ', tabwriter.AlignRight)
 		fmt.Fprintln(w, "\tconfigured\tachieved\t\t")

@@ -110,6 +110,9 @@ type streams struct {
 	out, err io.Writer
 }
 
+// note prints a line for a person, apart from what a program reads.
+func (s *streams) note(format string, args ...any) { fmt.Fprintf(s.err, format+"\n", args...) }
+
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	status := run(ctx, os.Args[1:], &streams{os.Stdin, os.Stdout, os.Stderr})

@@ -41,25 +41,21 @@ type ReferenceLsCmd struct {
 
 // Run implements the command.
 func (c *ReferenceLsCmd) Run(ctx context.Context, std *streams) error {
-	box, err := c.boxOf(std)
-	if err != nil {
-		return usage(err)
-	}
-	defer box.Close()
-	all, err := box.RunReferences(ctx, c.Name, c.Branch, c.Limit)
-	if err != nil {
-		return boxError(err)
-	}
-	if c.JSON {
-		return printJSON(std.out, all)
-	}
-	if len(all) == 0 {
-		fmt.Fprintln(std.out, "There are no references: appliance reference set BRANCH RUN makes one.")
-	}
-	for _, r := range all {
-		printReference(std.out, r)
-	}
-	return nil
+	return c.onBox(std, func(box *client.Client) error {
+		all, err := box.RunReferences(ctx, c.Name, c.Branch, c.Limit)
+		switch {
+		case err != nil:
+			return err
+		case c.JSON:
+			return printJSON(std.out, all)
+		case len(all) == 0:
+			fmt.Fprintln(std.out, "There are no references: appliance reference set BRANCH RUN makes one.")
+		}
+		for _, r := range all {
+			printReference(std.out, r)
+		}
+		return nil
+	})
 }
 
 // printReference prints a reference for a person.
@@ -82,20 +78,17 @@ type ReferenceSetCmd struct {
 
 // Run implements the command.
 func (c *ReferenceSetCmd) Run(ctx context.Context, std *streams) error {
-	box, err := c.boxOf(std)
-	if err != nil {
-		return usage(err)
-	}
-	defer box.Close()
-	r, err := box.MakeRunReference(ctx, c.Branch, c.ID, c.Revision)
-	switch {
-	case err != nil:
-		return boxError(err)
-	case c.JSON:
-		return printJSON(std.out, r)
-	}
-	printReference(std.out, r)
-	return nil
+	return c.onBox(std, func(box *client.Client) error {
+		r, err := box.MakeRunReference(ctx, c.Branch, c.ID, c.Revision)
+		switch {
+		case err != nil:
+			return err
+		case c.JSON:
+			return printJSON(std.out, r)
+		}
+		printReference(std.out, r)
+		return nil
+	})
 }
 
 // ReferenceRmCmd removes a reference.
@@ -106,12 +99,7 @@ type ReferenceRmCmd struct {
 
 // Run implements the command.
 func (c *ReferenceRmCmd) Run(ctx context.Context, std *streams) error {
-	box, err := c.boxOf(std)
-	if err != nil {
-		return usage(err)
-	}
-	defer box.Close()
-	return boxError(box.RemoveRunReference(ctx, c.ID))
+	return c.onBox(std, func(box *client.Client) error { return box.RemoveRunReference(ctx, c.ID) })
 }
 
 // isBranch says whether a reference is of a branch, and not a run.

@@ -28,9 +28,7 @@ type RunCmd struct {
 	outcomeFlags
 	requestFlags
 	gateFlags
-	pageFlags
-	sandboxFlags
-	processorFlags
+	hereFlags
 
 	local  bool   // on this machine
 	beside string // where the files are that a plan without a file names
@@ -99,15 +97,10 @@ func (c *RunCmd) Validate() error {
 	if c.Resume && (!c.local || c.Out == "") {
 		return errors.New("--resume is for runs on this machine, with --out: a box goes on with its unfinished runs by itself")
 	}
-	if !c.local && c.NoSandbox {
-		return errors.New("--no-sandbox is for runs on this machine: a service has virtual.no_sandbox in its configuration")
-	}
-	if !c.local && c.KeepProcessors {
-		return errors.New("--keep-processors is for runs on this machine: a service has processors.keep in its configuration")
-	}
-	if !c.local && c.given() {
-		return errors.New("--resolver, --trust, --insecure-origin, --allow-private and --header are for runs on this machine: " +
-			"a box reaches origins as its configuration says (network)")
+	if !c.local {
+		if err := c.refuseThere("runs"); err != nil {
+			return err
+		}
 	}
 	if c.Page == nil && c.Plan == "" && c.Workflow == "" {
 		return errors.New("say what to run: --page URL, or --plan FILE, or --workflow NAME of a box")

@@ -151,19 +151,19 @@ func (b *testBox) start(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := panel.New(
-		panel.Config{
-			Store: runs, Automation: b.keeper, Suites: measured, Boxes: b.boxes, Seats: &b.seats,
-			Queue:     queue,
-			Token:     lab.NewSecret(b.token),
-			TLS:       service.Certificate(service.DefaultConfig(), b.data, slog.New(slog.DiscardHandler)),
-			Version:   "v1",
-			Archives:  service.Uploads{Dir: filepath.Join(b.data, service.UploadsDir)},
-			Supporter: fixedBundle{},
-			Retainer:  oneOld{&b.retained},
-			Backups:   service.New(service.Options{Data: b.data, Software: "appliance test"}).Backups(runs, nil, func() {}),
-		},
-	)
+	modules := []panel.Module{
+		panel.WithRuns(queue, nil, nil), panel.WithAnswers(b.queue), panel.WithAutomation(b.keeper), panel.WithSuites(measured),
+		panel.WithArchives(service.Uploads{Dir: filepath.Join(b.data, service.UploadsDir)}),
+		panel.WithSupport(fixedBundle{}), panel.WithRetention(oneOld{&b.retained}), panel.WithSeats(&b.seats),
+		panel.WithBackups(service.New(service.Options{Data: b.data, Software: "appliance test"}).Backups(runs, nil, func() {})),
+	}
+	if b.boxes != nil {
+		modules = append(modules, panel.WithBoxes(b.boxes))
+	}
+	p, err := panel.New(panel.Config{
+		Store: runs, Token: lab.NewSecret(b.token), TLS: service.Certificate(service.DefaultConfig(), b.data, slog.New(slog.DiscardHandler)),
+		Version: "v1", Modules: modules,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

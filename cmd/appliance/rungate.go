@@ -1,7 +1,7 @@
 package main
 
 import (
-	"bufio"
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -11,10 +11,8 @@ import (
 	"strconv"
 	"strings"
 
-	"golang.org/x/text/encoding/unicode"
-	"golang.org/x/text/transform"
-
 	"eidetic/cmd/appliance/client"
+	"eidetic/internal/base/bounded"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
 	"eidetic/internal/plan"
@@ -63,20 +61,17 @@ const maxPaths = 16 << 20
 
 // paths reads the list of changed files.
 func (f *gateFlags) paths(in io.Reader) (all []string, err error) {
-	if f.ChangedPaths != "-" {
-		file, err := os.Open(f.ChangedPaths)
-		if err != nil {
-			return nil, err
-		}
-		defer file.Close()
-		in = file
+	var text []byte
+	if f.ChangedPaths == "-" {
+		text, err = readBounded(in, "standard input", maxPaths)
+	} else {
+		text, err = readNamed(f.ChangedPaths, maxPaths)
 	}
-	in = transform.NewReader(in, unicode.BOMOverride(transform.Nop)) // as Windows' shells write it
-	lines := bufio.NewScanner(io.LimitReader(in, maxPaths+1))
-	lines.Buffer(nil, maxPaths+1) // git diff -z has one line
-	read := 0
-	for lines.Scan() {
-		for name := range strings.SplitSeq(strings.TrimSpace(lines.Text()), "\x00") { // of git diff -z
+	if err != nil {
+		return nil, err
+	}
+	for line := range bytes.Lines(bounded.UTF8(text)) { // as Windows' shells write it
+		for name := range strings.SplitSeq(strings.TrimSpace(string(line)), "\x00") { // of git diff -z
 			if plain, err := strconv.Unquote(name); err == nil && name[0] == '"' { // of a name with other letters than ASCII's
 				name = plain
 			}
@@ -84,11 +79,8 @@ func (f *gateFlags) paths(in io.Reader) (all []string, err error) {
 				all = append(all, name)
 			}
 		}
-		if read += len(lines.Bytes()) + 1; read > maxPaths {
-			return nil, fmt.Errorf("more than %d MiB", maxPaths>>20)
-		}
 	}
-	return all, lines.Err()
+	return all, nil
 }
 
 // selects leaves of a plan what the push needs. whole is the plan with what the box keeps of it; the request changes
@@ -115,36 +107,7 @@ func (f *gateFlags) selects(std *streams, q, whole plan.Request) (selected plan.
 		}
 		tags = append(tags, needs...)
 	}
-	chosen, needed, err := whole.Select(tags)
-	switch {
-	case err != nil:
-		return q, "", false, err
-	case !needed && len(tags) == 0:
-		return q, "Nothing of the plan is needed for the changed files", false, nil
-	case !needed:
-		return q, "Nothing of the plan has the tags " + strings.Join(tags, ", "), false, nil
-	}
-	if q.File() != "" { // the request is the plan itself
-		return chosen, chosenOf(whole, chosen, tags), true, nil
-	}
-	for field, value := range map[string]any{"pages": chosen.Pages, "steps": chosen.Steps} {
-		if field == "pages" && len(whole.Pages) == 0 || field == "steps" && len(whole.Steps) == 0 {
-			continue
-		}
-		if err := q.Set(field, value); err != nil {
-			return q, "", false, err
-		}
-	}
-	return q, chosenOf(whole, chosen, tags), true, nil
-}
-
-// chosenOf says what of a plan was chosen.
-func chosenOf(whole, chosen plan.Request, tags []string) string {
-	text := "Of the plan is made what has the tags " + strings.Join(tags, ", ")
-	if n := len(whole.Pages); n > 0 {
-		text += fmt.Sprintf(": %d of %d pages", len(chosen.Pages), n)
-	}
-	return text
+	return q.Choose(whole, tags)
 }
 
 // unneeded ends a run of which nothing is needed: a gate that has nothing to check is open.

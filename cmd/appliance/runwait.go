@@ -40,9 +40,7 @@ func (w *waiting) start(ctx context.Context, q plan.Request) (id string, err err
 	if err := w.box.CheckReady(ctx); err != nil {
 		return "", boxError(err)
 	}
-	err = w.box.UploadArchives(ctx, &q, func(file, name string, size int64) {
-		w.bar.say("Uploading %s (%.1f MB) to the box as %s", file, float64(size)/1e6, name)
-	})
+	err = w.box.UploadArchives(ctx, &q, uploads("box", w.bar.say))
 	if err != nil {
 		return "", boxError(err)
 	}
@@ -68,15 +66,27 @@ func (w *waiting) start(ctx context.Context, q plan.Request) (id string, err err
 		name, version, _ := parseVersion(w.workflow) // it was checked
 		id, err = w.box.StartWorkflow(asking, name, version, &q)
 	}
-	var refused *client.RefusedError
-	if errors.As(err, &refused) {
-		err = refused.Locate(q)
-	}
 	if err != nil {
-		return "", boxError(err)
+		return "", boxError(located(err, q))
 	}
 	w.bar.say("Run %s on %s", id, w.box.Base())
 	return id, nil
+}
+
+// uploads says which recordings are uploaded.
+func uploads(to string, say func(format string, args ...any)) func(file, name string, size int64) {
+	return func(file, name string, size int64) {
+		say("Uploading %s (%.1f MB) to the %s as %s", file, float64(size)/1e6, to, name)
+	}
+}
+
+// located is an error of the client with the lines of the plan that it is about.
+func located(err error, q plan.Request) error {
+	var refused *client.RefusedError
+	if errors.As(err, &refused) {
+		return refused.Locate(q)
+	}
+	return err
 }
 
 // show returns what shows the events of a run.

@@ -36,9 +36,7 @@ type SuiteCmd struct {
 // suiteRunFlags are those of commands that measure a suite.
 type suiteRunFlags struct {
 	Quiet bool `help:"Print no line for each trial."`
-	pageFlags
-	sandboxFlags
-	processorFlags
+	hereFlags
 }
 
 // SuiteRunCmd measures a suite.
@@ -98,13 +96,8 @@ func (c *SuiteRunCmd) Validate() error {
 		return fmt.Errorf("--spread %d: from 1 to %d", c.Spread, suites.MostSpread)
 	case c.Patience < 0:
 		return fmt.Errorf("--patience %v: at least 0", c.Patience)
-	case !c.local && c.NoSandbox:
-		return errors.New("--no-sandbox is for suites on this machine: a service has virtual.no_sandbox in its configuration")
-	case !c.local && c.KeepProcessors:
-		return errors.New("--keep-processors is for suites on this machine: a service has processors.keep in its configuration")
-	case !c.local && c.given():
-		return errors.New("--resolver, --trust, --insecure-origin, --allow-private and --header are for suites on this machine: " +
-			"a box reaches origins as its configuration says (network)")
+	case !c.local:
+		return c.refuseThere("suites")
 	}
 	return nil
 }
@@ -177,7 +170,7 @@ func (f *suiteRunFlags) measure(
 	bar := newProgress(std.err)
 	defer bar.close()
 	m := &suiteHere{suite: s, out: out, only: only, bar: bar, quiet: f.Quiet,
-		run: RunCmd{Out: out, beside: ".", pageFlags: f.pageFlags, sandboxFlags: f.sandboxFlags, processorFlags: f.processorFlags}}
+		run: RunCmd{Out: out, beside: ".", hereFlags: f.hereFlags}}
 	if _, err := os.Stat(s.File()); err == nil {
 		m.run.beside = filepath.Dir(s.File())
 	}

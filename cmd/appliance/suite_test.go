@@ -10,6 +10,7 @@ import (
 
 	"eidetic/cmd/appliance/client"
 	"eidetic/internal/box/ownruns"
+	"eidetic/internal/box/suites"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/rigs/testlab"
 	"eidetic/internal/tell/suite"
@@ -197,7 +198,7 @@ func TestStrangeSuiteNamesNothingOfThisMachine(t *testing.T) {
 			"\n      steps: [{name: load, open: 'http://127.0.0.1:1/'}]\n"
 		s, err := suite.Parse("strange.yaml", []byte(text))
 		if err == nil {
-			err = checkStrange(s)
+			err = suites.CheckStrange(s)
 		}
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: %v; want an error with %q", c.plan, err, c.want)

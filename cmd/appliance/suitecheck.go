@@ -4,16 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"path/filepath"
 	"slices"
 	"time"
 
 	"eidetic/cmd/appliance/client"
-	"eidetic/internal/keep/store"
+	"eidetic/internal/box/suites"
 	"eidetic/internal/lab"
-	"eidetic/internal/plan"
-	"eidetic/internal/run/execute"
 	"eidetic/internal/tell/suite"
 )
 
@@ -29,15 +26,6 @@ func (SuiteVerifyCmd) Help() string {
 compares all numbers with those in the file. No browser is needed. The status is 0 when all agree, and 1 when something does not.`
 }
 
-// verified is what was found of one run.
-type verified struct {
-	Entry    string   `json:"entry"`
-	Run      string   `json:"run"`
-	Reels    int      `json:"reels"`
-	Numbers  int      `json:"numbers"` // that agree
-	Problems []string `json:"problems,omitempty"`
-}
-
 // Run verifies.
 func (c *SuiteVerifyCmd) Run(ctx context.Context, std *streams) error {
 	r, err := suite.ReadResult(c.File)
@@ -49,7 +37,7 @@ func (c *SuiteVerifyCmd) Run(ctx context.Context, std *streams) error {
 		return usage(err)
 	}
 	dir := filepath.Dir(suite.FileOf(c.File))
-	var all []verified
+	var all []suites.Verified
 	bad := 0
 	for i := range r.Entries {
 		if ctx.Err() != nil {
@@ -58,7 +46,7 @@ func (c *SuiteVerifyCmd) Run(ctx context.Context, std *streams) error {
 		if r.Entries[i].State == suite.StateBegun {
 			continue // there is nothing said of it yet
 		}
-		v := verifyOutcome(dir, s, r, &r.Entries[i])
+		v := suites.Verify(dir, s, &r.Entries[i])
 		bad += len(v.Problems)
 		all = append(all, v)
 	}
@@ -78,7 +66,7 @@ func (c *SuiteVerifyCmd) Run(ctx context.Context, std *streams) error {
 	return nil
 }
 
-func printVerified(std *streams, all []verified) {
+func printVerified(std *streams, all []suites.Verified) {
 	to := newConsole(std.out)
 	list := table{head: []string{"entry", "reels", "numbers", "agrees"}}
 	for _, v := range all {
@@ -89,83 +77,6 @@ func printVerified(std *streams, all []verified) {
 		list.add(colour, v.Entry, fmt.Sprint(v.Reels), fmt.Sprint(v.Numbers), word)
 	}
 	list.print(&to)
-}
-
-// verifyOutcome checks the hashes of a run and measures its reels again.
-func verifyOutcome(dir string, s *suite.Suite, r *suite.Result, o *suite.Outcome) (v verified) {
-	v = verified{Entry: o.Entry, Run: o.Run}
-	problem := func(format string, args ...any) { v.Problems = append(v.Problems, fmt.Sprintf(format, args...)) }
-	at := s.Index(o.Entry)
-	now, err := suite.Take(dir, s.Entries[at], o.Browsers, o.Run, suite.SumsIn(dir))
-	if err != nil {
-		problem("%v", err)
-		return v
-	}
-	if now.RunSHA256 != o.RunSHA256 {
-		problem("run.json is another file than that of the result")
-	}
-	reels, told := map[int]string{}, map[int]map[string]float64{}
-	for _, t := range now.Trials {
-		reels[t.Number], told[t.Number] = t.Reel, t.Values
-	}
-	again, err := measureAgain(dir, s, at, o)
-	if err != nil {
-		problem("%v", err)
-		return v
-	}
-	for _, t := range o.Trials {
-		switch {
-		case t.Reel == "" || len(t.Values) == 0:
-			continue
-		case reels[t.Number] != t.Reel:
-			problem("trial %d: its reel is another file than that of the result", t.Number)
-			continue
-		}
-		v.Reels++
-		values, ok := again[t.Number]
-		for name, said := range t.Values {
-			got, has := values[name]
-			if suite.IsOwn(name) { // no film has it
-				got, has = told[t.Number][name]
-			}
-			switch {
-			case !ok || !has:
-				problem("trial %d: %s cannot be measured on its reel", t.Number, name)
-			case math.Abs(got-said) > 1e-6*max(1, math.Abs(said)):
-				problem("trial %d: %s is %g on its reel, and %g in the result", t.Number, name, got, said)
-			default:
-				v.Numbers++
-			}
-		}
-	}
-	return v
-}
-
-// measureAgain measures the reels of a run by the plan of its entry.
-func measureAgain(dir string, s *suite.Suite, at int, o *suite.Outcome) (map[int]map[string]float64, error) {
-	folder := filepath.Join(dir, "runs", o.Run)
-	run, err := store.ReadRun(folder)
-	if err != nil {
-		return nil, err
-	}
-	q, err := s.PlanOf(at, nil, 0, 0)
-	if err != nil {
-		return nil, err
-	}
-	if err := q.Set("link", lab.NativeLink); err != nil { // that of the plan may be a file of this machine, and is not needed
-		return nil, err
-	}
-	asked, err := plan.Check(q, plan.Options{Scope: plan.ScopePerson, From: &plan.Folder{Path: filepath.Join(folder, execute.FilesFolder)}})
-	if err != nil {
-		return nil, s.Locate(at, err)
-	}
-	values := map[int]map[string]float64{}
-	for _, t := range execute.Rescore(run, folder, asked) {
-		if t.Error == "" {
-			values[t.Trial] = t.Metrics
-		}
-	}
-	return values, nil
 }
 
 // withinFlag is the bound of an agreement.
@@ -204,7 +115,7 @@ func (f withinFlag) tell(std *streams, earlier, later *suite.Result) error {
 			if a.Ratio.Confidence > 0 {
 				interval, bound = fmt.Sprintf("%.4f … %.4f", a.Ratio.Low, a.Ratio.High), fmt.Sprintf("± %.1f %%", a.Bound)
 			}
-			list.add("", client.Plain(a.Browser), fmt.Sprintf("%.4f", a.Ratio.Value), interval, bound, agreementWords(a))
+			list.add("", client.Plain(a.Browser), fmt.Sprintf("%.4f", a.Ratio.Value), interval, bound, a.Words())
 		}
 		list.print(&to)
 		for _, d := range different {
@@ -215,7 +126,7 @@ func (f withinFlag) tell(std *streams, earlier, later *suite.Result) error {
 	for _, a := range all {
 		switch a.Finding {
 		case lab.Slower, lab.Faster:
-			return failed(fmt.Errorf("%s: %s", a.Browser, agreementWords(a)))
+			return failed(fmt.Errorf("%s: %s", a.Browser, a.Words()))
 		case lab.Unknown:
 			unknown = true
 		}
@@ -224,16 +135,6 @@ func (f withinFlag) tell(std *streams, earlier, later *suite.Result) error {
 		return &exitError{exitUnsure, fmt.Errorf("whether they agree within %g %% cannot be said with so few trials", f.Within)}
 	}
 	return nil
-}
-
-func agreementWords(a suite.Agreement) string {
-	switch a.Finding {
-	case lab.Equivalent:
-		return fmt.Sprintf("agrees within %g %%", a.Within)
-	case lab.Unknown:
-		return fmt.Sprintf("not known within %g %%", a.Within)
-	}
-	return fmt.Sprintf("the later one is %s by more than %g %%", a.Finding, a.Within)
 }
 
 // SuiteCompareCmd compares two results.
@@ -260,24 +161,6 @@ func (c *SuiteCompareCmd) Run(std *streams) error {
 		return usage(err)
 	}
 	return c.tell(std, earlier, later)
-}
-
-// checkStrange judges the plans of a suite that came with a result as a box judges those of a token of the scope run:
-// they name no program, device or file of this machine but recordings beside it.
-func checkStrange(s *suite.Suite) error {
-	for i := range s.Entries {
-		q, err := s.PlanOf(i, nil, 0, 0)
-		if err != nil {
-			return err
-		}
-		if q.Archive != "" && !filepath.IsLocal(q.Archive) {
-			return s.Locate(i, &lab.FieldError{Path: "archive", Err: fmt.Errorf("%.100q is not in this folder", q.Archive)})
-		}
-		if _, err := plan.Check(q, plan.Options{Scope: plan.ScopeRun, From: &plan.Folder{}}); err != nil {
-			return s.Locate(i, err)
-		}
-	}
-	return nil
 }
 
 // SuiteRepeatCmd measures a suite again.
@@ -318,7 +201,7 @@ func (c *SuiteRepeatCmd) Run(ctx context.Context, std *streams) error {
 		}
 	}
 	if !s.IsShipped() {
-		if err := checkStrange(s); err != nil {
+		if err := suites.CheckStrange(s); err != nil {
 			return usage(fmt.Errorf("%w; a suite that you trust runs by appliance suite run, and suite compare compares the results", err))
 		}
 		c.Strange = true

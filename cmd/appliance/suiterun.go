@@ -14,6 +14,7 @@ import (
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
 	"eidetic/internal/plan"
+	"eidetic/internal/run/device"
 	"eidetic/internal/run/execute"
 	"eidetic/internal/tell/suite"
 	"eidetic/netlab/link"
@@ -122,7 +123,7 @@ func (l *suiteHere) Make(ctx context.Context, j suites.Job, earlier suite.Outcom
 
 // findNamed returns an error for a browser of a name or path that this machine lacks.
 func findNamed(name string) error {
-	err := findBrowser(lab.BrowserNamed(name))
+	err := device.CheckBrowser(lab.BrowserNamed(name))
 	if err == nil && name == lab.Chromium {
 		_, err = programs.Chromium().Find()
 	}

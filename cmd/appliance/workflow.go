@@ -73,10 +73,7 @@ func (c *WorkflowPutCmd) Run(ctx context.Context, std *streams) error {
 		return usage(err)
 	}
 	defer box.Close()
-	err = box.UploadArchives(ctx, &q, func(file, name string, size int64) {
-		fmt.Fprintf(std.err, "Uploading %s (%.1f MB) to the box as %s\n", file, float64(size)/1e6, name)
-	})
-	if err != nil {
+	if err := box.UploadArchives(ctx, &q, uploads("box", std.note)); err != nil {
 		return boxError(err)
 	}
 	old, err := box.Workflow(ctx, c.Name, 0)
@@ -91,15 +88,9 @@ func (c *WorkflowPutCmd) Run(ctx context.Context, std *streams) error {
 		}
 	}
 	w, err := box.PutWorkflow(ctx, c.Name, &q, tags, version)
-	var refused *client.RefusedError
-	if errors.As(err, &refused) {
-		inPlan := *refused
-		inPlan.Field = strings.TrimPrefix(refused.Field, "plan.")
-		err = inPlan.Locate(q)
-	}
 	switch {
 	case err != nil:
-		return boxError(err)
+		return boxError(located(err, q))
 	case c.JSON:
 		return printJSON(std.out, w)
 	case w.Version == version:

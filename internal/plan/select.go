@@ -148,6 +148,35 @@ func (r Request) Select(tags []string) (selected Request, needed bool, err error
 	return selected, true, err
 }
 
+// Choose selects what has one of the tags. A request that is the whole plan, from a file, becomes what is left of it;
+// another one changes a plan that a box keeps, and gets the pages and steps that are left. why says in words what was
+// chosen, and needed is false if nothing was.
+func (r Request) Choose(whole Request, tags []string) (chosen Request, why string, needed bool, err error) {
+	left, needed, err := whole.Select(tags)
+	switch {
+	case err != nil:
+		return r, "", false, err
+	case !needed && len(tags) == 0:
+		return r, "Nothing of the plan is needed for the changed files", false, nil
+	case !needed:
+		return r, "Nothing of the plan has the tags " + strings.Join(tags, ", "), false, nil
+	}
+	why = "Of the plan is made what has the tags " + strings.Join(tags, ", ")
+	if n := len(whole.Pages); n > 0 {
+		why += fmt.Sprintf(": %d of %d pages", len(left.Pages), n)
+	}
+	if r.file != "" {
+		return left, why, true, nil
+	}
+	if len(whole.Pages) > 0 {
+		err = r.Set("pages", left.Pages)
+	}
+	if err == nil && len(whole.Steps) > 0 {
+		err = r.Set("steps", left.Steps)
+	}
+	return r, why, err == nil, err
+}
+
 // selection leaves out of a plan's fields what none of its tags needs.
 type selection struct {
 	tags    []string

@@ -15,10 +15,10 @@ import (
 // to judge.
 type Request = plan.Request
 
-// Locate adds to a refusal of a field the lines of the plan's file around that field.
-// A refusal of anything else stays as it is.
+// Locate adds to a refusal of a field the lines of the plan's file around that field, also where the plan is a part of
+// what was asked for. A refusal of anything else stays as it is.
 func (r *RefusedError) Locate(q Request) *RefusedError {
-	lines := q.Excerpt(r.Field)
+	lines := q.Excerpt(strings.TrimPrefix(r.Field, "plan."))
 	if lines == "" { // such as that of a field that a flag has set
 		return r
 	}

@@ -16,6 +16,7 @@ import (
 	"eidetic/internal/run/seat"
 	"eidetic/internal/web/panel"
 	"eidetic/netlab/ca"
+	"eidetic/netlab/link"
 	"eidetic/systemd"
 )
 
@@ -170,34 +171,40 @@ func (b *boxService) openRetention(context.Context) (stop func() error, err erro
 // panelConfig is the panel of a box.
 func (b *boxService) panelConfig() panel.Config {
 	c := b.shared.panelConfig()
-	c.Browsers, c.Apps = b.Config.Browsers, b.Config.Apps
+	c.Hosts = b.Config.hostNames()
 	switch {
 	case b.Config.Network.AllowPrivate:
 		c.Reaches = panel.ReachesPrivate
 	case panel.Loopback(b.listener.Addr()) && !box.Is(root):
 		c.Reaches = panel.ReachesPages
 	}
-	c.Parts, c.Alerts = b.turns, func() []string {
-		all := b.alerts(b.disk, b.network)
-		if notice := b.authority.Notice(); notice != "" {
-			all = append(all, notice)
-		}
-		return all
-	}
-	c.Devices, c.PluggedIn, c.Seats = b.devices.describe, b.inPlace.list, seats{b.devices}
-	c.Errands = errands{b.devices, b.errands}
-	c.Certificate, c.Hosts = b.authority.PEM(), b.Config.hostNames()
+	c.Modules = append(c.Modules,
+		panel.WithRuns(b.runQueue, b.Config.Browsers, b.Config.Apps), panel.WithAnswers(b.waiting),
+		panel.WithParts(b.turns), panel.WithAlerts(b.problems),
+		panel.WithDevices(b.devices.describe, link.Names(), b.inPlace.list), panel.WithSeats(seats{b.devices}),
+		panel.WithErrands(errands{b.devices, b.errands}), panel.WithCertificate(b.authority.PEM()),
+	)
 	if b.membership != nil {
-		c.Fleet = boxFleet{b.membership}
+		c.Modules = append(c.Modules, panel.WithMembership(boxFleet{b.membership}))
 	}
+	var settings panel.Settings
 	if box.Is(root) {
-		c.System, c.Settings = boxSystem{root}, boxSettings{root}
+		settings = boxSettings{root}
+		c.Modules = append(c.Modules, panel.WithSettings(settings), panel.WithSystem(boxSystem{root}))
 	}
-	c.Backups = b.Backups(b.runs, c.Settings, b.restart)
-	c.Supporter = supporter{
-		b.Service, b.runs, b.waiting, b.keeper, b.bisects, b.configText(c.Settings), b.devices.describe, b.inPlace.list,
-	}
+	c.Modules = append(c.Modules, panel.WithBackups(b.Backups(b.runs, settings, b.restart)), panel.WithSupport(supporter{
+		b.Service, b.runs, b.waiting, b.keeper, b.bisects, b.configText(settings), b.devices.describe, b.inPlace.list,
+	}))
 	return c
+}
+
+// problems are what somebody should mend, for the panel's health.
+func (b *boxService) problems() []string {
+	all := b.alerts(b.disk, b.network)
+	if notice := b.authority.Notice(); notice != "" {
+		all = append(all, notice)
+	}
+	return all
 }
 
 // turns is what the watchdog sees, for the panel's health.

@@ -19,6 +19,7 @@ import (
 	"eidetic/internal/lab"
 	"eidetic/internal/run/sandbox"
 	"eidetic/internal/web/panel"
+	"eidetic/netlab/link"
 	"eidetic/systemd"
 )
 
@@ -138,9 +139,12 @@ func (h *headService) openRetention(context.Context) (stop func() error, err err
 // panelConfig is the panel of a head.
 func (h *headService) panelConfig() panel.Config {
 	c := h.shared.panelConfig()
-	c.Hosts, c.Answers, c.Boxes, c.Devices = h.options.Hosts, h.answers, h.head.Boxes(), h.head.Devices
-	c.Fetch, c.Removed = h.head.Fetch, h.head.Removed
-	c.Machines = &panel.Machines{Name: fleet.ServerName, Handler: h.head.BoxHandler(), Knows: h.head.Knows}
+	c.Hosts = h.options.Hosts
+	c.Modules = append(c.Modules,
+		panel.WithRuns(h.head, nil, nil), panel.WithAnswers(h.answers), panel.WithDevices(h.head.Devices, link.Names()),
+		panel.WithBoxes(h.head.Boxes()), panel.WithFiles(h.head.Fetch, h.head.Removed),
+		panel.WithMachines(panel.Machines{Name: fleet.ServerName, Handler: h.head.BoxHandler(), Knows: h.head.Knows}),
+	)
 	return c
 }
 

@@ -36,9 +36,10 @@ func probed(t testing.TB, display, script string, heard func(string) string) (ad
 	desk.seat.Open, desk.seat.Live, desk.seat.Runs = desk.parts, t.TempDir(), &at.runs
 	at.add("desk", desk)
 	t.Cleanup(func() { _, _ = desk.seat.Take(context.Background(), nil) }) // which closes the screen
-	p, err := panel.New(panel.Config{Store: s, Version: "v1", Seats: seats{at}, Devices: func(context.Context) []panel.Device {
-		return []panel.Device{{Name: "desk", Kind: "port", Ready: true}}
-	}})
+	devices := func(context.Context) []panel.Device { return []panel.Device{{Name: "desk", Kind: "port", Ready: true}} }
+	p, err := panel.New(panel.Config{
+		Store: s, Version: "v1", Modules: []panel.Module{panel.WithSeats(seats{at}), panel.WithDevices(devices, nil)},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

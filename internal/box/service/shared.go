@@ -15,7 +15,6 @@ import (
 	"eidetic/internal/run/inspect"
 	"eidetic/internal/web/panel"
 	"eidetic/netlab/archive"
-	"eidetic/netlab/link"
 	"eidetic/systemd"
 )
 
@@ -94,12 +93,22 @@ func (s *shared) openSocket(context.Context) (stop func() error, err error) {
 
 // panelConfig is what the panels of both have alike.
 func (s *shared) panelConfig() panel.Config {
+	modules := []panel.Module{
+		panel.WithArchives(s.uploads), panel.WithRetention(s.retainer),
+		panel.WithDisk(func() (free, size int64, err error) { return roomOn(s.Data) }),
+	}
+	if s.keeper != nil {
+		modules = append(modules, panel.WithAutomation(s.keeper))
+	}
+	if s.bisects != nil {
+		modules = append(modules, panel.WithBisects(s.bisects))
+	}
+	if s.suites != nil {
+		modules = append(modules, panel.WithSuites(s.suites))
+	}
 	return panel.Config{
 		Store: s.runs, Token: s.Token, Credentials: s.tokens, TLS: s.TLS, Fingerprint: fingerprint(s.TLS), Version: s.Version, Log: s.Log,
-		Warnings: slices.Concat(s.Warnings, s.warnings), Queue: s.queue, Automation: s.keeper, Bisects: s.bisects, Suites: s.suites,
-		Links:    link.Names(),
-		Archives: s.uploads, Retainer: s.retainer,
-		Disk: func() (free, size int64, err error) { return roomOn(s.Data) },
+		Warnings: slices.Concat(s.Warnings, s.warnings), Modules: modules,
 	}
 }
 

@@ -106,7 +106,9 @@ func TestFleetAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	const token = "of-the-test-alone"
-	p, err := panel.New(panel.Config{Store: runs, Token: lab.NewSecret(token), Queue: h, Boxes: h.Boxes()})
+	p, err := panel.New(panel.Config{
+		Store: runs, Token: lab.NewSecret(token), Modules: []panel.Module{panel.WithRuns(h, nil, nil), panel.WithBoxes(h.Boxes())},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

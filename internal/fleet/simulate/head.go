@@ -80,8 +80,10 @@ func (m *machine) start(ctx context.Context, o Options) (_ *serving, err error) 
 		return nil, errors.Join(err, listener.Close())
 	}
 	p, err := panel.New(panel.Config{
-		Store: m.store, TLS: m.cert, Fingerprint: h.Pin, Log: m.log, Queue: h, Boxes: h.Boxes(),
-		Machines: &panel.Machines{Name: fleet.ServerName, Handler: h.BoxHandler(), Knows: h.Knows},
+		Store: m.store, TLS: m.cert, Fingerprint: h.Pin, Log: m.log, Modules: []panel.Module{
+			panel.WithRuns(h, nil, nil), panel.WithBoxes(h.Boxes()),
+			panel.WithMachines(panel.Machines{Name: fleet.ServerName, Handler: h.BoxHandler(), Knows: h.Knows}),
+		},
 	})
 	if err != nil {
 		return nil, errors.Join(err, listener.Close())

@@ -87,8 +87,8 @@ func directions() []direction {
 		},
 		{
 			"internal/box/suites",
-			append([]string{"internal/base/atomicfile", "internal/box/ownruns", "internal/keep/runqueue", "internal/keep/store", "internal/plan", "internal/tell/suite"}, lab...),
-			"a suite is measured by runs that are asked for through an interface, of this machine or of the queue",
+			append([]string{"internal/base/atomicfile", "internal/box/ownruns", "internal/keep/runqueue", "internal/keep/store", "internal/plan", "internal/run/execute", "internal/tell/suite"}, lab...),
+			"a suite is measured by runs that are asked for through an interface, of this machine or of the queue; their reels are measured again as those of any run",
 		},
 		{
 			"internal/box/bisection/bench",

@@ -24,6 +24,33 @@ type Program interface {
 // Describe implements [Program].
 func (c *Chromium) Describe() string { return c.Version }
 
+// findProgram finds the program of a browser, whose command has these words.
+func findProgram(b *lab.Browser, words []string) (string, error) {
+	switch {
+	case len(words) > 0:
+		return exec.LookPath(words[0])
+	case b.Family() != lab.Firefox:
+		return programs.Chromium().Find()
+	}
+	find := programs.Firefox()
+	if b.Name == lab.FirefoxESR {
+		find.Files = []string{lab.FirefoxESR}
+	}
+	return find.Find()
+}
+
+// CheckBrowser returns an error for a browser that this machine lacks. Of the usual one, nil, it is seen when it starts.
+func CheckBrowser(b *lab.Browser) error {
+	if b == nil {
+		return nil
+	}
+	if err := CheckExtensions(b); err != nil {
+		return err
+	}
+	_, err := findProgram(b, strings.Fields(b.Command))
+	return err
+}
+
 // OpenBrowser finds a browser and prepares a home folder in the workshop.
 func OpenBrowser(ctx context.Context, w Workshop, b *lab.Browser) (Program, error) {
 	if b == nil {
@@ -33,32 +60,15 @@ func OpenBrowser(ctx context.Context, w Workshop, b *lab.Browser) (Program, erro
 	if b.IsApp {
 		o.name = "app"
 	}
-	var words []string
-	switch {
-	case b.Command != "":
-		words = strings.Fields(b.Command)
-		program, err := exec.LookPath(words[0])
-		if err != nil {
-			return nil, fmt.Errorf("%s: command: %w", o.name, err)
+	words := strings.Fields(b.Command)
+	var err error
+	if o.program, err = findProgram(b, words); err != nil {
+		if b.Command != "" {
+			err = fmt.Errorf("command: %w", err)
 		}
-		o.program, words = program, words[1:]
-	case b.Family() == lab.Firefox:
-		find := programs.Firefox()
-		if b.Name == lab.FirefoxESR {
-			find.Files = []string{lab.FirefoxESR}
-		}
-		program, err := find.Find()
-		if err != nil {
-			return nil, fmt.Errorf("browser: %w", err)
-		}
-		o.program = program
-	default:
-		program, err := programs.Chromium().Find()
-		if err != nil {
-			return nil, fmt.Errorf("browser: %w", err)
-		}
-		o.program = program
+		return nil, fmt.Errorf("%s: %w", o.name, err)
 	}
+	words = words[min(1, len(words)):]
 	if err := CheckExtensions(b); err != nil {
 		return nil, fmt.Errorf("browser: %w", err)
 	}
@@ -66,7 +76,6 @@ func OpenBrowser(ctx context.Context, w Workshop, b *lab.Browser) (Program, erro
 		o.version, o.whole = filepath.Base(o.program), words
 		return o, o.prepare(ctx, w)
 	}
-	var err error
 	if o.version, err = w.version(ctx, o.program, words); err != nil {
 		return nil, fmt.Errorf("browser: %w", err)
 	}

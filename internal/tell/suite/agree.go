@@ -21,6 +21,17 @@ type Agreement struct {
 	Bound float64 `json:"agrees_within_percent"`
 }
 
+// Words says whether they agree.
+func (a Agreement) Words() string {
+	switch a.Finding {
+	case lab.Equivalent:
+		return fmt.Sprintf("agrees within %g %%", a.Within)
+	case lab.Unknown:
+		return fmt.Sprintf("not known within %g %%", a.Within)
+	}
+	return fmt.Sprintf("the later one is %s by more than %g %%", a.Finding, a.Within)
+}
+
 // Agree compares two results of the same suite. Different lists what else differs.
 func Agree(earlier, later *Result, percent float64) (all []Agreement, different []string, err error) {
 	if earlier.SHA256 != later.SHA256 {

@@ -57,7 +57,7 @@ func newToken(t *testing.T, s *httptest.Server, name, scope string) (made NewTok
 // A log-out ends the session on the box: the cookie that somebody copied is worth nothing.
 // Before there were sessions it was valid for as long as the token.
 func TestLogOutEndsTheSession(t *testing.T) {
-	s := newServer(t, Config{Store: newStore(t), Token: lab.NewSecret(token)})
+	s := newServer(t, setup{Store: newStore(t), Token: lab.NewSecret(token)})
 	first, second := logIn(t, s, token), logIn(t, s, token)
 	if first.Value == second.Value {
 		t.Error("two log-ins have the same cookie")
@@ -168,7 +168,7 @@ func TestReadersSeeNoSecretsOfPlans(t *testing.T) {
 	run.Plan.Users = []lab.PlanUser{{Name: "anna", Cookies: []lab.PlanCookie{{Name: "s", Value: lab.NewSecret("hush-cookie")}}, Storage: map[string]lab.Secret{"k": lab.NewSecret("hush-storage")}}}
 	run.Warnings = []string{"the cookie hush-cookie is old"}
 	addRun(t, runs, run)
-	s := newServer(t, Config{Store: runs, Token: lab.NewSecret(token)})
+	s := newServer(t, setup{Store: runs, Token: lab.NewSecret(token)})
 	reader := newToken(t, s, "looks", "read").Secret
 	for _, path := range []string{"/api/v1/runs/" + run.ID, "/api/v1/runs/" + run.ID + "/artifacts/run.json", "/runs/" + run.ID + "/run.json"} {
 		got := ask(t, s, http.MethodGet, path, sending(reader, ""))
@@ -194,7 +194,7 @@ func TestReadersSeeNoSecretsOfPlans(t *testing.T) {
 }
 
 func TestTokensOverREST(t *testing.T) {
-	s := newServer(t, Config{Store: newStore(t), Token: lab.NewSecret(token)})
+	s := newServer(t, setup{Store: newStore(t), Token: lab.NewSecret(token)})
 	made := newToken(t, s, "nightly", "read")
 	cookie := logIn(t, s, made.Secret)
 	for want, body := range map[int]string{409: `{"name":"Nightly","scope":"read"}`, 422: `{"name":"x","scope":"root"}`} {
@@ -230,7 +230,7 @@ func TestTokensOverREST(t *testing.T) {
 // Guessing becomes slow; a session of the same address goes on.
 func TestWrongTokensDelay(t *testing.T) {
 	now := time.Date(2027, 1, 15, 8, 0, 0, 0, time.UTC)
-	s := newServer(t, Config{Store: newStore(t), Token: lab.NewSecret(token),
+	s := newServer(t, setup{Store: newStore(t), Token: lab.NewSecret(token),
 		Credentials: credentials.Open(credentials.Options{Own: lab.NewSecret(token), Now: func() time.Time { return now }})})
 	cookie := logIn(t, s, token)
 	var got reply
@@ -267,7 +267,7 @@ func TestStreamEndsWithItsSession(t *testing.T) {
 	defer q.Close()
 	st := newStore(t)
 	queue := queueOf(st, q, &fakeRunner{})
-	s := newServer(t, Config{Store: st, Token: lab.NewSecret(token), Queue: queue})
+	s := newServer(t, setup{Store: st, Token: lab.NewSecret(token), Queue: queue})
 	cookie := logIn(t, s, token)
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL+"/api/v1/events", nil)
 	if err != nil {
@@ -288,7 +288,7 @@ func TestStreamEndsWithItsSession(t *testing.T) {
 
 // The description is read by many at once from the first moment; the race detector watches.
 func TestDescriptionIsReadAtOnce(t *testing.T) {
-	s := newServer(t, Config{Store: newStore(t), Token: lab.NewSecret(token)})
+	s := newServer(t, setup{Store: newStore(t), Token: lab.NewSecret(token)})
 	var all sync.WaitGroup
 	for range 8 {
 		for _, path := range descriptions() {

@@ -15,7 +15,7 @@ import (
 
 // The page of tokens in a real browser: log in, make a token, use it, revoke it, log out.
 func TestAccessInBrowser(t *testing.T) {
-	s := newServer(t, Config{Store: newStore(t), Token: lab.NewSecret(token), Version: "v1", Fingerprint: strings.Repeat("3b1c", 16)})
+	s := newServer(t, setup{Store: newStore(t), Token: lab.NewSecret(token), Version: "v1", Fingerprint: strings.Repeat("3b1c", 16)})
 	evil := newToken(t, s, `<img src=x onerror=document.title='owned'>`, "read")
 	ask(t, s, http.MethodGet, "/api/v1/runs", sending(evil.Secret, ""))
 	b := browsers.New(t)

@@ -57,7 +57,7 @@ type (
 )
 
 // alerts registers the routes of the steps of histories that people are told of.
-func (p *Panel) alerts(api huma.API) {
+func (p automationFeature) alerts(api huma.API) {
 	huma.Register(api, huma.Operation{
 		OperationID: "list-alerts", Method: http.MethodGet, Path: "/api/v1/alerts", Summary: "List the alerts", Tags: []string{tagAutomation},
 		Description: "An alert is raised once for what changed together: the levels of metrics that decide verdicts, from one run to the next, or between the same two revisions. Its rows are the other metrics, lines and pages. While it is open, its numbers become more exact with each run.",

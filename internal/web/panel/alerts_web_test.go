@@ -40,7 +40,7 @@ const foundBisect = `{"version": 1, "bisect": {"id": "bdone", "name": "checkout,
 		"limit_ns": 1000000000, "confidence": 0.95, "pairs": 800, "seed": 1, "repository": "shop"}}`
 
 // bisectionsOf are the bisects of a panel with a repository, one of which has ended.
-func bisectionsOf(t *testing.T, c Config) *bisects.Keeper {
+func bisectionsOf(t *testing.T, c setup) *bisects.Keeper {
 	t.Helper()
 	dir := t.TempDir()
 	err := os.Mkdir(filepath.Join(dir, "bdone"), 0o700)

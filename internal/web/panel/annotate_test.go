@@ -28,7 +28,7 @@ func TestAnnotate(t *testing.T) {
 	if err := st.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	s := newServer(t, Config{Store: st, Version: "v1"})
+	s := newServer(t, setup{Store: st, Version: "v1"})
 	before := lab.Monotonic()
 	for _, tt := range []struct{ run, body, want string }{
 		{"going", `{"annotations":[{"text":"warm\u0000 <b>","colour":"#800000","ago_ms":5},{"op":"mark","text":"x","group":"server"}]}`, "204"},

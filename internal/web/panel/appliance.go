@@ -123,8 +123,7 @@ type Settings interface {
 	Set(ctx context.Context, text string) error
 }
 
-// System is the box that the appliance runs on; nil if the service runs on an ordinary
-// machine.
+// System is the box that the appliance runs on.
 type System interface {
 	Update(ctx context.Context, bundle io.Reader) (Update, error)
 	Updates() (Update, error)
@@ -189,62 +188,52 @@ func hidePassphrases(devices []Device) {
 	}
 }
 
-// appliance registers the routes that are not about runs.
-func (p *Panel) appliance(e *echo.Echo, api huma.API) {
-	if p.Devices != nil {
-		huma.Register(api, huma.Operation{
-			OperationID: "list-devices", Method: http.MethodGet, Path: "/api/v1/devices", Summary: "List devices", Tags: []string{tagDevices},
-			Security: needsToken(), Errors: []int{http.StatusUnauthorized},
-		}, func(ctx context.Context, _ *noInput) (*devicesBody, error) {
-			body := &devicesBody{}
-			body.Body.Devices, body.Body.Links = append([]Device{}, p.Devices(ctx)...), append([]string{}, p.Links...)
-			body.Body.Reaches = p.reaches(ctx)
-			if !identityOf(ctx).Scope.Allows(credentials.Run) {
-				hidePassphrases(body.Body.Devices)
-			}
-			body.Body.Parts = []PluggedPart{}
-			if p.PluggedIn != nil {
-				body.Body.Parts = append(body.Body.Parts, p.PluggedIn(ctx)...)
-			}
-			return body, nil
-		})
+// deviceFeature has the routes that list devices and lead to their set-up.
+type deviceFeature struct {
+	*Panel
+	Devices func(context.Context) []Device
+	Links   []string
+	Parts   []func(context.Context) []PluggedPart
+}
+
+// WithDevices lists the devices, the names of access networks that a plan can use, and the parts that are plugged in, of
+// which devices can be made.
+func WithDevices(devices func(context.Context) []Device, links []string, parts ...func(context.Context) []PluggedPart) Module {
+	return func(shell *Panel) {
+		p := deviceFeature{shell, devices, links, parts}
+		p.listDevices(p.api)
+		p.codes(p.router, p.api)
 	}
-	if p.Devices != nil {
-		p.codes(e, api)
-	}
-	if p.Seats != nil {
-		p.seats(e, api)
-	}
-	if p.Errands != nil {
-		p.errands(api)
-	}
-	if p.Archives != nil {
-		p.archives(e, api)
-	}
-	if p.Certificate != nil {
-		p.raw(e, api, &huma.Operation{
+}
+
+func (p deviceFeature) listDevices(api huma.API) {
+	huma.Register(api, huma.Operation{
+		OperationID: "list-devices", Method: http.MethodGet, Path: "/api/v1/devices", Summary: "List devices", Tags: []string{tagDevices},
+		Security: needsToken(), Errors: []int{http.StatusUnauthorized},
+	}, func(ctx context.Context, _ *noInput) (*devicesBody, error) {
+		body := &devicesBody{}
+		body.Body.Devices, body.Body.Links = append([]Device{}, p.Devices(ctx)...), append([]string{}, p.Links...)
+		body.Body.Reaches = p.reaches(ctx)
+		if !identityOf(ctx).Scope.Allows(credentials.Run) {
+			hidePassphrases(body.Body.Devices)
+		}
+		body.Body.Parts = []PluggedPart{}
+		for _, list := range p.Parts {
+			body.Body.Parts = append(body.Body.Parts, list(ctx)...)
+		}
+		return body, nil
+	})
+}
+
+// WithCertificate gives devices the authority that they must trust, in PEM form.
+func WithCertificate(pem []byte) Module {
+	return func(p *Panel) {
+		p.raw(p.router, p.api, &huma.Operation{
 			OperationID: "get-certificate", Method: http.MethodGet, Path: "/api/v1/certificate",
 			Summary: "The authority that devices must trust", Tags: []string{tagDevices},
 			Responses: file("200", "application/x-pem-file", "The certificate, in PEM form"),
-		}, func(c echo.Context) error { return c.Blob(http.StatusOK, "application/x-pem-file", p.Certificate) })
-	}
-	if p.Settings != nil {
-		p.settings(e, api)
-	}
-	if p.System != nil {
-		p.system(e, api)
-	}
-	if p.Supporter != nil {
-		p.support(e, api)
-	}
-	if p.Retainer != nil {
-		p.retention(api)
-	}
-	if p.Fleet != nil {
-		p.membership(api)
-	}
-	if p.Backups != nil {
-		p.backups(e, api)
+		}, func(c echo.Context) error { return c.Blob(http.StatusOK, "application/x-pem-file", pem) })
+		p.devices = true
 	}
 }
 
@@ -266,7 +255,7 @@ func bytesOf(kind string) map[string]*huma.MediaType {
 	return map[string]*huma.MediaType{kind: {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}}
 }
 
-func (p *Panel) archives(e *echo.Echo, api huma.API) {
+func (p archiveFeature) archives(e *echo.Echo, api huma.API) {
 	huma.Register(api, huma.Operation{
 		OperationID: "list-archives", Method: http.MethodGet, Path: "/api/v1/archives", Summary: "List recordings", Tags: []string{tagArchives},
 		Description: "The recordings that were uploaded. A run can also replay the recording that another run made, by that run's ID.",
@@ -304,11 +293,12 @@ func (p *Panel) archives(e *echo.Echo, api huma.API) {
 	}, func(c echo.Context) error {
 		match := c.Request().Header.Get("If-Match")
 		name := c.Param("name")
-		held := p.Bisects != nil && p.Bisects.Holds(name) != "" || p.Suites != nil && p.Suites.Holds(name) != ""
-		if match != "" && held { // its later trials would be of something else
-			return p.free(c.Request().Context(), c.Param("name"), p.inUse)
+		if match != "" { // the later trials of a bisect or suite would be of something else
+			if err := p.free(c.Request().Context(), name, p.heldBy); err != nil {
+				return err
+			}
 		}
-		a, err := p.Archives.Put(c.Request().Context(), c.Param("name"), match, c.Request().Body)
+		a, err := p.Archives.Put(c.Request().Context(), name, match, c.Request().Body)
 		if err != nil {
 			return err
 		}
@@ -342,19 +332,22 @@ func ETagOf(info fs.FileInfo) string {
 	return fmt.Sprintf(`"%x-%x"`, info.Size(), info.ModTime().UnixNano())
 }
 
-func (p *Panel) settings(e *echo.Echo, api huma.API) {
+// WithSettings lets the configuration be read and replaced.
+func WithSettings(s Settings) Module { return func(p *Panel) { p.settings(s) } }
+
+func (p *Panel) settings(s Settings) {
 	yaml := map[string]*huma.MediaType{"application/yaml": {Schema: &huma.Schema{Type: huma.TypeString}}}
-	p.raw(e, api, &huma.Operation{
+	p.raw(p.router, p.api, &huma.Operation{
 		OperationID: "get-config", Method: http.MethodGet, Path: "/api/v1/config", Summary: "The configuration", Tags: []string{tagSystem},
 		Responses: map[string]*huma.Response{"200": {Description: "The file, in YAML", Content: yaml}},
 	}, func(c echo.Context) error {
-		text, err := p.Settings.Text()
+		text, err := s.Text()
 		if err != nil {
 			return err
 		}
 		return c.Blob(http.StatusOK, "application/yaml", []byte(text))
 	})
-	p.raw(e, api, &huma.Operation{
+	p.raw(p.router, p.api, &huma.Operation{
 		OperationID: "set-config", Method: http.MethodPut, Path: "/api/v1/config", Summary: "Replace the configuration",
 		Tags:        []string{tagSystem},
 		Description: "The configuration is checked first; an error names the line. The box stores it and restarts to apply it.",
@@ -375,26 +368,29 @@ func (p *Panel) settings(e *echo.Echo, api huma.API) {
 				fmt.Sprintf("the configuration is too large: at most %d bytes", MaxSettings),
 			)
 		}
-		if err := p.Settings.Set(c.Request().Context(), string(text)); err != nil {
+		if err := s.Set(c.Request().Context(), string(text)); err != nil {
 			return err
 		}
 		return c.NoContent(http.StatusAccepted)
 	})
 }
 
-func (p *Panel) system(e *echo.Echo, api huma.API) {
-	huma.Register(api, huma.Operation{
+// WithSystem updates and resets the box that the appliance runs on.
+func WithSystem(s System) Module { return func(p *Panel) { p.system(s) } }
+
+func (p *Panel) system(s System) {
+	huma.Register(p.api, huma.Operation{
 		OperationID: "get-update", Method: http.MethodGet, Path: "/api/v1/update",
 		Summary: "The running version, and the result of the last update", Tags: []string{tagSystem},
 		Security: needsToken(), Errors: []int{http.StatusUnauthorized},
 	}, func(context.Context, *noInput) (*updateBody, error) {
-		u, err := p.System.Updates()
+		u, err := s.Updates()
 		if err != nil {
 			return nil, p.toHTTPError(err)
 		}
 		return &updateBody{u}, nil
 	})
-	p.raw(e, api, &huma.Operation{
+	p.raw(p.router, p.api, &huma.Operation{
 		OperationID: "update", Method: http.MethodPost, Path: "/api/v1/update", Summary: "Update the box", Tags: []string{tagSystem},
 		Description: "The body is a signed bundle. A valid bundle is installed beside the running system, and the box restarts into it; a system that does not become healthy is rolled back.",
 		Parameters:  interruptParam(),
@@ -406,13 +402,13 @@ func (p *Panel) system(e *echo.Echo, api huma.API) {
 		if err := p.refuseIfRunning(c.Request().Context(), c.QueryParam("interrupt") == "true"); err != nil {
 			return err
 		}
-		u, err := p.System.Update(c.Request().Context(), c.Request().Body)
+		u, err := s.Update(c.Request().Context(), c.Request().Body)
 		if err != nil {
 			return err
 		}
 		return c.JSON(http.StatusAccepted, u)
 	})
-	huma.Register(api, huma.Operation{
+	huma.Register(p.api, huma.Operation{
 		OperationID: "reset", Method: http.MethodPost, Path: "/api/v1/reset", Summary: "Restore the box's factory state",
 		Tags:          []string{tagSystem},
 		Description:   "Runs, recordings, configuration, token and certificate are deleted, and the box restarts. The body confirms it.",
@@ -427,7 +423,7 @@ func (p *Panel) system(e *echo.Echo, api huma.API) {
 		if err := p.refuseIfRunning(ctx, in.Interrupt); err != nil {
 			return nil, p.toHTTPError(err)
 		}
-		return nil, p.toHTTPError(p.System.Reset())
+		return nil, p.toHTTPError(s.Reset())
 	})
 }
 

@@ -105,14 +105,14 @@ func (fakeSystem) Updates() (Update, error) { return Update{Running: "0.1.5", La
 func (s fakeSystem) Reset() error { *s.reset++; return nil }
 
 // whole is the configuration of a panel with every optional part.
-func whole(t *testing.T) (Config, *string, *int) {
+func whole(t *testing.T) (setup, *string, *int) {
 	t.Helper()
 	file := t.TempDir() + "/shop.wacz"
 	if err := os.WriteFile(file, []byte("PK the recording"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	settings, resets := "log: info\n", 0
-	return Config{
+	return setup{
 		Store: newStore(
 			t,
 		), Token: lab.NewSecret(token), Version: "v1", Certificate: []byte("-----BEGIN CERTIFICATE-----"), Links: []string{"native", "lte"},

@@ -19,7 +19,7 @@ func TestArtifactNamesAreUnescapedOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s := newServer(t, Config{Store: runs, Version: "v1"})
+	s := newServer(t, setup{Store: runs, Version: "v1"})
 	for _, name := range names {
 		for _, path := range []string{"/runs/" + run + "/" + url.PathEscape(name), "/api/v1/runs/" + run + "/artifacts/" + escapeAll(name)} {
 			if got := ask(t, s, http.MethodGet, path, nil); got.StatusCode != http.StatusOK || got.text != name {

@@ -18,7 +18,7 @@ import (
 
 // keeperOf keeps what a panel's box does by itself. Its webhooks may call 127.0.0.1, and its name
 // server does not answer.
-func keeperOf(t *testing.T, c Config) *automation.Keeper {
+func keeperOf(t *testing.T, c setup) *automation.Keeper {
 	t.Helper()
 	k, err := automation.Open(t.Context(), automation.Config{
 		File: filepath.Join(t.TempDir(), "automation.db"), Runs: c.Queue, Store: c.Store, Now: testNow,
@@ -50,7 +50,7 @@ func (c call) make(t *testing.T, a automated) string {
 // automated is a panel with a keeper.
 type automated struct {
 	askPath func(t *testing.T, method, path string, change func(*http.Request)) reply
-	config  Config
+	config  setup
 }
 
 func (a automated) ask(t *testing.T, c call) reply {
@@ -70,7 +70,7 @@ func newAutomated(t *testing.T) automated {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = q.Close() })
-	config := Config{Store: newStore(t), Token: lab.NewSecret(token)}
+	config := setup{Store: newStore(t), Token: lab.NewSecret(token)}
 	config.Queue = queueOf(config.Store, q, &fakeRunner{})
 	config.Automation = keeperOf(t, config)
 	s := newServer(t, config)
@@ -266,7 +266,7 @@ func TestAlertsInBrowser(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer q.Close()
-	config := Config{Store: emptyStore(t)}
+	config := setup{Store: emptyStore(t)}
 	config.Queue = queueOf(config.Store, q, &fakeRunner{})
 	config.Automation = keeperOf(t, config)
 	daily(t, config.Store, 30, 20)

@@ -30,7 +30,18 @@ type Backup struct {
 	Bytes      int64     `json:"bytes"`
 }
 
-func (p *Panel) backups(e *echo.Echo, api huma.API) {
+// backupFeature has the routes of backups.
+type backupFeature struct {
+	*Panel
+	Backups Backups
+}
+
+// WithBackups writes backups and restores them.
+func WithBackups(b Backups) Module {
+	return func(p *Panel) { backupFeature{p, b}.backups(p.router, p.api) }
+}
+
+func (p backupFeature) backups(e *echo.Echo, api huma.API) {
 	p.raw(e, api, &huma.Operation{
 		OperationID: "backup", Method: http.MethodGet, Path: "/api/v1/backup", Summary: "All that the box keeps, as one file", Tags: []string{tagSystem},
 		Description: "A tar file: runs, recordings, queue, workflows and schedules, configuration, digests of tokens, the log. It ends with SHA256SUMS; a file without that is incomplete. Runs that go on are left out.",
@@ -50,7 +61,7 @@ func (p *Panel) backups(e *echo.Echo, api huma.API) {
 	}, p.restore)
 }
 
-func (p *Panel) backup(c echo.Context) error {
+func (p backupFeature) backup(c echo.Context) error {
 	secrets := c.QueryParam("secrets")
 	if secrets != "" && secrets != "true" && secrets != "false" {
 		return echo.NewHTTPError(http.StatusUnprocessableEntity, "secrets: "+clip(secrets)+" is neither true nor false")
@@ -82,7 +93,7 @@ func (p *Panel) backup(c echo.Context) error {
 	panic(http.ErrAbortHandler) // the client must see that it is incomplete
 }
 
-func (p *Panel) restore(c echo.Context) error {
+func (p backupFeature) restore(c echo.Context) error {
 	ctx := c.Request().Context()
 	if c.QueryParam("replace") != "everything" {
 		return echo.NewHTTPError(http.StatusUnprocessableEntity,

@@ -50,7 +50,7 @@ func (b fakeBackups) Restore(_ context.Context, r io.Reader) (Backup, error) {
 func TestBackupRoutes(t *testing.T) {
 	restored := 0
 	log := credentials.Open(credentials.Options{Own: lab.NewSecret(token)})
-	s := newServer(t, Config{Store: newStore(t), Token: lab.NewSecret(token), Credentials: log, Backups: fakeBackups{restored: &restored}})
+	s := newServer(t, setup{Store: newStore(t), Token: lab.NewSecret(token), Credentials: log, Backups: fakeBackups{restored: &restored}})
 	for _, c := range []struct {
 		method, path, body string
 		status             int
@@ -83,7 +83,7 @@ func TestBackupRoutes(t *testing.T) {
 // A backup that fails after its first byte ends the connection, so that nobody takes it for whole.
 func TestBackupThatBreaks(t *testing.T) {
 	st := newStore(t)
-	s := newServer(t, Config{Store: st, Backups: fakeBackups{breaks: errors.New("the disk failed")}})
+	s := newServer(t, setup{Store: st, Backups: fakeBackups{breaks: errors.New("the disk failed")}})
 	answer, err := s.Client().Get(s.URL + "/api/v1/backup")
 	if err != nil {
 		t.Fatal(err)
@@ -92,7 +92,7 @@ func TestBackupThatBreaks(t *testing.T) {
 	if text, err := io.ReadAll(answer.Body); err == nil {
 		t.Errorf("the answer ended well with %q, want an error", text)
 	}
-	s = newServer(t, Config{Store: st, Backups: fakeBackups{fails: errors.New("the disk failed")}})
+	s = newServer(t, setup{Store: st, Backups: fakeBackups{fails: errors.New("the disk failed")}})
 	if got := ask(t, s, http.MethodGet, "/api/v1/backup", nil); got.StatusCode != 500 || got.Header.Get("Content-Disposition") != "" {
 		t.Errorf("a backup that fails at once = %d %v, want 500 and no file", got.StatusCode, got.Header)
 	}

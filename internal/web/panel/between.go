@@ -2,7 +2,6 @@ package panel
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"strings"
 
@@ -38,14 +37,9 @@ func (p *Panel) between(ctx context.Context, in *betweenInput) (*betweenBody, er
 	}
 	id, named := in.Reference, ""
 	if strings.Contains(id, "@") {
-		if p.Automation == nil {
-			return nil, huma.Error409Conflict("this panel keeps no references: name a run")
+		if id, named, err = p.reference(ctx, run.Body, id); err != nil {
+			return nil, err
 		}
-		reference, err := p.Automation.ReferenceFor(ctx, run.Body, id)
-		if err != nil {
-			return nil, p.automationError(err, "")
-		}
-		id, named = reference.Run, fmt.Sprintf("%s@%d", reference.Branch, reference.Version)
 	}
 	reference, err := p.get(ctx, &idInput{id})
 	if err != nil {

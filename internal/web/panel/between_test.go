@@ -32,7 +32,7 @@ func TestCompareRuns(t *testing.T) {
 		change(run)
 		addRun(t, st, run)
 	}
-	s := newServer(t, Config{Store: st, Version: "v1"})
+	s := newServer(t, setup{Store: st, Version: "v1"})
 	got := ask(t, s, http.MethodGet, "/api/v1/runs/new/comparison?reference=old", nil)
 	var found compare.Between
 	if err := json.Unmarshal([]byte(got.text), &found); err != nil || got.StatusCode != http.StatusOK {
@@ -76,7 +76,7 @@ func TestCompareInBrowser(t *testing.T) {
 		}
 		addRun(t, st, run)
 	}
-	s := newServer(t, Config{Store: st, Version: "v1"})
+	s := newServer(t, setup{Store: st, Version: "v1"})
 	b := browsers.New(t)
 	if err := b.Open(s.URL + "/history?name=shop"); err != nil {
 		t.Fatal(err)

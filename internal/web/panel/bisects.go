@@ -105,8 +105,25 @@ type (
 	}
 )
 
+// bisectFeature has the routes of bisects.
+type bisectFeature struct {
+	*Panel
+	Bisects *bisects.Keeper
+}
+
+// WithBisects finds the revision that changed a number.
+func WithBisects(k *bisects.Keeper) Module {
+	return func(shell *Panel) {
+		p := bisectFeature{shell, k}
+		p.bisectRoutes(p.api)
+		shell.held = append(shell.held, func(_ context.Context, recording string) (string, error) {
+			return usedBy("bisect %s replays it: wait for its end, or cancel it", k.Holds(recording)), nil
+		})
+	}
+}
+
 // bisectRoutes registers the routes of bisects that the box makes by itself.
-func (p *Panel) bisectRoutes(api huma.API) {
+func (p bisectFeature) bisectRoutes(api huma.API) {
 	huma.Register(api, huma.Operation{
 		OperationID: "make-bisect", Method: http.MethodPost, Path: "/api/v1/bisects", Summary: "Find the revision that changed a number",
 		Tags: []string{tagAutomation},
@@ -202,7 +219,7 @@ func (p *Panel) bisectRoutes(api huma.API) {
 	})
 }
 
-func (p *Panel) makeBisect(ctx context.Context, in *newBisectInput) (*newBisectBody, error) {
+func (p bisectFeature) makeBisect(ctx context.Context, in *newBisectInput) (*newBisectBody, error) {
 	q := bisects.Request{
 		Name: in.Body.Name, Plan: in.Body.Plan.request.AskedBy(scopeOf(ctx)), Revisions: in.Body.Revisions,
 		URL: in.Body.Hook.URL, Secret: in.Body.Hook.Secret,
@@ -241,7 +258,7 @@ func checkFields(q bisects.Request) error {
 }
 
 // bisectError is the answer to what a keeper of bisects refuses.
-func (p *Panel) bisectError(err error, id string) error {
+func (p bisectFeature) bisectError(err error, id string) error {
 	var wrong *bisects.WrongError
 	switch {
 	case err == nil:

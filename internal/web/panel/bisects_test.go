@@ -22,7 +22,7 @@ import (
 )
 
 // bisectsOf keeps the bisects of a panel's box. Its hooks may be on 127.0.0.1, and its name server does not answer.
-func bisectsOf(t *testing.T, c Config) *bisects.Keeper {
+func bisectsOf(t *testing.T, c setup) *bisects.Keeper {
 	t.Helper()
 	k, err := bisects.Open(bisects.Config{
 		Dir: filepath.Join(t.TempDir(), "bisects"), Runs: c.Queue, Store: c.Store, Now: testNow, Pauses: []time.Duration{time.Millisecond},
@@ -72,7 +72,7 @@ func TestBisectOverREST(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer q.Close()
-	config := Config{Store: st, Token: lab.NewSecret(token), Queue: runqueue.New(runqueue.Config{Jobs: q, Store: st, Runner: slower{st}, Now: testNow})}
+	config := setup{Store: st, Token: lab.NewSecret(token), Queue: runqueue.New(runqueue.Config{Jobs: q, Store: st, Runner: slower{st}, Now: testNow})}
 	config.Bisects = bisectsOf(t, config)
 	s := newServer(t, config)
 	asked := make(chan string, 10)

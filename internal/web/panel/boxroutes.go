@@ -48,8 +48,32 @@ type (
 	referenceBody struct{ Body Reference }
 )
 
+// boxesFeature has the routes of a fleet's boxes.
+type boxesFeature struct {
+	*Panel
+	Boxes Boxes
+}
+
+// WithBoxes makes the panel that of a fleet's head.
+func WithBoxes(boxes Boxes) Module {
+	return func(shell *Panel) {
+		p := boxesFeature{shell, boxes}
+		p.boxes(p.api)
+		p.referenceRoutes(p.api)
+		p.rollouts(p.router, p.api)
+		counts := &fleetCounts{}
+		shell.states = append(shell.states, func(ctx context.Context, h *Health) {
+			var warnings []string
+			h.Fleet, warnings = counts.health(ctx, boxes)
+			h.Warnings = append(h.Warnings, warnings...)
+		})
+		shell.fleet, shell.places = true, append(shell.places, p.addBoxes)
+		shell.scraped["fleet"] = p.collect
+	}
+}
+
 // boxes registers the routes of a fleet's boxes.
-func (p *Panel) boxes(api huma.API) {
+func (p boxesFeature) boxes(api huma.API) {
 	huma.Register(api, huma.Operation{
 		OperationID: "list-boxes", Method: http.MethodGet, Path: "/api/v1/boxes", Summary: "List the boxes of the fleet", Tags: []string{tagFleet},
 		Security: needsToken(),
@@ -144,7 +168,7 @@ func metricsOf(readings []BoxReading) []BoxMetric {
 }
 
 // box finds a box by its name.
-func (p *Panel) box(ctx context.Context, name string) (Box, error) {
+func (p boxesFeature) box(ctx context.Context, name string) (Box, error) {
 	all, err := p.Boxes.List(ctx)
 	if err != nil {
 		return Box{}, err
@@ -156,7 +180,7 @@ func (p *Panel) box(ctx context.Context, name string) (Box, error) {
 	return all[i], nil
 }
 
-func (p *Panel) changeBox(ctx context.Context, in *changeBoxInput) (*boxBody, error) {
+func (p boxesFeature) changeBox(ctx context.Context, in *changeBoxInput) (*boxBody, error) {
 	who, c := identityOf(ctx), in.Body
 	if (c.Bad != nil || c.Labels != nil) && !who.Scope.Allows(credentials.Admin) {
 		return nil, huma.Error403Forbidden(fmt.Sprintf("bad and labels need the scope admin, and the token %s has the scope %s: use another token",
@@ -193,8 +217,8 @@ func changeWords(c BoxChange) string {
 	return strings.Join(words, ", ")
 }
 
-// reference registers the routes of what all boxes measure.
-func (p *Panel) reference(api huma.API) {
+// referenceRoutes registers the routes of what all boxes measure.
+func (p boxesFeature) referenceRoutes(api huma.API) {
 	huma.Register(api, huma.Operation{
 		OperationID: "get-reference", Method: http.MethodGet, Path: "/api/v1/reference", Summary: "What all boxes measure", Tags: []string{tagFleet},
 		Security: needsToken(), Errors: []int{http.StatusNotFound},
@@ -258,9 +282,9 @@ func checkReference(r Reference) error {
 }
 
 // addBoxes says of the runs in progress which boxes and devices carry them out.
-func (p *Panel) addBoxes(ctx context.Context, runs []store.Entry) error {
+func (p boxesFeature) addBoxes(ctx context.Context, runs []store.Entry) error {
 	running := func(e store.Entry) bool { return e.State == store.StateRunning }
-	if p.Boxes == nil || !slices.ContainsFunc(runs, running) {
+	if !slices.ContainsFunc(runs, running) {
 		return nil
 	}
 	all, err := p.Boxes.List(ctx)

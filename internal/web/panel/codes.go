@@ -20,7 +20,7 @@ const (
 const startPage = "http://box.test/"
 
 // codes registers the route of QR codes.
-func (p *Panel) codes(e *echo.Echo, api huma.API) {
+func (p deviceFeature) codes(e *echo.Echo, api huma.API) {
 	text := &huma.Schema{Type: huma.TypeString}
 	p.raw(e, api, &huma.Operation{
 		OperationID: "get-device-code", Method: http.MethodGet, Path: "/api/v1/devices/{name}/code", Summary: "A QR code for the set-up of a device",

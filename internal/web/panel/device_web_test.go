@@ -137,7 +137,7 @@ func (f *fakeSeats) given() []string {
 // them away.
 func TestDeviceInBrowser(t *testing.T) {
 	fake := &fakeSeats{}
-	s := newServer(t, Config{Store: emptyStore(t), Version: "v1", Seats: fake, Devices: func(context.Context) []Device {
+	s := newServer(t, setup{Store: emptyStore(t), Version: "v1", Seats: fake, Devices: func(context.Context) []Device {
 		return []Device{{Name: "a desk/2", Kind: "port", Port: "enp2s0", Ready: true, Screen: "v4l2:/dev/video0"}}
 	}})
 	b := browsers.New(t)
@@ -224,7 +224,7 @@ func TestDeviceInBrowser(t *testing.T) {
 
 // TestScreenRoute: the picture has an ETag, and a device's name may have any character.
 func TestScreenRoute(t *testing.T) {
-	s := newServer(t, Config{Store: emptyStore(t), Version: "v1", Seats: &fakeSeats{run: true}})
+	s := newServer(t, setup{Store: emptyStore(t), Version: "v1", Seats: &fakeSeats{run: true}})
 	first := ask(t, s, http.MethodGet, "/api/v1/devices/a%20desk%2F2/screen", nil)
 	if first.StatusCode != http.StatusOK || first.Header.Get("Content-Type") != "image/png" || first.Header.Get("Eidetic-Run") != "true" {
 		t.Fatalf("%s, %v", first.Status, first.Header)

@@ -77,11 +77,14 @@ type (
 	}
 )
 
+// WithErrands lets people ask things of the devices between runs.
+func WithErrands(all Errands) Module { return func(p *Panel) { p.errands(all) } }
+
 // errands registers the routes of what is asked of devices between runs.
-func (p *Panel) errands(api huma.API) {
+func (p *Panel) errands(all Errands) {
 	errs := []int{http.StatusUnauthorized, http.StatusNotFound, http.StatusConflict}
 	const path = "/api/v1/devices/{name}/errand"
-	huma.Register(api, huma.Operation{
+	huma.Register(p.api, huma.Operation{
 		OperationID: "start-errand", Method: http.MethodPost, Path: path, Summary: "Film, record or qualify a device now, or watch its noise",
 		Description: "Without a plan. A run that comes meanwhile waits; while a run uses the device, or another errand, the answer is 409. A film and a " +
 			"qualification become runs without a plan, a recording comes to the others.",
@@ -89,32 +92,32 @@ func (p *Panel) errands(api huma.API) {
 		Errors: append(errs, http.StatusUnprocessableEntity), DefaultStatus: http.StatusAccepted,
 	}, func(ctx context.Context, in *errandInput) (*startedErrand, error) {
 		name := deviceName(in.Name)
-		e, err := p.Errands.Start(name, in.Body, driverOf(ctx, "").Name)
+		e, err := all.Start(name, in.Body, driverOf(ctx, "").Name)
 		if err == nil {
 			note(ctx, fmt.Sprintf("%s %s", in.Body.Do, clip(name)))
 		}
 		return &startedErrand{"/api/v1/devices/" + in.Name + "/errand", e}, p.toHTTPError(err)
 	})
-	huma.Register(api, huma.Operation{
+	huma.Register(p.api, huma.Operation{
 		OperationID: "get-errand", Method: http.MethodGet, Path: path, Summary: "How what was asked of a device goes, or how it ended",
 		Description: "The newest since the appliance started.", Tags: []string{tagDevices}, Security: needsToken(), Errors: errs[:2],
 	}, func(_ context.Context, in *ofDevice) (*errandBody, error) {
-		e, err := p.Errands.Get(deviceName(in.Name))
+		e, err := all.Get(deviceName(in.Name))
 		return &errandBody{e}, p.toHTTPError(err)
 	})
-	huma.Register(api, huma.Operation{
+	huma.Register(p.api, huma.Operation{
 		OperationID: "trigger-errand", Method: http.MethodPost, Path: path + "/trigger", Summary: "Begin a film that keeps its pre-roll",
 		Tags: []string{tagDevices}, Security: needsToken(), Errors: errs,
 	}, func(_ context.Context, in *ofDevice) (*errandBody, error) {
-		e, err := p.Errands.Trigger(deviceName(in.Name))
+		e, err := all.Trigger(deviceName(in.Name))
 		return &errandBody{e}, p.toHTTPError(err)
 	})
-	huma.Register(api, huma.Operation{
+	huma.Register(p.api, huma.Operation{
 		OperationID: "end-errand", Method: http.MethodDelete, Path: path, Summary: "End it",
 		Description: "With keep=true what was filmed or recorded until now is the result; without it nothing is kept.",
 		Tags:        []string{tagDevices}, Security: needsToken(), Errors: errs, DefaultStatus: http.StatusOK,
 	}, func(_ context.Context, in *endInput) (*errandBody, error) {
-		e, err := p.Errands.End(deviceName(in.Name), in.Keep)
+		e, err := all.End(deviceName(in.Name), in.Keep)
 		return &errandBody{e}, p.toHTTPError(err)
 	})
 }

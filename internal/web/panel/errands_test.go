@@ -75,7 +75,7 @@ func (f *fakeErrands) change(how func(*Errand)) (Errand, error) {
 // TestErrandRoutes: an errand is started, asked for and ended; one that cannot be is refused with a sentence.
 func TestErrandRoutes(t *testing.T) {
 	fake := &fakeErrands{}
-	s := newServer(t, Config{Store: emptyStore(t), Version: "v1", Errands: fake})
+	s := newServer(t, setup{Store: emptyStore(t), Version: "v1", Errands: fake})
 	const path = "/api/v1/devices/a%20desk%2F2/errand"
 	send := func(method, path, body string) reply {
 		return ask(t, s, method, path, func(r *http.Request) {

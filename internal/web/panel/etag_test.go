@@ -62,7 +62,7 @@ func TestLargeAnswersHaveNoETag(t *testing.T) {
 
 // A reader of events that lost its connection learns how runs ended meanwhile.
 func TestEventsGoOn(t *testing.T) {
-	p, err := New(Config{Store: newStore(t)})
+	p, err := newPanel(setup{Store: newStore(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,18 +90,18 @@ func TestEventsGoOn(t *testing.T) {
 		t.Fatalf("the stream ended after %q, without %q", text, until)
 		return ""
 	}
-	p.events.Publish(Progress{Run: "a", State: store.StateRunning})
+	p.queue.Events().Publish(Progress{Run: "a", State: store.StateRunning})
 	first := read("", `"run":"a"`)
 	_, id, ok := strings.Cut(first, "id: ")
 	id, _, _ = strings.Cut(id, "\n")
 	if !ok || id == "" {
 		t.Fatalf("the event has no ID: %q", first)
 	}
-	p.events.Publish(Progress{Run: "a", State: store.StateDone})
+	p.queue.Events().Publish(Progress{Run: "a", State: store.StateDone})
 	if got := read(id, `"state":"done"`); strings.Contains(got, "reset") {
 		t.Errorf("coming back after %s: %q, want the end and no reset", id, got)
 	}
-	p.events.Publish(Progress{Run: "b", State: store.StateRunning})
+	p.queue.Events().Publish(Progress{Run: "b", State: store.StateRunning})
 	if got := read("other-7", `"run":"b"`); !strings.HasPrefix(got, "event: reset\n") {
 		t.Errorf("coming back after a restart: %q, want a reset first", got)
 	}

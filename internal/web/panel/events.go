@@ -59,10 +59,8 @@ func (p *Panel) streams(e *echo.Echo, api huma.API) {
 
 // planned is the number of trials that a run's plan asks for.
 func (p *Panel) planned(ctx context.Context, run *lab.Run) int {
-	if p.Queue != nil {
-		if job, err := p.Queue.Get(ctx, run.ID); err == nil {
-			return job.Plan.Total()
-		}
+	if job, err := p.queue.Get(ctx, run.ID); err == nil {
+		return job.Plan.Total()
 	}
 	if n := run.Plan.Total(); n >= 1 && n <= store.MaxTrials {
 		return n
@@ -74,7 +72,7 @@ func (p *Panel) stream(c echo.Context, run string) error {
 	ctx, w := c.Request().Context(), c.Response()
 	// Subscribe before reading the run's state, so that an end in between is not missed.
 	last := c.Request().Header.Get("Last-Event-ID")
-	l, complete := p.events.ListenAfter(run, last)
+	l, complete := p.queue.Events().ListenAfter(run, last)
 	defer l.Close()
 	var now *Progress // of a stream of one run: how it is, as the client knows it
 	if run != "" {

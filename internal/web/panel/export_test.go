@@ -23,7 +23,7 @@ func TestExportRun(t *testing.T) {
 	}
 	addRun(t, st, bare)
 	addRun(t, st, run)
-	s := newServer(t, Config{Store: st, Version: "v1"})
+	s := newServer(t, setup{Store: st, Version: "v1"})
 	at := "/api/v1/runs/" + run.ID + "/export?format="
 	for _, f := range export.Formats() {
 		got := ask(t, s, http.MethodGet, at+f.Name, nil)

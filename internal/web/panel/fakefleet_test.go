@@ -265,7 +265,7 @@ func (f *fakeFleet) StopUpdate(_ context.Context, by string) (Rollout, error) {
 }
 
 // headOf makes a panel's configuration that of a head.
-func headOf(t *testing.T, c Config) (Config, *fakeFleet) {
+func headOf(t *testing.T, c setup) (setup, *fakeFleet) {
 	t.Helper()
 	f := newFakeFleet()
 	c.Boxes = f

@@ -58,8 +58,23 @@ type (
 	}
 )
 
+// membershipFeature has the routes of a box's place in a fleet.
+type membershipFeature struct {
+	*Panel
+	Fleet Fleet
+}
+
+// WithMembership lets the box join a fleet.
+func WithMembership(f Fleet) Module {
+	return func(shell *Panel) {
+		p := membershipFeature{shell, f}
+		p.membership(p.api)
+		shell.states = append(shell.states, func(_ context.Context, h *Health) { h.Joins = true })
+	}
+}
+
 // membership registers the routes of the box's place in a fleet.
-func (p *Panel) membership(api huma.API) {
+func (p membershipFeature) membership(api huma.API) {
 	huma.Register(api, huma.Operation{
 		OperationID: "get-fleet", Method: http.MethodGet, Path: "/api/v1/fleet", Summary: "Whether the box belongs to the head of a fleet",
 		Tags: []string{tagFleet}, Security: needsToken(),
@@ -87,7 +102,7 @@ func (p *Panel) membership(api huma.API) {
 	})
 }
 
-func (p *Panel) fleetStatus() (*fleetBody, error) {
+func (p membershipFeature) fleetStatus() (*fleetBody, error) {
 	st, err := p.Fleet.Status()
 	if err != nil {
 		return nil, p.toHTTPError(err)

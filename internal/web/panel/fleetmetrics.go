@@ -33,13 +33,10 @@ func (d fleetDescs) all() []*prometheus.Desc {
 	return []*prometheus.Desc{d.boxes, d.seen, d.level, d.waiting}
 }
 
-// collectFleet reads the numbers of the head of a fleet. Their labels are the names of boxes that people let join, and
+// collect reads the numbers of the head of a fleet. Their labels are the names of boxes that people let join, and
 // of the devices and metrics of each, which are bounded.
-func (c *boxCollector) collectFleet(ctx context.Context, gauge setGauge) error {
-	if c.p.Boxes == nil {
-		return nil
-	}
-	boxes, err := c.p.Boxes.List(ctx)
+func (p boxesFeature) collect(ctx context.Context, gauge setGauge) error {
+	boxes, err := p.Boxes.List(ctx)
 	if err != nil {
 		return err
 	}
@@ -50,7 +47,7 @@ func (c *boxCollector) collectFleet(ctx context.Context, gauge setGauge) error {
 	}
 	for _, state := range boxStates() {
 		for _, health := range boxHealths() {
-			gauge(c.fleet.boxes, float64(counts[kind{state, health}]), state, health)
+			gauge(p.numbers.fleet.boxes, float64(counts[kind{state, health}]), state, health)
 		}
 	}
 	seen := map[string]bool{} // Prometheus refuses a scrape in which a series is twice
@@ -65,15 +62,15 @@ func (c *boxCollector) collectFleet(ctx context.Context, gauge setGauge) error {
 	}
 	for _, b := range boxes {
 		if !b.Seen.IsZero() {
-			once(c.fleet.seen, float64(b.Seen.UnixMilli())/1e3, b.Name)
+			once(p.numbers.fleet.seen, float64(b.Seen.UnixMilli())/1e3, b.Name)
 		}
 		for _, d := range b.Devices[:min(len(b.Devices), maxScrapedDevices)] {
 			for _, l := range d.Levels[:min(len(d.Levels), maxScrapedLevels)] {
-				once(c.fleet.level, l.Percent, b.Name, d.Name, l.Metric)
+				once(p.numbers.fleet.level, l.Percent, b.Name, d.Name, l.Metric)
 			}
 		}
 	}
-	return c.collectPriorities(ctx, gauge)
+	return p.collectPriorities(ctx, gauge)
 }
 
 // mostUrgent and leastUrgent are the priorities that a plan can have, and usual is that of one that has none.
@@ -82,8 +79,8 @@ const (
 	usual                   = 2
 )
 
-func (c *boxCollector) collectPriorities(ctx context.Context, gauge setGauge) error {
-	jobs, err := c.p.jobs(ctx)
+func (p boxesFeature) collectPriorities(ctx context.Context, gauge setGauge) error {
+	jobs, err := p.queue.List(ctx)
 	if err != nil {
 		return err
 	}
@@ -99,7 +96,7 @@ func (c *boxCollector) collectPriorities(ctx context.Context, gauge setGauge) er
 		waiting[min(max(priority, mostUrgent), leastUrgent)]++
 	}
 	for priority := mostUrgent; priority <= leastUrgent; priority++ {
-		gauge(c.fleet.waiting, float64(waiting[priority]), strconv.Itoa(priority))
+		gauge(p.numbers.fleet.waiting, float64(waiting[priority]), strconv.Itoa(priority))
 	}
 	return nil
 }

@@ -47,7 +47,7 @@ func recorded(t *testing.T, text string) (head gestureHead, samples []gestureSam
 
 // A gesture that a person makes on the panel's page becomes a file that a step can replay.
 func TestGestureInBrowser(t *testing.T) {
-	s := newServer(t, Config{Store: emptyStore(t), Version: "v1"})
+	s := newServer(t, setup{Store: emptyStore(t), Version: "v1"})
 	b := browsers.New(t)
 	for _, width := range []int64{390, 1100} {
 		if err := b.View(width, 800, "light"); err != nil {

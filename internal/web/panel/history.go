@@ -113,10 +113,8 @@ func (p *Panel) fill(ctx context.Context, s *SeriesHistory, in *historyInput) er
 	if err != nil {
 		return p.internalError(err)
 	}
-	if p.Automation != nil {
-		if s.Alerts, err = p.Automation.Alerts(ctx, automation.Filter{Open: true, Series: s.Key, Limit: mostSeries}); err != nil {
-			return p.internalError(err)
-		}
+	if s.Alerts, err = p.alertsOf(ctx, s.Key); err != nil {
+		return p.internalError(err)
 	}
 	s.Runs, s.Available, s.Metrics, s.Lines = history.Runs(past), history.Metrics(past), []history.Metric{}, history.LinesOf(past)
 	s.Needed, s.Level = history.RuleOf(past).Needed, history.RuleOf(past).Level

@@ -71,7 +71,7 @@ func emptyStore(t *testing.T) *store.Store {
 func TestHistory(t *testing.T) {
 	st := emptyStore(t)
 	daily(t, st, 30, 20)
-	s := newServer(t, Config{Store: st, Version: "v1"})
+	s := newServer(t, setup{Store: st, Version: "v1"})
 	get := func(query string) Histories {
 		t.Helper()
 		got := ask(t, s, http.MethodGet, "/api/v1/history"+query, nil)
@@ -125,7 +125,7 @@ func TestHistoryInBrowser(t *testing.T) {
 	}
 	open := func(st *store.Store, query string) string {
 		t.Helper()
-		s := newServer(t, Config{Store: st, Version: "v1"})
+		s := newServer(t, setup{Store: st, Version: "v1"})
 		if err := b.Open(s.URL + "/history" + query); err != nil {
 			t.Fatal(err)
 		}
@@ -235,7 +235,7 @@ func TestHistoryOfComparisons(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s := newServer(t, Config{Store: st, Version: "v1"})
+	s := newServer(t, setup{Store: st, Version: "v1"})
 	for query, want := range map[string]string{"": "control 0", "&line=difference": "difference 1", "&line=difference,control,treatment": "control 0 treatment 0 difference 1"} {
 		var h Histories
 		got := ask(t, s, http.MethodGet, "/api/v1/history?name=links&metric=speed_index_ms"+query, nil)
@@ -281,7 +281,7 @@ func TestBrowsersOnOneChart(t *testing.T) {
 	st := emptyStore(t)
 	daily(t, st, 14, 7)
 	dailyIn(t, st, &lab.Browser{Name: lab.FirefoxESR}, 12, 99)
-	s := newServer(t, Config{Store: st, Version: "v1"})
+	s := newServer(t, setup{Store: st, Version: "v1"})
 	var h Histories
 	for query, want := range map[string]string{"": " 14 firefox-esr 12", "?name=checkout": " 14 firefox-esr 12", "?browser=firefox-esr": "firefox-esr 12"} {
 		h = Histories{}

@@ -12,10 +12,10 @@ import (
 // interrupt is set. A run that starts during the request is interrupted all the same: an
 // update takes minutes to arrive, and runs are not blocked meanwhile.
 func (p *Panel) refuseIfRunning(ctx context.Context, interrupt bool) error {
-	if interrupt || p.Queue == nil {
+	if interrupt {
 		return nil
 	}
-	id, err := p.Queue.InProgress(ctx)
+	id, err := p.queue.InProgress(ctx)
 	if err != nil || id == "" {
 		return err
 	}

@@ -81,7 +81,7 @@ func TestListFilters(t *testing.T) {
 	if err != nil || len(all) != 82 {
 		t.Fatalf("%d runs, %v; want 82", len(all), err)
 	}
-	s := newServer(t, Config{Store: st, Version: "v1"})
+	s := newServer(t, setup{Store: st, Version: "v1"})
 	read := func(query string) (r Runs) {
 		t.Helper()
 		got := ask(t, s, http.MethodGet, "/api/v1/runs?"+query, nil)
@@ -201,7 +201,7 @@ func BenchmarkLargeStore(b *testing.B) {
 	one := reporttest.Compared(7, 500, 40)
 	one.ID = "20260401-090000-thousand"
 	putRun(b, st.Root(), one)
-	s := newServer(b, Config{Store: st, Version: "v1"})
+	s := newServer(b, setup{Store: st, Version: "v1"})
 	get := func(b *testing.B, path string) []byte {
 		got := ask(b, s, http.MethodGet, path, nil)
 		if got.StatusCode != http.StatusOK {
@@ -265,7 +265,7 @@ func BenchmarkRunPage(b *testing.B) {
 	one := reporttest.Compared(7, 50, 40)
 	one.ID = "20260401-090000-hundred"
 	putRun(b, st.Root(), one)
-	s := newServer(b, Config{Store: st, Version: "v1"})
+	s := newServer(b, setup{Store: st, Version: "v1"})
 	browser := browsers.New(b)
 	var took, sent, least float64
 	n := 0.0
@@ -299,7 +299,7 @@ func TestRunPageIsSmall(t *testing.T) {
 	st := emptyStore(t)
 	one := reporttest.Compared(7, 50, 40)
 	putRun(t, st.Root(), one)
-	s := newServer(t, Config{Store: st, Version: "v1"})
+	s := newServer(t, setup{Store: st, Version: "v1"})
 	b := browsers.New(t)
 	if err := b.Open(s.URL + "/run?run=" + one.ID); err != nil {
 		t.Fatal(err)
@@ -322,7 +322,7 @@ func TestLargeRunsAreReadInTurn(t *testing.T) {
 		run.ID, run.Warnings = id, []string{warning}
 		addRun(t, st, run)
 	}
-	p, err := New(Config{Store: st, Version: "v1"})
+	p, err := newPanel(setup{Store: st, Version: "v1"})
 	if err != nil {
 		t.Fatal(err)
 	}

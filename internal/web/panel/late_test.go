@@ -33,7 +33,7 @@ func TestLateListInBrowser(t *testing.T) {
 	other := reporttest.Run(0, 0)
 	other.ID = "20261121-080000-other"
 	addRun(t, st, other)
-	p, err := New(Config{Store: st, Queue: queueOf(st, q, &fakeRunner{}), Archives: fakeArchives{},
+	p, err := newPanel(setup{Store: st, Queue: queueOf(st, q, &fakeRunner{}), Archives: fakeArchives{},
 		Devices: func(context.Context) []Device { return nil }})
 	if err != nil {
 		t.Fatal(err)
@@ -102,7 +102,7 @@ func bare(t *testing.T, st *store.Store, n int) {
 func TestReadAgainInBrowser(t *testing.T) {
 	st := newStore(t)
 	bare(t, st, 60)
-	p, err := New(Config{Store: st})
+	p, err := newPanel(setup{Store: st})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +121,7 @@ func TestReadAgainInBrowser(t *testing.T) {
 	if want := "50 61 true"; err != nil || got != want {
 		t.Errorf("older runs: %q (%v), want %q", got, err, want)
 	}
-	p.events.Publish(Progress{Run: "20261121-105900-r", State: store.StateDone})
+	p.queue.Events().Publish(Progress{Run: "20261121-105900-r", State: store.StateDone})
 	got, err = reporttest.Eval[string](b, `(async () => {`+until+lists(4)+`
 		return document.querySelectorAll(".run").length + "";
 	})()`)

@@ -12,7 +12,7 @@ import (
 )
 
 func (p *Panel) list(ctx context.Context, in *listInput) (*listBody, error) {
-	jobs, err := p.jobs(ctx)
+	jobs, err := p.queue.List(ctx)
 	if err != nil {
 		return nil, p.internalError(err)
 	}
@@ -49,7 +49,11 @@ func (p *Panel) list(ctx context.Context, in *listInput) (*listBody, error) {
 		body.Runs = body.Runs[:in.Limit]
 		body.Next = body.Runs[in.Limit-1].ID
 	}
-	if err := errors.Join(p.addBoxes(ctx, body.Runs), p.addWaits(ctx, body.Runs)); err != nil {
+	err = p.addWaits(ctx, body.Runs)
+	for _, add := range p.places {
+		err = errors.Join(err, add(ctx, body.Runs))
+	}
+	if err != nil {
 		return nil, p.internalError(err)
 	}
 	return &listBody{body}, nil
@@ -60,10 +64,10 @@ func inQueue(state string) bool { return state == store.StateQueued || state == 
 
 // waits says what a run waits for, given its state.
 func (p *Panel) waits(ctx context.Context, state, id string) (string, error) {
-	if p.Queue == nil || !inQueue(state) {
+	if !inQueue(state) {
 		return "", nil
 	}
-	all, err := p.Queue.Waits(ctx, id)
+	all, err := p.queue.Waits(ctx, id)
 	return all[id], err
 }
 
@@ -75,10 +79,10 @@ func (p *Panel) addWaits(ctx context.Context, runs []store.Entry) error {
 			ids = append(ids, e.ID)
 		}
 	}
-	if p.Queue == nil || len(ids) == 0 {
+	if len(ids) == 0 {
 		return nil
 	}
-	all, err := p.Queue.Waits(ctx, ids...)
+	all, err := p.queue.Waits(ctx, ids...)
 	if err != nil {
 		return err
 	}
@@ -109,10 +113,10 @@ func (in *listInput) filter(jobs []store.Job) (store.Filter, error) {
 
 // stateOf returns the state of a run, given that in its folder.
 func (p *Panel) stateOf(ctx context.Context, id, state string) string {
-	if state != store.StateInterrupted || p.Queue == nil {
+	if state != store.StateInterrupted {
 		return state
 	}
-	job, err := p.Queue.Get(ctx, id)
+	job, err := p.queue.Get(ctx, id)
 	if err != nil {
 		return state
 	}
@@ -153,14 +157,6 @@ func (p *Panel) entry(ctx context.Context, id string, ended []store.Entry) (*sto
 		return nil, p.internalError(err)
 	}
 	return &e, nil
-}
-
-// jobs lists the queue.
-func (p *Panel) jobs(ctx context.Context) ([]store.Job, error) {
-	if p.Queue == nil {
-		return nil, nil
-	}
-	return p.Queue.List(ctx)
 }
 
 // withoutRun lists the jobs that have no run folder: those that wait or were just taken,

@@ -132,7 +132,7 @@ func withJob(t *testing.T) (*Panel, *store.Queue) {
 	}
 	t.Cleanup(func() { q.Close() })
 	st := newStore(t)
-	p, err := New(Config{Store: st, Queue: queueOf(st, q, &fakeRunner{})})
+	p, err := newPanel(setup{Store: st, Queue: queueOf(st, q, &fakeRunner{})})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +149,7 @@ func TestCancelLeavesWhatRuns(t *testing.T) {
 	if _, err := q.Next(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.cancel(t.Context(), &cancelInput{ID: "1"}); err == nil {
+	if _, err := (runFeature{Panel: p}).cancel(t.Context(), &cancelInput{ID: "1"}); err == nil {
 		t.Error("Forget() removed a running job")
 	}
 	if job, err := q.Get(t.Context(), "1"); err != nil || job.State != store.StateRunning {
@@ -165,7 +165,7 @@ func TestAskedWhileStopping(t *testing.T) {
 	stop()
 	_, getErr := p.get(ctx, &idInput{ID: "1"})
 	_, listErr := p.list(ctx, &listInput{Limit: 1})
-	_, startErr := p.start(ctx, &startInput{Body: lab.Plan{Arm: lab.Arm{Page: "https://a.test/", Archive: "missing.wacz"}}})
+	_, startErr := runFeature{Panel: p}.start(ctx, &startInput{Body: lab.Plan{Arm: lab.Arm{Page: "https://a.test/", Archive: "missing.wacz"}}})
 	for what, err := range map[string]error{"a run": getErr, "the list": listErr, "a new run": startErr} {
 		var status huma.StatusError
 		if !errors.As(err, &status) || status.GetStatus() != http.StatusServiceUnavailable {

@@ -23,15 +23,12 @@ type Machines struct {
 
 // isAsked says whether a connection was made by a machine. Its TLS state holds the name that was asked for, and a
 // client's certificate then.
-func (m *Machines) isAsked(r *http.Request) bool {
-	return m != nil && r.TLS != nil && r.TLS.ServerName == m.Name
+func (m Machines) isAsked(r *http.Request) bool {
+	return r.TLS != nil && r.TLS.ServerName == m.Name
 }
 
 // beside serves machines, and everybody else by next.
-func (m *Machines) beside(next http.Handler) http.Handler {
-	if m == nil {
-		return next
-	}
+func (m Machines) beside(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !m.isAsked(r) {
 			next.ServeHTTP(w, r)
@@ -45,10 +42,7 @@ func (m *Machines) beside(next http.Handler) http.Handler {
 }
 
 // configure asks machines for their certificates.
-func (m *Machines) configure(c *tls.Config) *tls.Config {
-	if m == nil {
-		return c
-	}
+func (m Machines) configure(c *tls.Config) *tls.Config {
 	machines := c.Clone()
 	machines.ClientAuth, machines.MinVersion = tls.RequireAnyClientCert, tls.VersionTLS13
 	c.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
@@ -60,22 +54,21 @@ func (m *Machines) configure(c *tls.Config) *tls.Config {
 	return c
 }
 
-// limits leaves room for some connections of each of many machines.
-func (m *Machines) limits() slots.Limits {
-	l := slots.DefaultLimits()
-	if m != nil {
-		l.Admitted *= 16
+// WithMachines answers machines besides people and scripts.
+func WithMachines(m Machines) Module {
+	return func(p *Panel) {
+		p.beside, p.configure = m.beside, m.configure
+		p.limits.Admitted *= 16 // some connections of each of many machines
 	}
-	return l
 }
 
 // openFile opens a file of a run for reading. One that is elsewhere is brought first.
 func (p *Panel) openFile(ctx context.Context, root *os.Root, run, name string) (*os.File, fs.FileInfo, error) {
 	f, info, err := store.OpenFile(root, name)
-	if !errors.Is(err, fs.ErrNotExist) || p.Fetch == nil {
+	if !errors.Is(err, fs.ErrNotExist) {
 		return f, info, err
 	}
-	switch fetched := p.Fetch(ctx, run, name); {
+	switch fetched := p.fetch(ctx, run, name); {
 	case errors.Is(fetched, store.ErrNotFound):
 		return nil, nil, err
 	case fetched != nil:

@@ -18,8 +18,10 @@ import (
 // metrics registers the numbers of the box for Prometheus. Their labels are states and names of
 // parts, which are few, and on the head of a fleet of its boxes: nothing is counted by page, run or token.
 func (p *Panel) metrics(e *echo.Echo, api huma.API) {
+	p.numbers = newBoxCollector(p)
+	p.scraped["runs"], p.scraped["queue"] = p.numbers.collectRuns, p.numbers.collectQueue
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), newBoxCollector(p))
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), p.numbers)
 	serve := promhttp.HandlerFor(registry, promhttp.HandlerOpts{
 		ErrorHandling: promhttp.ContinueOnError, ErrorLog: promLog{p}, MaxRequestsInFlight: 4,
 	})
@@ -86,10 +88,7 @@ func (c *boxCollector) Collect(out chan<- prometheus.Metric) {
 		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 	}
 	gauge(c.build, 1, c.p.Version)
-	for part, collect := range map[string]func(context.Context, func(*prometheus.Desc, float64, ...string)) error{
-		"runs": c.collectRuns, "queue": c.collectQueue, "disk": c.collectDisk, "automation": c.collectAutomation,
-		"fleet": c.collectFleet,
-	} {
+	for part, collect := range c.p.scraped {
 		failed := 0.0
 		if err := collect(ctx, gauge); err != nil {
 			c.p.Log.Warn("panel: metrics", "part", part, "err", err)
@@ -108,7 +107,11 @@ func (c *boxCollector) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-type setGauge = func(*prometheus.Desc, float64, ...string)
+// setGauge sets a number, and collect reads some of them.
+type (
+	setGauge = func(*prometheus.Desc, float64, ...string)
+	collect  = func(context.Context, setGauge) error
+)
 
 func (c *boxCollector) collectRuns(ctx context.Context, gauge setGauge) error {
 	all, err := c.p.Store.Totals(ctx)
@@ -124,7 +127,7 @@ func (c *boxCollector) collectRuns(ctx context.Context, gauge setGauge) error {
 }
 
 func (c *boxCollector) collectQueue(ctx context.Context, gauge setGauge) error {
-	jobs, err := c.p.jobs(ctx)
+	jobs, err := c.p.queue.List(ctx)
 	if err != nil {
 		return err
 	}
@@ -137,30 +140,29 @@ func (c *boxCollector) collectQueue(ctx context.Context, gauge setGauge) error {
 	return nil
 }
 
-func (c *boxCollector) collectDisk(_ context.Context, gauge setGauge) error {
-	if c.p.Disk == nil {
-		return nil
+// WithDisk tells Prometheus of the room and the size of the data folder's disk.
+func WithDisk(room func() (free, size int64, err error)) Module {
+	return func(p *Panel) {
+		p.scraped["disk"] = func(_ context.Context, gauge setGauge) error {
+			free, size, err := room()
+			if err == nil {
+				gauge(p.numbers.free, float64(free))
+				gauge(p.numbers.size, float64(size))
+			}
+			return err
+		}
 	}
-	free, size, err := c.p.Disk()
-	if err == nil {
-		gauge(c.free, float64(free))
-		gauge(c.size, float64(size))
-	}
-	return err
 }
 
-func (c *boxCollector) collectAutomation(ctx context.Context, gauge setGauge) error {
-	if c.p.Automation == nil {
-		return nil
-	}
-	counts, err := c.p.Automation.DeliveryCounts(ctx)
+func (p automationFeature) collect(ctx context.Context, gauge setGauge) error {
+	counts, err := p.Automation.DeliveryCounts(ctx)
 	if err != nil {
 		return err
 	}
 	for state, n := range counts {
-		gauge(c.deliveries, float64(n), state)
+		gauge(p.numbers.deliveries, float64(n), state)
 	}
-	open, err := c.p.Automation.Alerts(ctx, automation.Filter{Open: true, Limit: 1000})
-	gauge(c.alerts, float64(len(open)))
+	open, err := p.Automation.Alerts(ctx, automation.Filter{Open: true, Limit: 1000})
+	gauge(p.numbers.alerts, float64(len(open)))
 	return err
 }

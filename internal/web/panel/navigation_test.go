@@ -11,11 +11,11 @@ import (
 // A page, and what leads to it, are there only where the panel has what it shows: a head deletes no evidence and has no
 // certificate for devices, and a box has no boxes.
 func TestPagesOfAPanel(t *testing.T) {
-	box := Config{Store: emptyStore(t), Version: "v1", Retainer: fakeRetainer{}, Certificate: []byte("x")}
-	head, _ := headOf(t, Config{Store: emptyStore(t), Version: "v1"})
+	box := setup{Store: emptyStore(t), Version: "v1", Retainer: fakeRetainer{}, Certificate: []byte("x")}
+	head, _ := headOf(t, setup{Store: emptyStore(t), Version: "v1"})
 	for _, c := range []struct {
 		name           string
-		config         Config
+		config         setup
 		storage, fleet bool
 	}{{"a box", box, true, false}, {"a head", head, false, true}} {
 		s := newServer(t, c.config)
@@ -37,7 +37,7 @@ func TestPagesOfAPanel(t *testing.T) {
 
 // Each page asks for the token itself, so none needs one.
 func TestPagesNeedNoToken(t *testing.T) {
-	s := newServer(t, Config{Store: emptyStore(t), Version: "v1", Token: lab.NewSecret(token), Retainer: fakeRetainer{}})
+	s := newServer(t, setup{Store: emptyStore(t), Version: "v1", Token: lab.NewSecret(token), Retainer: fakeRetainer{}})
 	for path := range pages {
 		if got := ask(t, s, http.MethodGet, path, nil); got.StatusCode == http.StatusUnauthorized {
 			t.Errorf("GET %s without a token = %d; want the page, or that there is none", path, got.StatusCode)

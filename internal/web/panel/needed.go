@@ -15,20 +15,10 @@ import (
 // inUse says what replays a recording now, or will for certain: a run that waits or goes on, a bisect, or a suite. The recording
 // is an upload, or that of a run. The answer is "" if nothing does.
 func (p *Panel) inUse(ctx context.Context, name string) (string, error) {
-	if p.Bisects != nil {
-		if id := p.Bisects.Holds(name); id != "" {
-			return "bisect " + id + " replays it: wait for its end, or cancel it", nil
-		}
+	if why, err := p.heldBy(ctx, name); why != "" || err != nil {
+		return why, err
 	}
-	if p.Suites != nil {
-		if id := p.Suites.Holds(name); id != "" {
-			return "the result " + id + " of a suite replays it: wait for its end, or stop it", nil
-		}
-	}
-	if p.Queue == nil {
-		return "", nil
-	}
-	jobs, err := p.Queue.List(ctx)
+	jobs, err := p.queue.List(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -40,22 +30,35 @@ func (p *Panel) inUse(ctx context.Context, name string) (string, error) {
 	return "", nil
 }
 
-// neededBy says what a recording is needed for under its name: its use, or a workflow. It is "" if nothing needs it.
-func (p *Panel) neededBy(ctx context.Context, name string) (string, error) {
-	if why, err := p.inUse(ctx, name); why != "" || err != nil || p.Automation == nil {
-		return why, err
-	}
-	all, err := p.Automation.Workflows(ctx)
-	if err != nil {
-		return "", err
-	}
-	for _, w := range all {
-		full, err := p.Automation.Workflow(ctx, w.Name, 0)
-		if err == nil && full.Plan != nil && p.replays(*full.Plan, name) {
-			return "workflow " + w.Name + " replays it: change the workflow or remove it first", nil
+// heldBy says what replays a recording again and again: a bisect, or a suite.
+func (p *Panel) heldBy(ctx context.Context, name string) (string, error) {
+	return firstOf(ctx, p.held, name)
+}
+
+// firstOf is the first reason that is given for a recording or a run.
+func firstOf(ctx context.Context, all []func(context.Context, string) (string, error), name string) (string, error) {
+	for _, ask := range all {
+		if why, err := ask(ctx, name); why != "" || err != nil {
+			return why, err
 		}
 	}
 	return "", nil
+}
+
+// usedBy says what uses a recording, or "" without one.
+func usedBy(format, id string) string {
+	if id == "" {
+		return ""
+	}
+	return fmt.Sprintf(format, id)
+}
+
+// neededBy says what a recording is needed for under its name: its use, or a workflow. It is "" if nothing needs it.
+func (p *Panel) neededBy(ctx context.Context, name string) (string, error) {
+	if why, err := p.inUse(ctx, name); why != "" || err != nil {
+		return why, err
+	}
+	return firstOf(ctx, p.kept, name)
 }
 
 // replays says whether a plan replays a recording. The queue has the path of the file in place of the name.
@@ -84,7 +87,7 @@ func (p *Panel) free(ctx context.Context, name string, check func(context.Contex
 	return nil
 }
 
-func (p *Panel) removeArchive(ctx context.Context, in *nameInput) (*struct{}, error) {
+func (p archiveFeature) removeArchive(ctx context.Context, in *nameInput) (*struct{}, error) {
 	if err := p.free(ctx, in.Name, p.neededBy); err != nil {
 		return nil, err
 	}

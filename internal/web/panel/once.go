@@ -61,6 +61,11 @@ func describeKeys(api *huma.OpenAPI) {
 	}
 }
 
+// WithAnswers keeps what was answered to requests with a key.
+func WithAnswers(a Answers) Module {
+	return func(p *Panel) { p.answers = a }
+}
+
 // maxKept bounds an answer that is kept.
 const maxKept = 1 << 20
 
@@ -68,7 +73,7 @@ const maxKept = 1 << 20
 func (p *Panel) once(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		key := r.Header.Get(keyHeader)
-		if p.Answers == nil || r.Method != http.MethodPost || r.Header[keyHeader] == nil || !isKeyed(r.URL.Path) {
+		if r.Method != http.MethodPost || r.Header[keyHeader] == nil || !isKeyed(r.URL.Path) {
 			next.ServeHTTP(w, r)
 			return
 		}
@@ -87,7 +92,7 @@ func (p *Panel) once(next http.Handler) http.Handler {
 			return
 		}
 		once := store.Once{Key: key, Request: digestOf(identityOf(r.Context()).Name, r.URL.Path, r.URL.RawQuery, body)}
-		switch first, err := p.Answers.Claim(r.Context(), once, time.Now()); {
+		switch first, err := p.answers.Claim(r.Context(), once, time.Now()); {
 		case errors.Is(err, store.ErrKeyUsed):
 			problem(w, http.StatusUnprocessableEntity, keyHeader+": it came with another request before; a new request needs a new key")
 		case errors.Is(err, store.ErrUnanswered):
@@ -128,9 +133,9 @@ func (p *Panel) carryOut(ctx context.Context, w http.ResponseWriter, r *http.Req
 	next.ServeHTTP(held, r)
 	var err error
 	if held.status < 200 || held.status > 299 { // nothing was made, and the key may come again
-		err = p.Answers.Unclaim(ctx, key)
+		err = p.answers.Unclaim(ctx, key)
 	} else {
-		err = p.Answers.Answer(ctx, key, held.kept())
+		err = p.answers.Answer(ctx, key, held.kept())
 	}
 	if err != nil {
 		p.Log.Error("the answer to a request with a key is not kept", "path", r.URL.Path, "error", err)

@@ -98,7 +98,7 @@ func TestRepeatedRequests(t *testing.T) {
 func TestEveryOperationThatMakesSomethingTakesAKey(t *testing.T) {
 	config, _ := editable(t)
 	config.Seats, config.Errands = &fakeSeats{}, &fakeErrands{}
-	p, err := New(config)
+	p, err := newPanel(config)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -76,7 +76,7 @@ func (p pageTest) expect() string {
 }
 
 // pagesConfig is a box with runs, an alert and a device.
-func pagesConfig(t *testing.T) Config {
+func pagesConfig(t *testing.T) setup {
 	t.Helper()
 	st := emptyStore(t)
 	q, err := store.OpenQueue(t.Context(), filepath.Join(t.TempDir(), "queue.db"))
@@ -89,7 +89,7 @@ func pagesConfig(t *testing.T) Config {
 		t.Fatal(err)
 	}
 	seats := &fakeSeats{}
-	config := Config{Store: st, Version: "v1", Archives: fakeArchives{file}, Links: []string{"native", "lte"}, Seats: seats, Errands: &fakeErrands{}, Retainer: fakeRetainer{}, Fleet: &fakeMembership{}, Certificate: []byte("x"),
+	config := setup{Store: st, Version: "v1", Archives: fakeArchives{file}, Links: []string{"native", "lte"}, Seats: seats, Errands: &fakeErrands{}, Retainer: fakeRetainer{}, Fleet: &fakeMembership{}, Certificate: []byte("x"),
 		Fingerprint: strings.Repeat("3b1c", 16), Devices: func(context.Context) []Device {
 			return []Device{{Name: "a desk/2", Kind: "port", Port: "enp2s0", Ready: true, Screen: "v4l2:/dev/video0", Errands: []string{"film", "record", "qualify", "noise"}}, {Name: "virtual", Kind: "virtual", Ready: true, Browsers: []string{"chromium", "nightly"}},
 				seats.phone()}
@@ -126,7 +126,7 @@ func TestPagesInChromium(t *testing.T) {
 }
 
 // pagesInChromium makes the tests, and has axe-core look at their pages and at others.
-func pagesInChromium(t *testing.T, config Config, tests []pageTest, others ...string) {
+func pagesInChromium(t *testing.T, config setup, tests []pageTest, others ...string) {
 	t.Helper()
 	s := newServer(t, config)
 	b := browsers.New(t)
@@ -290,10 +290,10 @@ func TestPagesInFirefox(t *testing.T) {
 	pagesInFirefox(t, pagesConfig(t), pageTests())
 }
 
-func pagesInFirefox(t *testing.T, config Config, tests []pageTest) {
+func pagesInFirefox(t *testing.T, config setup, tests []pageTest) {
 	t.Helper()
 	program := testlab.NeedProgram(t, "firefox-esr", "firefox")
-	p, err := New(config)
+	p, err := newPanel(config)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,8 +3,8 @@
 // events (WHATWG HTML, section 9.2); and web pages that list the runs of a store, open
 // their reports and show how their numbers change from run to run.
 //
-// Its input is a store of runs and, if runs can be started, a queue of runs; its output is
-// an http.Handler. A request passes, in this order: the guard (Host header against DNS
+// Its input is a store of runs, and a list of modules: features, each of which brings its routes (see [Module]). Its
+// output is an http.Handler. A request passes, in this order: the guard (Host header against DNS
 // rebinding, security headers, cross-origin writes, token), the router, the handler. The
 // guard knows which paths are public; everywhere else it requires a token or a session whose
 // scope allows the request, and writes what changes something into the audit log.
@@ -27,14 +27,11 @@ import (
 	"github.com/labstack/echo/v4"
 	"golang.org/x/sync/semaphore"
 
-	"eidetic/internal/box/automation"
-	"eidetic/internal/box/bisects"
+	"eidetic/internal/base/slots"
 	"eidetic/internal/box/credentials"
-	"eidetic/internal/box/suites"
 	"eidetic/internal/keep/runqueue"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
-	"eidetic/internal/plan"
 	"eidetic/internal/tell/history"
 )
 
@@ -62,61 +59,12 @@ type Config struct {
 	// Hosts are the host names, without ports, that the panel accepts besides localhost and
 	// addresses. Other names are refused against DNS rebinding.
 	Hosts []string
-	// Queue lets runs be started; nil makes the panel read-only.
-	Queue Queue
-	// Answers keeps what was answered to requests with a key; nil is the database of Queue, if that is a box's.
-	Answers Answers
-	// Browsers are those of the configuration, which plans may name.
-	Browsers plan.Browsers
-	Apps     plan.Apps
-	// Boxes are those of a fleet, whose head this is; nil has no such routes.
-	Boxes Boxes
-	// Automation keeps workflows, schedules, webhooks and alerts; nil has no such routes.
-	Automation *automation.Keeper
-	// Bisects are those that the box makes by itself; nil has no such routes.
-	Bisects *bisects.Keeper
-	// Suites compare browsers over many pages; nil has no such routes.
-	Suites *suites.Keeper
-	// Machines answers the boxes of a fleet; nil for nobody but people and scripts.
-	Machines *Machines
-	// Fetch brings a file of a run into its folder that is elsewhere; store.ErrNotFound says that it is nowhere. nil
-	// brings none.
-	Fetch func(ctx context.Context, run, name string) error
-	// Removed is told when the files of a run were deleted; nil is not.
-	Removed func(ctx context.Context, run string) error
-	// Devices lists the devices; nil if nothing can be measured.
-	Devices func(context.Context) []Device
-	// PluggedIn lists the parts of which devices can be made; nil lists none.
-	PluggedIn func(context.Context) []PluggedPart
-	// Disk returns the room and the size of the data folder's disk; nil shows neither.
-	Disk func() (free, size int64, err error)
-	// Links are the names of access networks that a plan can use.
-	Links []string
 	// Reaches says where pages may be that are recorded; "" is ReachesPublic.
 	Reaches Reaches
-	// Seats let people see and drive the devices; nil has no such routes.
-	Seats Seats
-	// Errands are what people may ask of the devices between runs; nil has no such routes.
-	Errands Errands
-	// Archives, Settings, System, Backups and Retainer are what else can be read and changed; the routes of
-	// a nil one do not exist.
-	Archives Archives
-	Settings Settings
-	System   System
-	Backups  Backups
-	Retainer Retainer
-	// Fleet is the box's place in a fleet; nil has no such routes.
-	Fleet Fleet
-	// Supporter makes support bundles; nil has no such route.
-	Supporter Supporter
-	// Certificate is the authority that devices must trust, in PEM form.
-	Certificate []byte
-	// Parts returns the health of the service's parts; nil if nothing watches them.
-	Parts func() []Part
 	// Warnings are problems to fix, in words that anybody may read without a token.
 	Warnings []string
-	// Alerts are more such problems, which come and go; nil if nothing looks for them.
-	Alerts func() []string
+	// Modules are the features besides looking at the runs.
+	Modules []Module
 	// Log receives internal errors; nil discards them.
 	Log *slog.Logger
 }
@@ -143,17 +91,21 @@ type Answers interface {
 // Panel is the HTTP handler.
 type Panel struct {
 	Config
-	handler   http.Handler
-	router    *echo.Echo
-	missing   func(echo.Context) error // answers a person whose browser asks for a page that is not there
-	api       huma.API
-	events    *runqueue.Events
-	finder    *history.Finder
-	checking  turn                // of a plan's text that is read
-	telling   turn                // of a comparison or an export of a run
-	reading   *semaphore.Weighted // bytes of the runs that are read
-	counted   counting
-	boxCounts fleetCounts
+	shared
+	handler  http.Handler
+	router   *echo.Echo
+	missing  func(echo.Context) error // answers a person whose browser asks for a page that is not there
+	api      huma.API
+	finder   *history.Finder
+	checking turn                // of a plan's text that is read
+	telling  turn                // of a comparison or an export of a run
+	reading  *semaphore.Weighted // bytes of the runs that are read
+	counted  counting
+	numbers  *boxCollector // for Prometheus
+	// How connections are served; [WithMachines] changes it.
+	limits    slots.Limits
+	beside    func(http.Handler) http.Handler
+	configure func(*tls.Config) *tls.Config
 }
 
 // New makes a panel. Use Serve, or pass the panel as a handler to another server.
@@ -170,18 +122,15 @@ func New(c Config) (*Panel, error) {
 	if c.Credentials == nil {
 		c.Credentials = credentials.Open(credentials.Options{Own: c.Token, Log: c.Log})
 	}
-	p := &Panel{Config: c, events: runqueue.NewEvents(), finder: history.NewFinder(), checking: make(turn, 1), telling: make(turn, 1),
-		counted: counting{turn: make(turn, 1)}, reading: semaphore.NewWeighted(mostRuns)}
-	if own, ok := c.Queue.(*runqueue.Queue); ok && c.Answers == nil {
-		p.Answers = own.Jobs
-	}
-	if c.Queue != nil {
-		p.events = c.Queue.Events()
+	p := &Panel{Config: c, shared: alone(), finder: history.NewFinder(), checking: make(turn, 1), telling: make(turn, 1),
+		counted: counting{turn: make(turn, 1)}, reading: semaphore.NewWeighted(mostRuns), limits: slots.DefaultLimits(),
+		beside:    func(people http.Handler) http.Handler { return people },
+		configure: func(c *tls.Config) *tls.Config { return c },
 	}
 	e := echo.New()
 	e.HTTPErrorHandler = p.fail
 	p.router = e
-	p.api = p.routes(e)
+	p.routes(e)
 	p.web(e)
 	p.handler = p.guard(p.once(conditional(p.large(describe(e)))))
 	return p, nil

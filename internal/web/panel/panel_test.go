@@ -56,9 +56,9 @@ func addRun(t *testing.T, s *store.Store, run *lab.Run) {
 	}
 }
 
-func newServer(t testing.TB, c Config) *httptest.Server {
+func newServer(t testing.TB, c setup) *httptest.Server {
 	t.Helper()
-	p, err := New(c)
+	p, err := newPanel(c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +104,7 @@ func header(name, value string) func(*http.Request) {
 }
 
 func TestHandlers(t *testing.T) {
-	s := newServer(t, Config{Store: newStore(t), Version: "v1"})
+	s := newServer(t, setup{Store: newStore(t), Version: "v1"})
 	const run = "20261121-091400-demo"
 	for _, c := range []struct {
 		name, path   string
@@ -199,7 +199,7 @@ func TestNothingOutsideARunIsServed(t *testing.T) {
 	if err := os.Symlink(st.Root(), filepath.Join(st.Root(), "runs", "linked")); err != nil {
 		t.Fatal(err)
 	}
-	s := newServer(t, Config{Store: st})
+	s := newServer(t, setup{Store: st})
 	for _, base := range []string{"/runs/" + run + "/", "/api/v1/runs/" + run + "/artifacts/", "/runs/linked/", "/runs/../"} {
 		for _, path := range []string{
 			"../../secret.txt", "../../../secret.txt", "trials/../../../secret.txt", "..%2f..%2fsecret.txt", "%2e%2e/%2e%2e/secret.txt",
@@ -218,7 +218,7 @@ func TestNothingOutsideARunIsServed(t *testing.T) {
 
 // HEAD answers like GET, without the body (RFC 9110, section 9.3.2).
 func TestHead(t *testing.T) {
-	s := newServer(t, Config{Store: newStore(t)})
+	s := newServer(t, setup{Store: newStore(t)})
 	const run = "20261121-091400-demo"
 	for _, path := range []string{
 		"/", "/assets/app.js", "/openapi.json", "/api/v1/health", "/api/v1/runs", "/api/v1/runs/" + run, "/api/v1/runs/nope", "/nope",
@@ -246,7 +246,7 @@ func TestHead(t *testing.T) {
 }
 
 func TestHealthOfAHungPart(t *testing.T) {
-	s := newServer(t, Config{Store: newStore(t), Version: "v1",
+	s := newServer(t, setup{Store: newStore(t), Version: "v1",
 		Parts: func() []Part { return []Part{{"capture", false, 21000}, {"panel", true, 3}} }})
 	got := ask(t, s, http.MethodGet, "/api/v1/health", nil)
 	want := `{"status":"failing","version":"v1","token":false,"starts":false,"joins":false,"parts":[{"name":"capture","ok":false,"ago_ms":21000},{"name":"panel","ok":true,"ago_ms":3}]}`
@@ -256,7 +256,7 @@ func TestHealthOfAHungPart(t *testing.T) {
 }
 
 func TestToken(t *testing.T) {
-	s := newServer(t, Config{Store: newStore(t), Token: lab.NewSecret(token)})
+	s := newServer(t, setup{Store: newStore(t), Token: lab.NewSecret(token)})
 	const run = "/runs/20261121-091400-demo/report.json"
 	for _, c := range []struct {
 		name, path string
@@ -302,7 +302,7 @@ func TestToken(t *testing.T) {
 }
 
 func TestHostAndOrigin(t *testing.T) {
-	s := newServer(t, Config{Store: newStore(t), Hosts: []string{"box.lan"}})
+	s := newServer(t, setup{Store: newStore(t), Hosts: []string{"box.lan"}})
 	for host, status := range map[string]int{
 		"localhost": 200, "localhost:8080": 200, "LOCALHOST.": 200, "127.0.0.1:1": 200, "[::1]:8080": 200, "192.0.2.7": 200, "box.lan": 200,
 		"Box.LAN:80":   200,
@@ -316,7 +316,7 @@ func TestHostAndOrigin(t *testing.T) {
 		t.Errorf("a write from another origin: %d, want 403", got.StatusCode)
 	}
 	// Without a token only requests from this machine are answered, whatever serves the handler.
-	p, err := New(Config{Store: newStore(t)})
+	p, err := newPanel(setup{Store: newStore(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -329,8 +329,8 @@ func TestHostAndOrigin(t *testing.T) {
 
 func TestNewRefuses(t *testing.T) {
 	st := newStore(t)
-	for name, c := range map[string]Config{"no store": {}, "short token": {Store: st, Token: lab.NewSecret("short")}} {
-		if _, err := New(c); err == nil {
+	for name, c := range map[string]setup{"no store": {}, "short token": {Store: st, Token: lab.NewSecret("short")}} {
+		if _, err := newPanel(c); err == nil {
 			t.Errorf("New() with %s succeeded; want an error", name)
 		}
 	}
@@ -346,7 +346,7 @@ func TestHostileRun(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "run.json"), []byte(strings.Repeat("[", 1000)), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	s := newServer(t, Config{Store: st})
+	s := newServer(t, setup{Store: st})
 	if got := ask(t, s, http.MethodGet, "/api/v1/runs/evil", nil); got.StatusCode != 422 || !strings.Contains(got.text, "nested deeper") {
 		t.Errorf("GET of a hostile run = %d %s; want 422 and the reason", got.StatusCode, got.text)
 	}
@@ -366,7 +366,7 @@ func TestOpenAPI(t *testing.T) {
 	config.Queue = queueOf(config.Store, q, &fakeRunner{})
 	config.Automation, config.Bisects = keeperOf(t, config), bisectsOf(t, config)
 	config, _ = headOf(t, config)
-	p, err := New(config)
+	p, err := newPanel(config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -450,7 +450,7 @@ func (d *deadlined) SetReadDeadline(t time.Time) error { d.until = append(d.unti
 // A client without the token cannot keep a connection open by not sending its body, even if
 // the body is not needed; an event stream has no deadline.
 func TestStrangersBodiesHaveADeadline(t *testing.T) {
-	p, err := New(Config{Store: newStore(t), Token: lab.NewSecret(token)})
+	p, err := newPanel(setup{Store: newStore(t), Token: lab.NewSecret(token)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -54,7 +54,7 @@ type (
 )
 
 // plans registers the route that the form for plans asks.
-func (p *Panel) plans(api huma.API) {
+func (p runFeature) plans(api huma.API) {
 	huma.Register(api, huma.Operation{
 		OperationID: "check-plan", Method: http.MethodPost, Path: "/api/v1/plan", Summary: "Check a plan, and write it in both forms",
 		Tags: []string{tagRuns}, Description: "Starts nothing and keeps nothing. It reads a plan's text, or writes that of an object, and says what is wrong, with its place.",
@@ -75,7 +75,7 @@ func (t turn) take(ctx context.Context) (done func(), err error) {
 	}
 }
 
-func (p *Panel) checkPlan(ctx context.Context, in *planTextInput) (*checkedPlanBody, error) {
+func (p runFeature) checkPlan(ctx context.Context, in *planTextInput) (*checkedPlanBody, error) {
 	if in.Body.YAML != "" && in.Body.Plan != nil {
 		return nil, huma.Error422UnprocessableEntity("give yaml or plan, not both")
 	}
@@ -112,9 +112,9 @@ func (p *Panel) checkPlan(ctx context.Context, in *planTextInput) (*checkedPlanB
 const maxSeed = 1<<53 - 1
 
 // problemsOf says what is wrong with a plan of a scope, as far as it is known without its device and its files.
-func (p *Panel) problemsOf(r plan.Request, s plan.Scope) []*lab.FieldError {
+func (p runFeature) problemsOf(r plan.Request, s plan.Scope) []*lab.FieldError {
 	o := plan.Options{Scope: s, Browsers: p.Browsers, Apps: p.Apps}
-	if p.Boxes != nil { // each box has an admin of its own
+	if p.fleet { // each box has an admin of its own
 		o.Scope, o.Elsewhere = plan.ScopeRun, true
 	}
 	problems := plan.Faults(r, o)

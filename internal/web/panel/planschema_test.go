@@ -26,7 +26,7 @@ func TestPlanSchema(t *testing.T) {
 	}
 	defer q.Close()
 	st := newStore(t)
-	p, err := New(Config{Store: st, Queue: queueOf(st, q, &fakeRunner{})})
+	p, err := newPanel(setup{Store: st, Queue: queueOf(st, q, &fakeRunner{})})
 	if err != nil {
 		t.Fatal(err)
 	}

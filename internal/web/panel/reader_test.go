@@ -49,7 +49,7 @@ func newReaderBench(t *testing.T) readerBench {
 		return []Device{{Name: "air", WiFi: &WiFi{SSID: "lab", Passphrase: "hush-wifi", QR: "WIFI:P:hush-wifi"}}}
 	}
 	config, fleet := headOf(t, config)
-	p, err := New(config)
+	p, err := newPanel(config)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -65,7 +65,7 @@ type (
 )
 
 // recordingEdits registers the routes that change recordings.
-func (p *Panel) recordingEdits(api huma.API) {
+func (p archiveFeature) recordingEdits(api huma.API) {
 	huma.Register(api, huma.Operation{
 		OperationID: "edit-archive", Method: http.MethodPost, Path: "/api/v1/archives/{name}/edit", Summary: "Make a changed recording",
 		Tags: []string{tagArchives},
@@ -92,7 +92,7 @@ func (p *Panel) recordingEdits(api huma.API) {
 	})
 }
 
-func (p *Panel) editArchive(ctx context.Context, in *editArchiveInput) (*editedBody, error) {
+func (p archiveFeature) editArchive(ctx context.Context, in *editArchiveInput) (*editedBody, error) {
 	file, err := p.recordingFile(in.Name)
 	if err != nil {
 		return nil, p.toHTTPError(err)

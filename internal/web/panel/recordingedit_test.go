@@ -17,7 +17,7 @@ import (
 )
 
 // editable is a panel with a recording in the file shop.wacz and the run 20261121-091400-demo that made one.
-func editable(t *testing.T) (Config, func(method, path, match, body string) reply) {
+func editable(t *testing.T) (setup, func(method, path, match, body string) reply) {
 	t.Helper()
 	config, _, _ := whole(t)
 	q, err := store.OpenQueue(t.Context(), filepath.Join(t.TempDir(), "queue.db"))

@@ -67,8 +67,19 @@ const maxLooked = 100
 
 type contentsBody struct{ Body ArchiveContents }
 
+// archiveFeature has the routes of recordings.
+type archiveFeature struct {
+	*Panel
+	Archives Archives
+}
+
+// WithArchives keeps recordings.
+func WithArchives(a Archives) Module {
+	return func(p *Panel) { archiveFeature{p, a}.archives(p.router, p.api) }
+}
+
 // recordings registers the routes that look into recordings.
-func (p *Panel) recordings(api huma.API) {
+func (p archiveFeature) recordings(api huma.API) {
 	huma.Register(api, huma.Operation{
 		OperationID: "get-archive-contents", Method: http.MethodGet, Path: "/api/v1/archives/{name}/contents", Summary: "What a recording holds",
 		Tags: []string{tagArchives}, Description: "Its requests, its quality, and what it lacked when it was last replayed. The name may be that of an upload, or the ID of a run that made a recording.",
@@ -76,7 +87,7 @@ func (p *Panel) recordings(api huma.API) {
 	}, p.contents)
 }
 
-func (p *Panel) contents(ctx context.Context, in *nameInput) (*contentsBody, error) {
+func (p archiveFeature) contents(ctx context.Context, in *nameInput) (*contentsBody, error) {
 	file, err := p.recordingFile(in.Name)
 	if err != nil {
 		return nil, p.toHTTPError(err)
@@ -95,7 +106,7 @@ func (p *Panel) contents(ctx context.Context, in *nameInput) (*contentsBody, err
 }
 
 // recordingFile finds a recording by its name, or by the run that made it.
-func (p *Panel) recordingFile(name string) (string, error) {
+func (p archiveFeature) recordingFile(name string) (string, error) {
 	if p.Store.Has(name) {
 		root, err := p.Store.Files(name)
 		if err != nil {

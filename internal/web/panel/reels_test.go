@@ -12,7 +12,7 @@ import (
 func TestRecentReels(t *testing.T) {
 	st := emptyStore(t)
 	run := filmedPairs(t, st)
-	p, err := New(Config{Store: st, Version: "v1"})
+	p, err := newPanel(setup{Store: st, Version: "v1"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func (w *turnSeer) Write(b []byte) (int, error) {
 func TestSlowReadersHoldNoTurn(t *testing.T) {
 	st := emptyStore(t)
 	run := filmedPairs(t, st)
-	p, err := New(Config{Store: st, Version: "v1"})
+	p, err := newPanel(setup{Store: st, Version: "v1"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func TestSlowReadersHoldNoTurn(t *testing.T) {
 func TestFramesEndWithTheirClient(t *testing.T) {
 	st := emptyStore(t)
 	run := filmedPairs(t, st)
-	p, err := New(Config{Store: st, Version: "v1"})
+	p, err := newPanel(setup{Store: st, Version: "v1"})
 	if err != nil {
 		t.Fatal(err)
 	}

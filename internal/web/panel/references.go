@@ -35,7 +35,7 @@ type (
 )
 
 // runReferences registers the routes of the runs that others are compared with.
-func (p *Panel) runReferences(api huma.API) {
+func (p automationFeature) runReferences(api huma.API) {
 	huma.Register(api, huma.Operation{
 		OperationID: "list-run-references", Method: http.MethodGet, Path: "/api/v1/references", Summary: "List the references", Tags: []string{tagAutomation},
 		Description: "A reference is a run of a branch that later runs of the same name are compared with.", Security: needsToken(),

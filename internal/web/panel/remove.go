@@ -24,17 +24,17 @@ func (p *Panel) remove(ctx context.Context, id string) error {
 	if err := p.free(ctx, id, p.neededBy); err != nil {
 		return err
 	}
-	if p.Automation != nil {
-		switch name, err := p.Automation.ReferTo(ctx, id); {
-		case err != nil:
-			return p.internalError(err)
-		case name != "":
-			return huma.NewError(http.StatusConflict, "it is the reference "+name+": remove that first (DELETE /api/v1/references/ID)")
-		}
+	switch why, err := firstOf(ctx, p.cited, id); {
+	case err != nil:
+		return p.internalError(err)
+	case why != "":
+		return huma.NewError(http.StatusConflict, why)
 	}
 	err := p.Store.Remove(id)
-	if err == nil && p.Removed != nil {
-		err = p.Removed(ctx, id)
+	for _, tell := range p.removed {
+		if err == nil {
+			err = tell(ctx, id)
+		}
 	}
 	switch {
 	case errors.Is(err, store.ErrNotFound):

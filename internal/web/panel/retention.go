@@ -52,7 +52,21 @@ type (
 // mostRetained bounds the runs in each list of an answer.
 const mostRetained = 1000
 
-func (p *Panel) retention(api huma.API) {
+// retentionFeature has the routes of retention.
+type retentionFeature struct {
+	*Panel
+	Retainer Retainer
+}
+
+// WithRetention deletes the evidence of old runs, and brings the page of storage.
+func WithRetention(r Retainer) Module {
+	return func(p *Panel) {
+		retentionFeature{p, r}.retention(p.api)
+		p.storage = true
+	}
+}
+
+func (p retentionFeature) retention(api huma.API) {
 	huma.Register(api, huma.Operation{
 		OperationID: "preview-retention", Method: http.MethodGet, Path: "/api/v1/retention", Summary: "What retention would delete",
 		Tags:        []string{tagSystem},
@@ -73,7 +87,7 @@ func (p *Panel) retention(api huma.API) {
 	})
 }
 
-func (p *Panel) retain(ctx context.Context, in *retentionInput, do func(context.Context, retention.Policy) (Retention, error)) (
+func (p retentionFeature) retain(ctx context.Context, in *retentionInput, do func(context.Context, retention.Policy) (Retention, error)) (
 	*retentionBody, error,
 ) {
 	policy := retention.Policy{KeepDays: in.KeepDays}

@@ -35,7 +35,7 @@ func (r fakeRetainer) Apply(ctx context.Context, p retention.Policy) (Retention,
 
 func TestRetentionRoutes(t *testing.T) {
 	var applied retention.Policy
-	s := newServer(t, Config{Store: newStore(t), Token: lab.NewSecret(token), Retainer: fakeRetainer{&applied}})
+	s := newServer(t, setup{Store: newStore(t), Token: lab.NewSecret(token), Retainer: fakeRetainer{&applied}})
 	for _, c := range []struct {
 		method, path string
 		status       int
@@ -89,7 +89,7 @@ func TestPins(t *testing.T) {
 // A file that retention deleted is told from one that never was.
 func TestArtifactThatIsGone(t *testing.T) {
 	st := newStore(t)
-	s := newServer(t, Config{Store: st})
+	s := newServer(t, setup{Store: st})
 	const id = "20261121-091400-demo"
 	if _, err := st.Thin(id, "older than 90 days", testNow()); err != nil {
 		t.Fatal(err)

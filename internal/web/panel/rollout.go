@@ -21,7 +21,7 @@ const (
 func rolloutType() reflect.Type { return reflect.TypeFor[Rollout]() }
 
 // rollouts registers the routes of an update of the fleet's boxes.
-func (p *Panel) rollouts(e *echo.Echo, api huma.API) {
+func (p boxesFeature) rollouts(e *echo.Echo, api huma.API) {
 	texts := &huma.Schema{Type: huma.TypeArray, Items: &huma.Schema{Type: huma.TypeString}}
 	one := map[string]*huma.MediaType{"application/json": {Schema: api.OpenAPI().Components.Schemas.Schema(rolloutType(), true, "Rollout")}}
 	p.raw(e, api, &huma.Operation{
@@ -56,7 +56,7 @@ func (p *Panel) rollouts(e *echo.Echo, api huma.API) {
 
 type rolloutBody struct{ Body Rollout }
 
-func (p *Panel) updateBoxes(c echo.Context) error {
+func (p boxesFeature) updateBoxes(c echo.Context) error {
 	r := c.Request()
 	query := r.URL.Query()
 	u := BoxUpdate{Boxes: query["box"], Labels: query["label"], By: identityOf(r.Context()).Name, Key: r.Header.Get(keyHeader)}

@@ -88,7 +88,7 @@ const (
 func needsToken() []map[string][]string { return []map[string][]string{{"token": {}}} }
 
 // routes registers the REST interface.
-func (p *Panel) routes(e *echo.Echo) huma.API {
+func (p *Panel) routes(e *echo.Echo) {
 	config := huma.DefaultConfig("Eidetic", p.Version)
 	config.Info.Description = "Runs of the appliance: their results, their recordings, and how to start new ones. Errors are problem details (RFC 9457)."
 	config.Info.License = &huma.License{Name: "Apache-2.0", Identifier: "Apache-2.0"}
@@ -103,6 +103,7 @@ func (p *Panel) routes(e *echo.Echo) huma.API {
 	}
 	config.Transformers = append(config.Transformers, inWords, forReaders)
 	api := humaecho.New(e, config)
+	p.api = api
 	api.UseMiddleware(func(ctx huma.Context, next func(huma.Context)) {
 		if name := notANumber(ctx); name != "" {
 			_ = huma.WriteErr(api, ctx, http.StatusUnprocessableEntity, name+": it must be a finite number") // the client has gone
@@ -137,54 +138,39 @@ func (p *Panel) routes(e *echo.Echo) huma.API {
 	p.trialFrames(e, api)
 	p.artifacts(e, api)
 	p.streams(e, api)
-	if p.Queue != nil {
-		p.starts(api)
-		p.plans(api)
-		if p.Automation != nil {
-			p.workflows(api)
-			p.schedules(api)
-			p.webhooks(api)
-			p.alerts(api)
-			p.runReferences(api)
-		}
-		if p.Bisects != nil {
-			p.bisectRoutes(api)
-		}
-		if p.Suites != nil {
-			p.suiteRoutes(e, api)
-		}
-	}
-	if p.Boxes != nil {
-		p.boxes(api)
-		p.reference(api)
-		p.rollouts(e, api)
-	}
 	p.metrics(e, api)
-	p.appliance(e, api)
 	p.access(e, api)
+	for _, add := range p.Modules {
+		add(p)
+	}
 	describeScopes(api.OpenAPI())
 	describeKeys(api.OpenAPI())
-	return api
 }
 
 // OpenAPI is the description of the REST interface.
 func (p *Panel) OpenAPI() *huma.OpenAPI { return p.api.OpenAPI() }
 
-func (p *Panel) health(ctx context.Context, _ *noInput) (*healthBody, error) {
-	answer := Health{Status: "ok", Version: p.Version, Token: !p.Token.IsZero(), Starts: p.Queue != nil, Parts: []Part{}, Warnings: p.Warnings,
-		Fingerprint: p.Fingerprint, Joins: p.Fleet != nil}
-	if p.Alerts != nil {
-		answer.Warnings = append(slices.Clone(answer.Warnings), p.Alerts()...)
+// WithParts shows the health of the service's parts.
+func WithParts(parts func() []Part) Module {
+	return func(p *Panel) {
+		p.states = append(p.states, func(_ context.Context, h *Health) { h.Parts = append(h.Parts, parts()...) })
 	}
-	if p.Boxes != nil {
-		var warnings []string
-		answer.Fleet, warnings = p.boxCounts.health(ctx, p.Boxes)
-		answer.Warnings = append(slices.Clone(answer.Warnings), warnings...)
+}
+
+// WithAlerts shows problems to fix that come and go.
+func WithAlerts(alerts func() []string) Module {
+	return func(p *Panel) {
+		p.states = append(p.states, func(_ context.Context, h *Health) { h.Warnings = append(h.Warnings, alerts()...) })
+	}
+}
+
+func (p *Panel) health(ctx context.Context, _ *noInput) (*healthBody, error) {
+	answer := Health{Status: "ok", Version: p.Version, Token: !p.Token.IsZero(), Parts: []Part{}, Warnings: slices.Clone(p.Warnings),
+		Fingerprint: p.Fingerprint}
+	for _, add := range p.states {
+		add(ctx, &answer)
 	}
 	status := http.StatusOK
-	if p.Parts != nil {
-		answer.Parts = append(answer.Parts, p.Parts()...)
-	}
 	for _, part := range answer.Parts {
 		if !part.OK {
 			answer.Status, status = "failing", http.StatusServiceUnavailable
@@ -199,8 +185,8 @@ func (p *Panel) get(ctx context.Context, in *idInput) (*runBody, error) {
 		run.State = p.stateOf(ctx, in.ID, run.State)
 		return p.withWaits(ctx, run)
 	}
-	if errors.Is(err, store.ErrNotFound) && p.Queue != nil {
-		job, queueErr := p.Queue.Get(ctx, in.ID)
+	if errors.Is(err, store.ErrNotFound) {
+		job, queueErr := p.queue.Get(ctx, in.ID)
 		if queueErr == nil {
 			return p.withWaits(ctx, runOf(job))
 		}

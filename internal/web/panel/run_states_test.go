@@ -84,7 +84,7 @@ func TestRunStatesInChromium(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s := newServer(t, Config{Store: st, Version: "v1", Queue: queueOf(st, q, &fakeRunner{})})
+	s := newServer(t, setup{Store: st, Version: "v1", Queue: queueOf(st, q, &fakeRunner{})})
 	b := browsers.New(t)
 	const next = `says.push($("found").textContent.replace(/[+−]?\d[\d.\u202f]*/g, "N"), $("next").textContent, ...[...$("next").querySelectorAll("a")].map(a => a.getAttribute("href").slice(0, 13)));`
 	for _, c := range []struct {
@@ -146,7 +146,7 @@ func TestRunStatesInChromium(t *testing.T) {
 func TestRunLinkInChromium(t *testing.T) {
 	st := emptyStore(t)
 	run := filmedPairs(t, st)
-	s := newServer(t, Config{Store: st, Version: "v1"})
+	s := newServer(t, setup{Store: st, Version: "v1"})
 	b := browsers.New(t)
 	for _, look := range []struct {
 		width  int64

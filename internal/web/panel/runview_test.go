@@ -18,7 +18,7 @@ func TestRunView(t *testing.T) {
 	putRun(t, st.Root(), run)
 	many := reporttest.Many(1, 3, 200)
 	putRun(t, st.Root(), many)
-	s := newServer(t, Config{Store: st, Token: lab.NewSecret(token), Version: "v1"})
+	s := newServer(t, setup{Store: st, Token: lab.NewSecret(token), Version: "v1"})
 	with := func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+token) }
 	const of, cells = "/api/v1/runs/20261121-101400-links/view", "/api/v1/runs/20261121-111400-many/view"
 	for path, want := range map[string]int{

@@ -37,7 +37,7 @@ type (
 )
 
 // schedules registers the routes of what starts workflows at times.
-func (p *Panel) schedules(api huma.API) {
+func (p automationFeature) schedules(api huma.API) {
 	huma.Register(api, huma.Operation{
 		OperationID: "list-schedules", Method: http.MethodGet, Path: "/api/v1/schedules", Summary: "List the schedules", Tags: []string{tagAutomation},
 		Security: needsToken(),

@@ -78,11 +78,14 @@ func driverOf(ctx context.Context, window string) Driver {
 	return Driver{name, window}
 }
 
+// WithSeats lets people see and drive the devices.
+func WithSeats(s Seats) Module { return func(p *Panel) { p.seats(s) } }
+
 // seats registers the routes of screens and their drivers.
-func (p *Panel) seats(e *echo.Echo, api huma.API) {
+func (p *Panel) seats(s Seats) {
 	errs := []int{http.StatusUnauthorized, http.StatusNotFound, http.StatusConflict}
-	p.views(e, api)
-	p.raw(e, api, &huma.Operation{
+	p.views(s)
+	p.raw(p.router, p.api, &huma.Operation{
 		OperationID: "get-screen", Method: http.MethodGet, Path: "/api/v1/devices/{name}/screen", Summary: "What a device's screen shows now",
 		Description: "A lossless picture. During a run it is of the run's own film, a second old at most while somebody looks, and the header " +
 			"Eidetic-Run is true; nobody can give input then. Ask with If-None-Match: a screen that has not changed is 304.",
@@ -90,7 +93,7 @@ func (p *Panel) seats(e *echo.Echo, api huma.API) {
 		Parameters: []*huma.Param{{Name: "name", In: "path", Required: true, Schema: &huma.Schema{Type: huma.TypeString}}},
 		Responses:  file("200", "image/png", "The picture"),
 	}, func(c echo.Context) error {
-		shown, err := p.Seats.Screen(c.Request().Context(), deviceName(c.Param("name")))
+		shown, err := s.Screen(c.Request().Context(), deviceName(c.Param("name")))
 		if err != nil {
 			return err
 		}
@@ -105,25 +108,25 @@ func (p *Panel) seats(e *echo.Echo, api huma.API) {
 		}
 		return c.Blob(http.StatusOK, "image/png", shown.PNG)
 	})
-	huma.Register(api, huma.Operation{
+	huma.Register(p.api, huma.Operation{
 		OperationID: "drive-device", Method: http.MethodPut, Path: "/api/v1/devices/{name}/driver", Summary: "Take the controls of a device",
 		Description: "One at a time has them, until a minute has passed without input, or they are given back. During a run nobody has.",
 		Tags:        []string{tagDevices}, Security: needsToken(), Errors: errs,
 	}, func(ctx context.Context, in *driverInput) (*turnBody, error) {
-		t, err := p.Seats.Drive(deviceName(in.Name), driverOf(ctx, in.Window))
+		t, err := s.Drive(deviceName(in.Name), driverOf(ctx, in.Window))
 		return &turnBody{t}, p.toHTTPError(err)
 	})
-	huma.Register(api, huma.Operation{
+	huma.Register(p.api, huma.Operation{
 		OperationID: "release-device", Method: http.MethodDelete, Path: "/api/v1/devices/{name}/driver", Summary: "Give the controls back",
 		Tags: []string{tagDevices}, Security: needsToken(), Errors: errs, DefaultStatus: http.StatusNoContent,
 	}, func(ctx context.Context, in *driverInput) (*struct{}, error) {
-		return nil, p.toHTTPError(p.Seats.Release(deviceName(in.Name), driverOf(ctx, in.Window)))
+		return nil, p.toHTTPError(s.Release(deviceName(in.Name), driverOf(ctx, in.Window)))
 	})
-	huma.Register(api, huma.Operation{
+	huma.Register(p.api, huma.Operation{
 		OperationID: "give-input", Method: http.MethodPost, Path: "/api/v1/devices/{name}/input", Summary: "Give a device input",
 		Tags: []string{tagDevices}, Security: needsToken(), Errors: append(errs, http.StatusUnprocessableEntity),
 	}, func(ctx context.Context, in *inputBody) (*eventsBody, error) {
-		events, err := p.Seats.Input(ctx, deviceName(in.Name), driverOf(ctx, in.Body.Window), in.Body.Steps)
+		events, err := s.Input(ctx, deviceName(in.Name), driverOf(ctx, in.Body.Window), in.Body.Steps)
 		body := &eventsBody{}
 		body.Body.Events = append([]lab.Event{}, events...)
 		return body, p.toHTTPError(err)

@@ -64,7 +64,7 @@ func (p *Panel) Serve(ctx context.Context, listeners ...net.Listener) error {
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	for _, l := range listeners {
-		bounded := slots.New(l, p.Machines.limits())
+		bounded := slots.New(l, p.limits)
 		if p.TLS == nil || l.Addr().Network() == "unix" {
 			p.serve(ctx, group, p.server(ctx, p), bounded)
 			continue
@@ -72,8 +72,8 @@ func (p *Panel) Serve(ctx context.Context, listeners ...net.Listener) error {
 		parts := split(bounded)
 		group.Go(func() error { return parts.run(ctx) })
 		p.serve(ctx, group, p.server(ctx, p.secureOnly(p)), parts.plain)
-		secure := p.server(ctx, p.Machines.beside(p))
-		p.serve(ctx, group, secure, tls.NewListener(parts.secure, p.Machines.configure(&tls.Config{
+		secure := p.server(ctx, p.beside(p))
+		p.serve(ctx, group, secure, tls.NewListener(parts.secure, p.configure(&tls.Config{
 			Certificates: []tls.Certificate{*p.TLS}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"},
 		})))
 	}

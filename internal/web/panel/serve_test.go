@@ -37,7 +37,7 @@ func serveTLS(t *testing.T, change func(net.Listener) net.Listener) (addr, finge
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := New(Config{Store: newStore(t), Token: lab.NewSecret(token), TLS: cert, Fingerprint: pin.Of(cert.Leaf)})
+	p, err := newPanel(setup{Store: newStore(t), Token: lab.NewSecret(token), TLS: cert, Fingerprint: pin.Of(cert.Leaf)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,6 +20,24 @@ import (
 	"eidetic/internal/plan"
 )
 
+// runFeature has the routes that start runs and check plans.
+type runFeature struct {
+	*Panel
+	Browsers plan.Browsers
+	Apps     plan.Apps
+}
+
+// WithRuns lets runs be started, which wait in the queue; plans may name these browsers and apps of the configuration.
+func WithRuns(q Queue, browsers plan.Browsers, apps plan.Apps) Module {
+	return func(shell *Panel) {
+		p := runFeature{shell, browsers, apps}
+		p.starts(p.api)
+		p.plans(p.api)
+		shell.queue = q
+		shell.states = append(shell.states, func(_ context.Context, h *Health) { h.Starts = true })
+	}
+}
+
 func progressType() reflect.Type { return reflect.TypeFor[Progress]() }
 
 func backupType() reflect.Type { return reflect.TypeFor[Backup]() }
@@ -49,7 +67,7 @@ type Accepted struct {
 	Events string `json:"events" doc:"Address of its progress, as server-sent events"`
 }
 
-func (p *Panel) starts(api huma.API) {
+func (p runFeature) starts(api huma.API) {
 	huma.Register(api, huma.Operation{
 		OperationID: "start-run", Method: http.MethodPost, Path: "/api/v1/runs", Summary: "Start a run", Tags: []string{tagRuns},
 		Description:   "The run waits in the queue of its device, which survives a restart of the appliance.",
@@ -69,7 +87,7 @@ func (p *Panel) starts(api huma.API) {
 	}, p.cancel)
 }
 
-func (p *Panel) start(ctx context.Context, in *startInput) (*startBody, error) {
+func (p runFeature) start(ctx context.Context, in *startInput) (*startBody, error) {
 	if !(plan.Request{Plan: in.Body}).Opens() {
 		return nil, opensNothing("body")
 	}
@@ -80,7 +98,7 @@ func (p *Panel) start(ctx context.Context, in *startInput) (*startBody, error) {
 	if in.Body.From != nil {
 		return nil, huma.Error422UnprocessableEntity("from: only the box sets it; POST /api/v1/workflows/NAME/runs starts a run of a workflow")
 	}
-	id, err := p.Queue.Add(ctx, p.askedBy(ctx, in.Body), once)
+	id, err := p.queue.Add(ctx, p.askedBy(ctx, in.Body), once)
 	if err != nil {
 		return nil, p.startError(err)
 	}
@@ -236,8 +254,8 @@ func onceFor(key string, body any) (store.Once, error) {
 	return store.Once{Key: key, Request: hex.EncodeToString(digest[:])}, nil
 }
 
-func (p *Panel) cancel(ctx context.Context, in *cancelInput) (*struct{}, error) {
-	job, err := p.Queue.Get(ctx, in.ID)
+func (p runFeature) cancel(ctx context.Context, in *cancelInput) (*struct{}, error) {
+	job, err := p.queue.Get(ctx, in.ID)
 	if errors.Is(err, store.ErrNotFound) && in.Files {
 		return nil, p.remove(ctx, in.ID)
 	}
@@ -258,7 +276,7 @@ func (p *Panel) cancel(ctx context.Context, in *cancelInput) (*struct{}, error) 
 			return nil, err
 		}
 	}
-	err = p.Queue.Cancel(ctx, job.ID)
+	err = p.queue.Cancel(ctx, job.ID)
 	switch {
 	case errors.Is(err, runqueue.ErrEnding):
 		return nil, huma.NewError(http.StatusConflict, err.Error())

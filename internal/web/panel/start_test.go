@@ -103,7 +103,7 @@ func newBoxAt(t *testing.T, st *store.Store, queue, addr string) *box {
 	}
 	b := &box{runner: &fakeRunner{root: st.Root(), started: make(chan string, 10), release: make(chan error)}}
 	queued := queueOf(st, q, b.runner)
-	p, err := New(Config{Store: st, Queue: queued})
+	p, err := newPanel(setup{Store: st, Queue: queued})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -410,7 +410,7 @@ func TestDeleteFiles(t *testing.T) {
 
 // An error for a full disk says so, and what to do.
 func TestNoSpace(t *testing.T) {
-	p, err := New(Config{Store: newStore(t)})
+	p, err := newPanel(setup{Store: newStore(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -498,7 +498,7 @@ func TestListen(t *testing.T) {
 }
 
 func TestServeNeedsTokenBeyondLoopback(t *testing.T) {
-	p, err := New(Config{Store: newStore(t)})
+	p, err := newPanel(setup{Store: newStore(t)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -75,7 +75,7 @@ func TestStorageWithoutAPolicy(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer q.Close()
-	s := newServer(t, Config{Store: st, Version: "v1", Queue: queueOf(st, q, &fakeRunner{}), Archives: fakeArchives{}, Retainer: noPolicy{}})
+	s := newServer(t, setup{Store: st, Version: "v1", Queue: queueOf(st, q, &fakeRunner{}), Archives: fakeArchives{}, Retainer: noPolicy{}})
 	b := browsers.New(t)
 	if err := b.Open(s.URL + "/storage"); err != nil {
 		t.Fatal(err)

@@ -84,8 +84,25 @@ type (
 	}
 )
 
+// suiteFeature has the routes of suites.
+type suiteFeature struct {
+	*Panel
+	Suites *suites.Keeper
+}
+
+// WithSuites compares browsers over many pages.
+func WithSuites(k *suites.Keeper) Module {
+	return func(shell *Panel) {
+		p := suiteFeature{shell, k}
+		p.suiteRoutes(p.router, p.api)
+		shell.held = append(shell.held, func(_ context.Context, recording string) (string, error) {
+			return usedBy("the result %s of a suite replays it: wait for its end, or stop it", k.Holds(recording)), nil
+		})
+	}
+}
+
 // suiteRoutes registers the routes of suites and their results.
-func (p *Panel) suiteRoutes(e *echo.Echo, api huma.API) {
+func (p suiteFeature) suiteRoutes(e *echo.Echo, api huma.API) {
 	huma.Register(api, huma.Operation{
 		OperationID: "list-suites", Method: http.MethodGet, Path: "/api/v1/suites", Summary: "List the suites", Tags: []string{tagSuites},
 		Description: "Those of this program, and those that were uploaded. A suite is a set of pages and journeys by which browsers are compared.",
@@ -184,9 +201,9 @@ func (p *Panel) suiteRoutes(e *echo.Echo, api huma.API) {
 	})
 }
 
-func (p *Panel) measureSuite(ctx context.Context, in *suiteResultInput) (*newSuiteResultBody, error) {
+func (p suiteFeature) measureSuite(ctx context.Context, in *suiteResultInput) (*newSuiteResultBody, error) {
 	b := in.Body
-	if b.On != nil && p.Boxes == nil {
+	if b.On != nil && !p.fleet {
 		return nil, huma.Error422UnprocessableEntity("on: this is one box; only the head of a fleet chooses among several (appliance head)")
 	}
 	r, err := p.Suites.Measure(ctx, suites.Request{
@@ -204,7 +221,7 @@ func (p *Panel) measureSuite(ctx context.Context, in *suiteResultInput) (*newSui
 	return &newSuiteResultBody{"/api/v1/suite-results/" + r.ID, r}, nil
 }
 
-func (p *Panel) suiteResultFile(c echo.Context) error {
+func (p suiteFeature) suiteResultFile(c echo.Context) error {
 	name, err := p.Suites.File(c.Param("id"))
 	if err != nil {
 		return p.suiteError(err, "result "+clip(c.Param("id")))
@@ -224,7 +241,7 @@ func (p *Panel) suiteResultFile(c echo.Context) error {
 }
 
 // suiteError is the answer to what a keeper of suites refuses; what names the thing that the request is about.
-func (p *Panel) suiteError(err error, what string) error {
+func (p suiteFeature) suiteError(err error, what string) error {
 	var wrong *suites.WrongError
 	switch {
 	case err == nil:

@@ -80,7 +80,7 @@ func shopResult(t *testing.T, text, release string, times float64) *suite.Result
 }
 
 // suitesOf keeps the suites of a panel's box: one that was uploaded, with a result.
-func suitesOf(t *testing.T, c Config) *suites.Keeper {
+func suitesOf(t *testing.T, c setup) *suites.Keeper {
 	t.Helper()
 	dir := t.TempDir()
 	keepResult(t, dir, "sold", shopResult(t, deskSuite, "155.0.7000.1", 1.1), testNow().AddDate(0, 0, -8))
@@ -137,7 +137,7 @@ func TestSuitesOverREST(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer q.Close()
-	config := Config{Store: st, Token: lab.NewSecret(token), Queue: runqueue.New(runqueue.Config{Jobs: q, Store: st, Runner: slower{st}, Now: testNow})}
+	config := setup{Store: st, Token: lab.NewSecret(token), Queue: runqueue.New(runqueue.Config{Jobs: q, Store: st, Runner: slower{st}, Now: testNow})}
 	config.Suites = suitesOf(t, config)
 	s := newServer(t, config)
 	send := func(method, path, body string, want int, has string, headers ...string) string {

@@ -14,8 +14,11 @@ type Supporter interface {
 	Support(ctx context.Context, w io.Writer, health Health) error
 }
 
-func (p *Panel) support(e *echo.Echo, api huma.API) {
-	p.raw(e, api, &huma.Operation{
+// WithSupport makes support bundles.
+func WithSupport(s Supporter) Module { return func(p *Panel) { p.support(s) } }
+
+func (p *Panel) support(s Supporter) {
+	p.raw(p.router, p.api, &huma.Operation{
 		OperationID: "support", Method: http.MethodGet, Path: "/api/v1/support", Summary: "A file for whoever helps with the box", Tags: []string{tagSystem},
 		Description: "A gzipped tar file: versions, what the doctor found, health, configuration, log, queue, hardware. Passwords, tokens, keys, cookies and queries of addresses are removed; names are not.",
 		Responses:   file("200", "application/gzip", "The bundle"),
@@ -31,7 +34,7 @@ func (p *Panel) support(e *echo.Echo, api huma.API) {
 		if isHead(c.Request()) {
 			return c.NoContent(http.StatusOK)
 		}
-		err = p.Supporter.Support(ctx, c.Response(), health.Body)
+		err = s.Support(ctx, c.Response(), health.Body)
 		p.Credentials.Record(identityOf(ctx), "GET /api/v1/support", from(c.Request()), http.StatusOK)
 		if err != nil && c.Response().Committed {
 			p.Log.Error("panel: support", "err", err)

@@ -19,7 +19,7 @@ func (f fakeSupporter) Support(_ context.Context, w io.Writer, health Health) er
 }
 
 func TestSupportRoute(t *testing.T) {
-	s := newServer(t, Config{Store: newStore(t), Token: lab.NewSecret(token), Version: "v1", Supporter: fakeSupporter{}})
+	s := newServer(t, setup{Store: newStore(t), Token: lab.NewSecret(token), Version: "v1", Supporter: fakeSupporter{}})
 	got := ask(t, s, http.MethodGet, "/api/v1/support", sending(token, ""))
 	if got.StatusCode != 200 || got.text != "bundle of v1" || got.Header.Get("Content-Type") != "application/gzip" {
 		t.Errorf("GET support = %d %s", got.StatusCode, got.text)
@@ -27,7 +27,7 @@ func TestSupportRoute(t *testing.T) {
 	if log := ask(t, s, http.MethodGet, "/api/v1/audit", sending(token, "")).text; !strings.Contains(log, "GET /api/v1/support") {
 		t.Errorf("the audit log has no support bundle: %s", log)
 	}
-	s = newServer(t, Config{Store: newStore(t), Supporter: fakeSupporter{errors.New("the disk failed")}})
+	s = newServer(t, setup{Store: newStore(t), Supporter: fakeSupporter{errors.New("the disk failed")}})
 	answer, err := s.Client().Get(s.URL + "/api/v1/support")
 	if err == nil {
 		_, err = io.ReadAll(answer.Body)

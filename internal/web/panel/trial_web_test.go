@@ -192,7 +192,7 @@ func plain(s string) string { return strings.ReplaceAll(s, "\u202f", "") }
 func TestTrialInChromium(t *testing.T) {
 	st := emptyStore(t)
 	run := filmed(t, st, start(), image.Rect(0, 40, startW, startH))
-	s := newServer(t, Config{Store: st, Version: "v1"})
+	s := newServer(t, setup{Store: st, Version: "v1"})
 	b := browsers.New(t)
 	address := s.URL + "/trial?run=" + run.ID + "&trial=1"
 	if err := b.Open(address); err != nil {
@@ -298,7 +298,7 @@ func TestTrialInFirefox(t *testing.T) {
 	program := testlab.NeedProgram(t, "firefox-esr", "firefox")
 	st := emptyStore(t)
 	run := filmed(t, st, start(), image.Rect(0, 40, startW, startH))
-	p, err := New(Config{Store: st, Version: "v1"})
+	p, err := newPanel(setup{Store: st, Version: "v1"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -343,7 +343,7 @@ func TestTrialRefuses(t *testing.T) {
 	other := reporttest.Run(3, 1)
 	other.ID = "20261121-101500-bare"
 	addRun(t, st, other)
-	p, err := New(Config{Store: st, Token: lab.NewSecret(token), Version: "v1"})
+	p, err := newPanel(setup{Store: st, Token: lab.NewSecret(token), Version: "v1"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -418,7 +418,7 @@ func stepsFilms() map[string]*filmtest.Film {
 // stepThrough measures steps in Chromium: each key is answered before the next is pressed, and each frame is painted.
 // pressed is the element that takes keys, and shown the one whose data attribute says what is shown.
 func stepThrough(b *testing.B, st *store.Store, path, pressed, shown, attribute string) {
-	p, err := New(Config{Store: st, Version: "v1"})
+	p, err := newPanel(setup{Store: st, Version: "v1"})
 	if err != nil {
 		b.Fatal(err)
 	}

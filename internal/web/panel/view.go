@@ -59,10 +59,10 @@ const (
 )
 
 // views registers the live view. Like a stream of events it is an ordinary handler.
-func (p *Panel) views(e *echo.Echo, api huma.API) {
+func (p *Panel) views(s Seats) {
 	name := &huma.Param{Name: "name", In: "path", Required: true, Schema: &huma.Schema{Type: huma.TypeString}}
-	schema := api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[ViewHead](), true, "ViewHead")
-	p.raw(e, api, &huma.Operation{
+	schema := p.api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[ViewHead](), true, "ViewHead")
+	p.raw(p.router, p.api, &huma.Operation{
 		OperationID: "view-screen", Method: http.MethodGet, Path: "/api/v1/devices/{name}/view", Summary: "A device's screen, live",
 		Description: "A WebSocket (RFC 6455). Each binary message is a 32-bit number (big-endian), so many bytes of JSON (ViewHead), and the bytes " +
 			"of the parts. Answer each with a text message once it is shown: at most two are under way, and who is slow gets the newest " +
@@ -76,7 +76,7 @@ func (p *Panel) views(e *echo.Echo, api huma.API) {
 		if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
 			return &Refusal{http.StatusUpgradeRequired, errors.New("this is a WebSocket: ask with Upgrade: websocket")}
 		}
-		view, err := p.Seats.View(deviceName(c.Param("name")))
+		view, err := s.View(deviceName(c.Param("name")))
 		if err != nil {
 			return err
 		}

@@ -51,7 +51,7 @@ func TestView(t *testing.T) {
 	ctx, stop := context.WithTimeout(t.Context(), testlab.Hang)
 	defer stop()
 	seats := &countingSeats{}
-	s := newServer(t, Config{Store: emptyStore(t), Version: "v1", Seats: seats, Token: lab.NewSecret(token)})
+	s := newServer(t, setup{Store: emptyStore(t), Version: "v1", Seats: seats, Token: lab.NewSecret(token)})
 	reader := newToken(t, s, "viewer", "read").Secret
 	const path = "/api/v1/devices/desk/view"
 	if got := ask(t, s, http.MethodGet, path, sending(reader, "")); got.StatusCode != http.StatusUpgradeRequired || !strings.Contains(got.text, "WebSocket") {

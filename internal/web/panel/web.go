@@ -56,9 +56,9 @@ var pages = map[string]route{ // constant
 func (p *Panel) has(path string) bool {
 	switch path {
 	case "/boxes":
-		return p.Boxes != nil
+		return p.fleet
 	case "/storage":
-		return p.Retainer != nil
+		return p.storage
 	}
 	return true
 }
@@ -73,16 +73,16 @@ func (p *Panel) web(e *echo.Echo) {
 		}
 		return webBlob(c, status, ".html", b.Bytes())
 	}
-	shared := page{Script: "common.js", Styles: []string{"help.css"}, Help: "index", Fleet: p.has("/boxes"), Storage: p.has("/storage")}
+	common := page{Script: "common.js", Styles: []string{"help.css"}, Help: "index", Fleet: p.fleet, Storage: p.storage}
 	for at, page := range pages {
 		if !p.has(at) {
 			continue
 		}
-		page.Fleet, page.Storage, page.Certificate = shared.Fleet, shared.Storage, p.Certificate != nil
+		page.Fleet, page.Storage, page.Certificate = p.fleet, p.storage, p.devices
 		e.GET(at, func(c echo.Context) error { return show(c, http.StatusOK, page.file, page.page) })
 	}
-	p.help(e, show, shared)
-	missing := shared
+	p.help(e, show, common)
+	missing := common
 	missing.Title = "No such page"
 	p.missing = func(c echo.Context) error { return show(c, http.StatusNotFound, "missing.html", missing) }
 	e.GET("/assets/:name", func(c echo.Context) error {

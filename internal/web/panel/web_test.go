@@ -55,7 +55,7 @@ func TestPageInBrowser(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer q.Close()
-	s := newServer(t, Config{Store: st, Token: lab.NewSecret(token), Version: "v1", Queue: queueOf(st, q, waiting), Archives: fakeArchives{},
+	s := newServer(t, setup{Store: st, Token: lab.NewSecret(token), Version: "v1", Queue: queueOf(st, q, waiting), Archives: fakeArchives{},
 		Certificate: []byte("x"),
 		Links:       []string{"native", "lte"}, Parts: func() []Part { return []Part{{"network", true, 5}} },
 		Devices: func(context.Context) []Device {
@@ -163,7 +163,7 @@ func TestOlderRunsInBrowser(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer q.Close()
-	s := newServer(t, Config{Store: st, Version: "v1", Queue: queueOf(st, q, &fakeRunner{}), Archives: fakeArchives{},
+	s := newServer(t, setup{Store: st, Version: "v1", Queue: queueOf(st, q, &fakeRunner{}), Archives: fakeArchives{},
 		Devices: func(context.Context) []Device { return nil }})
 	b := browsers.New(t)
 	if err := b.Open(s.URL + "/"); err != nil {
@@ -193,7 +193,7 @@ func TestStillInBrowser(t *testing.T) {
 	}
 	defer q.Close()
 	var unplugged atomic.Bool
-	s := newServer(t, Config{Store: st, Version: "0.1.5-12-g39795b8-dirty", Queue: queueOf(st, q, &fakeRunner{}), Archives: fakeArchives{},
+	s := newServer(t, setup{Store: st, Version: "0.1.5-12-g39795b8-dirty", Queue: queueOf(st, q, &fakeRunner{}), Archives: fakeArchives{},
 		Links: []string{"native", "lte"},
 		Parts: func() []Part { return []Part{{"network", true, 5}} },
 		Devices: func(context.Context) []Device {
@@ -275,7 +275,7 @@ func TestDeleteInBrowser(t *testing.T) {
 	if err := q.Add(t.Context(), store.Job{ID: "20261121-100000-waits", Device: "virtual", Created: time.Unix(1_800_000_000, 0)}); err != nil {
 		t.Fatal(err)
 	}
-	s := newServer(t, Config{Store: st, Version: "v1", Queue: queueOf(st, q, &fakeRunner{}), Archives: fakeArchives{},
+	s := newServer(t, setup{Store: st, Version: "v1", Queue: queueOf(st, q, &fakeRunner{}), Archives: fakeArchives{},
 		Devices: func(context.Context) []Device { return nil }})
 	b := browsers.New(t)
 	if err := b.Open(s.URL + "/"); err != nil {
@@ -326,7 +326,7 @@ func TestCancelInBrowser(t *testing.T) {
 	if err := q.Add(t.Context(), store.Job{ID: "20261121-100000-waits", Device: "virtual", Created: time.Unix(1_800_000_000, 0)}); err != nil {
 		t.Fatal(err)
 	}
-	s := newServer(t, Config{Store: st, Version: "v1", Queue: queueOf(st, q, &fakeRunner{}), Archives: fakeArchives{},
+	s := newServer(t, setup{Store: st, Version: "v1", Queue: queueOf(st, q, &fakeRunner{}), Archives: fakeArchives{},
 		Devices: func(context.Context) []Device { return nil }})
 	b := browsers.New(t)
 	if err := b.Open(s.URL + "/"); err != nil {

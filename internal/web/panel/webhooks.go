@@ -61,7 +61,7 @@ type (
 
 // webhooks registers the routes of the addresses that are told of events, and of the log of
 // that.
-func (p *Panel) webhooks(api huma.API) {
+func (p automationFeature) webhooks(api huma.API) {
 	huma.Register(api, huma.Operation{
 		OperationID: "list-webhooks", Method: http.MethodGet, Path: "/api/v1/webhooks", Summary: "List the webhooks", Tags: []string{tagAutomation},
 		Security: needsToken(),

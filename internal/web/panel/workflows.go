@@ -3,6 +3,7 @@ package panel
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -16,6 +17,64 @@ import (
 )
 
 const tagAutomation = "automation"
+
+// automationFeature has the routes of workflows, schedules, webhooks, alerts and references.
+type automationFeature struct {
+	*Panel
+	Automation *automation.Keeper
+}
+
+// WithAutomation keeps workflows, schedules, webhooks, alerts and references.
+func WithAutomation(k *automation.Keeper) Module {
+	return func(shell *Panel) {
+		p := automationFeature{shell, k}
+		p.workflows(p.api)
+		p.schedules(p.api)
+		p.webhooks(p.api)
+		p.alerts(p.api)
+		p.runReferences(p.api)
+		shell.kept = append(shell.kept, p.workflowWith)
+		shell.cited = append(shell.cited, p.referenceTo)
+		shell.reference, shell.alertsOf = p.referenceNamed, p.openAlerts
+		shell.scraped["automation"] = p.collect
+	}
+}
+
+// workflowWith says which workflow replays a recording.
+func (p automationFeature) workflowWith(ctx context.Context, name string) (string, error) {
+	all, err := p.Automation.Workflows(ctx)
+	if err != nil {
+		return "", err
+	}
+	for _, w := range all {
+		full, err := p.Automation.Workflow(ctx, w.Name, 0)
+		if err == nil && full.Plan != nil && p.replays(*full.Plan, name) {
+			return "workflow " + w.Name + " replays it: change the workflow or remove it first", nil
+		}
+	}
+	return "", nil
+}
+
+// referenceTo says which reference a run is.
+func (p automationFeature) referenceTo(ctx context.Context, run string) (string, error) {
+	name, err := p.Automation.ReferTo(ctx, run)
+	if err != nil || name == "" {
+		return "", err
+	}
+	return "it is the reference " + name + ": remove that first (DELETE /api/v1/references/ID)", nil
+}
+
+func (p automationFeature) referenceNamed(ctx context.Context, run *lab.Run, name string) (id, version string, err error) {
+	r, err := p.Automation.ReferenceFor(ctx, run, name)
+	if err != nil {
+		return "", "", p.automationError(err, "")
+	}
+	return r.Run, fmt.Sprintf("%s@%d", r.Branch, r.Version), nil
+}
+
+func (p automationFeature) openAlerts(ctx context.Context, series string) ([]automation.Alert, error) {
+	return p.Automation.Alerts(ctx, automation.Filter{Open: true, Series: series, Limit: mostSeries})
+}
 
 // KeptPlan is a plan that is to be kept under a name.
 type KeptPlan struct {
@@ -73,7 +132,7 @@ type (
 )
 
 // workflows registers the routes of the plans that are kept under a name.
-func (p *Panel) workflows(api huma.API) {
+func (p automationFeature) workflows(api huma.API) {
 	huma.Register(api, huma.Operation{
 		OperationID: "list-workflows", Method: http.MethodGet, Path: "/api/v1/workflows", Summary: "List the workflows", Tags: []string{tagAutomation},
 		Description: "A workflow is a plan that the box keeps under a name.", Security: needsToken(),
@@ -116,7 +175,7 @@ func (p *Panel) workflows(api huma.API) {
 	}, p.runWorkflow)
 }
 
-func (p *Panel) putWorkflow(ctx context.Context, in *putWorkflowInput) (*workflowBody, error) {
+func (p automationFeature) putWorkflow(ctx context.Context, in *putWorkflowInput) (*workflowBody, error) {
 	if !(plan.Request{Plan: in.Body.Plan}).Opens() {
 		return nil, opensNothing("body.plan")
 	}
@@ -135,7 +194,7 @@ func (p *Panel) putWorkflow(ctx context.Context, in *putWorkflowInput) (*workflo
 	return &workflowBody{etag(w.Version), w}, nil
 }
 
-func (p *Panel) runWorkflow(ctx context.Context, in *runWorkflowInput) (*startBody, error) {
+func (p automationFeature) runWorkflow(ctx context.Context, in *runWorkflowInput) (*startBody, error) {
 	asked := WorkflowRun{}
 	if in.Body != nil {
 		asked = *in.Body
@@ -205,7 +264,7 @@ func (in Matching) expect(removal bool) (e automation.Expect, err error) {
 
 // automationError is the answer for an error of the keeper; what names the thing that the
 // request is about.
-func (p *Panel) automationError(err error, what string) error {
+func (p automationFeature) automationError(err error, what string) error {
 	var wrong *automation.WrongError
 	switch {
 	case err == nil:

@@ -76,13 +76,15 @@ func Start(dir string) (*Box, error) {
 	if err := os.WriteFile(b.Authority, text, 0o600); err != nil {
 		return fail(err)
 	}
+	devices := func(context.Context) []panel.Device {
+		return []panel.Device{{Name: "virtual", Kind: "virtual", Ready: true}}
+	}
 	p, err := panel.New(panel.Config{
-		Store: runs, Automation: keeper, Queue: queue, Token: lab.NewSecret(b.Token), TLS: cert, Version: "v1",
-		Archives: service.Uploads{Dir: filepath.Join(dir, service.UploadsDir)},
-		Devices: func(context.Context) []panel.Device {
-			return []panel.Device{{Name: "virtual", Kind: "virtual", Ready: true}}
+		Store: runs, Token: lab.NewSecret(b.Token), TLS: cert, Version: "v1", Modules: []panel.Module{
+			panel.WithRuns(queue, nil, nil), panel.WithAnswers(jobs), panel.WithAutomation(keeper),
+			panel.WithArchives(service.Uploads{Dir: filepath.Join(dir, service.UploadsDir)}),
+			panel.WithDevices(devices, []string{"native", "lte"}),
 		},
-		Links: []string{"native", "lte"},
 	})
 	if err != nil {
 		return fail(err)
