@@ -45,9 +45,10 @@ type (
 		Timings  harTimings      `json:"timings"`
 		Server   harScalar       `json:"serverIPAddress,omitempty"`
 		Comment  harLoose        `json:"comment,omitempty"`
-		Kind     harLoose        `json:"_resourceType,omitempty"`      // Chrome: "document", "websocket"
-		Messages json.RawMessage `json:"_webSocketMessages,omitempty"` // Chrome: a list of harMessage
-		Own      json.RawMessage `json:"_eidetic,omitempty"`           // a harOwn
+		Kind     harLoose        `json:"_resourceType,omitempty"`        // Chrome: "document", "websocket"
+		Messages json.RawMessage `json:"_webSocketMessages,omitempty"`   // Chrome: a list of harMessage
+		Events   json.RawMessage `json:"_eventSourceMessages,omitempty"` // a list of harEvent
+		Own      json.RawMessage `json:"_eidetic,omitempty"`             // a harOwn
 	}
 	harRequest struct {
 		Method      string      `json:"method"`

@@ -91,8 +91,8 @@ func (c *harContent) fill(e *lab.Exchange) error {
 	case c.Text == nil:
 		if why, ok := strings.CutPrefix(c.Comment, harCut); ok && hasBody && slices.Contains(truncations, why) {
 			e.Truncated = why
-		} else if c.Size > 0 && hasBody && e.Status/100 != 3 {
-			e.Truncated = "unspecified"
+		} else if (c.Size > 0 || c.Size < 0 && e.Response.Get("Content-Length") != "0") && hasBody && e.Status/100 != 3 {
+			e.Truncated = "unspecified" // of a negative size: the exporter could not get it (Playwright, of a broken connection)
 		}
 	case isBase64(c.Encoding):
 		b, err := fromBase64(string(*c.Text))
@@ -126,8 +126,11 @@ func (c *harContent) fill(e *lab.Exchange) error {
 		case "transfer-encoding":
 			continue
 		case "content-length":
-			if f.Value = strconv.Itoa(len(e.Response.Body)); e.Truncated != "" && c.Size > 0 {
-				f.Value = strconv.Itoa(int(c.Size)) // so that the device sees that it is cut off
+			switch { // where the body is cut off, so that the device sees that
+			case e.Truncated != "" && c.Size > 0:
+				f.Value = strconv.Itoa(int(c.Size))
+			case e.Truncated == "" || c.Size == 0:
+				f.Value = strconv.Itoa(len(e.Response.Body))
 			}
 		case "content-type":
 			switch _, at := charsetOf(f.Value); {

@@ -394,6 +394,9 @@ func (h *harEntry) exchange() (e *lab.Exchange, notes []string, err error) {
 		uncache(e, h.Response.Content.MIME)
 		notes = append(notes, "answered 304 with content, taken as 200: the browser had it in its cache")
 	}
+	if h.isOpenStream(e) {
+		return e, append(notes, h.stream(e)...), nil
+	}
 	if c := &h.Response.Content; c.Text != nil && *c.Text == "" && c.Size > 0 && h.Response.BodySize <= 0 {
 		c.Text = nil // Firefox leaves out what came from its cache so
 	}
