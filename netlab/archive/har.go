@@ -58,6 +58,7 @@ type (
 		Headers     harPairList `json:"headers"`
 		QueryString harPairList `json:"queryString"`
 		PostData    *harPost    `json:"postData,omitempty"`
+		Content     *harContent `json:"_content,omitempty"` // HTTP Toolkit, PiRogue: of a body that is no text
 		HeadersSize harInt      `json:"headersSize"`
 		BodySize    harInt      `json:"bodySize"`
 	}
