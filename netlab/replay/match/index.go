@@ -98,7 +98,7 @@ func miss() Result { return Result{Stage: lab.StageMiss} }
 // are found by it. bodySum is BodySum of the request's body.
 func (x *Index) Exact(c *Client, method, url, bodySum string, h Header) Result {
 	var room [512]byte // most keys are shorter
-	list := usable(x.exact[string(appendExactKey(room[:0], method, url, bodySum))], h)
+	list := nearestFields(usable(x.exact[string(appendExactKey(room[:0], method, url, bodySum))], h), h)
 	if len(list) == 0 {
 		return miss()
 	}
@@ -125,7 +125,7 @@ func (x *Index) normalised(p Policy, c *Client, r *Request, h Header) Result {
 		return miss()
 	}
 	var room [256]byte // most keys are shorter
-	if list := usable(x.normal[string(r.appendNormalKey(room[:0], x.ignored))], h); len(list) > 0 {
+	if list := nearestFields(usable(x.normal[string(r.appendNormalKey(room[:0], x.ignored))], h), h); len(list) > 0 {
 		en, asked := c.next(list)
 		differs := compare(en.request, r)
 		m := Result{
