@@ -105,7 +105,7 @@ func usable(list []*Entry, h Header) []*Entry {
 
 // usesOf are fields in which a browser says what it wants an answer for. Servers look at them without a word in Vary:
 // they allow an origin to read an answer only where one asks, and answer a prefetch otherwise.
-var usesOf = [...]string{"Origin", "Sec-Purpose", "Sec-Fetch-Dest", "X-Requested-With", "Accept"} // constant
+var usesOf = [...]string{"Origin", "Sec-Purpose", "Sec-Fetch-Dest", "X-Requested-With", "Sec-WebSocket-Protocol", "Accept"} // constant
 
 // isAlike compares a field of two requests. Which origin asks may differ between two arms.
 func isAlike(name, recorded, asked string) bool {
