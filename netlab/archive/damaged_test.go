@@ -101,7 +101,7 @@ func TestDamagedRecordOfEachKind(t *testing.T) {
 	for name, text := range map[string]string{
 		"a WARC's first line":           r[0] + strings.Replace(r[1], "WARC/1.0", "WANC?1.0", 1) + r[2],
 		"a WARC's answer":               r[0] + strings.Replace(r[1], "HTTP/1.1 200", "XTTP/1.1 abc", 1) + r[2],
-		"a WARC's digest":               r[0] + strings.Replace(r[1], "Content-L", "WARC-Payload-Digest: sha1:AAAA\r\nContent-L", 1) + r[2],
+		"a WARC's digest":               r[0] + strings.Replace(r[1], "Content-L", "WARC-Payload-Digest: sha1:"+strings.Repeat("A", 32)+"\r\nContent-L", 1) + r[2],
 		"a gzip member":                 gz(r[0]) + flipped(gz(r[1])) + gz(r[2]),
 		"a gzip member's head":          gz(r[0]) + "xx" + gz(r[1])[2:] + gz(r[2]),
 		"a gzip member that is cut off": gz(r[0]) + gz(r[1])[:40] + gz(r[2]),

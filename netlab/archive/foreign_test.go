@@ -6,6 +6,8 @@ import (
 	"crypto/sha1"
 	"crypto/sha256"
 	"encoding/base32"
+	"encoding/base64"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -134,6 +136,46 @@ func TestRevisitsHaveTheirDigest(t *testing.T) {
 	want := map[string]string{"0": "one", "1": "two", "2": "two", "4": "two", "5": "one"}
 	if d := cmp.Diff(want, got); d != "" || len(a.Warnings()) != 1 {
 		t.Errorf("warnings %q, bodies (-want +got):\n%s", a.Warnings(), d)
+	}
+}
+
+// TestDigests: a digest is compared in each form that tools write, and one in another form is not. A body with another
+// digest is left out, unless the record as a whole has the digest that it states.
+func TestDigests(t *testing.T) {
+	const block = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n???>>>~~~"
+	const body = "???>>>~~~"
+	one, two, of := sha1.Sum([]byte(body)), sha256.Sum256([]byte(body)), sha1.Sum([]byte(block))
+	other, ofBlock := sha1.Sum([]byte("other")), "sha1:"+hex.EncodeToString(of[:])
+	for _, c := range []struct {
+		payload, block string
+		kept           bool
+		told           string
+	}{
+		{"sha1:" + hex.EncodeToString(one[:]), "", true, ""},
+		{"SHA-1:" + strings.ToLower(base32.StdEncoding.EncodeToString(one[:])), "", true, ""},
+		{"sha1:" + base64.StdEncoding.EncodeToString(one[:]), "", true, ""},
+		{"sha256:" + base64.RawURLEncoding.EncodeToString(two[:]), "", true, ""},
+		{"sha256:" + strings.TrimRight(base32.StdEncoding.EncodeToString(two[:]), "="), "", true, ""},
+		{"sha1:cut", "", true, ""},
+		{"sha512:" + hex.EncodeToString(one[:]), "", true, ""},
+		{"sha1:" + base64.StdEncoding.EncodeToString(other[:]), "", false, "does not have the digest"},
+		{"sha256:" + hex.EncodeToString(make([]byte, 32)), "", false, "does not have the digest"},
+		{"sha1:" + hex.EncodeToString(other[:]), ofBlock, true, "WARC-Block-Digest"},
+		{"sha1:" + hex.EncodeToString(other[:]), "sha1:" + hex.EncodeToString(other[:]), false, "does not have the digest"},
+	} {
+		fields := "WARC-Type: response\nWARC-Target-URI: http://a.example/\nWARC-Payload-Digest: " + c.payload
+		if c.block != "" {
+			fields += "\nWARC-Block-Digest: " + c.block
+		}
+		data := warcText([2]string{fields, block})
+		a, err := OpenReader(bytes.NewReader(data), int64(len(data)), Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		told := strings.Join(a.Warnings(), "\n")
+		if len(a.Exchanges()) == 1 != c.kept || !strings.Contains(told, c.told) || (c.told == "") != (told == "") {
+			t.Errorf("%s, of the block %q: %d exchanges, told %q; want it kept %v, and told %q", c.payload, c.block, len(a.Exchanges()), told, c.kept, c.told)
+		}
 	}
 }
 

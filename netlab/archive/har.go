@@ -45,9 +45,10 @@ type (
 		Timings  harTimings      `json:"timings"`
 		Server   harScalar       `json:"serverIPAddress,omitempty"`
 		Comment  harLoose        `json:"comment,omitempty"`
-		Kind     harLoose        `json:"_resourceType,omitempty"`      // Chrome: "document", "websocket"
-		Messages json.RawMessage `json:"_webSocketMessages,omitempty"` // Chrome: a list of harMessage
-		Own      json.RawMessage `json:"_eidetic,omitempty"`           // a harOwn
+		Kind     harLoose        `json:"_resourceType,omitempty"`        // Chrome: "document", "websocket"
+		Messages json.RawMessage `json:"_webSocketMessages,omitempty"`   // Chrome: a list of harMessage
+		Events   json.RawMessage `json:"_eventSourceMessages,omitempty"` // a list of harEvent
+		Own      json.RawMessage `json:"_eidetic,omitempty"`             // a harOwn
 	}
 	harRequest struct {
 		Method      string      `json:"method"`
@@ -57,6 +58,7 @@ type (
 		Headers     harPairList `json:"headers"`
 		QueryString harPairList `json:"queryString"`
 		PostData    *harPost    `json:"postData,omitempty"`
+		Content     *harContent `json:"_content,omitempty"` // HTTP Toolkit, PiRogue: of a body that is no text
 		HeadersSize harInt      `json:"headersSize"`
 		BodySize    harInt      `json:"bodySize"`
 	}

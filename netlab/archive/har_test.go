@@ -370,6 +370,10 @@ func FuzzHAR(f *testing.F) {
 			`"request":{"method":"GET","url":"wss://a/?a=1"},"response":{"status":101}}]}}`,
 	)
 	f.Add(
+		harHead + `{"_eventSourceMessages":[{"time":1e9,"eventName":"a","eventId":7,"data":"x\ny"},{"time":-5}],"request":{"method":"POST","url":"http://a/","_content":{"text":"/w==","encoding":"base64"}},` +
+			`"response":{"status":200,"headers":[{"name":"Content-Type","value":"text/event-stream"},{"name":"Set-Cookie","value":"a=1; x,b=2"}]}}]}}`,
+	)
+	f.Add(
 		harHead + `{"pageref":"p","_eidetic":{"v":1,"id":"urn:x:1","order":3,"wall":"2026-01-02T03:04:05Z","chunks":[[5,1]],"socket":[{"data":"gQE="},{"data":"eA=="}]},` +
 			`"request":{"method":"GET","url":"http://a/"},"response":{"status":200,"content":{"size":1,"text":"x"}}}],"pages":[{"id":"p","title":"http://a/"}],` +
 			`"_eidetic":{"v":1,"seed":"5","rules":[{"url":"a","ignore":["b"]}],"dns":[{"name":"a"}],"imported":["x"]}}}`,

@@ -16,6 +16,14 @@ import (
 	"eidetic/netlab/inject"
 )
 
+// body returns the request's body.
+func (r *harRequest) body() ([]byte, error) {
+	if c := r.Content; r.PostData == nil && c != nil && c.Text != nil {
+		return (&harPost{Text: *c.Text, Encoding: c.Encoding}).bytes(c.Size)
+	}
+	return r.PostData.bytes(r.BodySize)
+}
+
 // bytes returns the request's body; size is its length as the exporter states it.
 func (p *harPost) bytes(size harInt) ([]byte, error) {
 	switch {
@@ -36,7 +44,29 @@ func (p *harPost) bytes(size harInt) ([]byte, error) {
 		}
 		return nonEmpty(b), nil
 	}
+	if body, n := afterFields(string(p.Text)); n > 0 {
+		return harString(body).wire(n).bytes, nil
+	}
 	return p.Text.wire(int64(size)).bytes, nil
+}
+
+// afterFields returns what follows on the fields that Firefox writes before the body of a form that a page sends without a
+// script, and how many bytes it had; 0 without such fields.
+func afterFields(text string) (body string, n int64) {
+	head, body, found := strings.Cut(text, "\r\n\r\n")
+	for line := range strings.SplitSeq(head[:min(len(head), 1<<10)], "\r\n") {
+		switch name, value, _ := strings.Cut(line, ":"); strings.ToLower(name) {
+		case "content-length":
+			n, _ = strconv.ParseInt(strings.TrimSpace(value), 10, 64)
+		case "content-type", "content-disposition":
+		default:
+			return "", 0
+		}
+	}
+	if !found || n != int64(len(body)) && n != int64(utf8.RuneCountInString(body)) {
+		return "", 0
+	}
+	return body, n
 }
 
 // truncations are WARC's words for why a body was cut off.
@@ -91,8 +121,8 @@ func (c *harContent) fill(e *lab.Exchange) error {
 	case c.Text == nil:
 		if why, ok := strings.CutPrefix(c.Comment, harCut); ok && hasBody && slices.Contains(truncations, why) {
 			e.Truncated = why
-		} else if c.Size > 0 && hasBody && e.Status/100 != 3 {
-			e.Truncated = "unspecified"
+		} else if (c.Size > 0 || c.Size < 0 && e.Response.Get("Content-Length") != "0") && hasBody && e.Status/100 != 3 {
+			e.Truncated = "unspecified" // of a negative size: the exporter could not get it (Playwright, of a broken connection)
 		}
 	case isBase64(c.Encoding):
 		b, err := fromBase64(string(*c.Text))
@@ -126,8 +156,11 @@ func (c *harContent) fill(e *lab.Exchange) error {
 		case "transfer-encoding":
 			continue
 		case "content-length":
-			if f.Value = strconv.Itoa(len(e.Response.Body)); e.Truncated != "" && c.Size > 0 {
-				f.Value = strconv.Itoa(int(c.Size)) // so that the device sees that it is cut off
+			switch { // where the body is cut off, so that the device sees that
+			case e.Truncated != "" && c.Size > 0:
+				f.Value = strconv.Itoa(int(c.Size))
+			case e.Truncated == "" || c.Size == 0:
+				f.Value = strconv.Itoa(len(e.Response.Body))
 			}
 		case "content-type":
 			switch _, at := charsetOf(f.Value); {

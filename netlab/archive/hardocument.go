@@ -107,7 +107,10 @@ func (hi *harImport) fields(s *jsonStream, depth int) error {
 
 // entryFields are the fields of an entry that are used, in lower case.
 func entryFields() []string {
-	return []string{"pageref", "starteddatetime", "time", "request", "response", "timings", "serveripaddress", "_resourcetype", "_websocketmessages", "_eidetic"}
+	return []string{
+		"pageref", "starteddatetime", "time", "request", "response", "timings", "serveripaddress", "_resourcetype", "_websocketmessages",
+		"_eventsourcemessages", "_eidetic",
+	}
 }
 
 // name notes a name of a field, from which it is told what else a file is.

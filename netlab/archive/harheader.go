@@ -70,36 +70,31 @@ func (h *harEntry) fillHeader(e *lab.Exchange) (notes []string) {
 // longestCookieName bounds where a name is looked for: browsers take no cookie of more than 4 KiB.
 const longestCookieName = 4096
 
-// splitCookies splits Set-Cookie fields that an exporter joined by commas (mitmproxy does), when
-// the exporter lists more cookies than there are fields. The comma of a date is not followed
-// by a name.
+// splitCookies splits Set-Cookie fields that an exporter joined by commas: mitmproxy, which lists more cookies than there
+// are fields, and HTTP Toolkit, which lists none. A comma behind an attribute is one between cookies; before one, it may
+// be in a value, unless more cookies are listed. The comma of a date is not followed by a name.
 func splitCookies(fields []lab.HeaderField, cookies int) []lab.HeaderField {
-	var out []lab.HeaderField
-	have := 0
+	isCookie := func(f lab.HeaderField) bool { return strings.EqualFold(f.Name, "Set-Cookie") }
 	for _, f := range fields {
-		if !strings.EqualFold(f.Name, "Set-Cookie") {
-			out = append(out, f)
-			continue
+		if isCookie(f) {
+			cookies--
 		}
-		have++
-		begin := 0
-		for i := strings.Index(f.Value, ", "); i >= 0; {
-			ahead := f.Value[i+2:]
+	}
+	var out []lab.HeaderField
+	for _, f := range fields {
+		begin, attributes := 0, false
+		for i := 0; isCookie(f) && i < len(f.Value); i++ {
+			if attributes = attributes || f.Value[i] == ';'; f.Value[i] != ',' || cookies <= 0 && !attributes {
+				continue
+			}
+			ahead := strings.TrimLeft(f.Value[i+1:], " ")
 			name, _, found := strings.Cut(ahead[:min(len(ahead), longestCookieName)], "=")
 			if found && name != "" && !strings.ContainsAny(name, " \t;,") {
 				out = append(out, lab.HeaderField{Name: f.Name, Value: f.Value[begin:i]})
-				begin = i + 2
+				begin, attributes = len(f.Value)-len(ahead), false
 			}
-			next := strings.Index(f.Value[i+2:], ", ")
-			if next < 0 {
-				break
-			}
-			i += 2 + next
 		}
 		out = append(out, lab.HeaderField{Name: f.Name, Value: f.Value[begin:]})
-	}
-	if cookies <= have {
-		return fields
 	}
 	return out
 }

@@ -167,7 +167,7 @@ func (h *harEntry) ownExchange() (*lab.Exchange, error) {
 	if err := h.headers(e); err != nil {
 		return nil, err
 	}
-	if e.Request.Body, err = h.Request.PostData.bytes(h.Request.BodySize); err != nil {
+	if e.Request.Body, err = h.Request.body(); err != nil {
 		return nil, err
 	}
 	if err := o.body(e, &h.Response.Content); err != nil {

@@ -350,7 +350,7 @@ func (h *harEntry) exchange() (e *lab.Exchange, notes []string, err error) {
 	switch {
 	case err != nil:
 		return nil, nil, err
-	case h.Request.Method == "CONNECT":
+	case h.Request.Method == "CONNECT" && !isSocket: // else it opens a WebSocket over HTTP/2 (RFC 8441)
 		return nil, nil, fmt.Errorf("%wit opened a tunnel through a proxy", errNothing)
 	case h.Request.Method != "" && h.Response.isBroken():
 		return h.failed(u)
@@ -379,16 +379,23 @@ func (h *harEntry) exchange() (e *lab.Exchange, notes []string, err error) {
 	if h.Request.Headers.isUnread() || h.Response.Headers.isUnread() {
 		notes = append(notes, "with header fields that cannot be read, which are left out")
 	}
-	if e.Request.Body, err = h.Request.PostData.bytes(h.Request.BodySize); err != nil {
+	if e.Request.Body, err = h.Request.body(); err != nil {
 		return nil, nil, err
 	}
-	if p := h.Request.PostData; p != nil && len(p.Params) > 0 && e.Request.Body == nil {
+	switch p := h.Request.PostData; {
+	case e.Request.Body != nil:
+	case p != nil && len(p.Params) > 0:
 		notes = append(notes, "without the text of the form that it sent (postData.text): a replay does not tell it from other forms by that")
+	case h.lacksBody(e):
+		notes = append(notes, "without the body that it sent (postData): a replay does not tell it from others to its address")
 	}
 	e.Response.Header = splitCookies(e.Response.Header, len(h.Response.Cookies))
 	e.FirstByte = harMs(h.Timings.Wait)
 	if isSocket && (e.Status == 101 || e.Status == 200) { // 200 over HTTP/2
 		return e, append(notes, h.socket(e)...), nil
+	}
+	if h.isOpenStream(e) {
+		return e, append(notes, h.stream(e)...), nil
 	}
 	if e.Status == 304 && h.Response.Content.Text != nil && *h.Response.Content.Text != "" {
 		uncache(e, h.Response.Content.MIME)
@@ -419,6 +426,13 @@ func (h *harEntry) exchange() (e *lab.Exchange, notes []string, err error) {
 	return e, notes, nil
 }
 
+// lacksBody tells a request that had a body, or may have had one, as its size is unknown.
+func (h *harEntry) lacksBody(e *lab.Exchange) bool {
+	stated := e.Request.Get("Content-Length")
+	sends := e.Method == "POST" || e.Method == "PUT" || e.Method == "PATCH"
+	return sends && stated != "0" && (stated != "" || h.Request.BodySize != 0)
+}
+
 // why is why a browser got no answer.
 func (r *harResponse) why() string { return cmp.Or(r.Error, r.Failure) }
 
@@ -440,7 +454,7 @@ func (h *harEntry) failed(u lab.URL) (e *lab.Exchange, notes []string, err error
 	if e.Request.Header, err = harHeaders(h.Request.Headers); err != nil {
 		return nil, nil, err
 	}
-	e.Request.Body, err = h.Request.PostData.bytes(h.Request.BodySize)
+	e.Request.Body, err = h.Request.body()
 	return e, []string{fmt.Sprintf("failed (%.80s), and so in replays", h.Response.why())}, err
 }
 

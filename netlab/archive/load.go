@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"crypto/sha1"
 	"crypto/sha256"
-	"encoding/base32"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -112,6 +111,8 @@ type item struct {
 	p   *pending // of a response, revisit or resource; nil for other records
 	sum [32]byte // SHA-256 of p's body, if it has one
 	err error    // why the record is left out
+	// isMisstated: the digest of the body is another's, though the record is whole.
+	isMisstated bool
 }
 
 func parse(rec *record, l Limits) *item {
@@ -168,6 +169,9 @@ func (ld *loader) take(it *item) error {
 	}
 	if it.odd > 0 {
 		ld.notes.add(place, it.url, "with lines of the record's header that are no fields, which are left out")
+	}
+	if it.isMisstated {
+		ld.notes.add(place, it.url, "with a WARC-Payload-Digest that is not its body's, in a record that is whole by its WARC-Block-Digest")
 	}
 	if it.kind() == "" {
 		ld.a.lose("record %d (%.120s) is left out: it has no WARC-Type", ld.records, it.url)
@@ -356,48 +360,49 @@ func (it *item) response(l Limits) {
 	it.sum = sha256.Sum256(p.e.Response.Body)
 	p.digest = it.get("WARC-Payload-Digest")
 	if want := p.digest; !digestMatches(want, it.block, p.e.Response.Body, it.sum) {
-		it.err = fmt.Errorf("its body does not have the digest %.80s", want)
-		return
+		if it.isMisstated = it.isWhole(); !it.isMisstated {
+			it.err = fmt.Errorf("its body does not have the digest %.80s", want)
+			return
+		}
 	}
 	it.p = p
 }
 
-// digestMatches compares a labelled digest in base 32 or hex with the payload. A digest with an
-// unknown label counts as a match. A tool that keeps a transfer coding may have hashed the body
-// with it, so the coded body is compared too. bodySum is the SHA-256 of body.
+// isWhole tells a record whose block has the digest that it states, so that nothing was changed since it was written.
+func (it *item) isWhole() bool {
+	label, value, _ := strings.Cut(labelled(it.get("WARC-Block-Digest")), ":")
+	switch label {
+	case "sha1":
+		sum := sha1.Sum(it.block)
+		return value == hex.EncodeToString(sum[:])
+	case "sha256":
+		sum := sha256.Sum256(it.block)
+		return value == hex.EncodeToString(sum[:])
+	}
+	return false
+}
+
+// digestMatches compares a labelled digest with the payload. One with an unknown label, or in no form that is known,
+// counts as a match. A tool that keeps a transfer coding may have hashed the body with it, so the coded body is compared
+// too. bodySum is the SHA-256 of body.
 func digestMatches(want string, block, body []byte, bodySum [32]byte) bool {
-	label, value, ok := strings.Cut(want, ":")
-	if !ok {
+	label, value, _ := strings.Cut(labelled(want), ":")
+	size := digestSize(label)
+	if size == 0 || len(value) != hex.EncodedLen(size) {
 		return true
 	}
 	raw := body
 	if i := bytes.Index(block, []byte("\r\n\r\n")); i >= 0 {
 		raw = block[i+4:]
 	}
-	for i, b := range [][]byte{body, raw} {
-		var sum []byte
-		switch strings.ToLower(label) {
-		case "sha256", "sha-256":
-			s := bodySum
-			if i > 0 {
-				s = sha256.Sum256(b)
-			}
-			sum = s[:]
-		case "sha1", "sha-1":
+	hash := func(b []byte, sum [32]byte) string {
+		if label == "sha1" {
 			s := sha1.Sum(b)
-			sum = s[:]
-		default:
-			return true
+			return hex.EncodeToString(s[:])
 		}
-		inBase32 := strings.TrimRight(base32.StdEncoding.EncodeToString(sum), "=")
-		if strings.EqualFold(value, hex.EncodeToString(sum)) || strings.EqualFold(strings.TrimRight(value, "="), inBase32) {
-			return true
-		}
-		if len(body) == len(raw) {
-			return false
-		}
+		return hex.EncodeToString(sum[:])
 	}
-	return false
+	return value == hash(body, bodySum) || len(body) != len(raw) && value == hash(raw, sha256.Sum256(raw))
 }
 
 // parseDNSText reads Heritrix' text/dns: a date line, then records.

@@ -177,6 +177,9 @@ func TestHARBodiesThatAreCut(t *testing.T) {
 		"line ends":     {`{"size":12,"text":"a\nb\nc\nd\n"}`, false},
 		"a mark":        {`{"size":103,"text":"` + strings.Repeat("a", 100) + `"}`, false},
 		"size unknown":  {`{"size":-1,"text":"abc"}`, false},
+		"both unknown":  {`{"size":-1,"mimeType":"text/javascript"}`, true}, // Playwright, of an answer that broke off
+		"a file is not": {`{"size":-1,"_file":"gone.js"}`, true},
+		"nothing":       {`{"size":0,"mimeType":"text/javascript"}`, false},
 		"size too low":  {`{"size":1,"text":"abc"}`, false},
 		"Latin 1 known": {`{"size":2,"text":"é!"}`, false},
 	} {

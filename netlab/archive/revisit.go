@@ -2,7 +2,9 @@ package archive
 
 import (
 	"crypto/sha1"
+	"crypto/sha256"
 	"encoding/base32"
+	"encoding/base64"
 	"encoding/hex"
 	"strings"
 	"time"
@@ -100,21 +102,31 @@ func (ps *payloads) has(p *pending, want string) bool {
 	return !known
 }
 
-// labelled normalises a labelled digest to sha256 or sha1 in hex. The digest of another algorithm
-// stays as it is; a text that is no labelled digest gives "".
+// labelled normalises a labelled digest to sha256 or sha1 in hex: it may be in hex, in base 32, or in Base64 of either
+// alphabet (WARC 1.1, 5.8, asks for none of them). The digest of another algorithm stays as it is; a text that is no
+// labelled digest gives "".
 func labelled(digest string) string {
 	label, value, ok := strings.Cut(digest, ":")
 	if !ok {
 		return ""
 	}
 	label = strings.ReplaceAll(strings.ToLower(label), "-", "")
-	size := map[string]int{"sha1": 20, "sha256": 32}[label]
-	if raw, err := hex.DecodeString(value); err == nil && len(raw) == size {
-		return label + ":" + hex.EncodeToString(raw)
-	}
-	raw, err := base32.StdEncoding.WithPadding(base32.NoPadding).DecodeString(strings.ToUpper(strings.TrimRight(value, "=")))
-	if err == nil && len(raw) == size {
-		return label + ":" + hex.EncodeToString(raw)
+	size, bare := digestSize(label), strings.TrimRight(value, "=")
+	for _, decode := range []func(string) ([]byte, error){
+		hex.DecodeString,
+		func(s string) ([]byte, error) {
+			return base32.StdEncoding.WithPadding(base32.NoPadding).DecodeString(strings.ToUpper(s))
+		},
+		base64.RawStdEncoding.DecodeString, base64.RawURLEncoding.DecodeString,
+	} {
+		if raw, err := decode(bare); err == nil && len(raw) == size && size > 0 {
+			return label + ":" + hex.EncodeToString(raw)
+		}
 	}
 	return label + ":" + value
+}
+
+// digestSize is how many bytes a digest has, or 0 for one of an algorithm that is not known.
+func digestSize(label string) int {
+	return map[string]int{"sha1": sha1.Size, "sha256": sha256.Size}[label]
 }

@@ -14,6 +14,7 @@ import (
 // Conn is what a listener knows of the connection that a request came by.
 type Conn struct {
 	Client   netip.Addr     // the device
+	Port     uint16         // its end of the connection, which tells it from its others; 0 if it is unknown
 	Dest     netip.AddrPort // what the device connected to; zero in an explicit proxy's tunnel by name
 	Protocol string         // spoken with the device: "http/1.1", "h2", "h3"
 	TLS      string         // "tls/1.2", "tls/1.3", or "" for plain

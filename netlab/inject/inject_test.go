@@ -111,6 +111,8 @@ func TestScriptIsSafeInHTML(t *testing.T) {
 }
 
 func TestKinds(t *testing.T) {
+	const firefox = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
+	const chromium = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/156.0.0.0 Safari/537.36"
 	tests := []struct {
 		name    string
 		method  string
@@ -126,6 +128,13 @@ func TestKinds(t *testing.T) {
 		{"plain HTTP navigation", "GET", []string{"Accept", "text/html,*/*"}, 200, "text/html", kindHTML},
 		{"plain HTTP fetch", "GET", []string{"Accept", "*/*"}, 200, "text/html", kindSniff},
 		{"jQuery", "GET", []string{"Accept", "text/html", "X-Requested-With", "XMLHttpRequest"}, 200, "text/html", kindNone},
+		{"a browser's navigation over plain HTTP", "GET", []string{"Accept", "text/html", "User-Agent", firefox, "Upgrade-Insecure-Requests", "1"}, 200,
+			"text/html", kindHTML},
+		{"the next page, which a script fetches", "GET", []string{"Accept", "text/html, application/xhtml+xml", "User-Agent", firefox}, 200, "text/html", kindNone},
+		{"a page that a script fetches", "GET", []string{"Accept", "*/*", "User-Agent", chromium}, 200, "text/html", kindNone},
+		{"a page on an old television", "GET", []string{"Accept", "text/html", "User-Agent", "Mozilla/5.0 AppleWebKit/537.36 Chrome/38.0.2125.122 Safari/537.36"},
+			200, "text/html", kindHTML},
+		{"a worker of a browser's over plain HTTP", "GET", []string{"Service-Worker", "script", "User-Agent", chromium}, 200, "text/javascript", kindWorker},
 		{"worker", "GET", []string{"Sec-Fetch-Dest", "worker"}, 200, "text/javascript", kindWorker},
 		{"service worker over plain HTTP", "GET", []string{"Service-Worker", "script"}, 200, "application/javascript", kindWorker},
 		{"script", "GET", []string{"Sec-Fetch-Dest", "script"}, 200, "text/javascript", kindNone},
@@ -137,6 +146,9 @@ func TestKinds(t *testing.T) {
 		{"several choices", "GET", []string{"Sec-Fetch-Dest", "document"}, 300, "text/html", kindHTML},
 		{"a redirect to nowhere", "GET", []string{"Sec-Fetch-Dest", "document"}, 302, "text/html", kindHTML},
 		{"XHTML", "GET", []string{"Sec-Fetch-Dest", "document"}, 200, "application/xhtml+xml", kindXHTML},
+		{"SVG", "GET", []string{"Sec-Fetch-Dest", "object"}, 200, "image/svg+xml; charset=utf-8", kindSVG},
+		{"a picture in SVG", "GET", []string{"Sec-Fetch-Dest", "image"}, 200, "image/svg+xml", kindNone},
+		{"SVG over plain HTTP", "GET", []string{"Accept", "text/html,*/*"}, 200, "image/svg+xml", kindNone},
 		{"JSON", "GET", []string{"Sec-Fetch-Dest", "document"}, 200, "application/json", kindNone},
 	}
 	for _, tt := range tests {

@@ -13,6 +13,7 @@ import (
 	"github.com/andybalholm/brotli"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/rigs/testlab"
 )
 
 func packed(t *testing.T, w func(io.Writer) io.WriteCloser, text string) []byte {
@@ -207,4 +208,50 @@ func TestScriptInOddDocuments(t *testing.T) {
 			t.Errorf("%s: the document became %.60q… (%d bytes), %v", coding, got, len(got), err)
 		}
 	}
+}
+
+// TestPlaceInXML: in a document of XML the script goes behind the root's start tag, whatever stands before it, and in the
+// head of XHTML as in HTML; XML of another vocabulary stays as it is.
+func TestPlaceInXML(t *testing.T) {
+	const svg, xhtml = "image/svg+xml", "application/xhtml+xml"
+	for _, c := range []struct{ mime, in, want string }{ // § is where the script goes
+		{svg, `<svg xmlns="a>b" width='1'><g/></svg>`, `<svg xmlns="a>b" width='1'>§<g/></svg>`},
+		{svg, "<?xml version='1.0'?>\n<!-- > <svg> -->\n<svg>x", "<?xml version='1.0'?>\n<!-- > <svg> -->\n<svg>§x"},
+		{svg, `<!DOCTYPE svg [<!ENTITY a "]>"><!-- '] --> <!ATTLIST p q CDATA 'r'>]><svg:svg>x`, `<!DOCTYPE svg [<!ENTITY a "]>"><!-- '] --> <!ATTLIST p q CDATA 'r'>]><svg:svg>§x`},
+		{svg, `<svg/>`, `<svg/>`}, {svg, `<svgx>`, `<svgx>`}, {svg, `<html><svg>`, `<html><svg>`}, {svg, `text`, `text`}, {svg, `<!DOCTYPE svg [`, `<!DOCTYPE svg [`},
+		{svg, `<svg width="1`, `<svg width="1`}, {svg, "\xef\xbb\xbf<svg>x", "\xef\xbb\xbf<svg>§x"},
+		{xhtml, `<html xmlns="x"><head>y`, `<html xmlns="x"><head>§y`}, {xhtml, `<h:html xmlns:h="x"><h:head/>`, `<h:html xmlns:h="x">§<h:head/>`},
+		{xhtml, `<!DOCTYPE html [<!ENTITY me "e">]><html><body>`, `<!DOCTYPE html [<!ENTITY me "e">]><html>§<body>`}, {xhtml, `<math>`, `<math>`},
+	} {
+		header := []lab.HeaderField{{Name: "Content-Type", Value: c.mime}}
+		p := testScript.Plan("GET", "https://a.example/", document(), 200, header)
+		element := `<script xmlns="http://www.w3.org/1999/xhtml"><![CDATA[` + testScript.Text() + `]]></script>`
+		for _, n := range []int{1, 5, 1000} {
+			got, s := change(t, p, []byte(c.in), n)
+			if text := strings.Replace(string(got), element, "§", 1); text != c.want || s.Unchanged() == strings.Contains(c.want, "§") {
+				t.Errorf("%s in pieces of %d: got %s, want %s", c.mime, n, text, c.want)
+			}
+		}
+	}
+}
+
+func FuzzXML(f *testing.F) {
+	f.Add([]byte("<?xml?><!-- > --><!DOCTYPE svg [<!ENTITY a ']>'><!-- ] -->]><s:svg a='>'>x"), true, 3)
+	f.Add([]byte("\xff\xfe<\x00s\x00v\x00g\x00>\x00"), true, 2)
+	f.Add([]byte("<!DOCTYPE html [<!"), false, 1)
+	f.Fuzz(func(t *testing.T, body []byte, isSVG bool, n int) {
+		defer testlab.Input(t)()
+		mime := "application/xhtml+xml"
+		if isSVG {
+			mime = "image/svg+xml"
+		}
+		p := testScript.Plan("GET", "https://a.example/", document(), 200, []lab.HeaderField{{Name: "Content-Type", Value: mime}})
+		out, s := change(t, p, body, max(n, 1+len(body)/64))
+		for _, tag := range [][]byte{s.tag(), widen(s.tag(), true), widen(s.tag(), false)} {
+			if bytes.Equal(bytes.Replace(out, tag, nil, 1), body) {
+				return
+			}
+		}
+		t.Errorf("taking the script out of %q does not give the body back", out)
+	})
 }

@@ -53,6 +53,77 @@ func place(text []byte, eof bool) (at int, root, ok bool) {
 	}
 }
 
+// placeXML finds where in an XML document the script goes: behind the root's start tag, whatever prefix its name has. ok is
+// false while more bytes are needed; root tells whether the root has the local name that is wanted, and can have the script.
+func placeXML(text []byte, name string, eof bool) (at int, root, ok bool) {
+	for i := 0; ; {
+		for i < len(text) && isSpace(text[i]) {
+			i++
+		}
+		rest, n := text[i:], -1
+		switch {
+		case len(rest) == 0:
+			return i, false, eof
+		case rest[0] != '<':
+			return i, false, true
+		case bytes.HasPrefix(rest, []byte("<?")):
+			n = endOf(rest, "?>")
+		case bytes.HasPrefix(rest, []byte("<!--")):
+			n = endOf(rest, "-->")
+		case bytes.HasPrefix(rest, []byte("<!")):
+			n = doctypeEnd(rest)
+		default:
+			if n = tagEnd(rest); n < 0 {
+				return i, false, eof
+			}
+			local := rest[1:bytes.IndexAny(rest, " \t\r\n/>")]
+			local = local[bytes.LastIndexByte(local, ':')+1:]
+			return i + n, string(local) == name && rest[n-2] != '/', true
+		}
+		if n < 0 {
+			return i, false, eof
+		}
+		i += n
+	}
+}
+
+// endOf returns the length of what ends with a text, or −1.
+func endOf(b []byte, end string) int {
+	if n := bytes.Index(b, []byte(end)); n >= 0 {
+		return n + len(end)
+	}
+	return -1
+}
+
+// doctypeEnd returns the length of an XML doctype, which may have declarations in brackets (XML 1.0, 2.8), or −1 if it is
+// incomplete.
+func doctypeEnd(b []byte) int {
+	var quote byte
+	for i, depth := 0, 0; i < len(b); i++ {
+		switch c := b[i]; {
+		case quote != 0:
+			if c == quote {
+				quote = 0
+			}
+		case bytes.HasPrefix(b[i:], []byte("<!--")):
+			n := endOf(b[i:], "-->")
+			if n < 0 {
+				return -1
+			}
+			i += n - 1
+		case c == '"' || c == '\'':
+			quote = c
+		case c == '[':
+			depth++
+		case c == ']':
+			depth--
+		case c == '>' && depth <= 0:
+			return i + 1
+		}
+	}
+	return -1
+}
+
 func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\f' }
 
 func hasFold(b []byte, prefix string) bool {

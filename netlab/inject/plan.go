@@ -16,6 +16,7 @@ const (
 	kindNone kind = iota
 	kindHTML
 	kindXHTML
+	kindSVG
 	kindWorker
 	kindSniff   // HTML if the body begins like a document
 	kindUnknown // HTML if a browser that is told no type takes the body for HTML
@@ -23,6 +24,17 @@ const (
 	// Kinds is how many kinds there are.
 	Kinds = int(iota)
 )
+
+// root is the name of the root element of a document of XML, or "" for what is none.
+func (k kind) root() string {
+	switch k {
+	case kindXHTML:
+		return "html"
+	case kindSVG:
+		return "svg"
+	}
+	return ""
+}
 
 // Plan says how one response is changed. It is made from the request and the response's header
 // alone, so that it exists before the body does.
@@ -42,7 +54,7 @@ func (s *Script) Concerns(method string, status int, header []lab.HeaderField) b
 		return false
 	}
 	mime, _ := contentType(header)
-	return mime == "text/html" || mime == "application/xhtml+xml" || isScript(mime) || isUnknown(mime)
+	return mime == "text/html" || mime == "application/xhtml+xml" || mime == "image/svg+xml" || isScript(mime) || isUnknown(mime)
 }
 
 // isShown tells an answer whose body a browser may show: a redirect without a place to go to is, and so is a part that
@@ -179,7 +191,7 @@ func kindOf(request *lab.Message, mime string) kind {
 	}
 	accept := strings.ToLower(request.Get("Accept"))
 	navigation := dest != "" || strings.Contains(accept, "text/html")
-	if request.Get("X-Requested-With") != "" {
+	if request.Get("X-Requested-With") != "" || dest == "" && isOfScript(request) {
 		return kindNone
 	}
 	switch {
@@ -187,12 +199,34 @@ func kindOf(request *lab.Message, mime string) kind {
 		return kindHTML
 	case mime == "application/xhtml+xml" && navigation:
 		return kindXHTML
+	case mime == "image/svg+xml" && dest != "": // else it may be a picture
+		return kindSVG
 	case isUnknown(mime) && navigation:
 		return kindUnknown
 	case mime == "text/html" || isUnknown(mime):
 		return kindSniff
 	}
 	return kindNone
+}
+
+// isOfScript tells a request over plain HTTP that a script makes, whatever it accepts: browsers of the last years say of
+// each navigation that it is one (Upgrade Insecure Requests, 3.2.1), also of one in a frame. Libraries fetch the next page
+// so and put it into theirs.
+func isOfScript(request *lab.Message) bool {
+	if request.Get("Upgrade-Insecure-Requests") != "" {
+		return false
+	}
+	agent := request.Get("User-Agent")
+	for _, since := range []struct {
+		name   string
+		digits int // of the first version that is surely new enough
+	}{{"Chrome/", 3}, {"Firefox/", 3}, {"Version/", 2}} { // older ones do not send it; some televisions have them
+		_, version, found := strings.Cut(agent, since.name)
+		if major, _, _ := strings.Cut(version, "."); found && len(major) >= since.digits {
+			return true
+		}
+	}
+	return false
 }
 
 // isWorker tells the destinations of workers and worklets.

@@ -188,12 +188,18 @@ func (s *Stream) insert(eof, last bool) []byte {
 	} else if unit == 2 && len(text) > 0 && text[0] == 0xff { // its BOM
 		skip = 1
 	}
-	at, root, ok := place(text[skip:], eof)
+	at, root, ok := 0, false, true
+	if s.plan.kind != kindSVG {
+		at, root, ok = place(text[skip:], eof)
+	}
+	if name := s.plan.kind.root(); name != "" && ok && !root {
+		at, root, ok = placeXML(text[skip:], name, eof)
+	}
 	if !ok {
 		s.looked = len(held)
 		return nil
 	}
-	if s.plan.kind == kindXHTML && !root { // XML of another vocabulary
+	if s.plan.kind.root() != "" && !root { // XML of another vocabulary
 		s.skipped = true
 		return s.done(held)
 	}
@@ -203,14 +209,14 @@ func (s *Stream) insert(eof, last bool) []byte {
 		s.skipped = true
 		return s.done(held)
 	}
-	if s.plan.charset == "" && unit == 1 && skip == 0 && s.plan.kind != kindXHTML {
+	if s.plan.charset == "" && unit == 1 && skip == 0 && s.plan.kind.root() == "" {
 		s.charset = metaCharset(held)
 	}
 	at = (skip + at) * unit
 	if unit == 2 {
 		return s.done(splice(held, at, widen(s.tag(), little)))
 	}
-	if s.plan.kind != kindXHTML && !shiftsASCII(cmp.Or(s.plan.charset, s.charset)) {
+	if s.plan.kind.root() == "" && !shiftsASCII(cmp.Or(s.plan.charset, s.charset)) {
 		s.markup = s.plan.newMarkup()
 		rest := s.markup.feed(held[at:], last)
 		held = append(held[:at:at], rest...)
@@ -236,7 +242,7 @@ func (s *Stream) tag() []byte {
 	if s.plan.modified != 0 {
 		modified = ` data-modified="` + strconv.FormatInt(s.plan.modified, 10) + `"`
 	}
-	if s.plan.kind == kindXHTML {
+	if s.plan.kind.root() != "" {
 		return []byte(`<script xmlns="http://www.w3.org/1999/xhtml"` + modified + `><![CDATA[` + s.plan.script.page + `]]></script>`)
 	}
 	return []byte("<script" + modified + ">" + s.plan.script.page + "</script>")

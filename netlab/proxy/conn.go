@@ -250,7 +250,7 @@ func (s *Server) facts(nc net.Conn) *device {
 		nc = t.NetConn()
 	}
 	if a := addrPort(nc.RemoteAddr()); a.IsValid() {
-		d.Client = a.Addr()
+		d.Client, d.Port = a.Addr(), a.Port()
 	}
 	d.Dest = addrPort(nc.LocalAddr())
 	d.inner, _ = nc.(*conn)

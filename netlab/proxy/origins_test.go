@@ -9,6 +9,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
@@ -17,6 +18,9 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -24,6 +28,7 @@ import (
 
 	"golang.org/x/net/http2"
 
+	"eidetic/internal/rigs/testlab"
 	"eidetic/netlab/message"
 )
 
@@ -204,6 +209,80 @@ func TestOldCipherSuites(t *testing.T) {
 	client := tls.Client(conn, OriginTLS{Host: "old.test", Roots: roots}.Config())
 	if err := client.HandshakeContext(t.Context()); err != nil {
 		t.Errorf("a server that knows only the key exchange of RSA: %v; want a connection", err)
+	}
+}
+
+// TestSecondHandshake: an origin that begins another handshake on a connection, as servers do that ask for a visitor's
+// certificate at some addresses alone, is answered.
+func TestSecondHandshake(t *testing.T) {
+	program := testlab.NeedProgram(t, "openssl")
+	origin := httptest.NewUnstartedServer(nil)
+	origin.StartTLS() // for its certificate
+	defer origin.Close()
+	key, err := x509.MarshalPKCS8PrivateKey(origin.TLS.Certificates[0].PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "both.pem")
+	text := append(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}),
+		pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: origin.Certificate().Raw})...)
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := l.Addr().String()
+	_ = l.Close()
+	server := exec.Command(program, "s_server", "-accept", address, "-cert", file, "-key", file, "-tls1_2", "-state")
+	say, err := server.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	heard, err := server.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	server.Stderr = server.Stdout // has the steps of handshakes
+	if err := testlab.Start(t, server); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _, _ = server.Process.Kill(), server.Wait() }()
+	lines := bufio.NewScanner(heard)
+	until := func(want string) {
+		t.Helper()
+		for lines.Scan() {
+			if strings.Contains(lines.Text(), want) {
+				return
+			}
+		}
+		t.Fatalf("openssl s_server has ended, and said nothing of %q", want)
+	}
+	until("ACCEPT")
+	roots := x509.NewCertPool()
+	roots.AddCert(origin.Certificate())
+	c := tls.Client(dialTCP(t, address), OriginTLS{Host: "example.com", Roots: roots}.Config())
+	if err := c.HandshakeContext(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(c, "first\n"); err != nil {
+		t.Fatal(err)
+	}
+	until("first")
+	got := make(chan string, 1)
+	go func() {
+		text, err := bufio.NewReader(c).ReadString('\n')
+		if got <- text; err != nil {
+			t.Errorf("after another handshake: %v", err)
+			_ = server.Process.Kill() // until waits for it
+		}
+	}()
+	_, _ = io.WriteString(say, "R\n") // its command for another handshake, with a request for a certificate
+	until("write finished")
+	_, _ = io.WriteString(say, "answer\n")
+	if text := <-got; text != "answer\n" {
+		t.Errorf("after another handshake, read %q; want the answer", text)
 	}
 }
 

@@ -66,6 +66,7 @@ type Upstream struct {
 	dialer   reach.Dialer    // makes all connections, or says where one of UDP may go
 	two, old *http.Transport // for origins that choose HTTP/2, and for all others
 	quic     *upstreamQUIC   // nil without a socket for it
+	bound    bound           // connections that one of a device's has for itself
 
 	mu    sync.Mutex
 	alpn  map[string]*choice // by host:port
@@ -102,6 +103,7 @@ func NewUpstream(c UpstreamConfig) *Upstream {
 		c: c, dialer: reach.Dialer{Rule: c.Reach, Lookup: lookup, Dial: c.DialContext}, alpn: map[string]*choice{}, spare: map[string]spare{},
 	}
 	u.two, u.old = u.transport(u.dial2), u.transport(u.dial1)
+	u.bound.make = func() *http.Transport { return u.transport(u.dial1) }
 	u.two.Protocols = new(http.Protocols)
 	u.two.Protocols.SetUnencryptedHTTP2(true) // to net/http, a wire.Conn2 is no TLS
 	if c.ListenPacket != nil || c.DialPacket != nil {
@@ -166,9 +168,13 @@ var errNotHTTP2 = errors.New("it speaks HTTP/1.1") // constant
 func (u *Upstream) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = sendable(u.withSession(r))
 	device := hop.ConnOf(r.Context())
-	switch upgrade := r.Header.Get("Upgrade") != ""; {
+	upgrade := r.Header.Get("Upgrade") != ""
+	if own := u.bound.transport(r, time.Now()); own != nil && !upgrade {
+		return u.roundTrip1(own, r)
+	}
+	switch {
 	case upgrade || r.URL.Scheme == "http":
-		return u.roundTrip1(r)
+		return u.roundTrip1(u.old, r)
 	case u.quic != nil && device.Protocol == http3.NextProtoH3 && u.HTTP3(originOf(r)):
 		resp, err := u.quic.roundTrip(r)
 		if err == nil || !errors.Is(err, errNoQUIC) {
@@ -186,7 +192,7 @@ func (u *Upstream) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 	}
 	if resp == nil && err == nil {
-		resp, err = u.roundTrip1(r) // if the origin did not answer, it reports the error
+		resp, err = u.roundTrip1(u.old, r) // if the origin did not answer, it reports the error
 	}
 	if err == nil && u.quic != nil {
 		u.quic.note(r, resp.Header)
@@ -267,8 +273,8 @@ func isClosed(err error) bool {
 	return strings.Contains(text, "server closed idle connection") || strings.Contains(text, "client connection lost")
 }
 
-// roundTrip1 speaks HTTP/1.1, with the order and case of both heads kept.
-func (u *Upstream) roundTrip1(r *http.Request) (*http.Response, error) {
+// roundTrip1 speaks HTTP/1.1 by one of our transports, with the order and case of both heads kept.
+func (u *Upstream) roundTrip1(by *http.Transport, r *http.Request) (*http.Response, error) {
 	var conn *wire.Conn
 	e := hop.HeadersOf(r.Context())
 	trace := &httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) {
@@ -279,7 +285,7 @@ func (u *Upstream) roundTrip1(r *http.Request) (*http.Response, error) {
 			}
 		}
 	}}
-	resp, err := persist(u.old, r.WithContext(httptrace.WithClientTrace(r.Context(), trace)))
+	resp, err := persist(by, r.WithContext(httptrace.WithClientTrace(r.Context(), trace)))
 	if err != nil || conn == nil {
 		return resp, err
 	}
@@ -311,6 +317,7 @@ func (u *Upstream) roundTrip2(r *http.Request) (*http.Response, error) {
 func (u *Upstream) Close() {
 	u.two.CloseIdleConnections()
 	u.old.CloseIdleConnections()
+	u.bound.close()
 	if u.quic != nil {
 		u.quic.close()
 	}

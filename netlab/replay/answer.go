@@ -29,6 +29,9 @@ func (s *Session) answer(o *output, en *entry) answer {
 			a.fields = append(a.fields, f)
 		}
 	}
+	if !s.p.archive.IsSeeded() && !en.filled {
+		a.letRead(en, h)
+	}
 	less, unmet := asksForLess(h), s.unmet(en, o, a.fields)
 	switch {
 	case unmet != "":

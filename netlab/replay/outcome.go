@@ -106,6 +106,20 @@ func preflight(h http.Header) outcome {
 	return outcome{Result: byBox(), answer: answer{status: http.StatusNoContent, fields: fields}}
 }
 
+// letRead lets a page of another origin read the answer to a request that no page made: of a crawler, which names no
+// origin, so that many servers do not say whom they allow. Browsers would refuse the page its fonts and data.
+func (a *answer) letRead(en *entry, h http.Header) {
+	of, answered := lab.Message{Header: en.Request.Header}, lab.Message{Header: a.fields}
+	origin, site := h.Get("Origin"), h.Get("Sec-Fetch-Site")
+	isPages := of.Get("Origin") != "" || of.Get("Sec-Fetch-Mode") != ""
+	if origin == "" || site == "same-origin" || isPages || answered.Get("Access-Control-Allow-Origin") != "" {
+		return
+	}
+	a.fields = append(a.fields, lab.HeaderField{Name: "Access-Control-Allow-Origin", Value: origin},
+		lab.HeaderField{Name: "Access-Control-Allow-Credentials", Value: "true"})
+	a.why = "the recorded request named no origin, as of a crawler: this page's may read the answer"
+}
+
 // beacon answers what nobody recorded and no script reads, such as what a page tells of a slow load.
 func beacon() outcome {
 	out := outcome{Result: byBox(), answer: answer{status: http.StatusNoContent}}

@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -163,8 +164,11 @@ func (s *Session) replaySocket(o *output, en *entry) {
 	}
 	var fields []lab.HeaderField
 	for _, f := range en.Response.Header {
-		if strings.EqualFold(f.Name, "Sec-WebSocket-Accept") {
+		switch strings.ToLower(f.Name) {
+		case "sec-websocket-accept":
 			f.Value = acceptKey(o.r.Header.Get("Sec-WebSocket-Key"))
+		case "sec-websocket-protocol":
+			f.Value = protocolFor(f.Value, en.Request.Get(f.Name), strings.Join(o.r.Header.Values(f.Name), ","))
 		}
 		fields = append(fields, f)
 	}
@@ -227,6 +231,17 @@ func (s *Session) playPieces(ctx context.Context, o *output, en *entry, device i
 	if !en.OriginClosed && !sent.closed {
 		s.rest(func() { <-ctx.Done() })
 	}
+}
+
+// protocolFor is the subprotocol that a device is answered. It closes the connection if it has not asked for that
+// (RFC 6455, 4.1), and some pages send a token as one of several: then it is the one that it asks for in the same place.
+func protocolFor(chosen, recorded, asked string) string {
+	offered, wanted := strings.Split(recorded, ","), strings.Split(asked, ",")
+	is := func(p string) bool { return strings.TrimSpace(p) == chosen }
+	if at := slices.IndexFunc(offered, is); at >= 0 && at < len(wanted) && !slices.ContainsFunc(wanted, is) {
+		return strings.TrimSpace(wanted[at])
+	}
+	return chosen
 }
 
 // acceptKey is RFC 6455, 4.2.2.

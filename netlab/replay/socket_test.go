@@ -147,6 +147,44 @@ func TestWebSocketWithMoreThanWasRecorded(t *testing.T) {
 	}
 }
 
+// TestSubprotocols: of several WebSockets with one URL, a device gets the one with the subprotocol that it asks for; and
+// where it sends a token as a subprotocol, its own is answered.
+func TestSubprotocols(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	b := newBench(t, http.NotFoundHandler(), false)
+	opened := func(ask, with, chosen string) exchange {
+		return exchange{ask: "GET https://www.example.com/" + ask, with: "Upgrade: websocket\nSec-WebSocket-Protocol: " + with, status: 101,
+			header: "Upgrade: websocket\nConnection: Upgrade\nSec-WebSocket-Accept: x\nSec-WebSocket-Protocol: " + chosen}
+	}
+	a := build(opened("two", "news", "news"), opened("two", "chat", "chat"), opened("token", "auth, 0a1b", "0a1b"), opened("token", "json, 0a1b", "json"))
+	for i, e := range a.Exchanges() {
+		e.Socket = []lab.SocketPiece{{At: time.Millisecond, Data: []byte{0x81, 0x01, '0' + byte(i)}}}
+	}
+	b.replay(a, Options{Timing: Timing{Mode: TimingNone}})
+	for _, c := range []struct {
+		path   string
+		ask    []string
+		chosen string
+		heard  string
+	}{
+		{"two", []string{"chat"}, "chat", "1"}, {"two", []string{"news"}, "news", "0"},
+		{"token", []string{"auth", "ffff"}, "ffff", "2"}, {"token", []string{"json", "ffff"}, "json", "3"},
+	} {
+		conn, _, err := websocket.Dial(ctx, "wss://www.example.com/"+c.path, &websocket.DialOptions{HTTPClient: b.client, Subprotocols: c.ask})
+		if err != nil {
+			t.Errorf("%s with %q: %v", c.path, c.ask, err)
+			continue
+		}
+		_, heard, err := conn.Read(ctx)
+		if conn.Subprotocol() != c.chosen || err != nil || string(heard) != c.heard {
+			t.Errorf("%s with %q: answered %q, heard %q, %v; want %q and %q", c.path, c.ask, conn.Subprotocol(), heard, err, c.chosen, c.heard)
+		}
+		_ = conn.CloseNow()
+		<-b.logged
+	}
+}
+
 func TestMessageCounter(t *testing.T) {
 	frames := []byte{0x01, 0x03, 'a', 'b', 'c', 0x89, 0x00, 0x80, 0x02, 'd', 'e', // two fragments around a ping: one message
 		0x82, 0x80, 1, 2, 3, 4, // an empty masked one

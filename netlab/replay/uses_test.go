@@ -2,9 +2,11 @@ package replay
 
 import (
 	"net/netip"
+	"strings"
 	"testing"
 
 	"eidetic/internal/lab"
+	"eidetic/netlab/archive"
 )
 
 // TestUses: of several answers for one URL a request gets that for its own use, in whatever order a page asks, and what
@@ -110,5 +112,33 @@ func TestOtherPrograms(t *testing.T) {
 	k := newAsker(t, app, Options{Timing: Timing{Mode: TimingNone}, Others: true})
 	if _, _, line := k.ask("192.0.2.1", "POST https://cloud.test/sync", system, "2"); line.Stage != lab.StageMiss {
 		t.Errorf("in a recording without a browser, %s; want a miss", line.Stage)
+	}
+}
+
+// TestCrawledForOtherOrigins: what a crawler asked for, which names no origin, a page of another origin may read; what a
+// page asked for keeps what the server allowed.
+func TestCrawledForOtherOrigins(t *testing.T) {
+	const page = "Sec-Fetch-Mode: cors\nSec-Fetch-Site: cross-site\nOrigin: https://a.example"
+	const own = "Sec-Fetch-Mode: cors\nSec-Fetch-Site: same-origin\nOrigin: https://b.example"
+	a := build(
+		exchange{ask: "GET https://b.example/font", with: "User-Agent: Wget/1.21", answer: "glyphs"},
+		exchange{ask: "GET https://b.example/open", with: "User-Agent: Wget/1.21", header: "Access-Control-Allow-Origin: *", answer: "open"},
+		exchange{ask: "GET https://b.example/shut", with: page, answer: "shut"},
+		exchange{ask: "GET https://b.example/embedded", with: "Sec-Fetch-Mode: no-cors", answer: "embedded"},
+	)
+	seeded := archive.New(a.Exchanges(), nil, nil, archive.CreateOptions{Wall: recordedAt, PageDate: recordedAt})
+	for _, c := range []struct {
+		of              *archive.Archive
+		path, with, any string
+	}{
+		{a, "font", page, "https://a.example"}, {a, "font", own, ""}, {a, "font", "", ""}, {a, "open", page, "*"}, {a, "shut", page, ""},
+		{a, "embedded", page, ""}, {seeded, "font", page, ""},
+	} {
+		k := newAsker(t, c.of, Options{Timing: Timing{Mode: TimingNone}})
+		resp, _, line := k.ask("192.0.2.1", "GET https://b.example/"+c.path, c.with, "")
+		told := strings.Contains(line.Why, "may read")
+		if got := resp.Header.Get("Access-Control-Allow-Origin"); got != c.any || told != (c.any != "" && c.any != "*") {
+			t.Errorf("%s with %q: %q may read it (%s), want %q", c.path, c.with, got, line.Why, c.any)
+		}
 	}
 }

@@ -366,6 +366,8 @@ func hars() []Hostile {
 		{"lines", `{"log":{"entries":[{"request":{"method":"GET","url":"http://a","headers":[{"name":"a","value":"`, `\n`, `"}]},"response":{"status":200}}]}}`},
 		{"set-cookie", `{"log":{"entries":[{"request":{"method":"GET","url":"http://a"},"response":{"status":200,"cookies":[{},{}],"headers":[{"name":"Set-Cookie","value":"`, `, `, `"}]}}]}}`},
 		{"messages", `{"log":{"entries":[{"request":{"method":"GET","url":"ws://a"},"response":{"status":101},"_webSocketMessages":[{"type":"send"}`, `,{"type":"send"}`, `]}]}}`},
+		{"events", `{"log":{"entries":[{"request":{"method":"GET","url":"http://a"},"response":{"status":200,"headers":[{"name":"Content-Type","value":"text/event-stream"}]},"_eventSourceMessages":[{}`, `,{}`, `]}]}}`},
+		{"lines-of-events", `{"log":{"entries":[{"request":{"method":"GET","url":"http://a"},"response":{"status":200,"headers":[{"name":"Content-Type","value":"text/event-stream"}]},"_eventSourceMessages":[{"data":"`, `\n`, `"}]}]}}`},
 		{"own-chunks", `{"log":{"entries":[{"request":{"method":"GET","url":"http://a"},"response":{"status":200},"_eidetic":{"v":1,"chunks":[[]`, `,[]`, `]}}]}}`},
 		{"own-dns", `{"log":{"_eidetic":{"v":1,"seed":"1","dns":[{}`, `,{}`, `]},"entries":[]}}`},
 		{"pages", `{"log":{"entries":[],"pages":[{}`, `,{}`, `]}}`},

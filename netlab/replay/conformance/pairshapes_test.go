@@ -21,6 +21,7 @@ func shapes(takes func(choice) bool) (pages []*oddPage) {
 	pages = append(pages, statePages()...)
 	pages = append(pages, livePages()...)
 	pages = append(pages, markupPages()...)
+	pages = append(pages, kindPages()...)
 	for i, p := range pages {
 		p.host = fmt.Sprintf("s%d.test", i)
 	}

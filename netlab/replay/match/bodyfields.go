@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"hash"
@@ -34,7 +35,11 @@ const (
 // boundaries make no difference and fields can be compared. sum is BodySum of the
 // body. Recorded requests and those of the device are both taken apart here.
 func bodyFields(header Header, body []byte, sum string) (kind string, fields []pair) {
-	if coding := header.Get("Content-Encoding"); coding != "" {
+	coding := header.Get("Content-Encoding")
+	if coding == "" && bytes.HasPrefix(body, []byte("\x1f\x8b\x08")) { // pages compress what they measure, and do not say so
+		coding = "gzip"
+	}
+	if coding != "" {
 		var complete bool
 		if body, sum, complete = decodeBody(strings.ToLower(coding), body, sum); !complete {
 			return "bytes", []pair{{"", sum}}
@@ -43,9 +48,9 @@ func bodyFields(header Header, body []byte, sum string) (kind string, fields []p
 	media, params, _ := mime.ParseMediaType(header.Get("Content-Type"))
 	ok := false
 	switch {
-	case media == "multipart/form-data" && params["boundary"] != "": // of any size, since large parts become their SHA-256
+	case isMultipart(media, params): // of any size, since large parts become their SHA-256
 		kind = "multipart"
-		if fields, ok = multipartFields(body, params["boundary"]); ok {
+		if fields, ok = multipartFields(body, params["boundary"], maxParsed, 0); ok {
 			fields = nestedFields(fields)
 		}
 	case len(body) > maxParsed:
@@ -92,7 +97,15 @@ func decodeBody(coding string, coded []byte, sum string) (body []byte, decodedSu
 
 func hexOf(h hash.Hash) string { return hex.EncodeToString(h.Sum(nil)) }
 
-func multipartFields(body []byte, boundary string) ([]pair, bool) {
+func isMultipart(media string, params map[string]string) bool {
+	return strings.HasPrefix(media, "multipart/") && params["boundary"] != ""
+}
+
+// multipartFields takes the parts of a form, of a batch of requests (multipart/mixed), or of an upload
+// (multipart/related). Parts without a name are called by their number. room bounds the bytes of parts that are looked
+// into: JSON, also as a file, which is how scripts give it a type, and parts that have parts.
+func multipartFields(body []byte, boundary string, room, depth int) ([]pair, bool) {
+	const deepest = 3
 	r := multipart.NewReader(bytes.NewReader(body), boundary)
 	var out []pair
 	for len(out) < maxFields {
@@ -104,21 +117,49 @@ func multipartFields(body []byte, boundary string) ([]pair, bool) {
 			return nil, false
 		}
 		h := sha256.New()
-		text, err := io.ReadAll(io.TeeReader(io.LimitReader(part, maxText+1), h))
+		read := func(most int) []byte {
+			var text []byte
+			if err == nil {
+				text, err = io.ReadAll(io.TeeReader(io.LimitReader(part, int64(most)), h))
+			}
+			return text
+		}
+		name, kind := cmp.Or(part.FormName(), strconv.Itoa(len(out))), part.Header.Get("Content-Type")
+		media, params, _ := mime.ParseMediaType(kind)
+		text, isText := read(maxText+1), false
+		if isNested := isMultipart(media, params) && depth < deepest; isNested || mayBeJSON(text) {
+			text = append(text, read(max(0, room-len(text)))...)
+			room -= len(text)
+			if isNested {
+				if inner, ok := multipartFields(text, params["boundary"], room, depth+1); ok && err == nil {
+					for _, p := range inner {
+						out = append(out, pair{name + "." + p.name, p.value})
+					}
+					continue
+				}
+			}
+			isText = isJSON(text)
+		}
 		if err != nil {
 			return nil, false
 		}
-		value := string(text)
-		if part.FileName() != "" || len(text) > maxText {
-			if _, err := io.Copy(h, part); err != nil {
+		rest := int64(0)
+		if len(text) > maxText { // else it has ended
+			if rest, err = io.Copy(h, part); err != nil {
 				return nil, false
 			}
-			value = part.FileName() + " " + part.Header.Get("Content-Type") + " " + hexOf(h)
 		}
-		out = append(out, pair{part.FormName(), value})
+		value := string(text)
+		if isText := isText || part.FileName() == "" && len(text) <= maxText; !isText || rest > 0 {
+			value = part.FileName() + " " + kind + " " + hexOf(h)
+		}
+		out = append(out, pair{name, value})
 	}
 	return nil, false
 }
+
+// mayBeJSON tells a text that begins like a JSON object or list.
+func mayBeJSON(text []byte) bool { return len(text) > 1 && (text[0] == '{' || text[0] == '[') }
 
 // jsonFields flattens a JSON value: {"a":[1]} is a.0 = 1. So are values that are JSON in a text.
 func jsonFields(body []byte) ([]pair, bool) {
@@ -239,14 +280,36 @@ func (f *flattener) flatten(name string, v any) {
 
 // nested flattens a text that is JSON itself.
 func (f *flattener) nested(name, text string) bool {
-	if len(text) < 2 || text[0] != '{' && text[0] != '[' {
+	inner := nestedJSON(text)
+	if inner == nil {
 		return false
 	}
-	v, ok := decodeJSON([]byte(text))
+	v, ok := decodeJSON(inner)
 	if ok {
 		f.flatten(name, v)
 	}
 	return ok
+}
+
+// nestedJSON returns what may be a JSON object or list in a text, or nil: the text itself, or what it is the Base64 of,
+// in either alphabet, as pages pack what they measure into a value of a query.
+func nestedJSON(text string) []byte {
+	if len(text) > 1 && (text[0] == '{' || text[0] == '[') {
+		return []byte(text)
+	}
+	// The first byte makes the first character and a part of the second, which says whether JSON may follow.
+	switch {
+	case len(text) > 4 && text[0] == 'e' && strings.IndexByte("wy3", text[1]) >= 0: // {
+	case len(text) > 4 && text[0] == 'W' && strings.IndexByte("wyz123", text[1]) >= 0: // [
+	default:
+		return nil
+	}
+	plain := strings.NewReplacer("-", "+", "_", "/", " ", "+").Replace(strings.TrimRight(text, "="))
+	inner, err := base64.RawStdEncoding.DecodeString(plain)
+	if err != nil {
+		return nil
+	}
+	return inner
 }
 
 // inner flattens the value that has a key inside the value called name.

@@ -112,3 +112,44 @@ func TestLongBodiesMatch(t *testing.T) {
 		t.Errorf("uploads of two different files have the same field %v", a)
 	}
 }
+
+// TestPartsOfAllKinds: of a batch of requests or an upload in parts, the boundaries make no difference, nor do times in
+// JSON, whether it is long, has a name of a file, or stands in a part of a part; the content of each part does.
+func TestPartsOfAllKinds(t *testing.T) {
+	filler := strings.Repeat("x", 400)
+	for name, c := range map[string]struct{ media, body string }{ // §: a boundary, @: a time, #: what counts
+		"a batch":        {"multipart/mixed; boundary=§", "--§\r\nContent-Type: application/http\r\n\r\nGET /# HTTP/1.1\r\n\r\n--§--\r\n"},
+		"an upload":      {"multipart/related; boundary=§", "--§\r\nContent-Type: application/json\r\n\r\n{\"ts\":@,\"name\":\"#\"}\r\n--§\r\nContent-Type: image/png\r\n\r\n" + filler + "\r\n--§--\r\n"},
+		"parts in parts": {"multipart/mixed; boundary=§", "--§\r\nContent-Type: multipart/mixed; boundary=in§\r\n\r\n--in§\r\n\r\nPUT /#\r\n--in§--\r\n\r\n--§--\r\n"},
+		"long JSON": {"multipart/form-data; boundary=§", "--§\r\nContent-Disposition: form-data; name=a\r\n\r\n{\"ts\":@,\"v\":\"#\",\"w\":\"" + filler +
+			"\"}\r\n--§--\r\n"},
+		"JSON as a file": {"multipart/form-data; boundary=§", "--§\r\nContent-Disposition: form-data; name=a; filename=blob\r\nContent-Type: application/json\r\n\r\n{\"ts\":@,\"v\":\"#\"}\r\n--§--\r\n"},
+		"no JSON":        {"multipart/form-data; boundary=§", "--§\r\nContent-Disposition: form-data; name=a\r\n\r\n{" + filler + "#\r\n--§--\r\n"},
+	} {
+		key := func(boundary, at, what string) string {
+			r := strings.NewReplacer("§", boundary, "@", at, "#", what)
+			return NewRequest("POST", "https://a.test/", http.Header{"Content-Type": {r.Replace(c.media)}}, []byte(r.Replace(c.body))).normalKey(&Ignored{})
+		}
+		recorded := key("one", "1770000000123", "a")
+		if got := key("another", "1770000999456", "a"); got != recorded {
+			t.Errorf("%s: another boundary and time make it another request:\n%s\n%s", name, got, recorded)
+		}
+		if got := key("one", "1770000000123", "b"); got == recorded {
+			t.Errorf("%s: another content is the same request: %s", name, got)
+		}
+	}
+}
+
+// TestCompressedByThePage: a body that a script has compressed, of which no field tells, is compared by what is in it.
+func TestCompressedByThePage(t *testing.T) {
+	ask := func(text string) string {
+		return NewRequest("POST", "https://a.test/e", http.Header{"Content-Type": {"text/plain"}}, gzipped(t, text)).normalKey(&Ignored{})
+	}
+	one := ask(`{"ts":1770000000123,"page":"cart"}`)
+	if later := ask(`{"page":"cart","ts":1770000999456}`); later != one {
+		t.Errorf("another time makes it another request:\n%s\n%s", later, one)
+	}
+	if other := ask(`{"ts":1770000000123,"page":"home"}`); other == one {
+		t.Errorf("another page is the same request: %s", other)
+	}
+}

@@ -328,15 +328,15 @@ func unfit(c rune) bool { return c == '\'' || c < ' ' || c == 0x7f || c == '\uff
 // nestedFields takes apart a value that is JSON, as pages put it into a query or a form: {"at":1} of ctx is ctx.at. Any
 // other value stays what it is.
 func nestedFields(pairs []pair) []pair {
-	isNested := func(p pair) bool { return len(p.value) > 1 && (p.value[0] == '{' || p.value[0] == '[') }
+	isNested := func(p pair) bool { return nestedJSON(p.value) != nil }
 	if !slices.ContainsFunc(pairs, isNested) {
 		return pairs
 	}
 	var out []pair
 	for _, p := range pairs {
 		fields, ok := []pair(nil), false
-		if isNested(p) {
-			fields, ok = jsonFields([]byte(p.value))
+		if inner := nestedJSON(p.value); inner != nil {
+			fields, ok = jsonFields(inner)
 		}
 		if !ok || len(out)+len(fields) > maxFields {
 			out = append(out, p)

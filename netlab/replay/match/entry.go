@@ -25,12 +25,16 @@ type Entry struct {
 	request   *Request
 	answerSum string
 	vary      []string // the fields that Vary names, see varyNames
+	own       []pair   // what a script said in fields, see scriptFields
 }
 
 // NewEntry takes an exchange apart. answerSum is equal for equal response bodies.
 func NewEntry(e *lab.Exchange, answerSum string) *Entry {
 	r := NewRequest(e.Method, e.URL, &e.Request, e.Request.Body)
-	en := &Entry{Exchange: e, AskedRange: e.Request.Get("Range"), request: r, answerSum: answerSum, vary: varyNames(e.Response.Header)}
+	en := &Entry{
+		Exchange: e, AskedRange: e.Request.Get("Range"), request: r, answerSum: answerSum, vary: varyNames(e.Response.Header),
+		own: scriptFields(e.Request.Header),
+	}
 	if e.Status == partialContent {
 		en.Part = parseContentRange(e.Response.Get("Content-Range"), en.AskedRange, len(e.Response.Body))
 	}
@@ -101,7 +105,7 @@ func usable(list []*Entry, h Header) []*Entry {
 
 // usesOf are fields in which a browser says what it wants an answer for. Servers look at them without a word in Vary:
 // they allow an origin to read an answer only where one asks, and answer a prefetch otherwise.
-var usesOf = [...]string{"Origin", "Sec-Purpose", "Sec-Fetch-Dest", "X-Requested-With", "Accept"} // constant
+var usesOf = [...]string{"Origin", "Sec-Purpose", "Sec-Fetch-Dest", "X-Requested-With", "Sec-WebSocket-Protocol", "Accept"} // constant
 
 // isAlike compares a field of two requests. Which origin asks may differ between two arms.
 func isAlike(name, recorded, asked string) bool {

@@ -98,7 +98,7 @@ func miss() Result { return Result{Stage: lab.StageMiss} }
 // are found by it. bodySum is BodySum of the request's body.
 func (x *Index) Exact(c *Client, method, url, bodySum string, h Header) Result {
 	var room [512]byte // most keys are shorter
-	list := usable(x.exact[string(appendExactKey(room[:0], method, url, bodySum))], h)
+	list := nearestFields(usable(x.exact[string(appendExactKey(room[:0], method, url, bodySum))], h), h)
 	if len(list) == 0 {
 		return miss()
 	}
@@ -125,7 +125,7 @@ func (x *Index) normalised(p Policy, c *Client, r *Request, h Header) Result {
 		return miss()
 	}
 	var room [256]byte // most keys are shorter
-	if list := usable(x.normal[string(r.appendNormalKey(room[:0], x.ignored))], h); len(list) > 0 {
+	if list := nearestFields(usable(x.normal[string(r.appendNormalKey(room[:0], x.ignored))], h), h); len(list) > 0 {
 		en, asked := c.next(list)
 		differs := compare(en.request, r)
 		m := Result{
@@ -189,10 +189,30 @@ func (x *Index) FindInexact(p Policy, c *Client, r *Request, h Header) Result {
 		why = fmt.Sprintf("the policy loose accepts the most similar request, from %.2f on", Threshold)
 	}
 	m := nearest(c, r, candidates, whatever)
-	if m.Entry == nil {
-		return x.missed(p, list, r)
+	if m.Entry != nil {
+		m.Why = why
+		return m
 	}
-	m.Why = why
+	if m = x.withoutBody(p, c, r, h); m.Entry != nil {
+		return m
+	}
+	return x.missed(p, list, r)
+}
+
+// withoutBody finds what was recorded of a request without the body that it had: some exporters leave bodies out. What
+// else such requests to one address asked for is not known, so they get their answers in the order of the recording.
+func (x *Index) withoutBody(p Policy, c *Client, r *Request, h Header) Result {
+	if p != Loose || r.kind == "" {
+		return miss()
+	}
+	bare := *r
+	bare.kind, bare.sum, bare.called, bare.body, bare.bodyByName = "", "", "", nil, nil
+	m := x.Sure(Normal, c, &bare, h)
+	if m.Entry == nil || m.Entry.Request.Get("Content-Length") == "0" {
+		return miss()
+	}
+	m.Stage, m.Score, m.Differs = lab.StageFuzzy, min(m.Score, Threshold), differences(m.Entry.request, r)
+	m.Why = "the recording lacks the body of this request; the next of those without one, by their order"
 	return m
 }
 

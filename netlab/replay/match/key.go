@@ -28,6 +28,7 @@ type Request struct {
 	body   []pair // fields of a form, JSON or multipart body; one pair for another
 	kind   string // of the body: "", "form", "json", "multipart", "bytes"
 	sum    string // hex SHA-256 of the raw body, "" without one
+	called string // see calledBy
 
 	// queryByName and bodyByName are query and body, sorted by name; pairs of one
 	// name stay in order.
@@ -37,7 +38,8 @@ type Request struct {
 // pair is one named value of a query or a body.
 type pair struct{ name, value string }
 
-// NewRequest takes a request apart. rawURL is absolute; of the header only what describes the body is used.
+// NewRequest takes a request apart. rawURL is absolute; of the header only what describes the body, and names what is
+// called, is used.
 func NewRequest(method, rawURL string, header Header, body []byte) *Request {
 	u := lab.ParseURL(rawURL)
 	r := &Request{method: method, url: rawURL, origin: u.Origin(), path: segments(u.Path)}
@@ -47,6 +49,7 @@ func NewRequest(method, rawURL string, header Header, body []byte) *Request {
 		r.kind, r.body = bodyFields(header, body, r.sum)
 	}
 	r.queryByName, r.bodyByName = sortedByName(r.query), sortedByName(r.body)
+	r.called = calledBy(header, r)
 	return r
 }
 

@@ -22,7 +22,7 @@ func similarity(a, b *Request) float64 { return similarityFrom(a, b, 0) }
 // similarityFrom is similarity where query and body count as least at least.
 func similarityFrom(a, b *Request, least int64) float64 {
 	path := pathSimilarity(a.path, b.path)
-	if 10*path < 6*one {
+	if 10*path < 6*one || least == 0 && callOthers(a, b) {
 		return 0
 	}
 	sum, weight := 4*path, 4*one
