@@ -23,7 +23,7 @@ import (
 // Options of a file source.
 type Options struct {
 	// Format is needed for raw files: all of it. For pictures its Rate is that of
-	// names that count frames, see OpenFolder.
+	// names that count frames, see OpenFolder; for a stream without times, that of its frames.
 	Format lab.Format
 }
 
@@ -72,7 +72,7 @@ func open(ctx context.Context, path string, o Options) (*Source, error) {
 	case string(start) == y4mMagic:
 		if s, err = newY4M(in); errors.Is(err, errOtherY4M) {
 			f.Close()
-			if s, byOther := openVideo(ctx, path); byOther == nil || !errors.Is(byOther, ErrNoDecoder) {
+			if s, byOther := openVideo(ctx, path, o.Format.Rate); byOther == nil || !errors.Is(byOther, ErrNoDecoder) {
 				return s, byOther
 			}
 			return nil, fmt.Errorf("%w without ffmpeg (apt-get install ffmpeg)", err)
@@ -81,7 +81,7 @@ func open(ctx context.Context, path string, o Options) (*Source, error) {
 		s, err = newRaw(in, o)
 	default:
 		f.Close()
-		return openVideo(ctx, path)
+		return openVideo(ctx, path, o.Format.Rate)
 	}
 	if err != nil {
 		f.Close()

@@ -311,7 +311,12 @@ func decodePicture(in io.ReadSeeker, size image.Point) ([]byte, error) {
 		return nil, errors.New("its header and its pixels differ in size")
 	}
 	out := image.NewNRGBA(image.Rectangle{Max: size})
-	draw.Draw(out, out.Rect, img, img.Bounds().Min, draw.Src)
+	if o, ok := img.(interface{ Opaque() bool }); ok && !o.Opaque() { // a browser's screenshot without the page's white background
+		draw.Draw(out, out.Rect, image.White, image.Point{}, draw.Src)
+		draw.Draw(out, out.Rect, img, img.Bounds().Min, draw.Over)
+	} else {
+		draw.Draw(out, out.Rect, img, img.Bounds().Min, draw.Src)
+	}
 	for k := 0; k < len(out.Pix); k += 4 {
 		px := out.Pix[k : k+4 : k+4]
 		px[0], px[2], px[3] = px[2], px[0], 0

@@ -82,7 +82,14 @@ func TestNamesSayTheTime(t *testing.T) {
 			}
 		}
 	}
-	f, err := OpenFolder(picturesIn(t, "1.jpg", "5.png"), 0)
+	f, err := OpenFolder(picturesIn(t, "1.png"), 0) // its other pixels are transparent
+	if err != nil {
+		t.Fatal(err)
+	}
+	if pix, err := f.Pixels(0); err != nil || !bytes.Equal(pix[:8], []byte{3, 2, 0, 0, 255, 255, 255, 0}) {
+		t.Errorf("a picture with a transparent pixel is % x, %v; want it white", pix, err)
+	}
+	f, err = OpenFolder(picturesIn(t, "1.jpg", "5.png"), 0)
 	if err != nil || f.NotLossless() != "JPEG pictures" || f.Len() != 2 {
 		t.Errorf("a folder with a JPEG: %+v, %v; want two frames, not lossless because of JPEG pictures", f, err)
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"image"
 	"math"
 	"regexp"
 	"strconv"
@@ -17,12 +18,14 @@ import (
 // frame's pixels; and why it fails.
 type told struct {
 	words complaint
+	size  image.Point // of the first frame
 
 	mu      sync.Mutex
 	changed *sync.Cond
 	line    []byte  // the beginning of one
 	base    float64 // the unit of its stamps, in s
 	times   []int64 // ns, noTime for a frame without one
+	other   error   // the frame after those of times has another size
 	last    lab.Time
 }
 
@@ -41,6 +44,7 @@ const noTime = math.MinInt64
 var (
 	shownBase  = regexp.MustCompile(`^\[Parsed_showinfo_\d+ @ [^\]]*\] (?:\[info\] )?config in time_base: *(\d+)/(\d+)`) // constant
 	shownFrame = regexp.MustCompile(`^\[Parsed_showinfo_\d+ @ [^\]]*\] (?:\[info\] )?n: *\d+ pts: *(\S+) `)              // constant
+	shownSize  = regexp.MustCompile(` s:(\d+)x(\d+) `)                                                                   // constant
 	failedLine = regexp.MustCompile(`^(?:\[[^\]]* @ [^\]]*\] )?\[(?:error|fatal|panic)\] (.*\n?)$`)                      // constant
 )
 
@@ -67,7 +71,13 @@ func (t *told) Write(b []byte) (int, error) {
 func (t *told) take(line []byte) {
 	if m := shownBase.FindSubmatch(line); m != nil {
 		t.base, _ = ratio(string(m[1]) + "/" + string(m[2]))
-	} else if m := shownFrame.FindSubmatch(line); m != nil && len(t.times) <= maxPictures {
+	} else if m := shownFrame.FindSubmatch(line); m != nil && len(t.times) <= maxPictures && t.other == nil {
+		if s := shownSize.FindSubmatch(line); s != nil && string(s[1])+"x"+string(s[2]) != fmt.Sprintf("%dx%d", t.size.X, t.size.Y) {
+			t.other = fmt.Errorf("its size is %s×%s, that of the frames before %d×%d: the device was turned, or the window resized; "+
+				"cut the film there", s[1], s[2], t.size.X, t.size.Y)
+			t.changed.Broadcast()
+			return
+		}
 		at := int64(noTime)
 		if stamp, err := strconv.ParseInt(string(m[1]), 10, 64); err == nil && t.base > 0 && math.Abs(float64(stamp)*t.base) < 1e9 {
 			at = int64(math.Round(float64(stamp) * t.base * 1e9))
@@ -94,8 +104,11 @@ func (t *told) time(n int, rated lab.Time) (lab.Time, error) {
 		t.changed.Broadcast()
 	})
 	defer late.Stop()
-	for len(t.times) <= n && !timeout {
+	for len(t.times) <= n && !timeout && t.other == nil {
 		t.changed.Wait()
+	}
+	if len(t.times) <= n && t.other != nil {
+		return 0, t.other
 	}
 	if len(t.times) <= n {
 		return 0, errors.New("ffmpeg does not say when it is: another version of ffmpeg may help")
@@ -111,4 +124,11 @@ func (t *told) time(n int, rated lab.Time) (lab.Time, error) {
 	}
 	t.last = of
 	return of, nil
+}
+
+// otherSize is the error of the first frame whose size differs from those before, or nil.
+func (t *told) otherSize() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.other
 }

@@ -3,6 +3,7 @@ package file
 import (
 	"context"
 	"errors"
+	"image"
 	"io"
 	"os"
 	"path/filepath"
@@ -44,6 +45,16 @@ func TestTold(t *testing.T) {
 	if got := said.words.String(); got != "no picture\n" {
 		t.Errorf("the decoder's error is %q; want %q", got, "no picture\n")
 	}
+	turned := newTold()
+	turned.size = image.Pt(1080, 2400)
+	for _, size := range []string{"1080x2400", "2400x1080", "1080x2400"} {
+		_, _ = turned.Write([]byte(head + "n:   0 pts: 3 pts_time:3 pos:1 fmt:yuv420p sar:0/1 s:" + size + " i:P iskey:1\n"))
+	}
+	for n, want := range []string{"", "its size is 2400×1080, that of the frames before 1080×2400"} {
+		if _, err := turned.time(n, 77); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("frame %d of a phone that is turned: %v; want %q", n, err, want)
+		}
+	}
 	none := newTold()
 	_, _ = none.Write([]byte(head + "n:   0 pts: NOPTS pts_time:NOPTS pos:1\n"))
 	if got, err := none.time(0, 77); got != 77 || err != nil {
@@ -54,7 +65,13 @@ func TestTold(t *testing.T) {
 // framesOf reads the times of a film, in ms.
 func framesOf(t *testing.T, path string) (times []int64, err error) {
 	t.Helper()
-	s, err := Open(context.Background(), path, Options{})
+	return timesOf(t, path, 0)
+}
+
+// timesOf is framesOf for a film of this rate.
+func timesOf(t *testing.T, path string, rate float64) (times []int64, err error) {
+	t.Helper()
+	s, err := Open(context.Background(), path, Options{Format: lab.Format{Rate: rate}})
 	if err != nil {
 		return nil, err
 	}
@@ -130,6 +147,7 @@ func TestOtherY4M(t *testing.T) {
 func FuzzTold(f *testing.F) {
 	const head = "[Parsed_showinfo_0 @ 0x1] [info] "
 	f.Add([]byte(head + "config in time_base: 1/90000, frame_rate: 60/1\n" + head + "n: 0 pts: 3 pts_time:0 \n[a @ 0x2] [error] no\n"))
+	f.Add([]byte(head + "n: 0 pts: 1 pts_time:0 s:16x8 i:P\n"))
 	f.Add([]byte(head + "n: 0 pts: 9223372036854775807 p\n" + head + "n: 1 pts: NOPTS p\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		defer testlab.Input(t)()

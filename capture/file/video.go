@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"image"
 	"io"
 	"math"
 	"os/exec"
@@ -38,11 +39,17 @@ var layouts = map[string]struct {
 	"rgb0": {lab.BGRX, "bgr0"}, "rgba": {lab.BGRX, "bgr0"}, "0rgb": {lab.BGRX, "bgr0"}, "argb": {lab.BGRX, "bgr0"},
 }
 
+// matrices are ffmpeg's names of the colour matrices. Phones film in 601 whatever the size.
+var matrices = map[string]lab.Matrix{ // constant
+	"bt709": lab.BT709, "smpte170m": lab.BT601, "bt470bg": lab.BT601, "bt2020nc": lab.BT2020, "smpte240m": lab.SMPTE240M,
+}
+
 // film is what ffprobe says of a video.
 type film struct {
 	format lab.Format
 	layout string // ffmpeg's name of format.Pixels
 	lossy  string
+	bare   string // ffmpeg's name of the format if it is one of bare
 	// isTurned: the container says that the pictures are to be turned or mirrored, which ffmpeg then does.
 	isTurned bool
 }
@@ -50,8 +57,11 @@ type film struct {
 // maxAnswer bounds what is read of ffprobe's answer.
 const maxAnswer = 1 << 20
 
-// openVideo has ffmpeg decode the video at path.
-func openVideo(ctx context.Context, path string) (*Source, error) {
+// bare are ffmpeg's names of streams without a container. They have no times: ffmpeg assumes 25 frames a second.
+var bare = []string{"h264", "hevc", "vvc", "m4v", "mpegvideo", "obu", "evc", "mjpeg", "h263", "vc1"} // constant
+
+// openVideo has ffmpeg decode the video at path. rate is that of a stream without times, 0 if it is unknown.
+func openVideo(ctx context.Context, path string, rate float64) (*Source, error) {
 	probe, err := exec.LookPath("ffprobe")
 	if err != nil {
 		return nil, ErrNoDecoder
@@ -62,8 +72,9 @@ func openVideo(ctx context.Context, path string) (*Source, error) {
 	}
 	// The path must not be taken as an option or as a protocol.
 	path = "file:" + path
-	cmd := exec.CommandContext(ctx, probe, "-v", "error", "-select_streams", "v:0", "-print_format", "json",
-		"-show_entries", "stream=codec_name,width,height,pix_fmt,avg_frame_rate,r_frame_rate:stream_side_data=rotation", path)
+	const asked = "format=format_name:stream=codec_name,width,height,pix_fmt,color_space,color_range,avg_frame_rate,r_frame_rate:" +
+		"stream_side_data=rotation"
+	cmd := exec.CommandContext(ctx, probe, "-v", "error", "-select_streams", firstVideo, "-print_format", "json", "-show_entries", asked, path)
 	answer, words := &limited{left: maxAnswer}, &complaint{}
 	cmd.Stdout, cmd.Stderr = answer, words
 	if err := cmd.Run(); err != nil {
@@ -73,8 +84,21 @@ func openVideo(ctx context.Context, path string) (*Source, error) {
 	if err != nil {
 		return nil, err
 	}
+	if f.bare != "" {
+		if rate == 0 {
+			return nil, fmt.Errorf("a %s stream without a container has no times of its frames: record into one (mp4, mkv, webm), "+
+				"or give the rate with --rate if it is constant", f.bare)
+		}
+		f.format.Rate = rate
+		if err := f.format.Validate(); err != nil {
+			return nil, err
+		}
+	}
 	return f.decode(ctx, decoder, path)
 }
+
+// firstVideo is the first video that is no cover or thumbnail.
+const firstVideo = "V:0"
 
 // orElse returns a program's own words, or the error when it said nothing.
 func orElse(words string, err error) string {
@@ -114,11 +138,16 @@ func (c *complaint) String() string { return c.kept.String() }
 // parseProbe reads ffprobe's JSON.
 func parseProbe(answer []byte) (film, error) {
 	var a struct {
+		Format struct {
+			Name string `json:"format_name"`
+		} `json:"format"`
 		Streams []struct {
 			Codec   string `json:"codec_name"`
 			Width   int    `json:"width"`
 			Height  int    `json:"height"`
 			Pixels  string `json:"pix_fmt"`
+			Space   string `json:"color_space"`
+			Range   string `json:"color_range"`
 			Average string `json:"avg_frame_rate"`
 			Lowest  string `json:"r_frame_rate"`
 			Sides   []struct {
@@ -148,7 +177,8 @@ func parseProbe(answer []byte) (film, error) {
 			f.format.Rate = rate
 		}
 	}
-	if l, ok := layouts[s.Pixels]; ok && (!isTurned || l.pixels == lab.BGRX) {
+	// Between layouts of Y′CbCr, ffmpeg would compress full range to limited.
+	if l, ok := layouts[s.Pixels]; ok && (l.pixels == lab.BGRX || !isTurned && (s.Range != "pc" || !l.pixels.IsYCbCr())) {
 		f.format.Pixels, f.layout = l.pixels, l.name
 	} else {
 		f.lossy = "converted from " + s.Pixels
@@ -156,8 +186,17 @@ func parseProbe(answer []byte) (film, error) {
 	if f.format.Pixels == lab.YUYV && s.Width%2 == 1 {
 		f.format.Pixels, f.layout, f.lossy = lab.BGRX, "bgr0", "converted from "+s.Pixels
 	}
+	if f.format.Pixels.IsYCbCr() {
+		f.format.Matrix = matrices[s.Space]
+		if s.Range == "tv" {
+			f.format.Range = lab.LimitedRange
+		}
+	}
 	if !slices.Contains(lossless, s.Codec) {
 		f.lossy = strings.TrimSuffix("a video compressed with "+s.Codec+", "+f.lossy, ", ")
+	}
+	if slices.Contains(bare, a.Format.Name) {
+		f.bare = a.Format.Name
 	}
 	if s.Width == 0 || s.Height == 0 {
 		return film{}, fmt.Errorf("ffmpeg finds no size of its pictures (%s): make another video of it, or pictures for --frames", s.Codec)
@@ -189,13 +228,17 @@ func ratio(s string) (float64, error) {
 // frames (some are only decoded from, as VP8's golden frames, or not at all, behind a cut).
 func (f film) decode(ctx context.Context, program, path string) (*Source, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	args := []string{"-v", "level+info", "-hide_banner", "-nostats", "-nostdin", "-noautorotate", "-i", path, "-map", "0:v:0",
+	args := []string{"-v", "level+info", "-hide_banner", "-nostats", "-nostdin", "-noautorotate", "-i", path, "-map", "0:" + firstVideo,
 		"-vf", "showinfo=checksum=0", "-fps_mode", "passthrough", "-f", "rawvideo", "-pix_fmt", f.layout, "-"}
 	if f.isTurned {
 		args = slices.DeleteFunc(args, func(a string) bool { return a == "-noautorotate" })
 	}
+	if f.bare != "" {
+		args = append([]string{"-r", strconv.FormatFloat(f.format.Rate, 'f', -1, 64)}, args...)
+	}
 	cmd := exec.CommandContext(ctx, program, args...)
 	told := newTold()
+	told.size = image.Pt(f.format.Width, f.format.Height)
 	cmd.Stderr = told
 	cmd.WaitDelay = 5 * time.Second
 	out, err := cmd.StdoutPipe()
@@ -228,6 +271,9 @@ func (f film) decode(ctx context.Context, program, path string) (*Source, error)
 				return frame.Err()
 			}
 			if errors.Is(err, io.EOF) || errors.Is(err, ErrCut) { // or ffmpeg itself has ended too early
+				if other := told.otherSize(); other != nil {
+					return other
+				}
 				if werr := wait(); werr != nil {
 					return fmt.Errorf("ffmpeg: %s", orElse(told.words.String(), werr))
 				}

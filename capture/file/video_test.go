@@ -238,3 +238,92 @@ func TestTurnedVideo(t *testing.T) {
 		}
 	}
 }
+
+// TestVideosOfTheWorld: films of phones, screen recorders and players, whose files say more than the pictures, or less.
+func TestVideosOfTheWorld(t *testing.T) {
+	testlab.NeedProgram(t, "ffmpeg")
+	testlab.NeedProgram(t, "ffprobe")
+	f := lab.Format{Pixels: lab.BGRX, Width: 16, Height: 8, Rate: 25}
+	white := bytes.Repeat([]byte{255, 255, 255, 0}, 3*f.FrameSize()/4)
+	tagged := func(name, matrix, values string) string {
+		return encode(t, f, white, name, "-vf", "scale=out_color_matrix="+matrix+":out_range="+values, "-c:v", "libx264", "-qp", "0",
+			"-pix_fmt", "yuv420p", "-colorspace", matrix, "-color_range", values)
+	}
+	for _, c := range []struct {
+		path string
+		want lab.Format
+		last byte // of the first frame, in brightness or blue
+	}{
+		{tagged("phone.mp4", "smpte170m", "tv"), lab.Format{Pixels: lab.NV12, Matrix: lab.BT601, Range: lab.LimitedRange}, 235},
+		{tagged("hd.mp4", "bt709", "tv"), lab.Format{Pixels: lab.NV12, Matrix: lab.BT709, Range: lab.LimitedRange}, 235},
+		{tagged("full.mp4", "smpte170m", "pc"), lab.Format{Pixels: lab.BGRX}, 255},
+		{encode(t, f, white, "full.mkv", "-vf", "scale=out_range=pc", "-c:v", "ffv1", "-pix_fmt", "yuv420p", "-color_range", "pc"),
+			lab.Format{Pixels: lab.BGRX}, 255},
+	} {
+		c.want.Width, c.want.Height, c.want.Rate = 16, 8, 25
+		s, err := Open(t.Context(), c.path, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		fr, err := s.Next(t.Context())
+		if s.Format() != c.want || err != nil || fr.Pix[0] != c.last {
+			t.Errorf("%s: %+v, white is %v, %v; want %+v and %d", filepath.Base(c.path), s.Format(), fr.Pix[:1], err, c.want, c.last)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+
+	// A stream alone has no times: they are those of the rate that is given.
+	bare := encode(t, f, white, "film.h264", "-c:v", "libx264", "-pix_fmt", "yuv420p")
+	if _, err := Open(t.Context(), bare, Options{}); err == nil || !strings.Contains(err.Error(), "--rate") {
+		t.Errorf("a stream without a container: %v; want an error that asks for its rate", err)
+	}
+	if _, err := Open(t.Context(), bare, Options{Format: lab.Format{Rate: -1}}); err == nil {
+		t.Error("a rate of -1 is taken")
+	}
+	if got, err := timesOf(t, bare, 50); err != nil || !slices.Equal(got, []int64{0, 20, 40}) {
+		t.Errorf("a stream without a container has frames at %v, %v; want 0, 20, 40 ms", got, err)
+	}
+
+	// The picture of its cover is not the film, even where it comes first.
+	dir := t.TempDir()
+	film, cover := encode(t, f, white, "film.mp4", "-c:v", "libx264", "-pix_fmt", "yuv420p"), filepath.Join(dir, "cover.png")
+	covered := filepath.Join(dir, "covered.mp4")
+	for _, args := range [][]string{
+		{"-f", "lavfi", "-i", "color=red:size=64x64", "-frames:v", "1", cover},
+		{"-i", cover, "-i", film, "-map", "0", "-map", "1", "-c", "copy", "-disposition:v:0", "attached_pic", covered},
+	} {
+		if out, err := exec.Command("ffmpeg", append([]string{"-v", "error"}, args...)...).CombinedOutput(); err != nil {
+			t.Fatalf("ffmpeg: %v: %s", err, out)
+		}
+	}
+	data, err := os.ReadFile(covered)
+	if err != nil {
+		t.Fatal(err)
+	}
+	track, notes := bytes.Index(data, []byte("trak"))-4, bytes.LastIndex(data, []byte("udta"))-4 // at the end of the file
+	if err := os.WriteFile(covered, slices.Concat(data[:track], data[notes:], data[track:notes]), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := framesOf(t, covered); err != nil || !slices.Equal(got, []int64{0, 40, 80}) {
+		t.Errorf("a film with a cover has frames at %v, %v; want 0, 40, 80 ms", got, err)
+	}
+
+	// Behind a turn of the phone the frames have another size.
+	var joined []byte
+	for _, size := range []string{"16x8", "8x16"} {
+		part, err := os.ReadFile(encode(t, f, white, "part.ts", "-vf", "scale="+size, "-c:v", "libx264", "-pix_fmt", "yuv420p"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		joined = append(joined, part...)
+	}
+	turned := filepath.Join(t.TempDir(), "turned.ts")
+	if err := os.WriteFile(turned, joined, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := framesOf(t, turned); !slices.Equal(got, []int64{0, 40, 80}) || err == nil || !strings.Contains(err.Error(), "8×16") {
+		t.Errorf("a film that was turned has frames at %v, %v; want 0, 40, 80 ms, and an error that says their size", got, err)
+	}
+}

@@ -171,13 +171,13 @@ func Check(code []byte, f lab.Format) error {
 	return nil
 }
 
-// Picture decodes a JPEG of the format's size, also one without Huffman tables. The error says what is wrong with the
-// bytes.
+// Picture decodes a JPEG of the format's size, also one without Huffman tables or the marker of its end. The error says
+// what is wrong with the bytes.
 func Picture(code []byte, f lab.Format) (image.Image, error) {
 	if err := Check(code, f); err != nil {
 		return nil, err
 	}
-	img, err := jpeg.Decode(bytes.NewReader(WithTables(code)))
+	img, err := jpeg.Decode(bytes.NewReader(withEnd(WithTables(code))))
 	if err != nil {
 		return nil, fmt.Errorf("a JPEG of %d bytes: %w", len(code), err)
 	}
@@ -229,6 +229,7 @@ func clamp(v int) byte { return byte(min(max(v>>16, 0), 255)) }
 const (
 	markerTables = 0xc4 // DHT
 	markerScan   = 0xda // SOS
+	markerEnd    = 0xd9 // EOI
 )
 
 // standardTables are the Huffman tables of ITU-T T.81, annex K.3, as a segment. Grabbers leave them out, as in AVI
@@ -248,6 +249,14 @@ func WithTables(code []byte) []byte {
 		return code
 	}
 	return bytes.Join([][]byte{code[:2], standardTables(), code[2:]}, nil)
+}
+
+// withEnd adds the marker of a JPEG's end, which some grabbers leave out. A JPEG that was cut off earlier stays invalid.
+func withEnd(code []byte) []byte {
+	if bytes.HasSuffix(bytes.TrimRight(code, "\x00"), []byte{0xff, markerEnd}) {
+		return code
+	}
+	return append(code[:len(code):len(code)], 0xff, markerEnd)
 }
 
 // find returns the first segment of a kind before the picture's own bytes.

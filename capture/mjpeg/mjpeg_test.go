@@ -67,6 +67,30 @@ func withoutTables(t testing.TB, code []byte) []byte {
 	return slices.Concat(code[:bytes.Index(code, segment)], code[bytes.Index(code, segment)+len(segment):])
 }
 
+// TestWithoutEnd: a picture without the marker of its end is decoded, also with zeros behind it; one that was cut off
+// earlier is not.
+func TestWithoutEnd(t *testing.T) {
+	whole := picture(t, color.RGBA{200, 30, 90, 255}, format.Width, format.Height)
+	f := format
+	f.Pixels = lab.BGRX
+	want, got := make([]byte, f.FrameSize()), make([]byte, f.FrameSize())
+	if err := Decode(want, whole, f); err != nil {
+		t.Fatal(err)
+	}
+	open := whole[:len(whole)-2]
+	for name, code := range map[string][]byte{
+		"no end": open, "zeros": slices.Concat(open, make([]byte, 5)), "end and zeros": slices.Concat(whole, make([]byte, 5)),
+	} {
+		clear(got)
+		if err := Decode(got, code, f); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%s: %v; want the picture", name, err)
+		}
+	}
+	if err := Decode(got, whole[:len(whole)-20], f); err == nil {
+		t.Error("a picture that was cut off is taken for a whole one")
+	}
+}
+
 // TestSource: pictures come out in their order with their times, decoded; equal bytes are a repetition, bytes that are
 // no picture, also the same ones again, mark the picture before, and an interruption stands where it stood.
 func TestSource(t *testing.T) {

@@ -86,7 +86,11 @@ type Source struct {
 	timer  *time.Timer
 }
 
-// Open connects, and returns when the whole screen has come.
+// mostResizes is how often a server may change the size of its screen while Open connects.
+const mostResizes = 3
+
+// Open connects, and returns when the whole screen has come. Some servers learn the size of their screen only when a
+// client connects: after a change of the size Open connects again.
 func Open(ctx context.Context, o Options) (*Source, error) {
 	if o.Rate == 0 {
 		o.Rate = 60
@@ -97,16 +101,20 @@ func Open(ctx context.Context, o Options) (*Source, error) {
 	if o.Wait == nil {
 		o.Wait = capture.SleepUntil
 	}
-	conn, err := rfb.Dial(ctx, rfb.Options{Address: o.Address, Password: o.Password})
-	if err != nil {
-		return nil, fmt.Errorf("rfb: %w", err)
-	}
-	s, err := open(ctx, conn, o)
-	if err != nil {
+	for resizes := 0; ; resizes++ {
+		conn, err := rfb.Dial(ctx, rfb.Options{Address: o.Address, Password: o.Password})
+		if err != nil {
+			return nil, fmt.Errorf("rfb: %w", err)
+		}
+		s, err := open(ctx, conn, o)
+		if err == nil {
+			return s, nil
+		}
 		_ = conn.Close()
-		return nil, fmt.Errorf("rfb: %s: %w", o.Address, err)
+		if !errors.Is(err, ErrResolution) || resizes == mostResizes {
+			return nil, fmt.Errorf("rfb: %s: %w", o.Address, err)
+		}
 	}
-	return s, nil
 }
 
 func open(ctx context.Context, conn *rfb.Conn, o Options) (*Source, error) {

@@ -223,6 +223,12 @@ func TestResize(t *testing.T) {
 			t.Errorf("the new format is %+v", f)
 		}
 	})
+	t.Run("while it is opened", func(t *testing.T) {
+		s := open(t, rfb.Options{Address: rfbtest.New(t, rfbtest.Config{Late: image.Pt(80, 60)}).Addr()})
+		if f := s.Format(); f.Width != 80 || f.Height != 60 {
+			t.Errorf("the format is %+v; want 80×60", f)
+		}
+	})
 	t.Run("Xvnc", func(t *testing.T) {
 		address := realXvnc(t).address
 		s := open(t, rfb.Options{Address: address})

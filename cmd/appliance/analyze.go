@@ -25,7 +25,7 @@ type AnalyzeCmd struct {
 	Against string            `arg:"" optional:"" help:"Another one, to be shown beside the first."`
 	Plan    string            `type:"path" placeholder:"FILE" help:"Judge the steps of an earlier run again, by the ends and masks that this plan has for them, and say what changes."`
 	Frames  string            `placeholder:"DIR" help:"Instead of a reel: a folder of PNG, JPEG or WebP frames of one size, the last number in each name its time in ms (ms_001200.png), or a date with a time of day, as in names of screenshots."`
-	Rate    float64           `placeholder:"FPS" help:"With --frames: numbers that are not marked as ms (ms_1200.png, 1200ms.png) count frames at this rate."`
+	Rate    float64           `placeholder:"FPS" help:"With --frames: numbers that are not marked as ms (ms_1200.png, 1200ms.png) count frames at this rate. Also the rate of a video stream without a container (h264), which has no times."`
 	Start   int               `default:"-1" placeholder:"FRAME" help:"Frame the load starts from (default: the last one of the green page, else the first)."`
 	Events  string            `placeholder:"FILE" help:"Log of a trial's events, from whose navigation times count (default: the file events.jsonl beside the reel; without it, or with --start, from the start frame)."`
 	End     int               `default:"0" placeholder:"FRAME" help:"One past the final frame (default: all but a red page at the end)."`

@@ -71,7 +71,7 @@ func isReel(path string) bool {
 
 // importFilm turns a film into a reel in a temporary folder.
 func (c *AnalyzeCmd) importFilm(ctx context.Context, path string) (frames visual.Frames, name string, done func(), err error) {
-	src, err := file.Open(ctx, path, file.Options{})
+	src, err := file.Open(ctx, path, file.Options{Format: lab.Format{Rate: c.Rate}})
 	if err != nil {
 		return nil, "", nil, badFile(fmt.Errorf("analyze: %s is no reel, and %w", path, err))
 	}

@@ -18,7 +18,7 @@ import (
 // sourceFlags name a screen to film, for every command that films one.
 type sourceFlags struct {
 	Source       string  `required:"" placeholder:"SOURCE" help:"x11:DISPLAY (x11::99), v4l2:DEVICE (v4l2:/dev/video0), rfb:HOST:PORT or rfb:unix:PATH (a VNC server), scrcpy: or scrcpy:SERIAL (an Android phone), file:PATH (a Y4M film, a folder of PNG, JPEG or WebP, raw frames with --pixels and --size, any video that ffmpeg decodes), or synthetic:CONTENT (static, load, scroll, noise)."`
-	Rate         float64 `placeholder:"FPS" help:"Frames per second, for sources that can choose (60), raw frames (60), and pictures whose names count frames."`
+	Rate         float64 `placeholder:"FPS" help:"Frames per second, for sources that can choose (60), raw frames (60), video streams without a container, and pictures whose names count frames."`
 	Size         string  `placeholder:"WxH" help:"Size of a synthetic screen (1280x720), or to ask a grabber for; of a phone the longer side, at most."`
 	Pixels       string  `placeholder:"FORMAT" help:"Pixel format of a synthetic screen (BGRX), or to ask a grabber for."`
 	PasswordFile string  `type:"existingfile" placeholder:"FILE" help:"A file whose first line is the VNC server's password."`

@@ -83,6 +83,14 @@ func TestPhone(t *testing.T) {
 	if r, err := p.Rotation(ctx); r != 1 || err != nil {
 		t.Errorf("Rotation() = %d, %v; want 1", r, err)
 	}
+	phone.Change(func(s *adbtest.State) {
+		s.Viewport = "  Viewport INTERNAL: displayId=0, uniqueId=local:4619, port=0, orientation=3, " +
+			"logicalFrame=[0, 0, 2400, 1080], isActive=[1]\n"
+	})
+	if r, err := p.Rotation(ctx); r != 3 || err != nil {
+		t.Errorf("Rotation() with auto-rotate = %d, %v; want 3", r, err)
+	}
+	phone.Change(func(s *adbtest.State) { s.Viewport = "" })
 	for says, err := range map[string]error{
 		"no package of Android": p.ForceStop(ctx, "x; reboot"),
 		"no absolute URL":       p.Open(ctx, "shop", ""),

@@ -59,6 +59,26 @@ func TestPackages(t *testing.T) {
 	}
 }
 
+// TestGuardedPhone: if the phone forbids adb something, the error says which setting allows it.
+func TestGuardedPhone(t *testing.T) {
+	client, phone := plugIn(t)
+	phone.Change(func(s *adbtest.State) { s.Guarded = true })
+	err := adb.Phone{Client: client, Serial: phone.Serial}.Grant(within(t), "com.android.chrome", "android.permission.CAMERA")
+	if err == nil || !strings.Contains(err.Error(), "Security settings") || !strings.Contains(err.Error(), "SecurityException") {
+		t.Errorf("Grant() = %v; want an error with the phone's words and where it is changed", err)
+	}
+}
+
+// TestOldPhone: the error of a phone that is too old says so.
+func TestOldPhone(t *testing.T) {
+	client, phone := plugIn(t)
+	phone.Change(func(s *adbtest.State) { s.Old = true })
+	_, err := adb.Phone{Client: client, Serial: phone.Serial}.Size(within(t))
+	if err == nil || !strings.Contains(err.Error(), "older than 7") {
+		t.Errorf("Size() = %v; want an error with what may be wrong", err)
+	}
+}
+
 // FuzzConditions: whatever a phone prints, what is read of it lies within bounds.
 func FuzzConditions(f *testing.F) {
 	f.Add("AC powered: true\nlevel: 84\nscale: 100\ntemperature: 326\n", "Thermal Status: 3\n", "renderFrameRate 60.000004\n")

@@ -72,6 +72,25 @@ func TestParseSize(t *testing.T) {
 	}
 }
 
+// TestRotationIn: the rotation of the first display, as several versions of Android print it.
+func TestRotationIn(t *testing.T) {
+	for text, want := range map[string]int{
+		"      SurfaceOrientation: 1\r\n      SurfaceOrientation: 1\r\n":                                                    1,
+		"    Viewport INTERNAL: displayId=0, orientation=2, logicalFrame=[0, 0, 1080, 1920]\n      SurfaceOrientation: 0\n": 2,
+		"    Viewport INTERNAL: displayId=3, uniqueId=local:2, port=2, orientation=1, isActive=[1]\n" +
+			"    Viewport INTERNAL: displayId=0, uniqueId=local:1, port=1, orientation=0, isActive=[0]\n" +
+			"    Viewport INTERNAL: displayId=0, uniqueId=local:4, port=3, orientation=3, deviceSize=[1080, 2400], isActive=[1]\n": 3,
+		"    Viewport INTERNAL: displayId=0, uniqueId=local:1, port=1, orientation=1, isActive=[0]\n      SurfaceOrientation: 0\n": -1,
+		"    Viewport EXTERNAL: displayId=1, orientation=1, isActive=[1]\n":                                                        -1,
+		"SurfaceOrientation: 7\n": -1,
+		"":                        -1,
+	} {
+		if got, ok := rotationIn(text); ok != (want >= 0) || ok && got != want {
+			t.Errorf("rotationIn(%q) = %d, %v; want %d", text, got, ok, want)
+		}
+	}
+}
+
 // FuzzPrinted: whatever a phone prints, reading it ends, in bounded memory.
 func FuzzPrinted(f *testing.F) {
 	f.Add([]byte("Physical size: 1080x2400"))
@@ -79,6 +98,7 @@ func FuzzPrinted(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		defer testlab.Input(t)()
 		_, _ = parseSize(string(b))
+		_, _ = rotationIn(string(b))
 		var lines geteventReader
 		lines.add(b, 0)
 		if len(lines.rest) > maxLine {

@@ -34,7 +34,12 @@ func checkPackage(name string) error {
 func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
 func (p Phone) run(ctx context.Context, words ...string) (string, error) {
-	return p.Client.Shell(ctx, p.Serial, strings.Join(words, " "))
+	out, err := p.Client.Shell(ctx, p.Serial, strings.Join(words, " "))
+	var failed *adbserver.CommandError
+	if errors.As(err, &failed) && strings.Contains(failed.Output, "SecurityException") {
+		err = fmt.Errorf("%w (on a Xiaomi phone, switch on \"USB debugging (Security settings)\" in the developer options)", err)
+	}
+	return out, err
 }
 
 // said returns an error if a command that ends with status 0 whatever happens says that it failed.
@@ -217,10 +222,14 @@ func parseSize(out string) (size image.Point, err error) {
 	return size, nil
 }
 
-// Rotation is by how many quarter turns the screen's content is turned.
+// Rotation is by how many quarter turns the screen's content is turned. The setting user_rotation is right only while
+// auto-rotate is off.
 func (p Phone) Rotation(ctx context.Context) (int, error) {
-	out, err := p.run(ctx, "settings", "get", "system", "user_rotation")
-	if err != nil {
+	out, err := p.run(ctx, "dumpsys", "input", "|", "grep", "-E", quote("Viewport INTERNAL|SurfaceOrientation"))
+	if n, ok := rotationIn(out); err == nil && ok {
+		return n, nil
+	}
+	if out, err = p.run(ctx, "settings", "get", "system", "user_rotation"); err != nil {
 		return 0, err
 	}
 	n, err := strconv.Atoi(strings.TrimSpace(out))
@@ -231,6 +240,29 @@ func (p Phone) Rotation(ctx context.Context) (int, error) {
 		return 0, fmt.Errorf("adb: %.20q is no rotation", strings.TrimSpace(out))
 	}
 	return n, nil
+}
+
+var (
+	viewport = regexp.MustCompile(`Viewport INTERNAL: displayId=0\b.*[ ,]orientation=([0-3])\b`) // constant
+	surface  = regexp.MustCompile(`SurfaceOrientation: ([0-3])\b`)                               // constant
+)
+
+// rotationIn reads the rotation of the first display in what dumpsys input prints, before Android 9 that of its touch
+// screen. A foldable phone lists both of its displays as the first; one of them is active.
+func rotationIn(out string) (turns int, ok bool) {
+	inactive := 0
+	for line := range strings.Lines(out) {
+		if m := viewport.FindStringSubmatch(line); m != nil {
+			if !strings.Contains(line, "isActive=[0]") {
+				return int(m[1][0] - '0'), true
+			}
+			inactive++
+		}
+	}
+	if m := surface.FindStringSubmatch(out); m != nil && inactive == 0 {
+		return int(m[1][0] - '0'), true
+	}
+	return 0, false
 }
 
 // activityName is an activity of a package, its name whole or, from a point on, as within the package.

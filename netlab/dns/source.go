@@ -76,6 +76,7 @@ const (
 	maxRecords      = 500       // of one answer
 	maxAnswers      = 128 << 20 // bytes of all answers
 	recordBytes     = 250       // what a record takes besides its text
+	largestAnswer   = 16 << 10  // over UDP: some resolvers send more than EDNS allows them
 	upstreamTimeout = 5 * time.Second
 )
 
@@ -184,11 +185,20 @@ func (f *Forwarder) ask(ctx context.Context, q question) (Answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, upstreamTimeout)
 	defer cancel()
 	m := new(dns.Msg).SetQuestion(dns.Fqdn(q.name), q.qtype)
-	m.SetEdns0(1232, false)
+	m.SetEdns0(ednsSize, false)
 	start := time.Now()
 	r, err := f.exchange(ctx, m, "udp", f.waits)
+	if err == nil && (r.Rcode == dns.RcodeFormatError || r.Rcode == dns.RcodeNotImplemented || r.Rcode == dns.RcodeBadVers) {
+		m.Extra = nil // the resolver does not know EDNS (RFC 6891, 7)
+		r, err = f.exchange(ctx, m, "udp", f.waits)
+	}
 	if err == nil && r.Truncated {
-		r, err = f.exchange(ctx, m, "tcp", []time.Duration{upstreamTimeout})
+		whole, byTCP := f.exchange(ctx, m, "tcp", []time.Duration{upstreamTimeout})
+		if byTCP == nil {
+			r = whole
+		} else if len(r.Answer) == 0 { // else a resolver without TCP has sent as much as it can
+			err = byTCP
+		}
 	}
 	if err != nil {
 		return Answer{RCode: dns.RcodeServerFailure, Source: "upstream"}, fmt.Errorf("resolve %s %s at %v: %w", q.name,
@@ -252,8 +262,9 @@ func (f *Forwarder) first(q question, rcode int) bool {
 // every other that is neither an answer nor NXDOMAIN.
 func isFailure(rcode int) bool { return rcode != dns.RcodeSuccess && rcode != dns.RcodeNameError }
 
-// exchange sends the query once for each of waits, since packets can be lost. All are
-// sent from one socket, so that a late answer to an earlier one counts too.
+// exchange sends the query once for each of waits, since packets can be lost. The last one over UDP has no EDNS, because
+// some resolvers do not answer queries with it. All are sent from one socket, so that a late answer to an earlier one
+// counts too.
 func (f *Forwarder) exchange(ctx context.Context, m *dns.Msg, network string, waits []time.Duration) (r *dns.Msg, err error) {
 	conn, err := f.dial(ctx, network, f.resolver.String())
 	if err != nil {
@@ -261,10 +272,13 @@ func (f *Forwarder) exchange(ctx context.Context, m *dns.Msg, network string, wa
 	}
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })() // ends the read
-	for _, wait := range waits {
-		client := dns.Client{Net: network, UDPSize: 1232, Timeout: wait}
-		r, _, err = client.ExchangeWithConnContext(ctx, m, &dns.Conn{Conn: conn, UDPSize: 1232})
-		if !errors.Is(err, os.ErrDeadlineExceeded) {
+	co := &dns.Conn{Conn: conn, UDPSize: largestAnswer}
+	for i, wait := range waits {
+		if network == "udp" && i > 0 && i == len(waits)-1 {
+			m = m.Copy()
+			m.Extra = nil
+		}
+		if r, err = once(co, m, wait); !errors.Is(err, os.ErrDeadlineExceeded) {
 			break
 		}
 	}
@@ -272,6 +286,26 @@ func (f *Forwarder) exchange(ctx context.Context, m *dns.Msg, network string, wa
 		err = ctx.Err()
 	}
 	return r, err
+}
+
+// once sends a query and waits for its answer.
+func once(co *dns.Conn, m *dns.Msg, wait time.Duration) (r *dns.Msg, err error) {
+	if err := co.SetDeadline(time.Now().Add(wait)); err != nil {
+		return nil, err
+	}
+	if err := co.WriteMsg(m); err != nil {
+		return nil, err
+	}
+	for {
+		r, err = co.ReadMsg()
+		if r != nil && r.Id != m.Id {
+			continue // of an earlier query of this socket
+		}
+		if err != nil && r != nil && r.Truncated { // in the middle of a record
+			r.Answer, err = nil, nil
+		}
+		return r, err
+	}
 }
 
 func address(rr dns.RR) (netip.Addr, bool) {

@@ -4,8 +4,11 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/netip"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/miekg/dns"
 )
@@ -73,5 +76,102 @@ func TestAnswersAreBounded(t *testing.T) {
 	}
 	if a, err := f.Lookup(t.Context(), "0.test", dns.TypeTXT); err != nil || len(a.Records) != 1 {
 		t.Errorf("Lookup() of what was answered before = %+v, %v; want it again", a, err)
+	}
+}
+
+// oddResolver has no TCP. It answers each query with the bytes that answer returns, nil with none.
+func oddResolver(t *testing.T, answer func(*dns.Msg) []byte) netip.AddrPort {
+	t.Helper()
+	pc, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		b := make([]byte, 1500)
+		for {
+			n, from, err := pc.ReadFrom(b)
+			if err != nil {
+				return
+			}
+			m := new(dns.Msg)
+			if m.Unpack(b[:n]) != nil || answer == nil {
+				continue
+			}
+			if out := answer(m); out != nil {
+				_, _ = pc.WriteTo(out, from)
+			}
+		}
+	}()
+	t.Cleanup(func() { _ = pc.Close(); <-done })
+	return pc.LocalAddr().(*net.UDPAddr).AddrPort()
+}
+
+func packed(t *testing.T, m *dns.Msg) []byte {
+	b, err := m.Pack()
+	if err != nil {
+		t.Error(err)
+	}
+	return b
+}
+
+// TestOddResolvers: the resolvers of old routers and of programs, which know no EDNS, send more than it allows, cut an
+// answer, or have no TCP.
+func TestOddResolvers(t *testing.T) {
+	good := func(m *dns.Msg, n int) *dns.Msg {
+		a := new(dns.Msg).SetReply(m)
+		for i := range n {
+			rr, _ := dns.NewRR(fmt.Sprintf("%s 5 IN A 203.0.113.%d", m.Question[0].Name, 1+i%250))
+			a.Answer = append(a.Answer, rr)
+		}
+		return a
+	}
+	plain := func(m *dns.Msg) bool { return m.IsEdns0() == nil }
+	refusing := func(rcode int) func(*dns.Msg) []byte {
+		return func(m *dns.Msg) []byte {
+			if plain(m) {
+				return packed(t, good(m, 2))
+			}
+			bare := &dns.Msg{MsgHdr: dns.MsgHdr{Id: m.Id, Response: true, Rcode: rcode}} // without the question
+			return packed(t, bare)
+		}
+	}
+	for name, c := range map[string]struct {
+		answer func(*dns.Msg) []byte
+		want   int
+	}{
+		"FORMERR":     {refusing(dns.RcodeFormatError), 2},
+		"NOTIMP":      {refusing(dns.RcodeNotImplemented), 2},
+		"large":       {func(m *dns.Msg) []byte { return packed(t, good(m, 150)) }, 150},
+		"after noise": {func(m *dns.Msg) []byte { m.Id++; out := packed(t, good(m, 1)); m.Id--; return out }, -1},
+		"silent about EDNS": {func(m *dns.Msg) []byte {
+			if plain(m) {
+				return packed(t, good(m, 3))
+			}
+			return nil
+		}, 3},
+		"truncated, UDP alone": {func(m *dns.Msg) []byte { a := good(m, 4); a.Truncated = true; return packed(t, a) }, 4},
+		"cut within a record": {func(m *dns.Msg) []byte {
+			a := good(m, 4)
+			a.Truncated = true
+			out := packed(t, a)
+			return out[:len(out)-3]
+		}, -1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := NewForwarder(oddResolver(t, c.answer), nil, nil)
+			f.waits = []time.Duration{50 * time.Millisecond, 50 * time.Millisecond, time.Second}
+			a, err := f.Lookup(t.Context(), "www.live.test", dns.TypeA)
+			if c.want < 0 {
+				if err == nil {
+					t.Errorf("Lookup() = %v; want an error", a.Origins)
+				}
+				return
+			}
+			if err != nil || len(a.Origins) != c.want || !slices.Contains(a.Origins, netip.MustParseAddr("203.0.113.1")) {
+				t.Errorf("Lookup() = %d addresses, %v; want %d", len(a.Origins), err, c.want)
+			}
+		})
 	}
 }

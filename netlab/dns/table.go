@@ -159,5 +159,22 @@ func sortAnswer(q question, rrs []dns.RR) Answer {
 			a.Chain = append(a.Chain, rr)
 		}
 	}
+	a.Chain = inOrder(q.name, a.Chain)
 	return a
+}
+
+// inOrder sorts aliases so that each follows the one that points to it, starting from name: resolvers may send them in any
+// order, and many clients read them in this one only. An alias that nothing points to comes last.
+func inOrder(name string, chain []dns.RR) []dns.RR {
+	for i := range chain {
+		next := slices.IndexFunc(chain[i:], func(rr dns.RR) bool { return Canonical(rr.Header().Name) == name })
+		if next < 0 {
+			break
+		}
+		chain[i], chain[i+next] = chain[i+next], chain[i]
+		if alias, ok := chain[i].(*dns.CNAME); ok {
+			name = Canonical(alias.Target)
+		}
+	}
+	return chain
 }

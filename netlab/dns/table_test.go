@@ -3,6 +3,7 @@ package dns
 import (
 	"context"
 	"net/netip"
+	"strings"
 	"testing"
 
 	"github.com/miekg/dns"
@@ -47,5 +48,24 @@ func TestParentsOfServer(t *testing.T) {
 	}
 	if r := s.ask(t, "udp", "captive.apple.com", dns.TypeA); len(addrs(r)) != 1 {
 		t.Errorf("captive.apple.com is %v", r.Answer)
+	}
+}
+
+// TestAliasesInOrder: a device gets the aliases in order, whatever the order of the resolver.
+func TestAliasesInOrder(t *testing.T) {
+	table := NewTable()
+	table.AddAnswer("www.shop.test", "A", "NOERROR", []string{
+		"edge.cdn.test. 5 IN A 203.0.113.9", "shop.cdn.test. 5 IN CNAME edge.cdn.test.", "WWW.shop.test. 5 IN CNAME Shop.cdn.test.",
+	})
+	table.AddAnswer("round.test", "A", "NOERROR", []string{"b.test. 5 IN CNAME round.test.", "round.test. 5 IN CNAME b.test."})
+	for name, want := range map[string]string{"www.shop.test": "shop.cdn.test. edge.cdn.test.", "round.test": "b.test. round.test."} {
+		a, err := table.Lookup(t.Context(), name, dns.TypeA)
+		var targets []string
+		for _, rr := range a.Chain {
+			targets = append(targets, strings.ToLower(rr.(*dns.CNAME).Target))
+		}
+		if got := strings.Join(targets, " "); got != want || err != nil {
+			t.Errorf("the aliases of %s lead to %s, %v; want %s", name, got, err, want)
+		}
 	}
 }

@@ -298,5 +298,8 @@ func share(s string) (float64, error) {
 	if err != nil || !(v >= 0 && v <= 1) {
 		return 0, fmt.Errorf("%q is not a share such as 1%% or 0.01", s)
 	}
+	if v == 1 && !percent { // tc-netem takes it for 1%
+		return 0, fmt.Errorf("%q may mean 1%% or 100%%: write one of them", s)
+	}
 	return v, nil
 }

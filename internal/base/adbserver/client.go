@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"os/exec"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -193,7 +194,7 @@ func (c Client) Devices(ctx context.Context) ([]Device, error) {
 // Track calls f with the list of phones now and whenever it changes, until ctx ends or the
 // server does.
 func (c Client) Track(ctx context.Context, f func([]Device)) error {
-	conn, err := c.Open(ctx, "host:track-devices")
+	conn, err := c.Open(ctx, "host:track-devices-l")
 	if err != nil {
 		return err
 	}
@@ -213,30 +214,51 @@ func (c Client) Track(ctx context.Context, f func([]Device)) error {
 // maxDevices bounds a list.
 const maxDevices = 256
 
-// parseDevices reads lines of a serial number, a state, and in the long form fields such as
-// model:Pixel_6.
+// stated finds the state in a line. A serial number may contain blanks: mDNS numbers a name that is taken, as in
+// "adb-R58M123-x9 (2)._adb-tls-connect._tcp".
+var stated = regexp.MustCompile(`[ \t]+((?:device|offline|unauthorized|authorizing|connecting|bootloader|recovery|rescue|sideload|host|` +
+	`detached|unknown|no permissions)(?:[ \t;(]|$))`) // constant
+
+// noSerial is what the server prints for a phone without a serial number.
+const noSerial = "(no serial number)"
+
+// parseDevices reads lines of a serial number, a state, and in the long form fields such as model:Pixel_6. A phone
+// without a serial number, or with that of another phone, as cheap ones have, gets the name of its USB port, usb:1-1,
+// which the server accepts in place of a serial number.
 func parseDevices(text string) (list []Device) {
+	places, same := []string{}, map[string]int{}
 	for line := range strings.Lines(text) {
-		serial, rest, ok := strings.Cut(strings.TrimSpace(line), "\t")
-		if !ok {
-			serial, rest, ok = strings.Cut(strings.TrimSpace(line), " ")
+		line = strings.TrimSpace(line)
+		serial, rest, ok := strings.Cut(line, " ")
+		if m := stated.FindStringSubmatchIndex(line); m != nil {
+			serial, rest, ok = line[:m[0]], line[m[2]:], true
+		} else if before, after, tab := strings.Cut(line, "\t"); tab {
+			serial, rest, ok = before, after, true
 		}
 		if !ok || len(list) == maxDevices {
 			continue
 		}
-		d := Device{Serial: serial}
+		d, place := Device{Serial: serial}, ""
 		var state []string
 		for _, word := range strings.Fields(rest) {
 			key, value, field := strings.Cut(word, ":")
 			switch {
 			case field && key == "model":
 				d.Model = strings.ReplaceAll(value, "_", " ")
+			case field && key == "usb":
+				place = word
 			case !field && d.Model == "":
 				state = append(state, word)
 			}
 		}
 		if d.State = strings.Join(state, " "); d.State != "" {
-			list = append(list, d)
+			list, places = append(list, d), append(places, place)
+			same[serial]++
+		}
+	}
+	for i, d := range list {
+		if places[i] != "" && (same[d.Serial] > 1 || d.Serial == noSerial) {
+			list[i].Serial = places[i]
 		}
 	}
 	return list

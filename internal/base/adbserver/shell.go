@@ -3,6 +3,7 @@ package adbserver
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -55,9 +56,19 @@ func (e *CommandError) Error() string {
 	return fmt.Sprintf("%s on the phone ended with status %d: %.300s", lab.Clip(e.Command, 60), e.Status, strings.TrimSpace(e.Output))
 }
 
+// openShell starts a command. A phone that does not know the protocol closes the connection without a reason.
+func (c Client) openShell(ctx context.Context, serial, service string) (*Conn, error) {
+	conn, err := c.Open(ctx, "host:transport:"+serial, service)
+	var refused *FailError
+	if errors.As(err, &refused) && refused.Reason == "closed" {
+		err = fmt.Errorf("%w: the phone was unplugged, or its Android is older than 7", err)
+	}
+	return conn, err
+}
+
 // Shell runs a command on the phone and returns what it prints on standard output.
 func (c Client) Shell(ctx context.Context, serial, command string) (string, error) {
-	conn, err := c.Open(ctx, "host:transport:"+serial, "shell,v2,raw:"+command)
+	conn, err := c.openShell(ctx, serial, "shell,v2,raw:"+command)
 	if err != nil {
 		return "", err
 	}
@@ -106,7 +117,7 @@ func (c Client) Hold(ctx context.Context, serial, mode, command string) (*Stream
 	if mode == "pty" {
 		service = "shell,v2,TERM=dumb,pty:"
 	}
-	conn, err := c.Open(ctx, "host:transport:"+serial, service+command)
+	conn, err := c.openShell(ctx, serial, service+command)
 	if err != nil {
 		return nil, err
 	}

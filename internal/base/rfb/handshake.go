@@ -132,10 +132,24 @@ func (c *Conn) chooseSecurity(minor int) (byte, error) {
 		}
 		return t, c.Send([]byte{t})
 	}
-	return 0, fmt.Errorf(
-		"the server offers the security types %v only; set it to None (1) or VNC Authentication (2), e.g. -SecurityTypes VncAuth",
-		offered,
-	)
+	return 0, fmt.Errorf("the server offers the security types %v only; set it to None (1) or VNC Authentication (2): %s",
+		offered, remedy(offered))
+}
+
+// remedy says which setting of the server offers a supported security type. The types tell the server's maker (rfbproto,
+// security types).
+func remedy(offered []byte) string {
+	for _, t := range offered {
+		switch {
+		case t >= 30 && t <= 36:
+			return `on a Mac, Screen Sharing's "VNC viewers may control screen with password"`
+		case t == 17 || t == 113:
+			return `in UltraVNC, "Require MS Logon" off, and a VNC password`
+		case t == 5 || t == 6 || t >= 129 && t <= 133:
+			return `in RealVNC, Encryption "Prefer off" and Authentication "VNC password"; in wayvnc, enable_auth=false`
+		}
+	}
+	return "in TigerVNC, -SecurityTypes VncAuth"
 }
 
 // answerChallenge encrypts the server's 16 bytes with the password (7.2.2).

@@ -61,9 +61,10 @@ func Read(file string, in io.Reader, column, times string, last int) (*Table, er
 			"and put a header before it", file)
 	}
 	separator, isSaid := separatorOf(buffered)
-	number := numbersOf(separator)
+	number := numbersOf(separator, 0)
 	r := csv.NewReader(buffered)
-	r.Comma, r.TrimLeadingSpace, r.ReuseRecord, r.FieldsPerRecord = separator, true, true, -1
+	r.Comma, r.ReuseRecord, r.FieldsPerRecord = separator, true, -1
+	r.TrimLeadingSpace = separator != '\t' // it would take empty cells away
 	if isSaid {
 		_, _ = r.Read() // it was looked at
 	}
@@ -123,8 +124,10 @@ func Read(file string, in io.Reader, column, times string, last int) (*Table, er
 	if limited.N <= 0 {
 		return nil, fmt.Errorf("%s: more than %d MiB", file, MaxBytes>>20)
 	}
+	signs := decimalsOf(rows, len(header))
+	numbers := func(column int) cellReader { return numbersOf(separator, signs[column]) }
 	if at < 0 {
-		if at, err = onlyNumbers(file, header, rows, timeAt, number); err != nil {
+		if at, err = onlyNumbers(file, header, rows, timeAt, numbers); err != nil {
 			return nil, err
 		}
 		if _, err := number(header[at]); err == nil {
@@ -132,6 +135,7 @@ func Read(file string, in io.Reader, column, times string, last int) (*Table, er
 		}
 	}
 	t := &Table{File: file, Column: header[at]}
+	number = numbers(at)
 	unit := ""
 	for i, record := range rows {
 		row := Row{Line: lines[i], at: float64(i)}
@@ -310,13 +314,13 @@ func list(header []string) string {
 }
 
 // onlyNumbers finds the one column that has numbers in all rows.
-func onlyNumbers(file string, header []string, rows [][]string, not int, number func(string) (float64, error)) (int, error) {
+func onlyNumbers(file string, header []string, rows [][]string, not int, numbers func(int) cellReader) (int, error) {
 	var found []int
 	for i := range header {
 		if i == not {
 			continue
 		}
-		some := false
+		number, some := numbers(i), false
 		all := !slices.ContainsFunc(rows, func(record []string) bool {
 			_, err := number(record[i])
 			some = some || err == nil
@@ -372,12 +376,19 @@ func plainDigits(text string) string {
 	}, text)
 }
 
+// spreadsheetError is what a spreadsheet writes where a formula has no value: #N/A, #DIV/0!, in German #NV.
+var spreadsheetError = regexp.MustCompile(`^#\p{Lu}[\p{Lu}0-9/]+[!?]?$`) // constant
+
 // number reads a cell.
 func number(cell string) (float64, error) {
 	text, _ := cutUnit(plainDigits(cell))
 	text = withoutGroups(text)
 	switch strings.ToLower(text) {
-	case "", "na", "n/a", "nan", "null", "none", "-":
+	case "", "na", "n/a", "n.a.", "<na>", "nan", "null", "(null)", `\n`, "none", "nil", "undefined", "missing",
+		"-", "--", "–", "—", ".", "?":
+		return 0, errMissing
+	}
+	if spreadsheetError.MatchString(text) {
 		return 0, errMissing
 	}
 	v, err := strconv.ParseFloat(text, 64)
@@ -432,16 +443,85 @@ func separatorOf(r *bufio.Reader) (separator rune, isSaid bool) {
 	return best, false
 }
 
-// numbersOf reads the cells of a file. Where the comma separates no cells, or stands in quotes, it is the decimal sign.
-func numbersOf(separator rune) func(cell string) (float64, error) {
+// decimals describes the comma and the point as decimal signs. certain matches numbers in which the sign cannot separate
+// thousands: other than three digits follow it, or 0 or more than three digits precede it, or the other sign separates
+// thousands. grouped matches whole numbers whose thousands the other sign separates.
+var decimals = map[rune]struct{ certain, grouped *regexp.Regexp }{ // constant
+	',': {regexp.MustCompile(`^[-+]?(?:[0-9]*,(?:[0-9]{1,2}|[0-9]{4,})|(?:0?|[0-9]{4,}),[0-9]{3}|[0-9]{1,3}(?:\.[0-9]{3})+,[0-9]+)$`),
+		regexp.MustCompile(`^[-+]?[1-9][0-9]{0,2}(?:\.[0-9]{3})+$`)},
+	'.': {regexp.MustCompile(`^[-+]?(?:[0-9]*\.(?:[0-9]{1,2}|[0-9]{4,})|(?:0?|[0-9]{4,})\.[0-9]{3})$`), // "1,234.5": see withoutGroups
+		regexp.MustCompile(`^[-+]?[1-9][0-9]{0,2}(?:,[0-9]{2,3})*,[0-9]{3}$`)},
+}
+
+// decimalsOf returns the decimal sign of each column, 0 where it is unknown: in a column with 7,5 the cell 1.234 is more
+// than a thousand. A column that does not show its sign has that of the other columns, if they agree.
+func decimalsOf(rows [][]string, columns int) (signs []rune) {
+	const both = '?'
+	join := func(a, b rune) rune {
+		if a == 0 || a == b {
+			return b
+		}
+		return both
+	}
+	signs = make([]rune, columns)
+	all := rune(0)
+	for i := range signs {
+		for _, record := range rows {
+			if len(record[i]) > longestNumber || !strings.ContainsAny(record[i], ".,\u066b") {
+				continue
+			}
+			text, _ := cutUnit(plainDigits(record[i]))
+			text = withoutGroups(text)
+			for sign, numbers := range decimals {
+				if numbers.certain.MatchString(text) {
+					signs[i] = join(signs[i], sign)
+				}
+			}
+		}
+		if signs[i] != 0 {
+			all = join(all, signs[i])
+		}
+	}
+	for i, sign := range signs {
+		if sign == 0 {
+			sign = all
+		}
+		if signs[i] = sign; sign == both {
+			signs[i] = 0
+		}
+	}
+	return signs
+}
+
+// longestNumber bounds the cells that are looked at, in bytes.
+const longestNumber = 1000
+
+// cellReader reads the number in a cell.
+type cellReader func(cell string) (float64, error)
+
+// numbersOf reads the cells of a column with this decimal sign. If it is unknown (0), a comma is the decimal sign where
+// it separates no cells, or stands in quotes.
+func numbersOf(separator, decimal rune) cellReader {
 	return func(cell string) (float64, error) {
+		if len(cell) > longestNumber {
+			return 0, fmt.Errorf("%q is not a number", lab.Clip(cell, 60))
+		}
 		text, _ := cutUnit(plainDigits(cell))
 		text = withoutGroups(text)
+		if decimal != 0 && decimals[decimal].grouped.MatchString(text) {
+			return number(strings.Map(func(r rune) rune {
+				if r == ',' || r == '.' {
+					return -1
+				}
+				return r
+			}, text))
+		}
 		whole, part, ok := strings.Cut(text, ",")
 		switch {
 		case !ok:
 			return number(text)
-		case strings.ContainsAny(part, ",.") || separator != ';' && len(part) == 3 && !strings.Contains(whole, "."):
+		case strings.ContainsAny(part, ",.") ||
+			decimal != ',' && separator != ';' && len(part) == 3 && !strings.Contains(whole, "."):
 			return 0, fmt.Errorf("%q may mean two numbers: write it like 1234.5, without a sign between thousands", lab.Clip(text, 60))
 		}
 		return number(strings.ReplaceAll(whole, ".", "") + "." + part)
@@ -451,13 +531,19 @@ func numbersOf(separator rune) func(cell string) (float64, error) {
 // week is one of ISO 8601.
 var week = regexp.MustCompile(`^(\d{4})-?W(\d\d)$`) // constant
 
-// instant reads the cell of a time: as RFC 3339, git, spreadsheets and benchmarks write it: year first, month by name,
-// or with dots, day first. With slashes, day and month may be either.
+// zoneName is a time zone's name behind its offset, as programs print it: "GMT+0100 (Central European Standard Time)"
+// (JavaScript), "+01:00[Europe/Berlin]" (Java), "+0100 CET m=+0.1" (Go).
+var zoneName = regexp.MustCompile(`(Z|[-+][0-9]{2}:?[0-9]{2}) ?(?:\([^)]*\)|\[[^\]]*\]|[A-Z]{2,5}(?: m=[-+][0-9.]+)?)$`) // constant
+
+// instant reads the cell of a time: as RFC 3339, git, spreadsheets, logs and benchmarks write it: year first, month by
+// name, or with dots, day first. With slashes, day and month may be either.
 func instant(cell string) (float64, error) {
-	text := strings.TrimSpace(cell)
+	text := zoneName.ReplaceAllString(strings.TrimSpace(strings.ReplaceAll(cell, "\u202f", " ")), "$1")
+	text = strings.TrimSuffix(strings.TrimPrefix(text, "["), "]") // as in the log of a web server
 	for _, layout := range []string{time.RFC1123Z, time.RFC1123, "Mon Jan _2 15:04:05 2006 -0700", time.UnixDate, time.ANSIC,
 		"2.1.2006", "2.1.2006 15:04", "2.1.2006 15:04:05", "2.1.2006, 15:04:05", "20060102T150405Z07:00", "Jan 2, 2006", "Jan 2, 2006 15:04:05",
-		"January 2, 2006", "2 Jan 2006", "2 January 2006", "2-Jan-2006",
+		"January 2, 2006", "2 Jan 2006", "2 January 2006", "2-Jan-2006", "Mon Jan 02 2006 15:04:05 GMT-0700", "02/Jan/2006:15:04:05 -0700",
+		"Jan 2, 2006, 3:04 PM", "Jan 2, 2006, 3:04:05 PM", "January 2, 2006, 3:04 PM", "January 2, 2006, 3:04:05 PM",
 	} {
 		if at, err := time.Parse(layout, text); err == nil {
 			return float64(at.UnixMilli()), nil
@@ -476,8 +562,11 @@ func instant(cell string) (float64, error) {
 		first := time.Date(year, 1, 4, 0, 0, 0, 0, time.UTC) // is in the first week (ISO 8601)
 		return float64(first.AddDate(0, 0, 7*(number-1)-int(first.Weekday()+6)%7).UnixMilli()), nil
 	}
-	for _, layout := range []string{time.DateOnly, "2006-01-02 15:04:05", "2006-01-02 15:04", "2006-01"} {
-		for _, zone := range []string{"", "Z07:00", " Z07:00", "-0700", " -0700"} {
+	for _, layout := range []string{"2006-01-02 15:04:05", "2006-01-02 15:04", time.DateOnly, "2006-01"} {
+		for _, zone := range []string{"", "Z07:00", " Z07:00", "-0700", " -0700", "-07", " -07"} { // -07 is PostgreSQL's
+			if strings.HasSuffix(zone, "-07") && !strings.Contains(layout, ":") {
+				continue
+			}
 			if at, err := time.Parse(layout+zone, plain); err == nil {
 				return float64(at.UnixMilli()), nil
 			}

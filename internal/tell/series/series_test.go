@@ -77,6 +77,23 @@ func TestRead(t *testing.T) {
 	}
 }
 
+// TestMissing: what spreadsheets, databases and programs write where there is no number.
+func TestMissing(t *testing.T) {
+	for _, cell := range []string{
+		"", "#N/A", "#DIV/0!", "#NAME?", "#NV", "#ÜBERLAUF!", "<NA>", `\N`, "(null)", "nil", "--", "—", "n.a.", ".", "?",
+	} {
+		table, err := Read("f", strings.NewReader("v\tw\n1\tx\n"+cell+"\ty\n2\tz\n"), "", "", 0)
+		if err != nil || table.Column != "v" || table.Missing != 1 || len(table.Rows) != 2 {
+			t.Errorf("%q: %+v, %v; want two values and one that is missing", cell, table, err)
+		}
+	}
+	for _, cell := range []string{"#1a", "#", "#5", "# 5", "-Inf", "5 5"} {
+		if _, err := Read("f", strings.NewReader("v\tw\n1\tx\n"+cell+"\ty\n"), "v", "", 0); err == nil {
+			t.Errorf("%q is taken for a number or for none", cell)
+		}
+	}
+}
+
 // TestNewestFirst: rows of one day keep the order that the file has of days.
 func TestNewestFirst(t *testing.T) {
 	for _, text := range []string{"t,v\n2,4\n2,3\n1,2\n1,1\n", "t,v\n1,1\n1,2\n2,3\n2,4\n"} {
@@ -99,6 +116,31 @@ func TestGroupsOfThousands(t *testing.T) {
 	} {
 		table, err := Read("f", strings.NewReader(text), "v", "t", 0)
 		if err != nil || len(table.Rows) != 1 || table.Rows[0].Value != want {
+			t.Errorf("%q: %+v, %v; want %v", text, table, err, want)
+		}
+	}
+	for text, want := range map[string][2]float64{ // a column's own sign
+		"t;v\n1;7,5\n2;1.234\n": {7.5, 1234}, "t;v\n1;2.155\n2;-1.234 ms\n": {},
+		"t;v\n1;1.234,25\n2;999.000\n": {1234.25, 999000}, "t,v\n1,\"7,5\"\n2,\"1,234\"\n": {7.5, 1.234},
+		"t,v\n1,\"1,234.567\"\n2,\"1,234\"\n": {1234.567, 1234}, "t\tv\n1\t7.25\n2\t12,34,567\n": {7.25, 1234567},
+		"t;v\n1;7.5\n2;1.234\n": {7.5, 1.234}, "t;v\n1;7.5\n2;7,25\n": {7.5, 7.25},
+	} {
+		table, err := Read("f", strings.NewReader(text), "", "t", 0)
+		if want[0] == 0 {
+			if err == nil {
+				t.Errorf("%q: two units are read", text)
+			}
+		} else if err != nil || len(table.Rows) != 2 || table.Rows[0].Value != want[0] || table.Rows[1].Value != want[1] {
+			t.Errorf("%q: %+v, %v; want %v", text, table, err, want)
+		}
+	}
+	for text, want := range map[string][2]float64{ // that of the columns beside it
+		"t;v;n\n1;2.155;19,47\n2;3.400;7,5\n": {2155, 3400}, "t;v;n\n1;2.155;19,47\n2;3.400;7.5\n": {2.155, 3.4},
+		"t;v;n\n1;0.155;19,47\n2;3.400;7,5\n": {0.155, 3.4}, "t;v;n\n1;2.155;1.102.345\n2;3.400;1.103.346\n": {2.155, 3.4},
+		"t,v,n\n1,\"2,155\",19.47\n2,\"3,400\",x\n": {2155, 3400},
+	} {
+		table, err := Read("f", strings.NewReader(text), "v", "t", 0)
+		if err != nil || len(table.Rows) != 2 || table.Rows[0].Value != want[0] || table.Rows[1].Value != want[1] {
 			t.Errorf("%q: %+v, %v; want %v", text, table, err, want)
 		}
 	}
@@ -154,18 +196,25 @@ func TestHostileFiles(t *testing.T) {
 // TestFilesOfTheWorld: one series as git, spreadsheets and benchmarks write it.
 func TestFilesOfTheWorld(t *testing.T) {
 	for name, text := range map[string]string{
-		"git":                    "t,v\n2026-02-03 9:01:02 +0200,7.5\n2026-02-04 9:01:02 +0200,1234.25\n",
-		"git's own":              "t,v\nTue Feb 3 09:01:02 2026 +0200,7.5\nWed Feb 4 09:01:02 2026 +0200,1234.25\n",
-		"mail":                   "t,v\n\"Tue, 03 Feb 2026 09:01:02 GMT\",7.5\n\"Wed, 04 Feb 2026 09:01:02 GMT\",1234.25\n",
-		"dots":                   "t,v\n2026.02.03 9:01:02 -0100,7.5\n2026.02.04,1234.25\n",
-		"slashes":                "t,v\n2026/02/03 09:01,7.5\n2026/02/04 09:01,1234.25\n",
-		"no colon":               "t,v\n2026-02-03T09:01:02.5+0530,7.5\n2026-02-04T09:01:02+0530,1234.25\n",
-		"UTC":                    "t,v\n2026-02-03 09:01:02 UTC,7.5\n2026-02-04 09:01:02 UTC,1234.25\n",
-		"spreadsheet":            "\ufefft;v\r\n2026-02-04;1.234,25\r\n2026-02-03;7,5\r\n",
-		"semicolons":             "t;v\n2026-02-04;1234.25\n2026-02-03;7.5\n",
-		"day first":              "t;v\n4.2.2026;1234,25\n03.02.2026 09:01;7,5\n",
-		"Excel's own":            "sep=;\r\nt;v\r\n04.02.2026;1234,25\r\n03.02.2026;7,5\r\n",
-		"UTF-16":                 "\xff\xfet\x00\t\x00v\x00\n\x001\x00\t\x007\x00,\x005\x00\n\x002\x00\t\x001\x002\x003\x004\x00,\x002\x005\x00",
+		"git":         "t,v\n2026-02-03 9:01:02 +0200,7.5\n2026-02-04 9:01:02 +0200,1234.25\n",
+		"git's own":   "t,v\nTue Feb 3 09:01:02 2026 +0200,7.5\nWed Feb 4 09:01:02 2026 +0200,1234.25\n",
+		"mail":        "t,v\n\"Tue, 03 Feb 2026 09:01:02 GMT\",7.5\n\"Wed, 04 Feb 2026 09:01:02 GMT\",1234.25\n",
+		"dots":        "t,v\n2026.02.03 9:01:02 -0100,7.5\n2026.02.04,1234.25\n",
+		"slashes":     "t,v\n2026/02/03 09:01,7.5\n2026/02/04 09:01,1234.25\n",
+		"no colon":    "t,v\n2026-02-03T09:01:02.5+0530,7.5\n2026-02-04T09:01:02+0530,1234.25\n",
+		"UTC":         "t,v\n2026-02-03 09:01:02 UTC,7.5\n2026-02-04 09:01:02 UTC,1234.25\n",
+		"spreadsheet": "\ufefft;v\r\n2026-02-04;1.234,25\r\n2026-02-03;7,5\r\n",
+		"semicolons":  "t;v\n2026-02-04;1234.25\n2026-02-03;7.5\n",
+		"day first":   "t;v\n4.2.2026;1234,25\n03.02.2026 09:01;7,5\n",
+		"Excel's own": "sep=;\r\nt;v\r\n04.02.2026;1234,25\r\n03.02.2026;7,5\r\n",
+		"UTF-16":      "\xff\xfet\x00\t\x00v\x00\n\x001\x00\t\x007\x00,\x005\x00\n\x002\x00\t\x001\x002\x003\x004\x00,\x002\x005\x00",
+		"PostgreSQL":  "t,v\n2026-02-03 23:30:00.123456+05,1234.25\n2026-02-03 18:15:00+00,7.5\n",
+		"JavaScript": "t,v\nTue Feb 03 2026 09:01:02 GMT+0100 (Central European Standard Time),7.5\n" +
+			"Tue Feb 03 2026 09:01:02 GMT+0000 (Coordinated Universal Time),1234.25\n",
+		"Java":                   "t,v\n2026-02-03T09:01:02+01:00[Europe/Berlin],7.5\n2026-02-03T09:01:02Z[UTC],1234.25\n",
+		"Go":                     "t,v\n2026-02-03 09:01:02.5 +0100 CET m=+0.1,7.5\n2026-02-03 09:01:02 +0000 UTC,1234.25\n",
+		"a web server's log":     "t,v\n[03/Feb/2026:09:01:02 +0100],7.5\n03/Feb/2026:09:01:02 +0000,1234.25\n",
+		"before and after noon":  "t,v\n\"Feb 3, 2026, 11:01\u202fAM\",7.5\n\"February 3, 2026, 1:00:02 PM\",1234.25\n",
 		"months":                 "t,v\n2026-02,1234.25\n2025-12,7.5\n",
 		"weeks":                  "t,v\n2026-W01,1234.25\n2025-W52,7.5\n",
 		"basic":                  "t,v\n20260204T090102Z,1234.25\n20260203T090102Z,7.5\n",
@@ -186,6 +235,7 @@ func TestFilesOfTheWorld(t *testing.T) {
 		"columns of blanks":      "t   v\n1   7.5\n2  1234.25  \n",
 		"a comma in the header":  "\"n, and more\";\"t\";\"v\"\n0;1;7,5\n0;2;1234,25\n",
 		"blanks in the header":   "t ; v ;n\n1;7,5;x\n2;1234,25;x\n",
+		"tabs, empty cells":      "n\tt\tnote\tv\n\t2026-02-03\t\t7.5\n\t2026-02-04\t\t1234.25\n",
 		"tabs":                   "t\tv\tnote\n2026-02-03\t7,5\ta, b\n2026-02-04\t1234,25\tc\n",
 	} {
 		table, err := Read("f", strings.NewReader(text), "v", "t", 0)

@@ -98,6 +98,9 @@ func (d *direction) arrive(f *frame) {
 	}
 	d.stats.Packets++
 	d.stats.Bytes += int64(f.cost())
+	if d.p.MTU > 0 {
+		f.clampSegments(d.p.MTU)
+	}
 	switch {
 	case !f.isNeighbourDiscovery() && d.isLost():
 		d.drop(f, link.DropLoss)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"slices"
 	"time"
 )
 
@@ -113,6 +114,8 @@ func pcapIP(linkType uint32) (func([]byte) []byte, error) {
 		skip, at = 16, 14
 	case 276: // Linux cooked, version 2
 		skip, at = 20, 0
+	case 149, 258: // Apple's PKTAP, as of an iPhone on a Mac's cable (rvictl)
+		return pktapIP, nil
 	default:
 		return nil, fmt.Errorf("captures of link type %d are not supported; capture on an Ethernet interface, or with -i any", linkType)
 	}
@@ -125,6 +128,10 @@ func pcapIP(linkType uint32) (func([]byte) []byte, error) {
 			return rest
 		}
 		kind := binary.BigEndian.Uint16(frame[at:])
+		if linkType == 1 && !slices.Contains([]uint16{etherIPv4, etherIPv6, etherPPPoE, etherVLAN, etherVLANs, etherOldVLANs}, kind) &&
+			(frame[0]>>4 == 4 || frame[0]>>4 == 6) {
+			return frame // drivers of modems and rvictl call raw IP Ethernet
+		}
 		for (kind == etherVLAN || kind == etherVLANs || kind == etherOldVLANs) && len(rest) >= 4 {
 			kind, rest = binary.BigEndian.Uint16(rest[2:]), rest[4:]
 		}
@@ -136,8 +143,23 @@ func pcapIP(linkType uint32) (func([]byte) []byte, error) {
 	}, nil
 }
 
-// EtherTypes of what stands before an IP packet: IEEE 802.1Q, 802.1ad and its forerunner, and RFC 2516.
+// pktapIP finds the IP packet behind the header of xnu's pktap.h.
+func pktapIP(frame []byte) []byte {
+	const length, before, head = 0, 44, 48 // where the header says its own length, and that of the frame's; the least it has
+	if len(frame) < head {
+		return nil
+	}
+	skip := uint64(binary.LittleEndian.Uint32(frame[length:])) + uint64(binary.LittleEndian.Uint32(frame[before:]))
+	if skip > uint64(len(frame)) {
+		return nil
+	}
+	return frame[skip:]
+}
+
+// EtherTypes of IP, and of what stands before an IP packet: IEEE 802.1Q, 802.1ad and its forerunner, and RFC 2516.
 const (
+	etherIPv4     = 0x0800
+	etherIPv6     = 0x86dd
 	etherVLAN     = 0x8100
 	etherVLANs    = 0x88a8
 	etherOldVLANs = 0x9100

@@ -67,6 +67,8 @@ func TestReadPcap(t *testing.T) {
 	// A card that has yet to cut the packet leaves its length out.
 	uncut := pcapFile(binary.LittleEndian, 0xa1b2c3d4, 1, ethernet)
 	copy(uncut[24+16+14+2:], []byte{0, 0})
+	pktap := append(binary.LittleEndian.AppendUint32(nil, 108), make([]byte, 104+14)...)
+	pktap[44] = 14
 	device := netip.MustParseAddr("192.168.77.2")
 	for name, test := range map[string]struct {
 		file []byte
@@ -81,6 +83,9 @@ func TestReadPcap(t *testing.T) {
 		"loopback of macOS":    {pcapFile(binary.LittleEndian, 0xa1b23c4d, 0, []byte{2, 0, 0, 0}), 7*time.Second + 500},
 		"VLAN in VLAN":         {pcapFile(binary.LittleEndian, 0xa1b23c4d, 1, append(make([]byte, 12), 0x88, 0xa8, 0, 5, 0x81, 0, 0, 6, 8, 0)), 7*time.Second + 500},
 		"cooked VLAN":          {pcapFile(binary.LittleEndian, 0xa1b23c4d, 113, append(make([]byte, 14), 0x81, 0, 0, 6, 8, 0)), 7*time.Second + 500},
+		"an iPhone's cable":    {pcapFile(binary.LittleEndian, 0xa1b23c4d, 258, pktap), 7*time.Second + 500},
+		"an iPhone's, older":   {pcapFile(binary.LittleEndian, 0xa1b23c4d, 149, pktap), 7*time.Second + 500},
+		"a modem":              {pcapFile(binary.LittleEndian, 0xa1b23c4d, 1, nil), 7*time.Second + 500},
 		"PPPoE":                {pcapFile(binary.LittleEndian, 0xa1b23c4d, 1, append(make([]byte, 12), 0x88, 0x64, 0x11, 0, 0, 1, 5, 0xde, 0, 0x21)), 7*time.Second + 500},
 		"a card's large piece": {uncut, 7*time.Second + 500*time.Microsecond},
 		"pcapng":               {pcapngFile(binary.LittleEndian, 1, 9, ethernet), 7*time.Second + 500},
@@ -122,6 +127,7 @@ func TestReadPcap(t *testing.T) {
 func FuzzReadPcap(f *testing.F) {
 	f.Add(pcapFile(binary.LittleEndian, 0xa1b2c3d4, 1, append(make([]byte, 12), 8, 0)))
 	f.Add(pcapFile(binary.BigEndian, 0xa1b23c4d, 276, make([]byte, 20)))
+	f.Add(pcapFile(binary.LittleEndian, 0xa1b2c3d4, 258, append([]byte{48}, make([]byte, 47)...)))
 	f.Add(pcapngFile(binary.BigEndian, 1, 0x80|10, append(make([]byte, 12), 8, 0)))
 	f.Fuzz(func(t *testing.T, file []byte) {
 		defer testlab.Input(t)()

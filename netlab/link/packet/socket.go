@@ -7,6 +7,7 @@ import (
 	"time"
 	"unsafe"
 
+	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
 
 	"eidetic/internal/lab"
@@ -67,6 +68,9 @@ func openSocket(name string) (s *socket, err error) {
 			return nil, err
 		}
 	}
+	if err = takeUntagged(fd); err != nil {
+		return nil, err
+	}
 	const room = 16 << 20
 	for _, opt := range [][2]int{{unix.SO_RCVBUFFORCE, unix.SO_RCVBUF}, {unix.SO_SNDBUFFORCE, unix.SO_SNDBUF}} {
 		// The forced form needs CAP_NET_ADMIN in the first user namespace; the kernel
@@ -96,6 +100,29 @@ func openSocket(name string) (s *socket, err error) {
 		s.out[i].hdr.SetIovlen(1)
 	}
 	return s, nil
+}
+
+// takeUntagged drops frames with a VLAN tag: the kernel removes the tag before a packet socket reads the frame, which
+// would then be forwarded as an untagged one. Priority-tagged frames (IEEE 802.1Q, VLAN 0) are received.
+func takeUntagged(fd int) error {
+	raw, err := bpf.Assemble([]bpf.Instruction{
+		bpf.LoadExtension{Num: bpf.ExtVLANTagPresent},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: 0, SkipTrue: 3},
+		bpf.LoadExtension{Num: bpf.ExtVLANTag},
+		bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: 0xfff},
+		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: 0, SkipTrue: 1},
+		bpf.RetConstant{Val: 2 * largest},
+		bpf.RetConstant{Val: 0},
+	})
+	if err != nil {
+		return err
+	}
+	var program []unix.SockFilter
+	for _, in := range raw {
+		program = append(program, unix.SockFilter{Code: in.Op, Jt: in.Jt, Jf: in.Jf, K: in.K})
+	}
+	return unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER,
+		&unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]})
 }
 
 func (s *socket) close() { _ = unix.Close(s.fd) } // the socket holds no unsent data

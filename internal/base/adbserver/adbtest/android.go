@@ -22,6 +22,9 @@ type State struct {
 	Flaw     string            // what hid does wrong: "no devices", "silent", "dies"
 	Battery  string            // as dumpsys battery prints it
 	Thermal  int               // Android's thermal status
+	Guarded  bool              // adb may grant nothing, as on a Xiaomi phone at first
+	Old      bool              // an Android before 7, which does not know the shell protocol
+	Viewport string            // what dumpsys input prints of the screen; "" if the phone prints nothing
 	Boots    int               // how often it has started
 	Stuck    bool              // it starts and never gets ready
 	Hangs    string            // a command that begins so is never answered; a start ends that
@@ -125,6 +128,11 @@ func (p *Phone) command(command string) (out string, status byte) {
 		return fmt.Sprintf("%s%sIsStatusOverride: false\nThermal Status: %d\n%s%s\n%s\n%sDisplay Devices: size=1\n  mActiveSfDisplayMode=DisplayMode"+
 			"{id=0, width=1080, height=2400, refreshRate=120.00001}\n  renderFrameRate 60.000004\n", p.props.Battery, mark, p.props.Thermal, mark,
 			p.props.Settings["system screen_brightness"], p.props.Settings["system screen_brightness_mode"], mark), 0
+	case strings.HasPrefix(command, "dumpsys input |") && p.props.Viewport != "":
+		return p.props.Viewport, 0
+	case strings.HasPrefix(command, "pm grant") && p.props.Guarded:
+		return "\nException occurred while executing 'grant':\njava.lang.SecurityException: grantRuntimePermission: Neither user 2000 nor " +
+			"current process has android.permission.GRANT_RUNTIME_PERMISSIONS.\n", 255
 	case strings.HasPrefix(command, "pm clear"), strings.HasPrefix(command, "pm grant"):
 		if !installed(words[2]) {
 			return "Failed\n", 0

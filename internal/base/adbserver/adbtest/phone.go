@@ -292,7 +292,7 @@ func (l *link) handle(ctx context.Context, m packet, commands *sync.WaitGroup) {
 		run := func(s *shellStream) { l.phone.run(ctx, s, command) }
 		if f := l.phone.service(options, command); f != nil {
 			run = func(s *shellStream) { f(s, s.ended) }
-		} else if !ok || !strings.HasPrefix(options, "shell,v2") {
+		} else if !ok || !strings.HasPrefix(options, "shell,v2") || l.phone.State().Old {
 			_ = l.send(packet{cmdClose, 0, m.arg0, nil})
 			return
 		}

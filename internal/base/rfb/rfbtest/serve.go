@@ -95,7 +95,11 @@ func (c *client) announced(n int) error {
 	for ; len(b) > 0; b = b[4:] {
 		c.encodings = append(c.encodings, int32(binary.BigEndian.Uint32(b)))
 	}
+	size := c.s.size
 	c.s.mu.Unlock()
+	if late := c.s.cfg.Late; late != (image.Point{}) && late != size {
+		c.s.Resize(late.X, late.Y)
+	}
 	if c.s.cfg.Continuous && slices.Contains(c.encodings, continuous) {
 		if err := c.send([]byte{150}); err != nil {
 			return err

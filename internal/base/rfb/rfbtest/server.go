@@ -29,6 +29,8 @@ type Config struct {
 	Prelude bool
 	Width   int // default 64
 	Height  int // default 48
+	// Late is the size that the screen gets when the first client announces its encodings.
+	Late image.Point
 }
 
 // Server is a VNC server with one screen.
