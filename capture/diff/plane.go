@@ -1,4 +1,4 @@
-// Package diff finds which parts of a frame differ from the frame before.
+// Package diff finds which parts of a frame differ from the frame before, and which have only moved.
 //
 // Two frames of one format go in; rectangles come out that cover every
 // differing byte and little else. Rows are compared whole first, because most
@@ -58,6 +58,18 @@ func (p Plane) Bounds() image.Rectangle { return image.Rect(0, 0, p.Units(), p.R
 func (p Plane) Row(pix []byte, y, x0, x1 int) []byte {
 	start := p.Off + y*p.Stride
 	return pix[start+x0*p.Unit : start+x1*p.Unit]
+}
+
+// Copy copies areas of pixels from one frame of format f to another.
+func Copy(f lab.Format, to, from []byte, areas []image.Rectangle) {
+	for _, p := range Planes(f) {
+		for _, a := range areas {
+			r := p.FromPixels(a)
+			for y := r.Min.Y; y < r.Max.Y; y++ {
+				copy(p.Row(to, y, r.Min.X, r.Max.X), p.Row(from, y, r.Min.X, r.Max.X))
+			}
+		}
+	}
 }
 
 // FromPixels returns the units that cover the rectangle r of pixels.

@@ -1,7 +1,7 @@
 // Package mjpeg decodes the pictures of a grabber that compresses them, so that they can be compared: JPEG flows in,
 // BGRX flows out, in order and with the times and numbers that the grabber gave. Several pictures are decoded at the
 // same time; one comes out when as many have come in. A picture whose bytes are those of the one before is not decoded
-// again.
+// again. [Encoder] is for pictures that people see live.
 package mjpeg
 
 import (
@@ -227,9 +227,11 @@ func clamp(v int) byte { return byte(min(max(v>>16, 0), 255)) }
 
 // Markers of a JPEG (ITU-T T.81, table B.1).
 const (
+	markerFrame  = 0xc0 // SOF0
 	markerTables = 0xc4 // DHT
-	markerScan   = 0xda // SOS
 	markerEnd    = 0xd9 // EOI
+	markerScan   = 0xda // SOS
+	markerQuanta = 0xdb // DQT
 )
 
 // standardTables are the Huffman tables of ITU-T T.81, annex K.3, as a segment. Grabbers leave them out, as in AVI

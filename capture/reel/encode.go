@@ -16,7 +16,7 @@ type encoder struct {
 	finder diff.Finder
 	canvas []byte // the frame before
 	sums   *sums
-	moves  mover
+	moves  diff.Mover
 	parts  partCoder
 
 	within, rects []image.Rectangle // scratch: units of one plane that may have changed, and that did
@@ -131,7 +131,7 @@ func (e *encoder) keep(band int, changed []image.Rectangle, pix []byte) {
 
 // plan cuts a changed rectangle into moved, flat and literal ones.
 func (e *encoder) plan(plane int, p diff.Plane, pix []byte, r image.Rectangle) {
-	dy := e.moves.find(p, e.canvas, pix, r)
+	dy := e.moves.Find(p, e.canvas, pix, r)
 	if dy == 0 {
 		e.flats(plane, p, pix, r)
 		return
@@ -198,11 +198,11 @@ const (
 	rowDrawn
 )
 
-// stands says whether a row is one of the frame before as a whole, where the mover found its region. It remembers the
+// stands says whether a row is one of the frame before as a whole, where the Mover found its region. It remembers the
 // last.
 func (e *encoder) stands(p diff.Plane, pix []byte, y int) bool {
 	if y != e.stood.y {
-		from := y + e.moves.last
+		from := y + e.moves.Last
 		e.stood.y, e.stood.is = y, y < p.Rows && from >= 0 && from < p.Rows &&
 			bytes.Equal(p.Row(pix, y, 0, p.Units()), p.Row(e.canvas, from, 0, p.Units()))
 	}
@@ -214,19 +214,14 @@ func (e *encoder) flats(plane int, p diff.Plane, pix []byte, r image.Rectangle) 
 	for y := r.Min.Y; y < r.Max.Y; {
 		from := y
 		row := p.Row(pix, y, r.Min.X, r.Max.X)
-		if flat(row, p.Unit) {
+		if diff.Flat(row, p.Unit) {
 			for y++; y < r.Max.Y && bytes.Equal(p.Row(pix, y, r.Min.X, r.Max.X), row); y++ {
 			}
 			e.planned[drawn] = append(e.planned[drawn], op{kind: opFill, r: image.Rect(r.Min.X, from, r.Max.X, y), unit: row[:p.Unit]})
 			continue
 		}
-		for y++; y < r.Max.Y && !flat(p.Row(pix, y, r.Min.X, r.Max.X), p.Unit); y++ {
+		for y++; y < r.Max.Y && !diff.Flat(p.Row(pix, y, r.Min.X, r.Max.X), p.Unit); y++ {
 		}
 		e.tiles(plane, p, pix, image.Rect(r.Min.X, from, r.Max.X, y))
 	}
-}
-
-// flat says whether all units of a row are equal.
-func flat(row []byte, unit int) bool {
-	return bytes.Equal(row[unit:], row[:len(row)-unit])
 }

@@ -178,11 +178,14 @@ func addInto(a, b []byte) {
 
 // constant says whether all samples are equal.
 func constant(s []byte) (byte, bool) {
-	return s[0], flat(s, 1)
+	return s[0], diff.Flat(s, 1)
 }
 
 // size is the magnitude of a residual, which wraps around.
-func size(v byte) int { return abs(int(int8(v))) }
+func size(v byte) int {
+	n := int(int8(v))
+	return max(n, -n)
+}
 
 // greenHelps samples whether blue and red vary less once green is taken off.
 func (c *predictCoder) greenHelps() bool {

@@ -74,7 +74,7 @@ func (s *Screen) read(ctx context.Context) {
 		s.mu.Lock()
 		if s.err = err; err == nil {
 			if len(changed) > 0 {
-				s.pix = append(s.pix[:0], frame.Pix...)
+				s.keep(frame.Pix, changed)
 				s.count++
 				s.when[s.count%Remembered] = frame.Time
 				s.mark(changed)
@@ -88,6 +88,15 @@ func (s *Screen) read(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// keep takes over what has changed of a picture.
+func (s *Screen) keep(pix []byte, changed []image.Rectangle) {
+	if s.pix == nil || s.format.Pixels == lab.MJPEG {
+		s.pix = append(s.pix[:0], pix...)
+		return
+	}
+	diff.Copy(s.format, s.pix, pix, changed)
 }
 
 // mark notes that areas have changed now.
@@ -177,15 +186,27 @@ func (s *Screen) Changed(ctx context.Context, after int) (int, error) {
 	}
 }
 
-// Since returns the newest picture's changes after so many: how many there are now, the times of the newest of them, in
-// order, and the areas that have changed.
-func (s *Screen) Since(after int) (count int, times []lab.Time, areas []image.Rectangle) {
+// Copy is a copy of a screen's newest picture, which Since brings up to date. Its zero value has nothing yet.
+type Copy struct {
+	Pix   []byte // in the screen's format
+	Count int    // of the changes that it has
+}
+
+// Since brings a copy up to date. It returns what has changed after so many changes: the times of the newest of them, in
+// order, and the areas.
+func (s *Screen) Since(after int, c *Copy) (times []lab.Time, areas []image.Rectangle) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i := max(after, s.count-Remembered) + 1; i <= s.count; i++ {
 		times = append(times, s.when[i%Remembered])
 	}
-	return s.count, times, s.areas(after)
+	if c.Count == 0 || s.format.Pixels == lab.MJPEG {
+		c.Pix = append(c.Pix[:0], s.pix...)
+	} else {
+		diff.Copy(s.format, c.Pix, s.pix, s.areas(c.Count))
+	}
+	c.Count = s.count
+	return times, s.areas(after)
 }
 
 // areas are those of the tiles that changed after so many changes: what lies side by side is one, and so are equal ones
@@ -221,20 +242,6 @@ func (s *Screen) areas(after int) (out []image.Rectangle) {
 		out[i] = image.Rectangle{r.Min.Mul(tileSize), r.Max.Mul(tileSize)}.Intersect(s.bounds())
 	}
 	return out
-}
-
-// Area returns a part of the newest picture.
-func (s *Screen) Area(area image.Rectangle) (*visual.Picture, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return visual.PictureOf(s.format, s.pix, area)
-}
-
-// JPEG returns the newest picture of a source of JPEGs, as it came.
-func (s *Screen) JPEG() []byte {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.pix)
 }
 
 func (s *Screen) bounds() image.Rectangle { return s.format.Bounds() }

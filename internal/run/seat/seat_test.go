@@ -164,13 +164,7 @@ func TestView(t *testing.T) {
 		if err != nil || u.Size != shown.Rect.Size() || len(u.Parts) == 0 {
 			t.Fatalf("Next() = %+v, %v", u, err)
 		}
-		for _, p := range u.Parts {
-			img, _, err := image.Decode(bytes.NewReader(p.Bytes))
-			if err != nil || img.Bounds().Size() != p.Area.Size() {
-				t.Fatalf("a part of %v: %v", p.Area, err)
-			}
-			draw.Draw(shown, p.Area, img, image.Point{}, draw.Src)
-		}
+		apply(t, shown, u)
 		return u
 	}
 	fill := func(colour uint32, r xproto.Rectangle) (before lab.Time) {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"image"
 	"image/color"
-	"image/jpeg"
 	"image/png"
 	"sync"
 	"time"
@@ -15,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"eidetic/analysis/visual"
+	"eidetic/capture/diff"
 	"eidetic/capture/mjpeg"
 	"eidetic/internal/lab"
 	"eidetic/internal/run/drive"
@@ -23,7 +23,7 @@ import (
 const (
 	// MostViews is how many may look at one device at the same time.
 	MostViews = 8
-	// viewPeriod is the shortest time between two updates; during a run on this box it is measuredPeriod, so that what
+	// viewPeriod is the shortest time from one update to the next; during a run on this box it is measuredPeriod, so that what
 	// is measured has the processor.
 	viewPeriod     = 25 * time.Millisecond
 	measuredPeriod = time.Second
@@ -46,7 +46,7 @@ type View struct {
 	screen *drive.Screen // that of the update before
 	after  int           // changes of it
 	film   time.Time     // of the picture of a film before
-	made   time.Time     // the update before
+	began  time.Time     // the update before to be made
 }
 
 // View begins to look; the caller closes it.
@@ -81,12 +81,11 @@ func (v *View) Next(ctx context.Context) (lab.LiveUpdate, error) {
 	if v.seat.isMeasured() {
 		period = measuredPeriod
 	}
-	err := lab.Wait(ctx, time.Until(v.made.Add(period)))
+	err := lab.Wait(ctx, time.Until(v.began.Add(period)))
 	for err == nil {
 		var u lab.LiveUpdate
 		var ok bool
 		if u, ok, err = v.look(ctx); err == nil && ok {
-			v.made = time.Now()
 			return u, nil
 		}
 	}
@@ -116,11 +115,12 @@ func (v *View) look(ctx context.Context) (u lab.LiveUpdate, ok bool, err error) 
 		defer cancel()
 	}
 	if _, err = screen.Changed(first, v.after); err == nil {
+		v.began = time.Now()
 		u, v.after, err = s.update(screen, v.after)
 	}
 	switch {
 	case err == nil:
-		return u, len(u.Parts) > 0, nil
+		return u, len(u.Parts) > 0 || u.Move != nil, nil
 	case first.Err() != nil:
 		return u, false, context.Cause(first)
 	case s.lost(screen):
@@ -148,7 +148,7 @@ func (v *View) lookAtFilm(ctx context.Context, shown *filmedError) (u lab.LiveUp
 	if p.made.Equal(v.film) {
 		return u, false, lab.Wait(ctx, filmPeriod)
 	}
-	v.film = p.made
+	v.film, v.began = p.made, time.Now()
 	whole := lab.LivePart{Area: image.Rectangle{Max: p.size}, Type: "image/png", Bytes: p.PNG}
 	return lab.LiveUpdate{Size: p.size, Run: p.Run, Parts: []lab.LivePart{whole}}, true, nil
 }
@@ -160,6 +160,9 @@ type newest struct {
 	from, to int // changes
 	made     time.Time
 	update   lab.LiveUpdate
+	copies   [2]drive.Copy // of the update's picture, and of the one before
+	finder   diff.Finder
+	mover    diff.Mover
 	buffers  buffers
 }
 
@@ -167,7 +170,14 @@ type newest struct {
 func (n *newest) forget() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.screen, n.update = nil, lab.LiveUpdate{}
+	n.screen, n.update, n.copies = nil, lab.LiveUpdate{}, [2]drive.Copy{}
+}
+
+// has says whether the update that was made last fits a view that has seen so many changes. A move fits only the picture
+// that it was made from.
+func (n *newest) has(screen *drive.Screen, after int) bool {
+	return n.screen == screen && time.Since(n.made) < freshTime &&
+		(n.from == after || n.from < after && after < n.to && n.update.Move == nil)
 }
 
 // update returns what has changed after so many changes, and how many there are with it.
@@ -175,37 +185,100 @@ func (s *Seat) update(screen *drive.Screen, after int) (lab.LiveUpdate, int, err
 	n := &s.newest
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.screen == screen && n.from <= after && after < n.to && time.Since(n.made) < freshTime {
+	if n.has(screen, after) {
 		return n.update, n.to, nil
 	}
-	count, times, areas := screen.Since(after)
+	if n.screen != screen {
+		n.screen, n.copies = screen, [2]drive.Copy{}
+	}
+	n.copies[0], n.copies[1] = n.copies[1], n.copies[0]
+	now, before := &n.copies[0], &n.copies[1]
+	n.made = time.Time{} // until it is
+	times, areas := screen.Since(after, now)
 	f := screen.Format()
 	u := lab.LiveUpdate{Size: image.Pt(f.Width, f.Height)}
+	if len(times) > 0 {
+		u.Taken = times[len(times)-1]
+	}
 	if f.Pixels == lab.MJPEG {
-		code := mjpeg.WithTables(screen.JPEG())
+		code := mjpeg.WithTables(bytes.Clone(now.Pix))
 		if mjpeg.Check(code, f) == nil { // a damaged one is left out
 			u.Parts = []lab.LivePart{{Area: f.Bounds(), Type: "image/jpeg", Bytes: code}}
 		}
 	} else {
-		u.Changes, u.Parts = times, make([]lab.LivePart, len(areas))
-		var group errgroup.Group
-		group.SetLimit(encoders)
-		for i, area := range areas {
-			group.Go(func() (err error) {
-				p, err := screen.Area(area)
-				if err == nil {
-					u.Parts[i], err = n.buffers.encode(p)
-				}
-				return err
-			})
+		u.Changes = times
+		if after > 0 && before.Count == after {
+			u.Move, areas = n.moved(f, before.Pix, now.Pix, areas)
 		}
-		if err := group.Wait(); err != nil {
+		var err error
+		if u.Parts, err = n.buffers.parts(f, now.Pix, areas); err != nil {
 			return u, 0, err
 		}
 	}
-	n.screen, n.from, n.to, n.made, n.update = screen, after, count, time.Now(), u
-	return u, count, nil
+	n.from, n.to, n.made, n.update = after, now.Count, time.Now(), u
+	return u, now.Count, nil
 }
+
+// moved looks for scrolling: if at least half of the changed rows stood higher or lower in the picture before, it returns
+// their move, and the areas that are still to be drawn after it.
+func (n *newest) moved(f lab.Format, before, now []byte, areas []image.Rectangle) (*lab.Move, []image.Rectangle) {
+	planes := diff.Planes(f)
+	if len(planes) != 1 {
+		return nil, areas
+	}
+	p := planes[0]
+	var all, r image.Rectangle // r bounds all differences, in the plane's units
+	for _, a := range areas {
+		all = all.Union(a)
+	}
+	if all.Dy() < leastMoved {
+		return nil, areas
+	}
+	for _, c := range n.finder.Plane(nil, p, before, now, p.FromPixels(all)) {
+		r = r.Union(c)
+	}
+	by := n.mover.Find(p, before, now, r)
+	if by == 0 {
+		return nil, areas
+	}
+	is := func(y int) bool {
+		return y+by >= 0 && y+by < p.Rows && bytes.Equal(p.Row(now, y, r.Min.X, r.Max.X), p.Row(before, y+by, r.Min.X, r.Max.X))
+	}
+	move, rows := image.Rectangle{image.Pt(r.Min.X, r.Max.Y), image.Pt(r.Max.X, r.Min.Y)}, 0
+	var left []image.Rectangle // bands of rows
+	for y := r.Min.Y; y < r.Max.Y; {
+		from, moved := y, is(y)
+		for y++; y < r.Max.Y && is(y) == moved; y++ {
+		}
+		if last := len(left) - 1; moved && y-from >= leastMoved {
+			move.Min.Y, move.Max.Y, rows = min(move.Min.Y, from), y, rows+y-from
+		} else if last >= 0 && left[last].Max.Y == from {
+			left[last].Max.Y = y
+		} else {
+			left = append(left, image.Rect(r.Min.X, from, r.Max.X, y))
+		}
+	}
+	if rows < r.Dy()/2 {
+		return nil, areas
+	}
+	var draw []image.Rectangle
+	for _, band := range left {
+		b := p.ToPixels(band).Intersect(f.Bounds())
+		if band.In(move) { // the move spoils it, also where it has not changed
+			draw = append(draw, b)
+			continue
+		}
+		for _, a := range areas {
+			if a = a.Intersect(b); !a.Empty() {
+				draw = append(draw, a)
+			}
+		}
+	}
+	return &lab.Move{R: p.ToPixels(move), DY: by * p.SY}, draw
+}
+
+// leastMoved is the fewest rows in a row that are moved.
+const leastMoved = 16
 
 // buffers are those of PNG's encoders, which are large.
 type buffers struct{ pool sync.Pool }
@@ -219,18 +292,41 @@ func (b *buffers) Get() *png.EncoderBuffer {
 // Put implements [png.EncoderBufferPool].
 func (b *buffers) Put(e *png.EncoderBuffer) { b.pool.Put(e) }
 
-// encode writes a part: one of few colours, such as text, exactly.
-func (b *buffers) encode(p *visual.Picture) (lab.LivePart, error) {
-	part := lab.LivePart{Area: p.Area, Type: "image/png"}
-	var out bytes.Buffer
-	var err error
-	if few := paletted(p); few != nil {
-		err = (&png.Encoder{CompressionLevel: png.BestSpeed, BufferPool: b}).Encode(&out, few)
-	} else {
-		part.Type = "image/jpeg"
-		err = jpeg.Encode(&out, p.Image(), &jpeg.Options{Quality: quality})
+// parts are the areas of a picture.
+func (b *buffers) parts(f lab.Format, pix []byte, areas []image.Rectangle) ([]lab.LivePart, error) {
+	parts := make([]lab.LivePart, len(areas))
+	var group errgroup.Group
+	group.SetLimit(encoders)
+	for i, area := range areas {
+		group.Go(func() (err error) {
+			p, err := visual.PictureOf(f, pix, area)
+			if err == nil {
+				parts[i], err = b.encode(p)
+			}
+			return err
+		})
 	}
-	part.Bytes = out.Bytes()
+	return parts, group.Wait()
+}
+
+// jpegEncoder writes parts of many colours.
+var jpegEncoder = sync.OnceValues(func() (*mjpeg.Encoder, error) { return mjpeg.NewEncoder(quality) }) // constant
+
+// encode writes a part: one of few colours, such as text, exactly.
+func (b *buffers) encode(p *visual.Picture) (part lab.LivePart, err error) {
+	part.Area = p.Area
+	if few := paletted(p); few != nil {
+		var out bytes.Buffer
+		part.Type = "image/png"
+		err = (&png.Encoder{CompressionLevel: png.BestSpeed, BufferPool: b}).Encode(&out, few)
+		part.Bytes = out.Bytes()
+		return part, err
+	}
+	part.Type = "image/jpeg"
+	e, err := jpegEncoder()
+	if err == nil {
+		part.Bytes, err = e.Encode(p.Pix, p.Area.Dx())
+	}
 	return part, err
 }
 

@@ -30,7 +30,19 @@ type ViewHead struct {
 	Height  int        `json:"height"`
 	Run     bool       `json:"run,omitempty" doc:"The picture is of the film of a run, and the device's input is locked"`
 	Changes []lab.Time `json:"changes,omitempty" doc:"When the screen changed since the message before, in ns of the appliance's clock, as the events of give-input; none of a film, and of a grabber that compresses its pictures"`
+	Delay   int64      `json:"delay_ns,omitempty" doc:"From when the newest answered picture was taken off the screen until its answer arrived; none of a film"`
+	Move    *ViewMove  `json:"move,omitempty" doc:"Copy this area within the previous picture before drawing the parts"`
 	Parts   []ViewPart `json:"parts" doc:"What is drawn over the picture before, in the order of their bytes"`
+}
+
+// ViewMove is an area of the previous picture that is copied to another place in it.
+type ViewMove struct {
+	X      int `json:"x" doc:"Where the area is copied to"`
+	Y      int `json:"y"`
+	Width  int `json:"width"`
+	Height int `json:"height"`
+	DX     int `json:"dx,omitempty" doc:"The area is copied from x + dx"`
+	DY     int `json:"dy,omitempty" doc:"The area is copied from y + dy"`
 }
 
 // ViewPart is a picture in its place.
@@ -65,8 +77,9 @@ func (p *Panel) views(s Seats) {
 	p.raw(p.router, p.api, &huma.Operation{
 		OperationID: "view-screen", Method: http.MethodGet, Path: "/api/v1/devices/{name}/view", Summary: "A device's screen, live",
 		Description: "A WebSocket (RFC 6455). Each binary message is a 32-bit number (big-endian), so many bytes of JSON (ViewHead), and the bytes " +
-			"of the parts. Answer each with a text message once it is shown: at most two are under way, and who is slow gets the newest " +
-			"picture, not all. A text message is JSON, {\"problem\": …}: why there is no picture now. At most eight look at one device.",
+			"of the parts. Apply the move, draw the parts, and answer with a text message when that is shown: at most two " +
+			"messages are unanswered at any time; a slow viewer skips pictures and gets the newest. A text message is JSON, " +
+			"{\"problem\": …}: why there is no picture now. At most eight look at one device.",
 		Tags: []string{tagDevices}, Parameters: []*huma.Param{name},
 		Responses: map[string]*huma.Response{
 			"101": {Description: "The WebSocket; the head of its binary messages", Content: map[string]*huma.MediaType{"application/json": {Schema: schema}}},
@@ -96,7 +109,7 @@ func (p *Panel) views(s Seats) {
 func (p *Panel) show(ctx context.Context, conn *websocket.Conn, view View) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	shown := make(chan struct{}, viewWindow)
+	shown := make(chan lab.Time, viewWindow)
 	go func() {
 		defer stop()
 		for {
@@ -105,7 +118,7 @@ func (p *Panel) show(ctx context.Context, conn *websocket.Conn, view View) {
 				return
 			}
 			select {
-			case shown <- struct{}{}:
+			case shown <- lab.Monotonic():
 			default: // it says so of more than there was
 				return
 			}
@@ -149,14 +162,23 @@ func (p *Panel) show(ctx context.Context, conn *websocket.Conn, view View) {
 // sender sends the messages of a view.
 type sender struct {
 	conn  *websocket.Conn
-	shown <-chan struct{} // has one for each message that the page shows
-	away  int             // messages under way
+	shown <-chan lab.Time // has one for each message that the page shows: when it said so
+	away  []lab.Time      // when the pictures of the messages under way were taken
+	delay time.Duration   // of the newest that was shown
 	told  string          // the problem that was told last
 }
 
 // send sends an update, and waits until another may follow.
 func (s *sender) send(ctx context.Context, u lab.LiveUpdate) error {
-	head := ViewHead{Width: u.Size.X, Height: u.Size.Y, Run: u.Run, Changes: u.Changes, Parts: make([]ViewPart, len(u.Parts))}
+	for len(s.away) > 0 && len(s.shown) > 0 {
+		s.took(<-s.shown)
+	}
+	head := ViewHead{
+		Width: u.Size.X, Height: u.Size.Y, Run: u.Run, Changes: u.Changes, Delay: int64(s.delay), Parts: make([]ViewPart, len(u.Parts)),
+	}
+	if m := u.Move; m != nil {
+		head.Move = &ViewMove{m.R.Min.X, m.R.Min.Y, m.R.Dx(), m.R.Dy(), m.DX, m.DY}
+	}
 	for i, part := range u.Parts {
 		head.Parts[i] = ViewPart{part.Area.Min.X, part.Area.Min.Y, part.Type, len(part.Bytes)}
 	}
@@ -180,14 +202,23 @@ func (s *sender) send(ctx context.Context, u lab.LiveUpdate) error {
 		return err
 	}
 	s.told = ""
-	for s.away++; s.away >= viewWindow; s.away-- {
+	for s.away = append(s.away, u.Taken); len(s.away) >= viewWindow; {
 		select {
-		case <-s.shown:
+		case at := <-s.shown:
+			s.took(at)
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
 	return nil
+}
+
+// took notes when the page answered the oldest message under way.
+func (s *sender) took(at lab.Time) {
+	if s.delay = 0; s.away[0] > 0 {
+		s.delay = at.Sub(s.away[0])
+	}
+	s.away = s.away[1:]
 }
 
 // tell says why there is no picture, once.

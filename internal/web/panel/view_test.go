@@ -39,7 +39,7 @@ func (v countingView) Next(context.Context) (lab.LiveUpdate, error) {
 		return lab.LiveUpdate{}, fmt.Errorf("the screen is dark")
 	}
 	return lab.LiveUpdate{
-		Size: image.Pt(2, 3), Changes: []lab.Time{lab.Time(n)},
+		Size: image.Pt(2, 3), Changes: []lab.Time{lab.Time(n)}, Taken: lab.Monotonic(), Move: &lab.Move{R: image.Rect(0, 0, 2, 1), DY: 2},
 		Parts: []lab.LivePart{{Area: image.Rect(0, 1, 2, 3), Type: "image/png", Bytes: []byte(fmt.Sprint("number ", n))}, {Type: "image/jpeg", Bytes: []byte("x")}},
 	}, nil
 }
@@ -91,7 +91,7 @@ func TestView(t *testing.T) {
 	if err != nil || kind != websocket.MessageText || string(text) != `{"problem":"the screen is dark"}` {
 		t.Fatalf("first comes %v %s, %v; want the problem", kind, text, err)
 	}
-	read := func() (n int) {
+	read := func() (n int, delay int64) {
 		t.Helper()
 		kind, b, err := conn.Read(ctx)
 		if err != nil || kind != websocket.MessageBinary || len(b) < 4 {
@@ -102,15 +102,18 @@ func TestView(t *testing.T) {
 		if err := json.Unmarshal(b[4:size], &head); err != nil || head.Width != 2 || head.Height != 3 || len(head.Parts) != 2 || len(head.Changes) != 1 {
 			t.Fatalf("the head %s: %+v, %v", b[4:size], head, err)
 		}
+		if want := (ViewMove{Width: 2, Height: 1, DY: 2}); head.Move == nil || *head.Move != want {
+			t.Fatalf("the head %s has the move %+v; want %+v", b[4:size], head.Move, want)
+		}
 		if _, err := fmt.Sscanf(string(b[size:]), "number %dx", &n); err != nil || lab.Time(n) != head.Changes[0] ||
 			head.Parts[0].Bytes != len(b)-int(size)-1 || head.Parts[0].Y != 1 || !bytes.HasSuffix(b, []byte("x")) {
 			t.Fatalf("the parts %q of %+v: %v", b[size:], head, err)
 		}
-		return n
+		return n, head.Delay
 	}
 	for want := 2; want < 4; want++ {
-		if got := read(); got != want {
-			t.Errorf("message %d; want %d", got, want)
+		if got, delay := read(); got != want || delay != 0 {
+			t.Errorf("message %d, of which one took %d ns; want %d, none is answered", got, delay, want)
 		}
 	}
 	// Nobody has said that they are shown: another look is not made until then.
@@ -118,8 +121,8 @@ func TestView(t *testing.T) {
 	if err := conn.Write(ctx, websocket.MessageText, []byte("shown")); err != nil {
 		t.Fatal(err)
 	}
-	if got := read(); got != 101 {
-		t.Errorf("after a while comes message %d; want the newest, 101", got)
+	if got, delay := read(); got != 101 || delay <= 0 {
+		t.Errorf("after a while comes message %d, and one took %d ns; want the newest, 101, and how long the first took", got, delay)
 	}
 	// Who says that more is shown than there was, or sends much, is cut off.
 	for range 4 {

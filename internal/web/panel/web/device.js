@@ -16,24 +16,29 @@ const list = textContent => [" ", make("a", { href: "/", textContent })];
 // look opens the live view; a window that nobody sees has none.
 function look() {
   if (document.hidden || stopped) { view?.close(); view = null; return; }
-  view ||= live(`${device}/view`, $("screen"), { shows, problem, ended });
+  view ||= live(`${device}/view`, $("screen"), { shows, paces, problem, ended });
 }
 
 let run = false;
 const state = () => say(run ? "A run uses the device: this is its film, and its input is locked." : mine ? "You have the controls." : "Live. Nobody here has the controls.");
 
 // shows is told of each picture when it is drawn.
-function shows(head, rate) {
+function shows(head) {
   if (run !== !!head.run) { run = !!head.run; if (run) lose(); }
   $("screen").hidden = false;
   $("screen").setAttribute("aria-label", run ? `The screen of ${name} in a run` : `The screen of ${name}`);
   $("take").disabled = run;
-  $("pace").textContent = rate > 1 ? `${rate} pictures a second` : "";
   state();
   const at = performance.now();
   for (const change of head.changes || []) seen.push({ change, at });
   seen.splice(0, seen.length - 500);
   judge();
+}
+
+// paces is told how many pictures were drawn in the last second, and how long one of them took to get here.
+function paces(rate, delay) {
+  const text = rate > 1 ? `${rate} pictures a second${delay ? `, ${ms(delay / 1e6)} from the device's screen to this page and back` : ""}` : "";
+  if ($("pace").textContent !== text) $("pace").textContent = text;
 }
 
 function problem(text) {

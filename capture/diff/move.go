@@ -1,17 +1,15 @@
-package reel
+package diff
 
 import (
 	"bytes"
 	"image"
 
 	"github.com/zeebo/xxh3"
-
-	"eidetic/capture/diff"
 )
 
-// mover finds out by how many rows a region scrolled.
-type mover struct {
-	last  int // the displacement found last: scrolling goes on
+// Mover finds out by how many rows a region scrolled. The zero value is ready; it is for one goroutine.
+type Mover struct {
+	Last  int // the displacement found last: scrolling goes on
 	rows  map[uint64]int
 	votes map[int]int
 }
@@ -22,14 +20,14 @@ const (
 	moveMinBytes = 128
 )
 
-// find returns the displacement dy for which most rows y of r in cur equal the
+// Find returns the displacement dy for which most rows y of r in cur equal the
 // rows y + dy of prev, or 0. The answer is a guess: the caller compares.
-func (m *mover) find(p diff.Plane, prev, cur []byte, r image.Rectangle) int {
+func (m *Mover) Find(p Plane, prev, cur []byte, r image.Rectangle) int {
 	if r.Dy() < moveMinRows || r.Dx()*p.Unit < moveMinBytes {
 		return 0
 	}
-	if m.last != 0 && m.holds(p, prev, cur, r, m.last) {
-		return m.last
+	if m.Last != 0 && m.holds(p, prev, cur, r, m.Last) {
+		return m.Last
 	}
 	if m.rows == nil {
 		m.rows, m.votes = make(map[uint64]int), make(map[int]int)
@@ -38,7 +36,7 @@ func (m *mover) find(p diff.Plane, prev, cur []byte, r image.Rectangle) int {
 	clear(m.votes)
 	for y := r.Min.Y; y < r.Max.Y; y++ {
 		row := p.Row(prev, y, r.Min.X, r.Max.X)
-		if flat(row, p.Unit) {
+		if Flat(row, p.Unit) {
 			continue
 		}
 		h := xxh3.Hash(row)
@@ -60,13 +58,13 @@ func (m *mover) find(p diff.Plane, prev, cur []byte, r image.Rectangle) int {
 		}
 	}
 	if best != 0 {
-		m.last = best
+		m.Last = best
 	}
 	return best
 }
 
 // holds tries a displacement on a few rows that are not flat.
-func (m *mover) holds(p diff.Plane, prev, cur []byte, r image.Rectangle, dy int) bool {
+func (m *Mover) holds(p Plane, prev, cur []byte, r image.Rectangle, dy int) bool {
 	const enough = 4
 	good := 0
 	for y := r.Min.Y; y < r.Max.Y && good < enough; y += max(1, r.Dy()/64) {
@@ -74,7 +72,7 @@ func (m *mover) holds(p diff.Plane, prev, cur []byte, r image.Rectangle, dy int)
 			continue
 		}
 		row := p.Row(cur, y, r.Min.X, r.Max.X)
-		if flat(row, p.Unit) {
+		if Flat(row, p.Unit) {
 			continue
 		}
 		if bytes.Equal(row, p.Row(prev, y+dy, r.Min.X, r.Max.X)) {
@@ -85,3 +83,8 @@ func (m *mover) holds(p diff.Plane, prev, cur []byte, r image.Rectangle, dy int)
 }
 
 func abs(n int) int { return max(n, -n) }
+
+// Flat says whether all units of a row are equal.
+func Flat(row []byte, unit int) bool {
+	return bytes.Equal(row[unit:], row[:len(row)-unit])
+}
