@@ -288,7 +288,7 @@ func TestStartRefuses(t *testing.T) {
 		`{"page":"https://a/","archive":"a.wacz","trials":0}`:     "trials",
 		`{"page":"https://a/","archive":"a.wacz","trials":99999}`: "trials",
 		`{"page":"https://a/","archive":"a.wacz","colour":"red"}`: "colour",
-		`{`: "unexpected end of JSON input",
+		`{`: "line 1: the text ends before its JSON does",
 	} {
 		status, head, text := b.do(t, http.MethodPost, "/api/v1/runs", body)
 		if status < 400 || status > 422 || head.Get("Content-Type") != "application/problem+json" || !strings.Contains(text, want) {
