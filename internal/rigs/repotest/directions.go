@@ -426,8 +426,8 @@ func directions() []direction {
 		},
 		{
 			"internal/rigs/grabbers",
-			append([]string{"analysis", "capture"}, lab...),
-			"what a grabber does to the numbers is measured on a film, as a run would measure it",
+			append([]string{"analysis", "capture", "internal/metric", "internal/rigs/benchrig", "internal/run/experiment", "internal/tell/verdict"}, lab...),
+			"what a grabber does to the numbers is measured on a film, as a run would measure it, and in runs by the binary",
 		},
 		{
 			"internal/rigs/noise",
