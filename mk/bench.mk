@@ -59,7 +59,7 @@ bench-panel: ## Show the panel to a crowd while it measures: lost frames and slo
 	go run ./internal/web/panel/bench $(PANEL_FLAGS)
 
 .PHONY: bench-live
-bench-live: ## Look at a screen live in Chromium and Firefox: pictures a second, and how old they are on the page (two minutes)
+bench-live: ## Look at a screen live in Chromium and Firefox: pictures a second, and how old they are on the page (four minutes)
 	@scripts/deps.sh demo bench
 	go test -run '^$$' -bench LiveView -benchtime 600x ./internal/box/service
 

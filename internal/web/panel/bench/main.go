@@ -1,8 +1,8 @@
 // Command bench shows the panel to a crowd while it measures: it starts the appliance, and runs the recorded sample
-// page by turns with nobody looking, and with many that follow the events and some that watch the live picture. It
-// prints what was lost of the trials' films, and how long the panel's answers took.
+// page by turns with nobody looking, and with many that follow the events and some that look at the device live. It
+// prints what was lost of the trials' films, how much the first changes scatter, and how long the panel's answers took.
 //
-//	go run ./internal/web/panel/bench [-rounds 3] [-trials 5] [-followers 200] [-watchers 20] [-dir out/bench/panel]
+//	go run ./internal/web/panel/bench [-rounds 3] [-trials 5] [-followers 200] [-watchers 8] [-dir out/bench/panel]
 //	    [-out out/bench/panel.json]
 package main
 
@@ -14,6 +14,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"os"
@@ -27,10 +28,14 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/coder/websocket"
+
 	"eidetic/analysis/stats"
 	"eidetic/internal/lab"
+	"eidetic/internal/metric"
 	"eidetic/internal/rigs/benchrig"
 	"eidetic/internal/rigs/benchtable"
+	"eidetic/internal/run/seat"
 )
 
 func main() {
@@ -53,12 +58,12 @@ func run(ctx context.Context) (err error) {
 	rounds := flag.Int("rounds", 3, "runs of each kind, by turns")
 	flag.IntVar(&b.trials, "trials", 5, "of each run")
 	flag.IntVar(&b.followers, "followers", 200, "connections that follow the events")
-	flag.IntVar(&b.watchers, "watchers", 20, "of those that ask for the live picture each second")
+	flag.IntVar(&b.watchers, "watchers", seat.MostViews, "of those that look at the device live")
 	flag.StringVar(&b.dir, "dir", "out/bench/panel", "folder for the recording and the runs")
 	out := flag.String("out", "out/bench/panel.json", "file for the list of results")
 	flag.Parse()
-	if *rounds < 1 || b.trials < 1 || b.followers < 0 || b.watchers < 0 {
-		return errors.New("-rounds and -trials: at least 1; -followers and -watchers: at least 0")
+	if *rounds < 1 || b.trials < 1 || b.followers < 0 || b.watchers < 0 || b.watchers > seat.MostViews {
+		return fmt.Errorf("-rounds and -trials: at least 1; -followers: at least 0; -watchers: 0 … %d", seat.MostViews)
 	}
 	appliance, err := benchrig.Build(ctx, filepath.Join(b.dir, "bin"))
 	if err != nil {
@@ -91,7 +96,11 @@ func run(ctx context.Context) (err error) {
 	var list []benchtable.Result
 	for kind, name := range names {
 		lost, valid, drawn, frames, interval := 0, 0, 0, 0, 0.0
+		var firsts []float64
 		for _, t := range trials[kind] {
+			if v, ok := t.Value(metric.FirstChange.String()); ok && t.Valid {
+				firsts = append(firsts, v)
+			}
 			lost, frames = lost+t.FramesLost, frames+t.Frames
 			if t.Valid {
 				valid++
@@ -106,7 +115,10 @@ func run(ctx context.Context) (err error) {
 			name, valid, len(trials[kind]), lost, frames, drawn)
 		fmt.Printf("99 %% of intervals within %.1f ms; %d answers of the panel, %.1f ms in the middle, 99 %% within %.1f ms\n",
 			interval, len(waits[kind]), stats.Quantile(waits[kind], 0.5), p99)
+		mean, sd := moments(firsts)
+		fmt.Printf("  first visual change of %d valid trials: mean %.1f ms, standard deviation %.1f ms\n", len(firsts), mean, sd)
 		list = append(list,
+			benchtable.Less("standard deviation of the first visual change, "+name, sd, "ms"),
 			benchtable.Less("frames lost, "+name, float64(lost), "frames").Aim(0),
 			benchtable.Less("ticks missed while the screen changed, "+name, float64(drawn), "ticks").Aim(0),
 			benchtable.Less("panel's answer in 99 %, "+name, p99, "ms").Aim(100))
@@ -229,8 +241,8 @@ func (b *bench) round(ctx context.Context, crowded bool) (trials []*lab.Trial, w
 		for i := range b.followers {
 			all.Go(func() { b.follow(crowd, time.Duration(i)*arrival) })
 		}
-		for i := range b.watchers {
-			all.Go(func() { b.watch(crowd, time.Duration(i)*time.Second/time.Duration(b.watchers)) })
+		for range b.watchers {
+			all.Go(func() { b.watch(crowd) })
 		}
 	}
 	paths := []string{"/", "/api/v1/health", "/api/v1/runs", "/api/v1/runs/" + started.ID, "/api/v1/devices"}
@@ -301,19 +313,40 @@ func (b *bench) failed(ctx context.Context) {
 	}
 }
 
-// watch asks for the live picture, as the device's page does.
-func (b *bench) watch(ctx context.Context, after time.Duration) {
-	timer := time.NewTimer(after)
-	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-timer.C:
-		}
-		if b.read(ctx, "/api/v1/devices/virtual/screen", nil) == nil {
-			b.pictures.Add(1) // before the first trial there is none, which is no fault
-		}
-		timer.Reset(time.Second)
+// watch looks at the device live, as its page does.
+func (b *bench) watch(ctx context.Context) {
+	conn, _, err := websocket.Dial(ctx, b.base+"/api/v1/devices/virtual/view", &websocket.DialOptions{
+		HTTPHeader: http.Header{"Authorization": {"Bearer " + b.token}},
+	})
+	if err != nil {
+		b.failed(ctx)
+		return
 	}
+	defer conn.CloseNow()
+	conn.SetReadLimit(mostPicture)
+	for {
+		kind, _, err := conn.Read(ctx)
+		if err == nil && kind == websocket.MessageBinary { // before the first trial there is none, which is no fault
+			b.pictures.Add(1)
+			err = conn.Write(ctx, websocket.MessageText, []byte("shown"))
+		}
+		if err != nil {
+			b.failed(ctx)
+			return
+		}
+	}
+}
+
+// mostPicture bounds a message of the live view.
+const mostPicture = 64 << 20
+
+// moments are the mean and the standard deviation.
+func moments(values []float64) (mean, sd float64) {
+	for _, v := range values {
+		mean += v / float64(len(values))
+	}
+	for _, v := range values {
+		sd += (v - mean) * (v - mean) / float64(max(1, len(values)-1))
+	}
+	return mean, math.Sqrt(sd)
 }
