@@ -338,7 +338,7 @@ func directions() []direction {
 		},
 		{
 			"internal/web/panel/bench",
-			append([]string{"internal/rigs/benchrig", "analysis/stats"}, lab...),
+			append([]string{"internal/rigs/benchrig", "internal/run/seat", "analysis/stats"}, lab...),
 			"a benchmark asks a whole appliance for runs over REST, as people and scripts do",
 		},
 		{
