@@ -71,7 +71,6 @@ func (p *page) scroll(t *rapid.T, r image.Rectangle, by int) {
 func TestMovesAreExact(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), testlab.Hang)
 	defer cancel()
-	moves := 0
 	rapid.Check(t, func(t *rapid.T) {
 		size := image.Pt(rapid.IntRange(40, 200).Draw(t, "width"), rapid.IntRange(40, 200).Draw(t, "height"))
 		part := func(what string) image.Rectangle {
@@ -118,9 +117,6 @@ func TestMovesAreExact(t *testing.T) {
 				if shown[who] == nil {
 					shown[who] = image.NewRGBA(image.Rectangle{Max: size})
 				}
-				if u.Move != nil {
-					moves++
-				}
 				apply(t, shown[who], u)
 				seen[who] = count
 				if got := shown[who].Pix; !bytes.Equal(got, rgbaOf(frames[count-1])) {
@@ -129,8 +125,35 @@ func TestMovesAreExact(t *testing.T) {
 			}
 		}
 	})
-	if moves == 0 {
-		t.Error("nothing ever moved")
+}
+
+// TestScrolledIsMoved: of a screen that was scrolled by ten rows, all but what came into it is moved.
+func TestScrolledIsMoved(t *testing.T) {
+	size, by := image.Pt(100, 90), 10
+	src := &scripted{lab.Format{Pixels: lab.BGRX, Width: size.X, Height: size.Y, Rate: 60}, make(chan []byte), 0}
+	screen := drive.Watch(t.Context(), src)
+	defer screen.Close()
+	p := page{make([]byte, 4*size.X*size.Y), size}
+	for y := range size.Y {
+		p.fill(image.Rect(0, y, size.X, y+1), byte(y))
+		p.fill(image.Rect(y, y, y+1, y+1), byte(y+1)) // no row has one colour
+	}
+	first := bytes.Clone(p.pix)
+	copy(p.pix, first[4*by*size.X:])
+	seat, seen := &Seat{}, 0
+	for n, frame := range [][]byte{first, p.pix} {
+		src.frames <- frame
+		if _, err := screen.Changed(t.Context(), n); err != nil {
+			t.Fatal(err)
+		}
+		seat.newest.made = time.Time{}
+		u, count, err := seat.update(screen, seen)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if seen = count; n == 1 && (u.Move == nil || u.Move.DY != by) {
+			t.Errorf("the update moves %+v; want rows from %d below", u.Move, by)
+		}
 	}
 }
 
