@@ -88,6 +88,7 @@ func TestControlCalibrates(t *testing.T) {
 		"":                              "say --relative, too",
 		"--relative":                    "name what films it with --source",
 		"--relative --gain 2":           "stands alone",
+		"--calibrate=false --gain 2":    "only a relative mouse has a gain",
 		"--relative --source x11::9999": "x11",
 	} {
 		if got := finishCmd(t, appliance(t, append(device, strings.Fields(more)...)...)); got.status == exitGood || !strings.Contains(got.err, says) {

@@ -68,6 +68,17 @@ func Kinds() []string {
 	return []string{"ch9329:/dev/serial/by-id/…", "gadget: or gadget:PORT", "adb: or adb:SERIAL", "x11:DISPLAY", "rfb:HOST:PORT"}
 }
 
+// CheckGain returns an error for a gain that no device has, or that is not of a relative mouse; 0 is none.
+func CheckGain(gain float64, relative bool) error {
+	switch {
+	case gain == 0:
+		return nil
+	case !relative:
+		return errors.New("only a relative mouse has a gain: say that it is relative, too")
+	}
+	return hid.CheckGain(gain)
+}
+
 // Check returns an error for options with which no device can be opened.
 func Check(o Options) error {
 	kind, name, _ := strings.Cut(o.Name, ":")
@@ -83,10 +94,8 @@ func Check(o Options) error {
 	default:
 		return fmt.Errorf("%q is no device's controls: write one of %s", o.Name, strings.Join(Kinds(), ", "))
 	}
-	if o.Gain != 0 {
-		if err := hid.CheckGain(o.Gain); err != nil {
-			return err
-		}
+	if err := CheckGain(o.Gain, o.Relative); err != nil {
+		return err
 	}
 	if _, err := hid.NewLayout(o.Layout); err != nil {
 		return err

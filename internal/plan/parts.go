@@ -149,8 +149,8 @@ func checkControls(p lab.ControlsPart) (field string, err error) {
 	if p.Baud != 0 && p.Baud != 9600 && p.Baud != 115200 {
 		return ".baud", fmt.Errorf("%d is neither 9600 nor 115200", p.Baud)
 	}
-	if p.Gain != 0 && !p.Relative {
-		return ".gain", errors.New("only a relative mouse has one: say relative: true, too")
+	if err := connect.CheckGain(p.Gain, p.Relative); err != nil {
+		return ".gain", err
 	}
 	if err := connect.Check(ConnectOptions(p, netip.IPv4Unspecified(), lab.Secret{})); err != nil {
 		return "", err

@@ -55,7 +55,7 @@ func TestCheckParts(t *testing.T) {
 		{func(_ *lab.ScreenPart, c *lab.ControlsPart, _ *string) { c.CH9329 = "/dev/sda" }, "controls.ch9329"},
 		{func(_ *lab.ScreenPart, c *lab.ControlsPart, _ *string) { c.Baud = 300 }, "controls.baud"},
 		{func(_ *lab.ScreenPart, c *lab.ControlsPart, _ *string) { c.Gain = 2 }, "controls.gain"},
-		{func(_ *lab.ScreenPart, c *lab.ControlsPart, _ *string) { c.Gain, c.Relative = 20, true }, "gain"},
+		{func(_ *lab.ScreenPart, c *lab.ControlsPart, _ *string) { c.Gain, c.Relative = 20, true }, "controls.gain"},
 		{func(_ *lab.ScreenPart, c *lab.ControlsPart, _ *string) { c.Gain, c.Relative = 2, true }, ""},
 		{func(_ *lab.ScreenPart, c *lab.ControlsPart, _ *string) { c.Layout = "klingon" }, "controls: "},
 		{func(_ *lab.ScreenPart, c *lab.ControlsPart, _ *string) { c.Screen = "0x0" }, "controls.screen"},
