@@ -211,11 +211,14 @@ const calm = lab.Calm
 
 // plane compares one array, and takes over the tiles that have changed.
 func (h *holder) plane(p *plane, pix []byte, within []image.Rectangle) []image.Rectangle {
+	if h.noise.Exact() {
+		return h.exact(p, pix, within)
+	}
 	found := h.find(p, pix, within, h.noise.Times(calm))
 	if found {
 		h.alert = alertFor + 1 // this picture is the first
 	}
-	if h.alert > 0 && !h.noise.Exact() {
+	if h.alert > 0 {
 		found = h.find(p, pix, within, h.noise)
 	}
 	if !found {
@@ -224,15 +227,33 @@ func (h *holder) plane(p *plane, pix []byte, within []image.Rectangle) []image.R
 	return h.take(p, pix)
 }
 
+// exact takes over all that differs, of a screen without noise.
+func (h *holder) exact(p *plane, pix []byte, within []image.Rectangle) []image.Rectangle {
+	for row := range p.down {
+		if p.differs(h.held, pix, row, within) {
+			h.changed = h.takeRow(p, row, func(i int) bool { return h.copy(p, pix, row, i) })
+		}
+	}
+	if len(h.changed) > 0 {
+		h.alert = alertFor + 1
+	}
+	return h.changed
+}
+
+// differs says whether a row of tiles, if it touches an area, is not as held.
+func (p *plane) differs(held, pix []byte, row int, within []image.Rectangle) bool {
+	y0, y1 := row*tileRows, min((row+1)*tileRows, p.Rows)
+	start, end := p.Off+y0*p.Stride, p.Off+y1*p.Stride
+	return !bytes.Equal(held[start:end], pix[start:end]) && touches(within, p.ToPixels(image.Rect(0, y0, p.Units(), y1)))
+}
+
 // find marks the tiles that are beyond limits, and says whether there are any.
 func (h *holder) find(p *plane, pix []byte, within []image.Rectangle, n lab.ScreenNoise) (found bool) {
 	l := newLimits(n)
 	for row := range p.down {
 		moved := p.moved[row*p.across:][:p.across]
 		clear(moved)
-		y0, y1 := row*tileRows, min((row+1)*tileRows, p.Rows)
-		start, end := p.Off+y0*p.Stride, p.Off+y1*p.Stride
-		if bytes.Equal(h.held[start:end], pix[start:end]) || !touches(within, p.ToPixels(image.Rect(0, y0, p.Units(), y1))) {
+		if !p.differs(h.held, pix, row, within) {
 			continue
 		}
 		for i := range moved {
@@ -306,17 +327,23 @@ func contrastOf(pix []byte, p *plane, row, i int) int {
 // else be seen later, when noise adds to it.
 func (h *holder) take(p *plane, pix []byte) []image.Rectangle {
 	for row := range p.down {
-		from := -1
-		for i := 0; i <= p.across; i++ {
-			moved := i < p.across && p.beside(row, i) && h.copy(p, pix, row, i)
-			switch {
-			case moved && from < 0:
-				from = i
-			case !moved && from >= 0:
-				r := image.Rect(from*p.width/p.Unit, row*tileRows, min(i*p.width, p.Stride)/p.Unit, min((row+1)*tileRows, p.Rows))
-				h.changed = append(h.changed, p.ToPixels(r).Intersect(h.format.Bounds()))
-				from = -1
-			}
+		h.changed = h.takeRow(p, row, func(i int) bool { return p.beside(row, i) && h.copy(p, pix, row, i) })
+	}
+	return h.changed
+}
+
+// takeRow adds the areas of a row's tiles that have been taken over.
+func (h *holder) takeRow(p *plane, row int, taken func(i int) bool) []image.Rectangle {
+	from := -1
+	for i := 0; i <= p.across; i++ {
+		moved := i < p.across && taken(i)
+		switch {
+		case moved && from < 0:
+			from = i
+		case !moved && from >= 0:
+			r := image.Rect(from*p.width/p.Unit, row*tileRows, min(i*p.width, p.Stride)/p.Unit, min((row+1)*tileRows, p.Rows))
+			h.changed = append(h.changed, p.ToPixels(r).Intersect(h.format.Bounds()))
+			from = -1
 		}
 	}
 	return h.changed
@@ -337,9 +364,8 @@ func (h *holder) copy(p *plane, pix []byte, row, i int) (differs bool) {
 	p.contrast[row*p.across+i] = -1
 	for y := row * tileRows; y < min((row+1)*tileRows, p.Rows); y++ {
 		from, to := p.Off+y*p.Stride+i*p.width, p.Off+y*p.Stride+min((i+1)*p.width, p.Stride)
-		if !bytes.Equal(h.held[from:to], pix[from:to]) {
+		if differs = differs || !bytes.Equal(h.held[from:to], pix[from:to]); differs {
 			copy(h.held[from:to], pix[from:to])
-			differs = true
 		}
 	}
 	return differs

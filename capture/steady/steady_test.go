@@ -218,20 +218,24 @@ func TestExactStaysExact(t *testing.T) {
 
 // BenchmarkHold is a second of a still screen at 1080p60 in YUYV with noise.
 func BenchmarkHold(b *testing.B) {
-	f := lab.Format{Pixels: lab.YUYV, Width: 1920, Height: 1080, Rate: 60}
-	pictures := make([][]byte, 4)
-	for i := range pictures {
-		pictures[i] = make([]byte, f.FrameSize())
-		for k := range pictures[i] {
-			pictures[i][k] = byte(100 + rand.IntN(3))
-		}
-	}
-	src := steady.New(&turns{f, pictures, 0}, &steady.Memory{})
-	b.SetBytes(int64(f.FrameSize()))
-	for b.Loop() {
-		if _, err := src.Next(b.Context()); err != nil {
-			b.Fatal(err)
-		}
+	for name, codes := range map[string]int{"noise": 3, "film": 256} {
+		b.Run(name, func(b *testing.B) {
+			f := lab.Format{Pixels: lab.YUYV, Width: 1920, Height: 1080, Rate: 60}
+			pictures := make([][]byte, 4)
+			for i := range pictures {
+				pictures[i] = make([]byte, f.FrameSize())
+				for k := range pictures[i] {
+					pictures[i][k] = byte(100 + rand.IntN(codes))
+				}
+			}
+			src := steady.New(&turns{f, pictures, 0}, &steady.Memory{})
+			b.SetBytes(int64(f.FrameSize()))
+			for b.Loop() {
+				if _, err := src.Next(b.Context()); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }
 

@@ -39,6 +39,7 @@ type watch struct {
 	n, turn   int
 	every     int // one row of tiles of so many is looked at
 	alarms    int // pictures of the window in which tiles were taken for changed
+	movers    int // tiles that certainly move
 	ref, prev []byte
 	tiles     []tile
 	sums      []int16 // memory of the tiles'
@@ -68,10 +69,17 @@ func (w *watch) look(h *holder, pix []byte) (learned lab.ScreenNoise, ok bool) {
 		w.begin(h, pix)
 		return learned, false
 	}
-	for i := range w.tiles {
-		w.tiles[i].look(w.n, w.ref, w.prev, pix)
+	if !w.isMoving(w.movers) {
+		for i := range w.tiles {
+			if t := &w.tiles[i]; !t.moves() {
+				if t.look(w.n, w.ref, w.prev, pix); t.moves() {
+					w.movers++
+				}
+			}
+		}
+		w.keep(h, pix)
 	}
-	if w.keep(h, pix); len(h.changed) > 0 {
+	if len(h.changed) > 0 {
 		w.alarms++
 	}
 	if w.n++; w.n < window {
@@ -80,6 +88,9 @@ func (w *watch) look(h *holder, pix []byte) (learned lab.ScreenNoise, ok bool) {
 	w.n = 0
 	return w.learn(h)
 }
+
+// isMoving says whether so many moving tiles are too many for the window to teach something.
+func (w *watch) isMoving(tiles int) bool { return float64(tiles) > mostMoving*float64(len(w.tiles)) }
 
 func (w *watch) begin(h *holder, pix []byte) {
 	w.ref, w.tiles = append(w.ref[:0], pix...), w.tiles[:0]
@@ -116,7 +127,7 @@ func (w *watch) begin(h *holder, pix []byte) {
 		t.clip(pix)
 	}
 	w.keep(h, pix)
-	w.turn, w.n, w.alarms = w.turn+1, 1, 0
+	w.turn, w.n, w.alarms, w.movers = w.turn+1, 1, 0, 0
 }
 
 // keep notes the rows that are looked at.
@@ -144,6 +155,9 @@ func (t *tile) clip(pix []byte) {
 		}
 	}
 }
+
+// moves says whether nothing more can make it stand or have noise.
+func (t *tile) moves() bool { return t.most > mostMoved }
 
 func (t *tile) look(n int, ref, prev, pix []byte) {
 	var most [4]int
@@ -214,7 +228,7 @@ func (t *tile) judge() kind {
 	switch {
 	case t.most == 0:
 		return stands
-	case t.most > mostMoved || t.toPrev < spread:
+	case t.moves() || t.toPrev < spread:
 		return moving
 	case t.ways < leastWays:
 		return rare
@@ -224,6 +238,9 @@ func (t *tile) judge() kind {
 
 // learn draws the conclusion from a window.
 func (w *watch) learn(h *holder) (n lab.ScreenNoise, ok bool) {
+	if w.isMoving(w.movers) {
+		return n, false
+	}
 	n.Watched = len(w.tiles) * (window - uncounted)
 	if !slices.ContainsFunc(w.tiles, func(t tile) bool { return t.most > 0 }) {
 		return h.memory.bound(n), true
@@ -246,7 +263,7 @@ func (w *watch) learn(h *holder) (n lab.ScreenNoise, ok bool) {
 	few := func(group int) bool {
 		return isFaint[group] && beyond[group] > 0 && (w.alarms >= fewestBeyond || !h.noise.Exact())
 	}
-	if moved := kinds[0][moving] + kinds[1][moving]; float64(moved) > mostMoving*float64(len(w.tiles)) {
+	if w.isMoving(kinds[0][moving] + kinds[1][moving]) {
 		return n, false
 	}
 	if few(0) || isNoisy(kinds[0], beyond[0], w.alarms, flatBeyond) {
