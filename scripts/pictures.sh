@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 readonly names=(report measure-report comparison causes paths response journey journey-browsers timeline timeline-range
-	timeline-messages timeline-machine timeline-backend)
+	timeline-messages timeline-machine timeline-backend stick)
 readonly work=out/pictures
 browser=$(command -v chromium chromium-browser google-chrome | head -1)
 profile=$(mktemp -d)
@@ -35,6 +35,9 @@ part() {
 	shot "$1" "$2" "$3" part.html
 	rm "$page"
 }
+
+# crop REEL FRAME PICTURE: a part of a recording of the shop in which there is small text.
+crop() { bin/appliance reel export "$1" --start 0 --frame "$2" --crop 200x66+592+432 --out "$3"; }
 
 # slower carries out a comparison: its status 1 says that the treatment is slower, 3 that so few trials do not tell.
 slower() {
@@ -73,6 +76,32 @@ take() {
 		kill "$server"
 		server=
 		shot "$1" 1200,1300 "$work/$1"
+		;;
+	stick)
+		local dir="$work/stick" trial
+		bin/appliance demo --no-serve --trials 1 --out "$dir"
+		trial="$dir/latest/trials/001/screen.reel"
+		crop "$trial" 600 "$dir/exact.png"
+		bin/appliance reel export "$trial" --start 0 --frame 600 --out "$dir/screen.png"
+		mkdir "$dir/still"
+		for i in {10..70}; do ln -s ../screen.png "$dir/still/$i.png"; done
+		bin/appliance capture --source "file:$dir/still" --rate 60 --through noise=1,mjpeg=80 --out "$dir/stick.reel"
+		crop "$dir/stick.reel" 20 "$dir/one.png"
+		crop "$dir/stick.reel" 50 "$dir/other.png"
+		cat >"$dir/latest/stick.html" <<-END
+			<!doctype html><meta charset="utf-8"><style>
+			body { margin: 0; padding: 16px; font: 15px sans-serif; display: grid; grid-template-columns: 400px 400px 400px; gap: 6px 16px }
+			div { height: 132px; image-rendering: pixelated; background-size: 100% 100% }
+			div:last-of-type { background-blend-mode: difference; filter: brightness(24) }
+			</style>
+			<div style="background-image: url($PWD/$dir/exact.png)"></div>
+			<div style="background-image: url($PWD/$dir/one.png)"></div>
+			<div style="background-image: url($PWD/$dir/one.png), url($PWD/$dir/other.png)"></div>
+			<p>the screen</p>
+			<p>the same as a stick sends it: JPEG of quality 80, a code of noise</p>
+			<p>two of its pictures of the same screen: how they differ, times 24</p>
+		END
+		shot stick 1264,196 "$dir" stick.html
 		;;
 	response)
 		bin/appliance run --plan docs/plans/response.yaml --out "$work/$1"
