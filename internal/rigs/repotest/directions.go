@@ -207,8 +207,9 @@ func directions() []direction {
 			[]string{
 				"internal/box/automation", "internal/box/credentials", "internal/box/suites", "internal/lab", "internal/plan", "internal/web/panel", "internal/keep/pin", "internal/tell/compare", "internal/tell/report", "internal/tell/suite",
 				"internal/keep/retention", "internal/keep/store", "internal/keep/runqueue", "internal/box/service", "internal/box/webhook",
+				"internal/base/atomicfile",
 			},
-			"the client knows of a box what comes over REST: the panel's types, and what a run folder holds; its tests put a box together",
+			"the client knows of a box what comes over REST: the panel's types, and what a run folder holds, whose files it writes as a whole; its tests put a box together",
 		},
 		{"internal/keep/backup", []string{"internal/base/atomicfile"}, "one file with all that a box keeps is a format of names and bytes; what they mean, the service knows"},
 		{"internal/keep/redact", []string{"internal/base/bounded", "internal/lab"}, "what a secret looks like does not depend on who has it; which fields of a run hold some, the run's types say"},
