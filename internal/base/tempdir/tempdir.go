@@ -5,6 +5,7 @@ package tempdir
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,9 +17,17 @@ import (
 // Make makes a folder in another one, or in the system's folder for temporary files if in is empty. Its name begins with
 // prefix, which is of this use alone. remove deletes it with all that is in it.
 func Make(in, prefix string) (dir string, remove func(), err error) {
-	if in == "" {
-		in = os.TempDir()
+	if in != "" {
+		return makeIn(in, prefix)
 	}
+	in = os.TempDir()
+	if dir, remove, err = makeIn(in, prefix); err != nil {
+		err = fmt.Errorf("nothing can be put into %s, the folder for temporary files: make room there, or name another one with TMPDIR: %w", in, err)
+	}
+	return dir, remove, err
+}
+
+func makeIn(in, prefix string) (dir string, remove func(), err error) {
 	sweep(in, prefix)
 	unlocked, err := os.MkdirTemp(in, "."+prefix) // a name that no process sweeps
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -73,7 +74,12 @@ func TestKilledProcess(t *testing.T) {
 	if err != nil || len(list) != 6 {
 		t.Errorf("there are %v, %v; want the living process's and the five others", list, err)
 	}
-	if _, _, err := Make(filepath.Join(in, "gone"), "film-"); !errors.Is(err, fs.ErrNotExist) {
+	gone := filepath.Join(in, "gone")
+	if _, _, err := Make(gone, "film-"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("Make() in no folder = %v; want that it does not exist", err)
+	}
+	t.Setenv("TMPDIR", gone)
+	if _, _, err := Make("", "film-"); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), gone+", the folder for temporary files: ") {
+		t.Errorf("Make() without a folder for temporary files = %v; want what to do", err)
 	}
 }

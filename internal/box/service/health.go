@@ -2,7 +2,6 @@ package service
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -21,12 +20,12 @@ func ownSocket() (l net.Listener, remove func(), err error) {
 	// In memory, where there is such a folder: a full disk must not end the service.
 	dir, remove, err := tempdir.Make(os.Getenv("RUNTIME_DIRECTORY"), "eidetic-probe-") // mode 0700
 	if err != nil {
-		return nil, nil, fmt.Errorf("the panel's own socket: %w", err)
+		return nil, nil, err
 	}
 	l, err = net.Listen("unix", filepath.Join(dir, "panel"))
 	if err != nil {
 		remove()
-		return nil, nil, fmt.Errorf("the panel's own socket: %w", err)
+		return nil, nil, err
 	}
 	return l, remove, nil
 }
