@@ -275,3 +275,29 @@ func TestFlood(t *testing.T) {
 		return err == nil && strings.Contains(out, "Set up")
 	})
 }
+
+// TestOddPorts: two ports with one hardware address, one of them with a queue discipline that drops everything, serve
+// their devices.
+func TestOddPorts(t *testing.T) {
+	if !nstest.Inside(t) {
+		return
+	}
+	w := newWorld(t)
+	phones := []*phone{newPhone(t, w, "dev0"), newPhone(t, w, "dev1")}
+	for _, args := range [][]string{
+		{"ip", "link", "set", "dev0", "address", "02:00:00:00:00:01"}, {"ip", "link", "set", "dev1", "address", "02:00:00:00:00:01"},
+		{testlab.NeedProgram(t, "tc"), "qdisc", "replace", "dev", "dev1", "root", "bfifo", "limit", "1"},
+	} {
+		if out, err := w.box.Output(args[0], args[1:]...); err != nil {
+			t.Fatalf("%v: %v\n%s", args, err, out)
+		}
+	}
+	w.port(t, "dev0", nil)
+	w.port(t, "dev1", func(c *Config) { c.Gateway = gateway78 })
+	for i, phone := range phones {
+		phone.lease(t)
+		if out, err := phone.curl(t, "http://box.test/"); err != nil || !strings.Contains(out, "Set up") {
+			t.Errorf("the device at dev%d: %v %s", i, err, out)
+		}
+	}
+}
