@@ -75,7 +75,7 @@ func (n *Network) openUpstream(wall func() time.Time, keep func(archive.DNS) err
 			n.c.Log.Error("an answer of the resolver was not recorded", "name", r.Name, "error", err)
 		}
 	})
-	forwarder.Hosts = uc.Hosts
+	forwarder.Hosts, forwarder.IPv6First = uc.Hosts, uc.IPv6First
 	if uc.Lookup == nil {
 		uc.Lookup = forwarder.Addrs
 	}

@@ -268,7 +268,7 @@ func (f *feed) failure() error {
 }
 
 func (f *feed) failed() error {
-	if f.err == nil || errors.Is(f.err, ErrResolution) {
+	if f.err == nil || errors.Is(f.err, ErrResolution) || errors.Is(f.err, rfb.ErrNoPixels) {
 		return f.err
 	}
 	return fmt.Errorf("%w: %w", ErrClosed, f.err)

@@ -89,8 +89,8 @@ type Source struct {
 // mostResizes is how often a server may change the size of its screen while Open connects.
 const mostResizes = 3
 
-// Open connects, and returns when the whole screen has come. Some servers learn the size of their screen only when a
-// client connects: after a change of the size Open connects again.
+// Open connects, and returns when the whole screen has come. A screen without pixels is waited for, see rfb.Dial. Some
+// servers learn the size of their screen only when a client connects: after a change of the size Open connects again.
 func Open(ctx context.Context, o Options) (*Source, error) {
 	if o.Rate == 0 {
 		o.Rate = 60
@@ -293,6 +293,9 @@ func (s *Source) ended(at lab.Time, err error) error {
 		f := s.format
 		f.Width, f.Height = size.width, size.height
 		e.Kind, e.Format = lab.SourceResized, &f
+	}
+	if errors.Is(err, rfb.ErrNoPixels) {
+		e.Kind = lab.SourceSignalLost
 	}
 	return &capture.Interruption{Event: e, Ends: fmt.Errorf("rfb: %s: %w", s.o.Address, err)}
 }

@@ -249,6 +249,52 @@ func TestResize(t *testing.T) {
 	})
 }
 
+// TestScreenWithoutPixels: a screen that is off at first is waited for, and one that is switched off ends the film and
+// says so.
+func TestScreenWithoutPixels(t *testing.T) {
+	t.Run("wakes", func(t *testing.T) {
+		sv := rfbtest.New(t, rfbtest.Config{Off: true})
+		opened := make(chan error, 1)
+		go func() {
+			s, err := rfb.Open(within(t), rfb.Options{Address: sv.Addr()})
+			if err == nil {
+				err = s.Close()
+			}
+			opened <- err
+		}()
+		for range 2 { // looks at the screen
+			<-sv.Connected
+		}
+		sv.Resize(80, 60)
+		if err := <-opened; err != nil {
+			t.Errorf("Open() of a screen that is switched on meanwhile = %v; want nil", err)
+		}
+	})
+	t.Run("wakes for a client", func(t *testing.T) {
+		s := open(t, rfb.Options{Address: rfbtest.New(t, rfbtest.Config{Off: true, Late: image.Pt(80, 60)}).Addr()})
+		if f := s.Format(); f.Width != 80 || f.Height != 60 {
+			t.Errorf("the format is %+v; want 80×60", f)
+		}
+	})
+	t.Run("stays off", func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 600*time.Millisecond)
+		defer cancel()
+		_, err := rfb.Open(ctx, rfb.Options{Address: rfbtest.New(t, rfbtest.Config{Off: true}).Addr()})
+		if err == nil || !errors.Is(err, wire.ErrNoPixels) || !strings.Contains(err.Error(), "no pixels (0×0): it is switched off") {
+			t.Errorf("Open() of a screen that is off = %v; want that", err)
+		}
+	})
+	t.Run("is switched off", func(t *testing.T) {
+		sv := rfbtest.New(t, rfbtest.Config{})
+		s := open(t, rfb.Options{Address: sv.Addr()})
+		sv.Resize(0, 0)
+		i := gone(t, s, wire.ErrNoPixels, lab.SourceSignalLost)
+		if strings.Contains(i.Event.Detail, "connection") {
+			t.Errorf("the event says %q; want that the screen is off, and nothing of the connection", i.Event.Detail)
+		}
+	})
+}
+
 // TestQEMU: a server of a third family, which shows the same in every encoding.
 func TestQEMU(t *testing.T) {
 	testlab.Long(t, "another VNC server")

@@ -16,6 +16,7 @@ import (
 	"eidetic/capture/mjpeg"
 	"eidetic/capture/reel"
 	"eidetic/capture/steady"
+	"eidetic/internal/base/tempdir"
 	"eidetic/internal/lab"
 	"eidetic/internal/run/experiment"
 )
@@ -83,11 +84,10 @@ func (c *AnalyzeCmd) asReel(ctx context.Context, src capture.Source, path, lost 
 	frames visual.Frames, name string, done func(), err error,
 ) {
 	defer src.Close()
-	dir, err := os.MkdirTemp("", "appliance-analyze-")
+	dir, remove, err := tempdir.Make("", "appliance-analyze-")
 	if err != nil {
 		return nil, "", nil, cannot(err)
 	}
-	remove := func() { _ = os.RemoveAll(dir) }
 	defer func() {
 		if err != nil {
 			remove()
@@ -131,11 +131,10 @@ func (c *AnalyzeCmd) hold(ctx context.Context, frames visual.Frames) (held visua
 	if c.Raw || !steady.Stirs(frames) {
 		return frames, noise, func() {}, nil
 	}
-	dir, err := os.MkdirTemp("", "appliance-analyze-")
+	dir, done, err := tempdir.Make("", "appliance-analyze-")
 	if err != nil {
 		return nil, noise, nil, cannot(err)
 	}
-	done = func() { _ = os.RemoveAll(dir) }
 	defer func() {
 		if err != nil {
 			done()

@@ -42,7 +42,11 @@ func (b Banner) Text() string {
 		if b.Fingerprint == "" {
 			scheme = "http"
 		}
-		line("Panel", "%s://%s/  or  %s://%s.local:8080/", scheme, netip.AddrPortFrom(b.Roles.Address, 8080), scheme, b.Hostname)
+		or := "  or  "
+		if b.Roles.Address.Is6() { // the line would be too long
+			or = "\n" + strings.Repeat(" ", len("  Panel    "))
+		}
+		line("Panel", "%s://%s/%s%s://%s.local:8080/", scheme, netip.AddrPortFrom(b.Roles.Address, 8080), or, scheme, b.Hostname)
 		if first, second := pin.Text(b.Fingerprint); first != "" {
 			line("SHA-256", "%s", first)
 			line("", "%s", second)

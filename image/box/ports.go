@@ -9,7 +9,7 @@ import (
 // Link is the kernel's state of one Ethernet port.
 type Link struct {
 	Name string
-	// Address is the leased address; invalid without a lease.
+	// Address is the leased address, or one of IPv6 that a router gave; invalid without a lease.
 	Address netip.Addr
 	// Wireless is set for a radio. A radio becomes a port only if the
 	// configuration names it, because by itself it leads nowhere.

@@ -96,6 +96,10 @@ func TestBanner(t *testing.T) {
 			t.Errorf("the banner has no %q:\n%s", want, got)
 		}
 	}
+	b.Roles.Address = netip.MustParseAddr("2001:db8:1234:5678:1234:5678:1234:5678")
+	if got, want := b.Text(), "  Panel    https://["+b.Roles.Address.String()+"]:8080/\n           https://box.local:8080/\n"; !strings.Contains(got, want) {
+		t.Errorf("the banner has no %q:\n%s", want, got)
+	}
 	for _, line := range strings.Split(b.Text(), "\n") {
 		if len(line) > 80 {
 			t.Errorf("a line of %d columns: %s", len(line), line)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -11,6 +12,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 )
 
 // look is one look of appliance-ports at the links; the box was started long ago.
@@ -108,6 +112,61 @@ func TestTwoLeasesAreNotKept(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(l.root, UplinkFile)); err == nil {
 		t.Error("an uplink that is in doubt was kept")
+	}
+}
+
+// In a network with IPv6 alone the port with a router's address is the uplink. Beside a lease of IPv4 such an address says
+// nothing: many devices announce themselves as routers.
+func TestUplinkOfIPv6Alone(t *testing.T) {
+	at := func(name, address string) Link { return Link{Name: name, Address: netip.MustParseAddr(address)} }
+	l := &look{root: t.TempDir()}
+	for range 2 { // found, and settled
+		if got := l.at(t, Config{}, Link{Name: "a"}, at("b", "2001:db8::9")); got.Uplink != "b" || got.Address != netip.MustParseAddr("2001:db8::9") {
+			t.Fatalf("roles %+v; want the uplink b", got)
+		}
+	}
+	l.reboot(t)
+	got := l.at(t, Config{}, at("a", "2001:db8:1::9"), at("b", "2001:db8::9"))
+	if got = l.at(t, Config{}, at("a", "2001:db8:1::9"), at("b", "2001:db8::9")); got.Uplink != "b" || len(got.Devices) != 1 || got.Warning() != "" {
+		t.Errorf("with a device that is a router: %+v, warning %q; want the uplink b and the device port a", got, got.Warning())
+	}
+	l = &look{root: t.TempDir()}
+	for range 2 {
+		got = l.at(t, Config{}, at("a", "2001:db8:1::9"), at("b", "10.0.0.9"))
+	}
+	if got.Uplink != "b" || len(got.Devices) != 1 || got.Warning() != "" {
+		t.Errorf("with a router of IPv6 beside a lease: %+v, warning %q; want the uplink b and the device port a", got, got.Warning())
+	}
+	if got := countable([]Link{at("b", "2001:db8::9")}, "", false); got[0].Address.IsValid() {
+		t.Errorf("before a lease of IPv4 may have come, the port has %v; want none", got[0].Address)
+	}
+}
+
+// Which of a port's addresses says that it has a lease.
+func TestLeased(t *testing.T) {
+	address := func(text string, lifetime, flags int) netlink.Addr {
+		ip := net.ParseIP(text)
+		if four := ip.To4(); four != nil {
+			ip = four
+		}
+		return netlink.Addr{IPNet: &net.IPNet{IP: ip}, ValidLft: lifetime, Flags: flags}
+	}
+	link := address("fe80::1", forever, 0)
+	for name, c := range map[string]struct {
+		all  []netlink.Addr
+		want string
+	}{
+		"nothing":              {[]netlink.Addr{link}, "invalid IP"},
+		"set by hand":          {[]netlink.Addr{address("10.0.0.9", forever, 0), link}, "invalid IP"},
+		"DHCP":                 {[]netlink.Addr{address("10.0.0.9", 600, 0), link}, "10.0.0.9"},
+		"both":                 {[]netlink.Addr{address("2001:db8::9", 600, 0), address("10.0.0.9", 600, 0), address("10.0.0.8", 600, 0)}, "10.0.0.9"},
+		"a router, for ever":   {[]netlink.Addr{link, address("2001:db8::9", forever, 0)}, "2001:db8::9"},
+		"a lease that is over": {[]netlink.Addr{address("10.0.0.9", 0, 0)}, "invalid IP"},
+		"not checked yet":      {[]netlink.Addr{address("2001:db8::9", 600, unix.IFA_F_TENTATIVE), address("2001:db8::8", 600, 0)}, "2001:db8::8"},
+	} {
+		if got := leased(c.all).String(); got != c.want {
+			t.Errorf("%s: leased() = %s, want %s", name, got, c.want)
+		}
 	}
 }
 

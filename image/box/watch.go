@@ -11,10 +11,12 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 )
 
 const (
@@ -49,6 +51,7 @@ func (p Ports) Watch(ctx context.Context) error {
 	if p.Config.Uplink == "" && pinned != "" {
 		p.Config.Uplink = pinned
 	}
+	began, settle := time.Now(), cmp.Or(p.Settle, settleTime)
 	var since time.Time // the time at which the uplink was found
 	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()
@@ -60,7 +63,8 @@ func (p Ports) Watch(ctx context.Context) error {
 		if roles.Uplink != "" && since.IsZero() {
 			since = time.Now()
 		}
-		settled := !since.IsZero() && time.Since(since) >= cmp.Or(p.Settle, settleTime)
+		settled := !since.IsZero() && time.Since(since) >= settle
+		links = countable(links, cmp.Or(p.Config.Uplink, roles.Uplink), time.Since(began) >= settle)
 		now := Decide(roles, links, p.Config, settled)
 		if first || !now.Equal(roles) {
 			p.Log.Info("ports", "uplink", now.Uplink, "address", now.Address, "devices", len(now.Devices), "waiting", len(now.Waiting))
@@ -171,8 +175,7 @@ func (p Ports) apply(ctx context.Context, done []DevicePort, now Roles, newUplin
 // forever is the lifetime of an address that was not leased.
 const forever = 1<<32 - 1
 
-// KernelLinks lists the machine's physical Ethernet ports, with the IPv4
-// addresses that were leased.
+// KernelLinks lists the machine's physical Ethernet ports, with the addresses that were leased.
 func KernelLinks() ([]Link, error) {
 	all, err := netlink.LinkList()
 	if err != nil {
@@ -190,19 +193,48 @@ func KernelLinks() ([]Link, error) {
 			continue // it was removed meanwhile
 		}
 		link := Link{Name: a.Name, Wireless: wireless}
-		addresses, err := netlink.AddrList(l, netlink.FAMILY_V4)
+		addresses, err := netlink.AddrList(l, netlink.FAMILY_ALL)
 		if err != nil {
 			return nil, err
 		}
-		for _, address := range addresses {
-			ip, ok := netip.AddrFromSlice(address.IP)
-			if ok && uint32(address.ValidLft) != forever && address.ValidLft != 0 && !link.Address.IsValid() {
-				link.Address = ip.Unmap()
-			}
-		}
+		link.Address = leased(addresses)
 		links = append(links, link)
 	}
 	return links, nil
+}
+
+// unusable are the flags of an address that is not checked yet, is about to go, or is only for a while.
+const unusable = unix.IFA_F_TENTATIVE | unix.IFA_F_DEPRECATED | unix.IFA_F_TEMPORARY
+
+// leased returns the address of a lease (DHCP): one that does not last forever. Without one it is an address of IPv6 that
+// a router or a lease of DHCPv6 gave.
+func leased(all []netlink.Addr) (found netip.Addr) {
+	for _, one := range all {
+		ip, ok := netip.AddrFromSlice(one.IP)
+		ip = ip.Unmap()
+		switch {
+		case !ok || one.ValidLft == 0 || ip.IsLinkLocalUnicast() || one.Flags&unusable != 0:
+		case ip.Is4() && uint32(one.ValidLft) != forever && !found.Is4():
+			found = ip
+		case ip.Is6() && !found.IsValid():
+			found = ip
+		}
+	}
+	return found
+}
+
+// countable leaves out addresses of IPv6 that make no port an uplink: of the ports beside the uplink, and of all for so
+// long as a lease of IPv4 may still come. Many devices announce themselves as routers of IPv6.
+func countable(links []Link, uplink string, waited bool) []Link {
+	links = slices.Clone(links)
+	isFour := func(l Link) bool { return l.Address.Is4() }
+	open := uplink == "" && waited && !slices.ContainsFunc(links, isFour)
+	for i, l := range links {
+		if l.Address.Is6() && l.Name != uplink && !open {
+			links[i].Address = netip.Addr{}
+		}
+	}
+	return links
 }
 
 // Wireless reports whether the port exists and is a radio; root is / on a box.

@@ -2,8 +2,9 @@ package lab
 
 import "time"
 
-// AwayError is of a database or a store on another machine that does not answer now: what was asked for is right, and
-// may succeed later. Its text names neither users nor addresses, so that whoever asked may see it; Err is for the log.
+// AwayError is of a database or a store that does not answer now, because it is on another machine, or locked by another
+// program: what was asked for is right, and may succeed later. Its text names neither users nor addresses, so that
+// whoever asked may see it; Err is for the log.
 type AwayError struct {
 	What string // such as "the fleet's database"
 	Err  error

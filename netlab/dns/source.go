@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -45,6 +46,8 @@ type Recorded struct {
 type Forwarder struct {
 	// Hosts are names that the resolver is not asked for; set them before the first Lookup.
 	Hosts Hosts
+	// IPv6First says that this machine reaches nobody over IPv4, so that Addrs prefers IPv6; nil is that it does.
+	IPv6First func() bool
 
 	resolver netip.AddrPort
 	dial     func(ctx context.Context, network, addr string) (net.Conn, error)
@@ -141,14 +144,18 @@ func (f *Forwarder) lookup(ctx context.Context, q question) (*pinned, error) {
 }
 
 // Addrs returns the addresses of a host for a recorder's dialler: the IPv4 addresses,
-// or without any the IPv6 addresses.
+// or without any the IPv6 addresses. With IPv6First it is the other way round.
 func (f *Forwarder) Addrs(ctx context.Context, host string) ([]netip.Addr, error) {
 	if addrs, ok := f.local(Canonical(host)); ok {
 		return addrs, nil
 	}
 	var out []netip.Addr
 	var errs []error
-	for _, qtype := range []uint16{dns.TypeA, dns.TypeAAAA} {
+	order := []uint16{dns.TypeA, dns.TypeAAAA}
+	if f.IPv6First != nil && f.IPv6First() {
+		slices.Reverse(order)
+	}
+	for _, qtype := range order {
 		a, err := f.Lookup(ctx, Canonical(host), qtype)
 		if err == nil && isFailure(a.RCode) {
 			err = fmt.Errorf("resolve %s: the resolver %v answers %s", host, f.resolver, dns.RcodeToString[a.RCode])
@@ -158,7 +165,7 @@ func (f *Forwarder) Addrs(ctx context.Context, host string) ([]netip.Addr, error
 		}
 		out = append(out, a.Origins...)
 		if len(out) > 0 {
-			return out, nil // IPv6 is queried only when there is no IPv4
+			return out, nil // the second family is queried only if there is none of the first
 		}
 	}
 	if err := errors.Join(errs...); err != nil {

@@ -2,6 +2,7 @@ package port
 
 import (
 	"fmt"
+	"os"
 	"runtime"
 	"strings"
 	"sync"
@@ -86,10 +87,45 @@ func TestFlaps(t *testing.T) {
 	if out, err := phone.curl(t, "http://box.test/"); err != nil || !strings.Contains(out, "Set up") {
 		t.Errorf("with the 21st adapter: %v %s", err, out)
 	}
-	// A port can be renamed, and another one get its name.
-	must(w.box, "link", "set", "dev0", "down")
-	must(w.box, "link", "set", "dev0", "name", "old0")
+}
+
+// TestRenamedPort: a port that is renamed while it is used is restored under its new name, and the port goes on with
+// another interface that gets the old name, or with the same one when it is called so again.
+func TestRenamedPort(t *testing.T) {
+	if !nstest.Inside(t) {
+		return
+	}
+	w := newWorld(t)
+	phone := newPhone(t, w, "dev0")
+	p := w.port(t, "dev0", nil)
+	phone.lease(t)
+	rename := func(from, to string) {
+		t.Helper()
+		// The port brings its interface up again at once, and one that is up may refuse a new name.
+		await(t, "the renaming", func() bool {
+			_, _ = w.box.Output("ip", "link", "set", from, "down") // the next step says what is wrong
+			_, err := w.box.Output("ip", "link", "set", from, "name", to)
+			return err == nil
+		})
+	}
+	trial := p.Watch()
+	rename("dev0", "old0")
 	await(t, "the renaming to be seen", func() bool { return !p.mustStatus(t).Present })
+	if why := strings.Join(trial.Reasons(), "; "); !strings.Contains(why, "dev0 went away (1 times)") {
+		t.Errorf("Reasons() of a trial whose port was renamed = %q, want that", why)
+	}
+	flag, err := os.ReadFile("/proc/sys/net/ipv6/conf/old0/disable_ipv6")
+	if link, linkErr := w.box.Output("ip", "link", "show", "old0"); err != nil || linkErr != nil || string(flag) != "0\n" || strings.Contains(link, "NOARP") {
+		t.Errorf("under its new name the interface has disable_ipv6 %q, %v, %v and is\n%s\nwant it as it was", flag, err, linkErr, link)
+	}
+	if rules, err := w.box.Output("nft", "list", "ruleset"); err != nil || strings.Contains(rules, "old0") || strings.Contains(rules, "dev0") {
+		t.Errorf("nftables still has rules for the interface: %v\n%s", err, rules)
+	}
+	rename("old0", "dev0")
+	await(t, "the port to be back", func() bool { s := p.mustStatus(t); return s.Present && s.Carrier })
+	if out, err := phone.curl(t, "http://box.test/"); err != nil || !strings.Contains(out, "Set up") {
+		t.Errorf("under the old name again: %v %s", err, out)
+	}
 }
 
 // TestMissingPort starts without the port's interface, which appears later.
@@ -238,4 +274,30 @@ func TestFlood(t *testing.T) {
 		out, err := bad.curl(t, "http://box.test/")
 		return err == nil && strings.Contains(out, "Set up")
 	})
+}
+
+// TestOddPorts: two ports with one hardware address, one of them with a queue discipline that drops everything, serve
+// their devices.
+func TestOddPorts(t *testing.T) {
+	if !nstest.Inside(t) {
+		return
+	}
+	w := newWorld(t)
+	phones := []*phone{newPhone(t, w, "dev0"), newPhone(t, w, "dev1")}
+	for _, args := range [][]string{
+		{"ip", "link", "set", "dev0", "address", "02:00:00:00:00:01"}, {"ip", "link", "set", "dev1", "address", "02:00:00:00:00:01"},
+		{testlab.NeedProgram(t, "tc"), "qdisc", "replace", "dev", "dev1", "root", "bfifo", "limit", "1"},
+	} {
+		if out, err := w.box.Output(args[0], args[1:]...); err != nil {
+			t.Fatalf("%v: %v\n%s", args, err, out)
+		}
+	}
+	w.port(t, "dev0", nil)
+	w.port(t, "dev1", func(c *Config) { c.Gateway = gateway78 })
+	for i, phone := range phones {
+		phone.lease(t)
+		if out, err := phone.curl(t, "http://box.test/"); err != nil || !strings.Contains(out, "Set up") {
+			t.Errorf("the device at dev%d: %v %s", i, err, out)
+		}
+	}
 }

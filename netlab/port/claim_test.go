@@ -1,8 +1,10 @@
 package port
 
 import (
+	"maps"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -96,5 +98,84 @@ func TestLeftoversAreSwept(t *testing.T) {
 	w.unchanged(t, before)
 	if out, err := w.box.Output("nft", "list", "ruleset"); err != nil || strings.TrimSpace(out) != "" {
 		t.Errorf("nftables after Close: %v\n%s", err, out)
+	}
+}
+
+// TestPortsThatAreNone: an interface that leads to the network, or shares its cable, is refused in plain words before
+// anything is changed.
+func TestPortsThatAreNone(t *testing.T) {
+	if !nstest.Inside(t) {
+		return
+	}
+	w := newWorld(t)
+	newPhone(t, w, "dev0")
+	newPhone(t, w, "dev1")
+	ip := func(args ...string) {
+		t.Helper()
+		if out, err := w.box.Output("ip", args...); err != nil {
+			t.Fatalf("ip %v: %v\n%s", args, err, out)
+		}
+	}
+	refused := func(device, says string) {
+		t.Helper()
+		p, err := Start(t.Context(), Config{Interface: device, CA: w.boxCA, Clock: lab.Monotonic, Wall: time.Now})
+		if err == nil {
+			_ = p.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("Start() of %s = %v, want an error that says %q", device, err, says)
+		}
+		rules, err := w.box.Output("nft", "list", "ruleset")
+		if _, labErr := net.InterfaceByName("lab0"); err != nil || labErr == nil || strings.TrimSpace(rules) != "" {
+			t.Errorf("the refused port %s left lab0 (%v) or rules behind: %v\n%s", device, labErr == nil, err, rules)
+		}
+	}
+	refused("up0", "default route uses up0, so")
+
+	// The default route of IPv4, and then IPv6's alone, through a bridge on the port.
+	ip("link", "add", "br0", "type", "bridge")
+	ip("link", "set", "dev1", "master", "br0")
+	ip("link", "set", "br0", "up")
+	ip("address", "add", "10.3.0.2/24", "dev", "br0")
+	ip("route", "replace", "default", "via", "10.3.0.1", "dev", "br0")
+	refused("dev1", "default route uses br0, whose packets pass dev1, so")
+	ip("route", "del", "default")
+	ip("-6", "address", "add", "2001:db8:9::2/64", "dev", "br0", "nodad")
+	ip("-6", "route", "add", "default", "via", "2001:db8:9::1", "dev", "br0")
+	refused("dev1", "default route uses br0, whose packets pass dev1, so")
+
+	// A device that announces itself as a router beside the machine's own.
+	ip("-6", "address", "add", "2001:db8:1::2/64", "dev", "dev0", "nodad")
+	ip("-6", "route", "add", "default", "via", "2001:db8:1::1", "dev", "dev0", "metric", "2000")
+	w.port(t, "dev0", nil)
+}
+
+// Which interfaces a packet passes, and which share the cable of another one. Few kernels have all these kinds.
+func TestStackedInterfaces(t *testing.T) {
+	attrs := func(index, parent, master int, name string) netlink.LinkAttrs {
+		return netlink.LinkAttrs{Index: index, ParentIndex: parent, MasterIndex: master, Name: name, NetNsID: -1}
+	}
+	elsewhere := attrs(7, 1, 0, "inside")
+	elsewhere.NetNsID = 3
+	port, member, bond := &netlink.Device{LinkAttrs: attrs(1, 0, 2, "eth0")}, &netlink.Device{LinkAttrs: attrs(9, 0, 2, "eth1")},
+		&netlink.Bond{LinkAttrs: attrs(2, 0, 0, "bond0")}
+	vlan, top := &netlink.Vlan{LinkAttrs: attrs(3, 2, 4, "bond0.7")}, &netlink.Bridge{LinkAttrs: attrs(4, 0, 0, "br0")}
+	veth, other := &netlink.Veth{LinkAttrs: attrs(5, 6, 0, "veth0")}, &netlink.Veth{LinkAttrs: attrs(6, 5, 0, "veth1")}
+	mac := &netlink.Macvlan{LinkAttrs: elsewhere}
+	all := []netlink.Link{port, member, bond, vlan, top, veth, other, mac}
+	for of, want := range map[netlink.Link][]int{
+		top: {1, 2, 3, 4, 9}, vlan: {1, 2, 3, 9}, bond: {1, 2, 9}, port: {1}, veth: {5}, mac: {7},
+	} {
+		if got := slices.Sorted(maps.Keys(carriers(all, of.Attrs().Index))); !slices.Equal(got, want) {
+			t.Errorf("packets of %s pass %v, want %v", of.Attrs().Name, got, want)
+		}
+	}
+	for l, want := range map[netlink.Link]string{
+		vlan: "bond0.7 is a virtual interface (vlan) on ", mac: "inside is a virtual interface (macvlan) on another interface and shares", port: "",
+		veth: "", top: "", bond: "",
+	} {
+		if err := checkKind(l); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("checkKind(%s) = %v, want %q", l.Attrs().Name, err, want)
+		}
 	}
 }

@@ -90,6 +90,7 @@ func (p *plugged) restore() error {
 	if err != nil {
 		return errors.Join(append(errs, fmt.Errorf("find %s to restore it: %w", p.name, err))...)
 	}
+	p.name = l.Attrs().Name // it may have been renamed
 	check := func(what string, err error) {
 		if err != nil {
 			errs = append(errs, fmt.Errorf("restore %s of %s: %w", what, p.name, err))

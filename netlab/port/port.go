@@ -140,7 +140,7 @@ func Start(ctx context.Context, c Config) (*Port, error) {
 // uses half of it.
 func (p *Port) start(ctx context.Context) error {
 	for _, step := range []func() (func() error, error){
-		p.claim, p.checkNoUplink, p.sweep, p.sweepOthers, p.makeLab, p.route, p.routeBack, p.makeFilter,
+		p.claim, p.checkInterface, p.sweep, p.sweepOthers, p.makeLab, p.route, p.routeBack, p.makeFilter,
 	} {
 		undo, err := step()
 		if undo != nil {

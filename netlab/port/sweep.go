@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -39,9 +40,8 @@ func (p *Port) claim() (undo func() error, err error) {
 	return undo, nil
 }
 
-// checkNoUplink refuses the interface of the machine's default route: it leads to no
-// device, and without its addresses the machine could not be reached.
-func (p *Port) checkNoUplink() (undo func() error, err error) {
+// checkInterface refuses an interface that cannot be a device's: the machine's uplink, and one that shares its cable.
+func (p *Port) checkInterface() (undo func() error, err error) {
 	l, err := netlink.LinkByName(p.names.device)
 	if errors.As(err, &netlink.LinkNotFoundError{}) {
 		return nil, nil
@@ -49,17 +49,89 @@ func (p *Port) checkNoUplink() (undo func() error, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("find %s: %w", p.names.device, err)
 	}
-	routes, err := listWithRetry(func() ([]netlink.Route, error) { return netlink.RouteList(l, netlink.FAMILY_V4) })
-	if err != nil {
-		return nil, fmt.Errorf("list the routes of %s: %w", p.names.device, err)
+	return nil, errors.Join(checkKind(l), checkNoUplink(l))
+}
+
+// checkKind refuses a VLAN and the like. What the link sends there passes the queue of the interface below, and what it
+// receives has passed that one's offloads.
+func checkKind(l netlink.Link) error {
+	if !isStacked(l) {
+		return nil
 	}
+	below := "another interface"
+	if parent, err := netlink.LinkByIndex(l.Attrs().ParentIndex); err == nil && l.Attrs().NetNsID < 0 {
+		below = parent.Attrs().Name
+	}
+	return fmt.Errorf("%s is a virtual interface (%s) on %s and shares its cable and its queue, so no link is exact there: "+
+		"choose a network port, and have the switch deliver a VLAN to it without tags", l.Attrs().Name, l.Type(), below)
+}
+
+// isStacked says whether an interface sends by another one, its parent. The other end of a veth pair is no such parent.
+func isStacked(l netlink.Link) bool {
+	return slices.Contains([]string{"vlan", "macvlan", "macvtap", "ipvlan", "ipvtap"}, l.Type()) && l.Attrs().ParentIndex != 0
+}
+
+// checkNoUplink refuses the interface of the machine's default route: it leads to no device, and without it the machine
+// could not be reached. A bridge, a bond or a VLAN may have that route while its frames pass the port. Of IPv6 only a
+// machine's last default route counts: a device that announces itself as a router gives its port one.
+func checkNoUplink(port netlink.Link) error {
+	name := port.Attrs().Name
+	all, err := listWithRetry(netlink.LinkList)
+	if err != nil {
+		return fmt.Errorf("list the network interfaces: %w", err)
+	}
+	routes, err := listWithRetry(func() ([]netlink.Route, error) { return netlink.RouteList(nil, netlink.FAMILY_ALL) })
+	if err != nil {
+		return fmt.Errorf("list the routes of this machine: %w", err)
+	}
+	var here error
+	elsewhere := false
 	for _, r := range routes {
-		if r.Dst == nil || r.Dst.IP.IsUnspecified() {
-			return nil, fmt.Errorf("the machine's default route uses %s, so this port leads to the network and "+
-				"not to a device: choose another port, or remove that route", p.names.device)
+		if r.Type != unix.RTN_UNICAST || r.Dst != nil && !r.Dst.IP.IsUnspecified() {
+			continue
+		}
+		hops := r.MultiPath
+		if len(hops) == 0 {
+			hops = []*netlink.NexthopInfo{{LinkIndex: r.LinkIndex}}
+		}
+		for _, hop := range hops {
+			if !carriers(all, hop.LinkIndex)[port.Attrs().Index] {
+				elsewhere = true
+				continue
+			}
+			by := name
+			if up, err := netlink.LinkByIndex(hop.LinkIndex); err == nil && up.Attrs().Name != name {
+				by = up.Attrs().Name + ", whose packets pass " + name
+			}
+			here = fmt.Errorf("the machine's default route uses %s, so this port leads to the network and "+
+				"not to a device: choose another port, or remove that route", by)
+			if r.Family == netlink.FAMILY_V4 {
+				return here
+			}
 		}
 	}
-	return nil, nil
+	if elsewhere {
+		return nil
+	}
+	return here
+}
+
+// carriers are an interface and those that its packets pass: the ports of a bridge or a bond, and what a VLAN is on.
+func carriers(all []netlink.Link, index int) map[int]bool {
+	found := map[int]bool{index: true}
+	for n := 0; n < len(found); {
+		n = len(found)
+		for _, l := range all {
+			a := l.Attrs()
+			if found[a.MasterIndex] {
+				found[a.Index] = true
+			}
+			if found[a.Index] && isStacked(l) && a.NetNsID < 0 {
+				found[a.ParentIndex] = true
+			}
+		}
+	}
+	return found
 }
 
 // sweep removes what a killed run of this port left behind.

@@ -109,7 +109,11 @@ func (p *Port) handleUpdate(u netlink.LinkUpdate) {
 	}
 	switch {
 	case own && u.Header.Type == unix.RTM_DELLINK, own && a.Name != p.names.device:
-		p.release("the interface is gone")
+		why := "the interface is gone"
+		if a.Name != p.names.device {
+			why = "the interface is called " + a.Name + " now"
+		}
+		p.release(why)
 		p.reconcileAndReport() // another one can have its name already
 	case u.Header.Type == unix.RTM_DELLINK:
 	case !own:
@@ -180,6 +184,9 @@ func (p *Port) reconcile() error {
 
 // acquire takes the interface and starts to forward.
 func (p *Port) acquire(l netlink.Link) error {
+	if err := checkKind(l); err != nil {
+		return err
+	}
 	plug, err := take(l, p.filter)
 	if err != nil {
 		return err

@@ -46,6 +46,8 @@ type UpstreamConfig struct {
 	Lookup func(ctx context.Context, host string) ([]netip.Addr, error)
 	// Hosts are names for which no name server is asked, with their addresses.
 	Hosts map[string][]netip.Addr
+	// IPv6First says that this machine reaches nobody over IPv4; nil is that it does.
+	IPv6First func() bool
 	// Reach judges each address. Nil judges none: then DialContext leads to a process that does, or to a namespace
 	// with nothing else in it.
 	Reach *reach.Rule

@@ -36,6 +36,15 @@ func ThisMachine() (Machine, error) {
 	return m, nil
 }
 
+// HasIPv4 says whether this machine has a way to the Internet of IPv4. Nothing is sent: the address is nobody's (RFC 5737).
+func HasIPv4() bool {
+	c, err := net.Dial("udp4", "192.0.2.1:9")
+	if err != nil {
+		return false
+	}
+	return c.Close() == nil
+}
+
 // isNetwork tells a network from a tunnel that takes half of the Internet, or all.
 func isNetwork(p netip.Prefix) bool {
 	return p.Addr().Is4() && p.Bits() >= 8 || p.Addr().Is6() && p.Bits() >= 32

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"eidetic/internal/base/atomicfile"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/tell/report"
 	"eidetic/internal/web/panel"
@@ -190,14 +191,14 @@ func (c *Client) fetchFile(ctx context.Context, id, name, dir string, most int64
 		return err
 	}
 	defer answer.Body.Close()
-	f, err := os.CreateTemp(dir, ".fetching-")
+	f, err := atomicfile.Create(filepath.Join(dir, name), ".fetching-")
 	if err != nil {
 		return &localError{err}
 	}
-	defer os.Remove(f.Name()) // it has its final name by then, if all went well
+	defer f.Discard()
 	into := &localWriter{w: f}
 	n, err := io.Copy(into, io.LimitReader(answer.Body, most+1))
-	local := errors.Join(into.err, f.Chmod(0o644), f.Close())
+	local := errors.Join(into.err, f.Chmod(0o644))
 	switch {
 	case local != nil:
 		return &localError{local}
@@ -206,7 +207,7 @@ func (c *Client) fetchFile(ctx context.Context, id, name, dir string, most int64
 	case n > most:
 		return c.garbled(fmt.Sprintf("%s has more than %d MiB", name, most>>20))
 	}
-	if err := os.Rename(f.Name(), filepath.Join(dir, name)); err != nil {
+	if err := f.Commit(); err != nil {
 		return &localError{err}
 	}
 	return nil

@@ -5,12 +5,15 @@
 package atomicfile
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // WriteFile replaces the file at path by content, with exactly this mode. Its
@@ -38,18 +41,36 @@ func (f *File) fill(content []byte, mode fs.FileMode) error {
 type File struct {
 	*os.File
 	path   string
-	itself bool // the file at path is written, and no temporary one
+	itself bool   // the file at path is written, and no temporary one
+	hidden string // pattern of the name that the temporary file gets in Commit; empty if it has one
 }
 
 // Create makes a temporary file for path in path's folder, which only this user
-// can read until Chmod. Its name follows pattern, as in os.CreateTemp.
+// can read until Chmod. If it needs a name, that follows pattern, as in os.CreateTemp.
 func Create(path, pattern string) (*File, error) {
+	fd, err := unix.Open(filepath.Dir(path), unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		return createNamed(path, pattern) // network file systems and FAT have no O_TMPFILE
+	}
+	f := &File{os.NewFile(uintptr(fd), path), path, false, pattern}
+	if _, err := os.Lstat(f.inProc()); err != nil { // without /proc it would never get a name
+		_ = f.Close()
+		return createNamed(path, pattern)
+	}
+	return f, nil
+}
+
+// createNamed is Create with a name from the beginning.
+func createNamed(path, pattern string) (*File, error) {
 	temp, err := os.CreateTemp(filepath.Dir(path), pattern)
 	if err != nil {
 		return nil, fmt.Errorf("write %s: %w", path, err)
 	}
-	return &File{temp, path, false}, nil
+	return &File{temp, path, false, ""}, nil
 }
+
+// inProc is the name by which a file without one is linked (open(2), O_TMPFILE).
+func (f *File) inProc() string { return fmt.Sprintf("/proc/self/fd/%d", f.Fd()) }
 
 // Output is Create for a file that a person names, which only this user can read until Chmod. A device, a pipe and a
 // link, such as /dev/null or /dev/stdout, are written themselves: root would put a file into their place.
@@ -62,7 +83,7 @@ func Output(path string) (*File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("write %s: %w", path, err)
 	}
-	return &File{f, path, true}, nil
+	return &File{f, path, true, ""}, nil
 }
 
 // WriteOutput is WriteFile for a file that a person names.
@@ -87,20 +108,36 @@ func (f *File) Commit() error {
 	if f.itself {
 		return f.Close()
 	}
-	err := errors.Join(f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), f.path)
+	err := f.Sync()
+	name := f.Name()
+	if err == nil && f.hidden != "" {
+		name, err = f.appear()
+	}
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(name, f.path)
 	}
 	if err == nil {
 		return SyncDir(filepath.Dir(f.path))
 	}
-	_ = os.Remove(f.Name()) // the error before says what is wrong
+	if name != f.path {
+		_ = os.Remove(name) // the error before says what is wrong
+	}
 	return fmt.Errorf("write %s: %w", f.path, err)
+}
+
+// appear gives a file without a name one of its own: a link cannot replace what is at path.
+func (f *File) appear() (name string, err error) {
+	before, after, _ := strings.Cut(f.hidden, "*")
+	name = filepath.Join(filepath.Dir(f.path), before+rand.Text()+after) // 128 random bits: nothing has this name
+	if err := unix.Linkat(unix.AT_FDCWD, f.inProc(), unix.AT_FDCWD, name, unix.AT_SYMLINK_FOLLOW); err != nil {
+		return f.path, err
+	}
+	return name, nil
 }
 
 // Discard removes the temporary file unless Commit was called.
 func (f *File) Discard() {
-	if f.Close() == nil && !f.itself { // else Commit has closed it
+	if f.Close() == nil && !f.itself && f.hidden == "" { // else Commit has closed it, or it goes by itself
 		_ = os.Remove(f.Name()) // a temporary file that stays does no harm
 	}
 }

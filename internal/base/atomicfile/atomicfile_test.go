@@ -2,8 +2,11 @@ package atomicfile
 
 import (
 	"errors"
+	"fmt"
+	"io"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"syscall"
@@ -67,8 +70,14 @@ func TestFailedWriteLeavesTheOldFile(t *testing.T) {
 }
 
 func TestDiscard(t *testing.T) {
+	for name, create := range map[string]func(path, pattern string) (*File, error){"Create": Create, "createNamed": createNamed} {
+		t.Run(name, func(t *testing.T) { testDiscard(t, create) })
+	}
+}
+
+func testDiscard(t *testing.T, create func(path, pattern string) (*File, error)) {
 	path := filepath.Join(t.TempDir(), "file")
-	f, err := Create(path, ".part-*")
+	f, err := create(path, ".part-*")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +89,7 @@ func TestDiscard(t *testing.T) {
 	if list := names(t, filepath.Dir(path)); len(list) != 0 {
 		t.Errorf("after Discard() the folder has %v, want nothing", list)
 	}
-	if f, err = Create(path, ".part-*"); err != nil {
+	if f, err = create(path, ".part-*"); err != nil {
 		t.Fatal(err)
 	}
 	if err := f.Commit(); err != nil {
@@ -89,6 +98,48 @@ func TestDiscard(t *testing.T) {
 	f.Discard()
 	if list := names(t, filepath.Dir(path)); len(list) != 1 || list[0] != "file" {
 		t.Errorf("after Commit() and Discard() the folder has %v, want [file]", list)
+	}
+}
+
+const killIn = "EIDETIC_TEST_KILL_IN"
+
+// TestKilledWriterLeavesNothing: a process that is killed while it writes leaves the old file, and nothing beside it.
+func TestKilledWriterLeavesNothing(t *testing.T) {
+	if path := os.Getenv(killIn); path != "" {
+		f, err := Output(path)
+		if err == nil {
+			_, err = f.Write(make([]byte, 1<<20))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Println("half")
+		select {}
+	}
+	dir := t.TempDir()
+	path := filepath.Join(dir, "film.webm")
+	if err := os.WriteFile(path, []byte("old"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^"+t.Name()+"$")
+	cmd.Env = append(os.Environ(), killIn+"="+path)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	said := make([]byte, len("half"))
+	_, err = io.ReadFull(out, said)
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait() // it was killed
+	if err != nil || string(said) != "half" {
+		t.Fatalf("the writer said %q, %v; want half", said, err)
+	}
+	content, err := os.ReadFile(path)
+	if list := names(t, dir); len(list) != 1 || err != nil || string(content) != "old" {
+		t.Errorf("a killed writer leaves %v, and the file has %q, %v; want the old file alone", list, content, err)
 	}
 }
 

@@ -225,9 +225,6 @@ func (c *Conn) serverInit() error {
 		return err
 	}
 	c.width, c.height = int(be.Uint16(b[:])), int(be.Uint16(b[2:]))
-	if err := c.checkSize(c.width, c.height); err != nil {
-		return err
-	}
 	n := be.Uint32(b[20:])
 	const longest = 1 << 16
 	if n > longest {
@@ -238,5 +235,9 @@ func (c *Conn) serverInit() error {
 		return err
 	}
 	c.Name = strings.ToValidUTF8(string(name[:min(len(name), maxWords)]), "�")
-	return nil
+	err := c.checkSize(c.width, c.height)
+	if errors.Is(err, ErrNoPixels) { // some servers have no size before a client has said what it understands
+		_ = c.Send(AppendEncodings(nil, Raw, DesktopSize, ExtDesktopSize)) // the next connection shows whether it helped
+	}
+	return err
 }

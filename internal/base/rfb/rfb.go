@@ -59,10 +59,34 @@ type Conn struct {
 // patience is how long the server may take for a step of the handshake, and for accepting a message.
 const patience = 10 * time.Second
 
-// Dial connects and does the handshake, within ctx.
+// ErrNoPixels is of a screen of 0×0: the server has none now, and may have one later.
+var ErrNoPixels = errors.New("it is switched off, or what draws on it has not started; wake it up and try again") // constant
+
+// wakePause is the time between two looks at a screen without pixels.
+const wakePause = 250 * time.Millisecond
+
+// Dial connects and does the handshake, within ctx. A screen without pixels is waited for a little: the device may just
+// be starting, or waking up.
 func Dial(ctx context.Context, o Options) (*Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
+	var asleep error
+	for {
+		conn, err := dial(ctx, o)
+		if errors.Is(err, ErrNoPixels) {
+			asleep = err
+		} else if asleep == nil || ctx.Err() == nil {
+			return conn, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, asleep
+		case <-time.After(wakePause):
+		}
+	}
+}
+
+func dial(ctx context.Context, o Options) (*Conn, error) {
 	network, address := "tcp", o.Address
 	if path, ok := strings.CutPrefix(address, "unix:"); ok {
 		network, address = "unix", path
@@ -149,7 +173,7 @@ func (c *Conn) Send(b []byte) error {
 // checkSize returns an error for a screen size that is too large or empty.
 func (c *Conn) checkSize(w, h int) error {
 	if w < 1 || h < 1 {
-		return fmt.Errorf("the server's screen has no pixels (%d×%d)", w, h)
+		return fmt.Errorf("the server's screen has no pixels (%d×%d): %w", w, h, ErrNoPixels)
 	}
 	if w > lab.MaxSide || h > lab.MaxSide || w*h > c.maxPixels {
 		return fmt.Errorf("the server claims a screen of %d×%d, more than %d pixels or %d a side", w, h, c.maxPixels, lab.MaxSide)

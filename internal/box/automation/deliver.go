@@ -105,9 +105,10 @@ func (k *Keeper) delivery(ctx context.Context, seq int64) (Delivery, error) {
 // postman carries deliveries out, several at once and one of a webhook at a time.
 type postman struct {
 	*Keeper
-	mu   sync.Mutex
-	busy map[string]bool // webhooks to which an attempt is going on
-	all  sync.WaitGroup
+	pause time.Duration // between attempts to note what came of a delivery
+	mu    sync.Mutex
+	busy  map[string]bool // webhooks to which an attempt is going on
+	all   sync.WaitGroup
 }
 
 // deliver starts the attempts that are due, and returns when the next one is.
@@ -159,7 +160,9 @@ func (m *postman) leave(hook string) {
 	delete(m.busy, hook)
 }
 
-// try makes one attempt and notes what came of it. What is not noted is tried again.
+// try makes one attempt and notes what came of it. Until that is noted (the disk may be full) nothing else is sent to the
+// webhook: else the event would be sent again and again. What a stopped or killed process has not noted is sent again by
+// the next one.
 func (m *postman) try(ctx context.Context, seq int64) error {
 	p := webhook.Post{At: m.Now()}
 	var hook, way, path, secret string
@@ -201,14 +204,24 @@ func (m *postman) try(ctx context.Context, seq int64) error {
 		pause += time.Duration(rand.Float64() * 0.1 * float64(pause)) // so that the events of an outage do not come all at once
 		next = now.Add(max(pause, min(answer.RetryAfter, m.Pauses[len(m.Pauses)-1])))
 	}
-	return m.in(context.WithoutCancel(ctx), "note a delivery", func(tx *sql.Tx) error {
-		all := []statement{{`UPDATE deliveries SET state = ?, attempts = ?, tried = ?, next = ?, status = ?, error = ? WHERE seq = ? AND state = ?`,
-			[]any{state, attempts + 1, stamp(now), stamp(next), answer.Status, reason, seq, DeliveryWaits}}}
-		if gone {
-			all = append(all, statement{`UPDATE hooks SET paused = 1, reason = 'it answered 410 Gone' WHERE id = ?`, []any{hook}})
+	all := []statement{{`UPDATE deliveries SET state = ?, attempts = ?, tried = ?, next = ?, status = ?, error = ? WHERE seq = ? AND state = ?`,
+		[]any{state, attempts + 1, stamp(now), stamp(next), answer.Status, reason, seq, DeliveryWaits}}}
+	if gone {
+		all = append(all, statement{`UPDATE hooks SET paused = 1, reason = 'it answered 410 Gone' WHERE id = ?`, []any{hook}})
+	}
+	for {
+		err := m.in(context.WithoutCancel(ctx), "note a delivery", func(tx *sql.Tx) error {
+			return execAll(context.WithoutCancel(ctx), tx, all)
+		})
+		if err == nil || ctx.Err() != nil {
+			return err
 		}
-		return execAll(ctx, tx, all)
-	})
+		m.Log.Error("an event was sent, and that cannot be noted: its webhook gets no other until it is", "delivery", seq, "error", err)
+		select {
+		case <-ctx.Done():
+		case <-time.After(m.pause):
+		}
+	}
 }
 
 // tell makes one attempt in the way of a webhook. A mail that was handed in counts as an answer.

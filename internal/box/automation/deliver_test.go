@@ -80,7 +80,7 @@ func (b *testBox) hook(name, url string, events ...string) (Hook, lab.Secret) {
 // deliverDue makes the attempts that are due, and waits for their end.
 func (b *testBox) deliverDue() {
 	b.t.Helper()
-	m := &postman{Keeper: b.Keeper, busy: map[string]bool{}}
+	m := &postman{Keeper: b.Keeper, pause: time.Millisecond, busy: map[string]bool{}}
 	if _, err := m.deliver(b.t.Context()); err != nil {
 		b.t.Fatal(err)
 	}
@@ -153,6 +153,56 @@ func TestDeliveryIsTriedAgain(t *testing.T) {
 	if err := json.Unmarshal(last.body, &e); err != nil || e.Type != EventTest || e.Timestamp.IsZero() || e.Data != (TestData{"chat", "tester"}) {
 		t.Errorf("body %s (%v); want a test", last.body, err)
 	}
+}
+
+// TestDeliveryThatCannotBeNoted: while the disk takes nothing, an event that was sent is not sent again and again.
+func TestDeliveryThatCannotBeNoted(t *testing.T) {
+	r := newReceiver(t, http.StatusOK)
+	b := newTestBox(t, nil)
+	failures := make(chan string, 1000)
+	b.Log = slog.New(errorsTo{slog.DiscardHandler, failures})
+	hook, _ := b.hook("chat", r.URL)
+	b.test(hook)
+	b.test(hook)
+	exec := func(text string) {
+		t.Helper()
+		if _, err := b.db.ExecContext(t.Context(), text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exec(`CREATE TRIGGER full BEFORE UPDATE ON deliveries BEGIN SELECT RAISE(ABORT, 'database or disk is full'); END`)
+	m := &postman{Keeper: b.Keeper, pause: time.Millisecond, busy: map[string]bool{}}
+	for range 20 { // each failure stirs the keeper, which looks for what is due
+		if _, err := m.deliver(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if text := <-failures; !strings.Contains(text, "cannot be noted") {
+			t.Fatalf("the log says %q; want that the delivery cannot be noted", text)
+		}
+	}
+	exec(`DROP TRIGGER full`)
+	m.all.Wait()
+	if n := len(r.posts); n != 1 {
+		t.Errorf("the event was sent %d times; want once", n)
+	}
+	b.deliverDue()
+	for _, d := range b.log() {
+		if d.State != DeliveryDone || d.Attempts != 1 {
+			t.Errorf("with room again: %+v; want it delivered at the first attempt", d)
+		}
+	}
+}
+
+// errorsTo passes on what is logged as an error.
+type errorsTo struct {
+	slog.Handler
+	to chan<- string
+}
+
+func (e errorsTo) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelError }
+func (e errorsTo) Handle(_ context.Context, r slog.Record) error {
+	e.to <- r.Message
+	return nil
 }
 
 func TestDeliveryGivesUp(t *testing.T) {

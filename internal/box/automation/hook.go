@@ -131,7 +131,7 @@ func (k *Keeper) Hook(ctx context.Context, id string) (Hook, error) {
 // PauseHook stops the posting to a webhook, or lets it go on.
 func (k *Keeper) PauseHook(ctx context.Context, id string, paused bool) (Hook, error) {
 	if _, err := k.db.ExecContext(ctx, `UPDATE hooks SET paused = ?, reason = '' WHERE id = ?`, paused, id); err != nil {
-		return Hook{}, fmt.Errorf("change webhook: %w", store.AsNoSpace(err))
+		return Hook{}, fmt.Errorf("change webhook: %w", store.AsKnown(err))
 	}
 	k.Stir()
 	return k.Hook(ctx, id)

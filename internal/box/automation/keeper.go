@@ -266,14 +266,14 @@ func checkTags(tags []string) error {
 func (k *Keeper) in(ctx context.Context, doing string, f func(tx *sql.Tx) error) error {
 	tx, err := k.db.BeginTx(ctx, nil)
 	if err != nil {
-		return fmt.Errorf("%s: %w", doing, store.AsNoSpace(err))
+		return fmt.Errorf("%s: %w", doing, store.AsKnown(err))
 	}
 	defer tx.Rollback()
 	if err = f(tx); err == nil {
 		err = tx.Commit()
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %w", doing, store.AsNoSpace(err))
+		return fmt.Errorf("%s: %w", doing, store.AsKnown(err))
 	}
 	return nil
 }

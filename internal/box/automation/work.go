@@ -21,7 +21,7 @@ const (
 func (k *Keeper) Work(ctx context.Context) error {
 	listener := k.Runs.Events().Listen("")
 	defer listener.Close()
-	m := &postman{Keeper: k, busy: map[string]bool{}}
+	m := &postman{Keeper: k, pause: lookPeriod, busy: map[string]bool{}}
 	defer m.all.Wait()
 	defer k.deployers.Wait()
 	news := true // runs may have ended while nobody looked

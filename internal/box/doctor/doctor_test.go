@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"golang.org/x/sys/unix"
+
 	"eidetic/control/power/powertest"
 	"eidetic/internal/base/scrcpyserver/servertest"
 	"eidetic/internal/run/frequency"
@@ -167,6 +169,15 @@ func TestChromeCountsAsChromium(t *testing.T) {
 
 // TestVirtual: whether the virtual device can run is told with its browsers and the memory, and what to do if it cannot;
 // on a box nothing can be installed, so an image is named.
+// Too few open files are told of before a browser ends of it.
+func TestFiles(t *testing.T) {
+	for most, want := range map[uint64]string{64: "only 64 files open here (ulimit -Hn)", 1023: "only 1023", 1024: "", unix.RLIM_INFINITY: ""} {
+		if err := checkFiles(most); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("checkFiles(%d) = %v, want %q", most, err, want)
+		}
+	}
+}
+
 func TestVirtual(t *testing.T) {
 	free := func(kib int) fstest.MapFS {
 		return fstest.MapFS{"proc/meminfo": &fstest.MapFile{Data: fmt.Appendf(nil, "MemTotal:  9000000 kB\nMemAvailable:   %d kB\n", kib)}}

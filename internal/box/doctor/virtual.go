@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"eidetic/internal/base/programs"
 	"eidetic/internal/lab"
 	"eidetic/internal/run/isolate"
@@ -19,7 +21,26 @@ func CheckVirtualDevice(ctx context.Context) error {
 	if err := programs.Missing(programs.VirtualDevice()); err != nil {
 		return err
 	}
+	var files unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
+		return fmt.Errorf("read how many files may be open: %w", err)
+	}
+	if err := checkFiles(files.Max); err != nil {
+		return err
+	}
 	return isolate.Available(ctx)
+}
+
+// leastFiles is how many files each process of a run may have open at least; with few, browsers end by themselves.
+const leastFiles = 1024
+
+// checkFiles returns an error if a process may open too few files: most is the hard limit.
+func checkFiles(most uint64) error {
+	if most >= leastFiles {
+		return nil
+	}
+	return fmt.Errorf("a process may have only %d files open here (ulimit -Hn), and a browser needs %d: "+
+		"raise nofile in /etc/security/limits.conf, or LimitNOFILE= in a unit", most, leastFiles)
 }
 
 // Browsers lists the browsers of this machine by the names that plans have for them everywhere.

@@ -8,10 +8,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"eidetic/internal/keep/runqueue"
 	"eidetic/internal/lab"
 	"eidetic/internal/plan"
 	"eidetic/internal/rigs/testlab"
@@ -100,6 +103,47 @@ func TestDiskThatTakesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	refused("read-only")
+}
+
+// TestRunsWaitForRoom: a disk that fills up after runs were accepted costs none of them; they begin when there is room.
+func TestRunsWaitForRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var full atomic.Bool
+		full.Store(true)
+		d := newDisk(t.TempDir(), nil)
+		d.look = func(string) error {
+			if full.Load() {
+				return errors.New("the disk is full: delete runs")
+			}
+			return nil
+		}
+		r := &runner{disk: d}
+		said := make(chan string, 100)
+		wait := func(ctx context.Context) <-chan error {
+			done := make(chan error, 1)
+			go func() { done <- r.awaitRoom(ctx, func(p runqueue.Progress) { said <- p.Doing }) }()
+			return done
+		}
+		done := wait(t.Context())
+		for range 3 {
+			if got, want := <-said, "waiting: the disk is full: delete runs"; got != want {
+				t.Errorf("a run on a full disk says %q; want %q", got, want)
+			}
+		}
+		full.Store(false)
+		if err := <-done; err != nil {
+			t.Errorf("awaitRoom() with room again = %v; want nil", err)
+		}
+		full.Store(true)
+		d.again()
+		ctx, cancel := context.WithCancel(t.Context())
+		done = wait(ctx)
+		<-said
+		cancel()
+		if err := <-done; !errors.Is(err, context.Canceled) {
+			t.Errorf("awaitRoom() of a run that is cancelled = %v; want that", err)
+		}
+	})
 }
 
 // A disk that is busy with a large file keeps nobody waiting: the watchdog would end a service

@@ -2,7 +2,6 @@ package service
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -10,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"eidetic/internal/base/tempdir"
 	"eidetic/systemd"
 )
 
@@ -18,15 +18,14 @@ import (
 // believe that the panel hangs. remove deletes the socket's folder.
 func ownSocket() (l net.Listener, remove func(), err error) {
 	// In memory, where there is such a folder: a full disk must not end the service.
-	dir, err := os.MkdirTemp(os.Getenv("RUNTIME_DIRECTORY"), "eidetic-probe-") // mode 0700
+	dir, remove, err := tempdir.Make(os.Getenv("RUNTIME_DIRECTORY"), "eidetic-probe-") // mode 0700
 	if err != nil {
-		return nil, nil, fmt.Errorf("the panel's own socket: %w", err)
+		return nil, nil, err
 	}
-	remove = func() { _ = os.RemoveAll(dir) }
 	l, err = net.Listen("unix", filepath.Join(dir, "panel"))
 	if err != nil {
 		remove()
-		return nil, nil, fmt.Errorf("the panel's own socket: %w", err)
+		return nil, nil, err
 	}
 	return l, remove, nil
 }

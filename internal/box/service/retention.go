@@ -331,11 +331,13 @@ func (r *retainer) automatic(ctx context.Context, aged bool) {
 		fmt.Sprintf("deleted the evidence of %d runs, %d MB: %s", len(names), d.Frees/1_000_000, strings.Join(names, " ")), "this machine", 0)
 }
 
-// makeRoom applies the policy at once, because the disk is full.
-func (r *retainer) makeRoom(ctx context.Context) {
-	if r != nil && r.policy.Set() {
-		r.automatic(ctx, true)
+// makeRoom applies the policy at once, because the disk is full. It returns false where there is none.
+func (r *retainer) makeRoom(ctx context.Context) bool {
+	if r == nil || !r.policy.Set() {
+		return false
 	}
+	r.automatic(ctx, true)
+	return true
 }
 
 // work applies the policy again and again until ctx is done.

@@ -41,10 +41,9 @@ type runner struct {
 // Accept implements runqueue.Runner.
 func (r *runner) Accept(ctx context.Context, p lab.Plan) (lab.Plan, error) {
 	if err := r.disk.refusal(); err != nil {
-		if r.retainer == nil || !r.retainer.policy.Set() {
+		if !r.retainer.makeRoom(ctx) {
 			return p, err
 		}
-		r.retainer.makeRoom(ctx)
 		r.disk.again()
 		if err := r.disk.refusal(); err != nil {
 			return p, err
@@ -82,8 +81,8 @@ func (r *runner) Accept(ctx context.Context, p lab.Plan) (lab.Plan, error) {
 
 // Run implements runqueue.Runner.
 func (r *runner) Run(ctx context.Context, id string, p lab.Plan, progress func(runqueue.Progress)) error {
-	if err := r.disk.problem(); err != nil { // it has changed since the run was accepted
-		return fmt.Errorf("the run did not begin: %w", err)
+	if err := r.awaitRoom(ctx, progress); err != nil {
+		return err
 	}
 	asked, err := r.resolve(p)
 	if err != nil {
@@ -120,6 +119,23 @@ func (r *runner) Run(ctx context.Context, id string, p lab.Plan, progress func(r
 		err = fmt.Errorf("%w; %w", wrong, err)
 	}
 	return errors.Join(err, r.conclude(ctx, id, err))
+}
+
+// awaitRoom returns when a run can be written. A disk that has filled up since the runs in the queue were accepted is no
+// reason to give them up, one after the other: they wait until somebody has made room.
+func (r *runner) awaitRoom(ctx context.Context, progress func(runqueue.Progress)) error {
+	if r.disk.problem() != nil && r.retainer.makeRoom(ctx) {
+		r.disk.again()
+	}
+	for wrong := r.disk.problem(); wrong != nil; wrong = r.disk.problem() {
+		progress(runqueue.Progress{Doing: "waiting: " + wrong.Error()})
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(diskPeriod):
+		}
+	}
+	return nil
 }
 
 // conclude writes into the run's folder how a run ended that could not write it

@@ -2,10 +2,10 @@ package service
 
 import (
 	"context"
-	"os"
 	"sync"
 	"time"
 
+	"eidetic/internal/base/tempdir"
 	"eidetic/internal/box/doctor"
 	"eidetic/internal/plan"
 	"eidetic/internal/run/errand"
@@ -101,11 +101,11 @@ func (v *virtualDevice) carryOut(ctx context.Context, id string, p plan.Checked,
 		t.Origins = kind
 	}
 	if len(p.Contents) > 0 {
-		folder, err := os.MkdirTemp("", "eidetic-plan-")
+		folder, remove, err := tempdir.Make("", "eidetic-plan-")
 		if err != nil {
 			return err
 		}
-		defer os.RemoveAll(folder)
+		defer remove()
 		if err := plan.Unpack(folder, p.Contents); err != nil {
 			return err
 		}

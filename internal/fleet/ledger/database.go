@@ -172,7 +172,7 @@ func named(what string, err error) error {
 			return err
 		}
 	}
-	err = fmt.Errorf("the fleet's database: %s: %w", what, store.AsNoSpace(err))
+	err = fmt.Errorf("the fleet's database: %s: %w", what, store.AsKnown(err))
 	if isAway(err) {
 		return &lab.AwayError{What: "the fleet's database", Err: err}
 	}

@@ -34,7 +34,7 @@ type Answer struct {
 func (q *Queue) Claim(ctx context.Context, o Once, now time.Time) (*Answer, error) {
 	tx, err := q.db.BeginTx(ctx, nil)
 	if err != nil {
-		return nil, fmt.Errorf("claim a key: %w", asNoSpace(err))
+		return nil, fmt.Errorf("claim a key: %w", asKnown(err))
 	}
 	defer tx.Rollback()
 	switch _, err := known(ctx, tx, o); {
@@ -51,10 +51,10 @@ func (q *Queue) Claim(ctx context.Context, o Once, now time.Time) (*Answer, erro
 		return nil, err
 	}
 	if err := keep(ctx, tx, o, "", now); err != nil {
-		return nil, fmt.Errorf("claim a key: %w", asNoSpace(err))
+		return nil, fmt.Errorf("claim a key: %w", asKnown(err))
 	}
 	if err := tx.Commit(); err != nil {
-		return nil, fmt.Errorf("claim a key: %w", asNoSpace(err))
+		return nil, fmt.Errorf("claim a key: %w", asKnown(err))
 	}
 	return nil, nil
 }
@@ -63,7 +63,7 @@ func (q *Queue) Claim(ctx context.Context, o Once, now time.Time) (*Answer, erro
 func (q *Queue) Answer(ctx context.Context, key string, a Answer) error {
 	_, err := q.db.ExecContext(ctx, `INSERT OR REPLACE INTO answers (key, status, head, body) VALUES (?, ?, ?, ?)`, key, a.Status, a.Head, a.Body)
 	if err != nil {
-		return fmt.Errorf("keep an answer: %w", asNoSpace(err))
+		return fmt.Errorf("keep an answer: %w", asKnown(err))
 	}
 	return nil
 }
@@ -71,7 +71,7 @@ func (q *Queue) Answer(ctx context.Context, key string, a Answer) error {
 // Unclaim forgets the key of a request that was claimed and not carried out.
 func (q *Queue) Unclaim(ctx context.Context, key string) error {
 	if _, err := q.db.ExecContext(ctx, `DELETE FROM keys WHERE key = ? AND job = ''`, key); err != nil {
-		return fmt.Errorf("release a key: %w", asNoSpace(err))
+		return fmt.Errorf("release a key: %w", asKnown(err))
 	}
 	return nil
 }

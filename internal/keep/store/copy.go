@@ -20,7 +20,7 @@ func CopyDatabase(ctx context.Context, from, to string, clean ...string) error {
 	}
 	_, err = source.ExecContext(ctx, `VACUUM INTO ?`, to)
 	if err = errors.Join(err, source.Close()); err != nil {
-		return fmt.Errorf("copy %s: %w", from, asNoSpace(err))
+		return fmt.Errorf("copy %s: %w", from, asKnown(err))
 	}
 	if len(clean) == 0 {
 		return nil
@@ -32,7 +32,7 @@ func CopyDatabase(ctx context.Context, from, to string, clean ...string) error {
 	defer copied.Close()
 	for _, statement := range append(clean, `VACUUM`) {
 		if _, err := copied.ExecContext(ctx, statement); err != nil {
-			return fmt.Errorf("copy %s: %w", from, asNoSpace(err))
+			return fmt.Errorf("copy %s: %w", from, asKnown(err))
 		}
 	}
 	return nil

@@ -18,7 +18,7 @@ func OpenDatabase(ctx context.Context, path string, steps []string) (db *sql.DB,
 	fresh, err = migrate(ctx, db, steps)
 	if err != nil {
 		_ = db.Close()
-		return nil, false, fmt.Errorf("open %s: %w", path, asNoSpace(err))
+		return nil, false, fmt.Errorf("open %s: %w", path, asKnown(err))
 	}
 	return db, fresh, nil
 }
@@ -48,5 +48,6 @@ func migrate(ctx context.Context, db *sql.DB, steps []string) (fresh bool, err e
 	return version == 0, tx.Commit()
 }
 
-// AsNoSpace adds ENOSPC to SQLite's error for a full disk, so that callers can test for it.
-func AsNoSpace(err error) error { return asNoSpace(err) }
+// AsKnown adds ENOSPC to SQLite's error for a full disk, and a [lab.AwayError] to that for a locked file, so that callers
+// can test for them.
+func AsKnown(err error) error { return asKnown(err) }

@@ -148,11 +148,18 @@ func isDamaged(err error) bool {
 	return errors.Is(err, errVersion)
 }
 
-// asNoSpace adds ENOSPC to SQLite's error for a full disk, so that callers can test for it.
-func asNoSpace(err error) error {
+// asKnown adds to SQLite's error what callers know: ENOSPC for a full disk, and a [lab.AwayError] for a file that another
+// program has locked for longer than the busy timeout, such as somebody's sqlite3 or a copying program.
+func asKnown(err error) error {
 	var e *sqlite.Error
-	if errors.As(err, &e) && (e.Code()&0xff == sqlite3.SQLITE_FULL || e.Code() == sqlite3.SQLITE_IOERR_SHMSIZE) {
+	if !errors.As(err, &e) {
+		return err
+	}
+	switch {
+	case e.Code()&0xff == sqlite3.SQLITE_FULL || e.Code() == sqlite3.SQLITE_IOERR_SHMSIZE:
 		return fmt.Errorf("%w (%w)", syscall.ENOSPC, err)
+	case e.Code()&0xff == sqlite3.SQLITE_BUSY:
+		return &lab.AwayError{What: "a database of the appliance, which another program has locked,", Err: err}
 	}
 	return err
 }

@@ -60,7 +60,7 @@ func known(ctx context.Context, db interface {
 func (q *Queue) AddOnce(ctx context.Context, j Job, o Once) (id string, err error) {
 	tx, err := q.db.BeginTx(ctx, nil)
 	if err != nil {
-		return "", fmt.Errorf("add job: %w", asNoSpace(err))
+		return "", fmt.Errorf("add job: %w", asKnown(err))
 	}
 	defer tx.Rollback()
 	if id, err := known(ctx, tx, o); !errors.Is(err, ErrNotFound) {
@@ -70,10 +70,10 @@ func (q *Queue) AddOnce(ctx context.Context, j Job, o Once) (id string, err erro
 		return "", err
 	}
 	if err := keep(ctx, tx, o, j.ID, j.Created); err != nil {
-		return "", fmt.Errorf("add job: %w", asNoSpace(err))
+		return "", fmt.Errorf("add job: %w", asKnown(err))
 	}
 	if err := tx.Commit(); err != nil {
-		return "", fmt.Errorf("add job: %w", asNoSpace(err))
+		return "", fmt.Errorf("add job: %w", asKnown(err))
 	}
 	return j.ID, nil
 }

@@ -91,7 +91,7 @@ func openQueue(ctx context.Context, db *sql.DB, path string) (*Queue, error) {
 	}
 	if err != nil {
 		_ = db.Close()
-		return nil, fmt.Errorf("open queue %s: %w", path, asNoSpace(err))
+		return nil, fmt.Errorf("open queue %s: %w", path, asKnown(err))
 	}
 	return &Queue{db}, nil
 }
@@ -117,7 +117,7 @@ func add(ctx context.Context, db interface {
 		return ErrExists
 	}
 	if err != nil {
-		return fmt.Errorf("add job: %w", asNoSpace(err))
+		return fmt.Errorf("add job: %w", asKnown(err))
 	}
 	if n, err := done.RowsAffected(); err != nil {
 		return fmt.Errorf("add job: %w", err)
@@ -139,7 +139,7 @@ func (q *Queue) Next(ctx context.Context) (Job, error) {
 // Release returns a job that was taken but not started to its place in the queue.
 func (q *Queue) Release(ctx context.Context, id string) error {
 	if _, err := q.db.ExecContext(ctx, `UPDATE jobs SET state = 'queued' WHERE id = ?`, id); err != nil {
-		return fmt.Errorf("release job: %w", asNoSpace(err))
+		return fmt.Errorf("release job: %w", asKnown(err))
 	}
 	return nil
 }
@@ -147,7 +147,7 @@ func (q *Queue) Release(ctx context.Context, id string) error {
 // Finish removes a job whose run has a folder; the folder records how the run ended.
 func (q *Queue) Finish(ctx context.Context, id string) error {
 	if _, err := q.db.ExecContext(ctx, `DELETE FROM jobs WHERE id = ?`, id); err != nil {
-		return fmt.Errorf("finish job: %w", asNoSpace(err))
+		return fmt.Errorf("finish job: %w", asKnown(err))
 	}
 	return nil
 }
@@ -156,11 +156,11 @@ func (q *Queue) Finish(ctx context.Context, id string) error {
 // StateInterrupted, with the reason.
 func (q *Queue) Leave(ctx context.Context, id, state, reason string) error {
 	if _, err := q.db.ExecContext(ctx, `UPDATE jobs SET state = ?, error = ? WHERE id = ?`, state, reason, id); err != nil {
-		return fmt.Errorf("finish job: %w", asNoSpace(err))
+		return fmt.Errorf("finish job: %w", asKnown(err))
 	}
 	if _, err := q.db.ExecContext(ctx, `DELETE FROM jobs WHERE state NOT IN ('queued', 'running') AND seq NOT IN (
 		SELECT seq FROM jobs WHERE state NOT IN ('queued', 'running') ORDER BY seq DESC LIMIT ?)`, maxLeft); err != nil {
-		return fmt.Errorf("forget old jobs: %w", asNoSpace(err))
+		return fmt.Errorf("forget old jobs: %w", asKnown(err))
 	}
 	return nil
 }
@@ -170,7 +170,7 @@ func (q *Queue) Leave(ctx context.Context, id, state, reason string) error {
 func (q *Queue) Forget(ctx context.Context, id string) (bool, error) {
 	done, err := q.db.ExecContext(ctx, `DELETE FROM jobs WHERE id = ? AND state <> 'running'`, id)
 	if err != nil {
-		return false, fmt.Errorf("forget job: %w", asNoSpace(err))
+		return false, fmt.Errorf("forget job: %w", asKnown(err))
 	}
 	n, err := done.RowsAffected()
 	return n > 0, err

@@ -97,7 +97,7 @@ func directions() []direction {
 		},
 		{
 			"internal/tell/suite",
-			append([]string{"analysis/stats", "internal/base/atomicfile", "internal/base/bounded", "internal/keep/store", "internal/plan"}, lab...),
+			append([]string{"analysis/stats", "internal/base/atomicfile", "internal/base/bounded", "internal/base/tempdir", "internal/keep/store", "internal/plan"}, lab...),
 			"a suite's result is told from what was kept of its runs; it carries nothing out",
 		},
 		{"internal/tell/series", append([]string{"analysis"}, lab...), "a series comes from anybody's file and concerns no run"},
@@ -162,6 +162,7 @@ func directions() []direction {
 					"analysis/stats",
 					"internal/base/atomicfile",
 					"internal/base/slots",
+					"internal/base/tempdir",
 					"internal/box/automation",
 					"internal/keep/backup",
 					"internal/box/bisects",
@@ -207,8 +208,9 @@ func directions() []direction {
 			[]string{
 				"internal/box/automation", "internal/box/credentials", "internal/box/suites", "internal/lab", "internal/plan", "internal/web/panel", "internal/keep/pin", "internal/tell/compare", "internal/tell/report", "internal/tell/suite",
 				"internal/keep/retention", "internal/keep/store", "internal/keep/runqueue", "internal/box/service", "internal/box/webhook",
+				"internal/base/atomicfile",
 			},
-			"the client knows of a box what comes over REST: the panel's types, and what a run folder holds; its tests put a box together",
+			"the client knows of a box what comes over REST: the panel's types, and what a run folder holds, whose files it writes as a whole; its tests put a box together",
 		},
 		{"internal/keep/backup", []string{"internal/base/atomicfile"}, "one file with all that a box keeps is a format of names and bytes; what they mean, the service knows"},
 		{"internal/keep/redact", []string{"internal/base/bounded", "internal/lab"}, "what a secret looks like does not depend on who has it; which fields of a run hold some, the run's types say"},
@@ -239,6 +241,7 @@ func directions() []direction {
 		{"internal/base/unshare", nil, "namespaces are a matter of the kernel alone, and tests of every package may need them"},
 		{"internal/base/slots", nil, "how many may connect does not depend on what they ask"},
 		{"internal/base/atomicfile", nil, "whoever keeps a file may import it, so it imports nobody"},
+		{"internal/base/tempdir", []string{"internal/base/atomicfile"}, "whoever needs a folder for a while may import it; what is in it, it does not know"},
 		{"internal/run/isolate", append([]string{"internal/base/unshare"}, lab...), "isolation is a matter of the kernel alone"},
 		{
 			"internal/keep/store",

@@ -2,10 +2,12 @@ package execute
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"image"
 	"image/color"
 	"math"
+	"syscall"
 	"time"
 
 	"eidetic/analysis/framecode"
@@ -134,6 +136,9 @@ func (f *film) Stop() (experiment.FilmStatus, error) {
 		)
 	}
 	out := status(f.Recorder.Status())
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EROFS) {
+		out.Full = err
+	}
 	out.Frames, out.Lost = stats.Frames, stats.Lost
 	out.Period, out.Normal = ms(1e3/stats.Nominal), ms(stats.NormalBound)
 	out.MissedProven, out.MissedDrawn, out.Unseen = stats.MissedProven, stats.MissedDrawn, stats.Unseen

@@ -139,6 +139,8 @@ type FilmStatus struct {
 	Interruptions int
 	// Trouble is what the source reported first, or why the recording has ended by itself; "" for nothing.
 	Trouble string
+	// Full is why the disk took no more of the recording; nil if it took all.
+	Full error
 	// Noise is what is known so far of how the pictures of a still screen move.
 	Noise lab.ScreenNoise
 	// Period is the time between two looks at the screen. Normal is the usual uncertainty

@@ -33,6 +33,7 @@ type world struct {
 	silences  []silence
 	stopErr   error
 	filmErr   error
+	full      error // ends the film when the key is pressed
 
 	evidenceErr error
 	noLoad      string // what the analyst says of the film
@@ -141,6 +142,7 @@ func (f fakeFilm) Status() FilmStatus {
 	if t.Sub(f.w.born) >= greenAfter {
 		s.LastChange = f.w.born.Add(greenAfter)
 	}
+	s.Full = f.w.full
 	if f.w.pressed != 0 && f.w.silentAt > 0 && t.Sub(f.w.pressed) >= f.w.silentAt {
 		s.Interruptions = 1
 	}
@@ -180,7 +182,14 @@ func (f fakeFilm) Latest(fn func(lab.Format, lab.Frame)) bool {
 	fn(lab.Format{}, lab.Frame{FrameInfo: lab.FrameInfo{Time: now()}})
 	return true
 }
-func (f fakeFilm) Done() <-chan struct{}     { return nil }
+func (f fakeFilm) Done() <-chan struct{} {
+	if f.w.full == nil || f.w.pressed == 0 {
+		return nil
+	}
+	ended := make(chan struct{})
+	close(ended)
+	return ended
+}
 func (f fakeFilm) Stop() (FilmStatus, error) { return f.Status(), nil }
 
 type fakeAnalyst struct{ w *world }

@@ -1,8 +1,11 @@
 package experiment
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -53,6 +56,33 @@ func TestRecord(t *testing.T) {
 				}
 				if took := w.pressed.Sub(w.born); w.pressed != 0 && took < c.least+plan().Settle/2 {
 					t.Errorf("the start was %v after the birth, want it after the silence and some stillness: %v", took, c.least+plan().Settle/2)
+				}
+			})
+		})
+	}
+}
+
+// TestFullDisk: when the disk takes no more of the film, neither a recording nor a trial is tried again, and the error
+// blames nobody else.
+func TestFullDisk(t *testing.T) {
+	for name, try := range map[string]func(ctx context.Context, r *Runner, dir string) error{
+		"recording": func(ctx context.Context, r *Runner, dir string) error {
+			_, err := r.Record(ctx, plan(), dir)
+			return err
+		},
+		"trial": func(ctx context.Context, r *Runner, dir string) error {
+			_, err := r.Trial(ctx, plan(), 1, dir)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			synctest.Test(t, func(t *testing.T) {
+				w := world{changes: []time.Duration{200 * time.Millisecond}, full: fmt.Errorf("write screen.reel: %w", syscall.ENOSPC)}
+				err := try(t.Context(), w.runner(), dir)
+				var spoilt *SpoiltError
+				if !errors.Is(err, syscall.ENOSPC) || errors.As(err, &spoilt) || IsBroken(err) || !strings.Contains(err.Error(), "make room") {
+					t.Errorf("the error is %v; want a final one that says to make room", err)
 				}
 			})
 		})

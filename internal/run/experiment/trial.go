@@ -181,7 +181,9 @@ func (r *Runner) perform(ctx context.Context, p Plan, t *lab.Trial, dir string, 
 	defer func() {
 		status, stopErr := film.Stop()
 		f.cut = status.Interruptions > borne.most
-		if stopErr != nil {
+		if status.Full != nil { // no other trial succeeds, and no device is at fault
+			err = fmt.Errorf("the disk takes no more of the recording of the screen: make room, and run the plan again: %w", status.Full)
+		} else if stopErr != nil {
 			err = errors.Join(err, interrupted("the recording of the screen failed: %v", stopErr))
 		}
 		f.filmed = status.Frames > 0

@@ -41,6 +41,9 @@ type Reach struct {
 	// Send are fields that are added to requests, and kept out of recordings.
 	Send proxy.Session `json:",omitempty"`
 
+	// NoIPv4 says, in the inner half, that this machine reaches nobody over IPv4.
+	NoIPv4 bool `json:",omitempty"`
+
 	hosts dns.Hosts // of the outside
 	// dial, in the inner half, has the outer half connect, which judges each address.
 	dial func(ctx context.Context, network, address string) (net.Conn, error)
@@ -52,8 +55,9 @@ const (
 	connectLimit = 2500 * time.Millisecond
 )
 
-// ownHosts reads the names of this machine. A file that cannot be read has none.
+// ownHosts reads the names of this machine, and how it reaches others. A file that cannot be read has none.
 func (r *Reach) ownHosts() {
+	r.NoIPv4 = !reach.HasIPv4()
 	if hosts, err := dns.ReadHosts(dns.HostsFile); err == nil {
 		r.hosts = hosts
 	}
@@ -76,7 +80,16 @@ func (r Reach) upstream() (*proxy.UpstreamConfig, error) {
 	}
 	return &proxy.UpstreamConfig{
 		Resolver: r.Resolver, Roots: roots, Hosts: r.hosts, AnyCertificate: r.AnyCertificate, Reach: r.rule(), Send: r.Send,
+		IPv6First: r.ipv6First,
 	}, nil
+}
+
+// ipv6First says whether nobody is reached over IPv4. A box's uplink may get its address after the service has started.
+func (r Reach) ipv6First() bool {
+	if r.dial != nil {
+		return r.NoIPv4
+	}
+	return !reach.HasIPv4()
 }
 
 // rule is nil in the inner half.
@@ -159,7 +172,7 @@ func (r Reach) resolve(ctx context.Context, host string) ([]netip.Addr, error) {
 	ctx, cancel := context.WithTimeout(ctx, resolveLimit)
 	defer cancel()
 	f := dns.NewForwarder(r.Resolver, r.dial, nil)
-	f.Hosts = r.hosts
+	f.Hosts, f.IPv6First = r.hosts, r.ipv6First
 	addrs, err := f.Addrs(ctx, host)
 	var absent *dns.NoAddressError
 	var timeout net.Error
@@ -205,6 +218,9 @@ func (r Reach) connect(ctx context.Context, addrs []netip.Addr, u *url.URL, port
 	switch {
 	case errors.Is(last, syscall.ECONNREFUSED):
 		return nil, fmt.Errorf("nothing listens on %s (connection refused); start the server, or check the port", where)
+	case errors.Is(last, syscall.ENETUNREACH) && r.ipv6First() && !slices.ContainsFunc(open, isIPv6):
+		return nil, fmt.Errorf("%s is an address of IPv4, and this machine's network has only IPv6; "+
+			"a name server with DNS64, for a network with NAT64, would lead there", where)
 	case errors.Is(last, syscall.EHOSTUNREACH), errors.Is(last, syscall.ENETUNREACH):
 		return nil, fmt.Errorf("%s cannot be reached from this machine (%w)", where, last)
 	case errors.As(last, &timeout) && timeout.Timeout():
@@ -212,6 +228,8 @@ func (r Reach) connect(ctx context.Context, addrs []netip.Addr, u *url.URL, port
 	}
 	return nil, last
 }
+
+func isIPv6(a netip.AddrPort) bool { return a.Addr().Is6() }
 
 // handshake checks the certificate.
 func (r Reach) handshake(ctx context.Context, conn net.Conn, u *url.URL) error {

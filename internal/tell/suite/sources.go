@@ -22,6 +22,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"eidetic/internal/base/bounded"
+	"eidetic/internal/base/tempdir"
 	"eidetic/internal/lab"
 )
 
@@ -193,11 +194,11 @@ func whole(folder string, do func(half, unpacked string) error) error {
 	if err := os.MkdirAll(filepath.Dir(folder), 0o755); err != nil {
 		return err
 	}
-	half, err := os.MkdirTemp(filepath.Dir(folder), ".fetching-")
+	half, remove, err := tempdir.Make(filepath.Dir(folder), ".fetching-")
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(half)
+	defer remove()
 	unpacked := filepath.Join(half, "unpacked")
 	if err := os.Mkdir(unpacked, 0o755); err != nil {
 		return err

@@ -29,12 +29,17 @@ type Config struct {
 	Prelude bool
 	Width   int // default 64
 	Height  int // default 48
+	// Off starts the server with a screen of 0×0.
+	Off bool
 	// Late is the size that the screen gets when the first client announces its encodings.
 	Late image.Point
 }
 
 // Server is a VNC server with one screen.
 type Server struct {
+	// Connected has an element after each of the first connections.
+	Connected chan struct{}
+
 	cfg      Config
 	listener net.Listener
 	wg       sync.WaitGroup
@@ -73,11 +78,16 @@ func New(t testing.TB, cfg Config) *Server {
 	if cfg.Width == 0 {
 		cfg.Width, cfg.Height = 64, 48
 	}
+	if cfg.Off {
+		cfg.Width, cfg.Height = 0, 0
+	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Server{cfg: cfg, listener: l, clients: map[*client]bool{}, size: image.Pt(cfg.Width, cfg.Height)}
+	s := &Server{
+		Connected: make(chan struct{}, 100), cfg: cfg, listener: l, clients: map[*client]bool{}, size: image.Pt(cfg.Width, cfg.Height),
+	}
 	s.quiet = sync.NewCond(&s.mu)
 	s.pix = make([]byte, 4*cfg.Width*cfg.Height)
 	s.wg.Go(s.accept)
@@ -106,10 +116,14 @@ func (s *Server) accept() {
 		if err != nil {
 			return
 		}
-		c := &client{s: s, conn: conn, r: bufio.NewReader(conn), known: s.size}
 		s.mu.Lock()
+		c := &client{s: s, conn: conn, r: bufio.NewReader(conn), known: s.size}
 		s.clients[c] = true
 		s.mu.Unlock()
+		select {
+		case s.Connected <- struct{}{}:
+		default:
+		}
 		s.wg.Go(func() {
 			_ = c.serve() // a client's disconnect is not a failure
 			_ = conn.Close()
