@@ -243,7 +243,7 @@ func sendable(r *http.Request) *http.Request {
 
 // persist sends a request by a transport. An origin may close a connection just when the next request is sent on it.
 // Like browsers, and unlike net/http for a POST, it sends a request again that got no byte of an answer on a connection
-// that was used before.
+// that was used before, or a 408: that says that the connection was idle for too long.
 func persist(transport http.RoundTripper, r *http.Request) (*http.Response, error) {
 	const most = 4 // connections that may have been closed
 	for tries := 1; ; tries++ {
@@ -253,6 +253,13 @@ func persist(transport http.RoundTripper, r *http.Request) (*http.Response, erro
 			GotFirstResponseByte: func() { isHeard.Store(true) },
 		}
 		resp, err := transport.RoundTrip(r.WithContext(httptrace.WithClientTrace(r.Context(), trace)))
+		if err == nil && resp.StatusCode == http.StatusRequestTimeout && isReused.Load() && tries <= most {
+			if again, rewindErr := rewound(r, errIdle); rewindErr == nil {
+				_ = resp.Body.Close() // it says no more
+				r = again
+				continue
+			}
+		}
 		if err == nil || tries > most || !isReused.Load() || isHeard.Load() || !isClosed(err) || r.Context().Err() != nil {
 			return resp, err
 		}
@@ -261,6 +268,9 @@ func persist(transport http.RoundTripper, r *http.Request) (*http.Response, erro
 		}
 	}
 }
+
+// errIdle says that an origin has closed a connection for want of a request.
+var errIdle = errors.New("the origin waited too long for a request") // constant
 
 // isClosed tells that an origin closed a connection instead of answering. net/http has no type for one of its errors.
 func isClosed(err error) bool {
