@@ -106,6 +106,13 @@ func NewUpstream(c UpstreamConfig) *Upstream {
 	u.bound.make = func() *http.Transport { return u.transport(u.dial1) }
 	u.two.Protocols = new(http.Protocols)
 	u.two.Protocols.SetUnencryptedHTTP2(true) // to net/http, a wire.Conn2 is no TLS
+	u.two.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		c, err := u.dial(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		return wire.NewConn2(c), nil
+	}
 	if c.ListenPacket != nil || c.DialPacket != nil {
 		u.quic = newUpstreamQUIC(u)
 	}
@@ -173,6 +180,8 @@ func (u *Upstream) RoundTrip(r *http.Request) (*http.Response, error) {
 		return u.roundTrip1(own, r)
 	}
 	switch {
+	case !upgrade && r.URL.Scheme == "http" && device.Protocol == "h2" && device.TLS == "": // which the device knows that the origin speaks
+		return u.roundTrip2(r)
 	case upgrade || r.URL.Scheme == "http":
 		return u.roundTrip1(u.old, r)
 	case u.quic != nil && device.Protocol == http3.NextProtoH3 && u.HTTP3(originOf(r)):

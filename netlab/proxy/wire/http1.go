@@ -44,6 +44,21 @@ func (c *conn1) serve() {
 	}
 }
 
+// isHTTP2 tells a device that knows that HTTP/2 is spoken without TLS (RFC 9113, 3.3), as programs with gRPC do: its
+// preface begins like a request with a method that there is none of.
+func (c *conn1) isHTTP2() bool {
+	const begin = "PRI "
+	if c.begun(c.s.HeaderTimeout) != nil {
+		return false // which is said when the first request is read
+	}
+	b, err := c.r.Peek(1)
+	if err != nil || b[0] != begin[0] {
+		return false
+	}
+	b, err = c.r.Peek(len(begin))
+	return err == nil && string(b) == begin
+}
+
 // next reads the next request's header.
 func (c *conn1) next(wait time.Duration) (*http.Request, []lab.HeaderField, error) {
 	if err := c.begun(wait); err != nil {

@@ -82,10 +82,14 @@ func (s *Server) serve(nc net.Conn) bool {
 	c.corker, _ = under.(Corker)
 	c.drainer, _ = under.(Drainer)
 	if state != nil && state.NegotiatedProtocol == "h2" {
-		newConn2(c).serve()
+		newConn2(c, bufio.NewReaderSize(nc, frameSize)).serve()
 		return false
 	}
 	c1 := newConn1(c)
+	if state == nil && c1.isHTTP2() {
+		newConn2(c, c1.r).serve()
+		return false
+	}
 	c1.serve()
 	return c1.taken
 }
