@@ -39,6 +39,9 @@ func (s *Session) outcome(o *output) outcome {
 	if name, ok := annotationName(o.r); ok {
 		return annotation(o, name, s.o.Annotate)
 	}
+	if out, ok := s.talk(o); ok {
+		return out
+	}
 	body, err := o.readBody()
 	if err != nil {
 		return refusal(err, "The request's body could not be read.\n")

@@ -14,6 +14,7 @@ type Index struct {
 	exact   map[string][]*Entry
 	normal  map[string][]*Entry
 	buckets map[string][]*Entry // by Request.bucketKey
+	calls   map[string]*calls   // by method and URL
 	// paths holds entries by their path in lower case: what a miss is compared with that shares
 	// its bucket with nothing.
 	paths map[string][]*Entry
@@ -23,7 +24,7 @@ type Index struct {
 func NewIndex(ignored *Ignored) *Index {
 	return &Index{
 		ignored: ignored, exact: map[string][]*Entry{}, normal: map[string][]*Entry{}, buckets: map[string][]*Entry{},
-		paths: map[string][]*Entry{},
+		calls: map[string]*calls{}, paths: map[string][]*Entry{},
 	}
 }
 
@@ -33,6 +34,7 @@ func (x *Index) Add(en *Entry) {
 	x.exact[exact] = append(x.exact[exact], en)
 	x.normal[normal] = append(x.normal[normal], en)
 	x.buckets[bucket] = append(x.buckets[bucket], en)
+	x.addCall(en)
 	path := en.request.pathKey()
 	x.paths[path] = append(x.paths[path], en)
 }
