@@ -208,6 +208,8 @@ func Navigates(e *lab.Exchange) bool {
 	}
 	asksHTML := strings.Contains(strings.ToLower(get("Accept")), "text/html")
 	switch {
+	case get("Upgrade") != "": // a WebSocket says neither what it is for nor what it accepts
+		return false
 	case get("X-Requested-With") != "" || isPrefetch(get("Sec-Purpose")) || isPrefetch(get("Purpose")):
 		return false
 	case e.Method == "GET":
