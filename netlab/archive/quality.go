@@ -98,7 +98,10 @@ func Assess(a *Archive) Quality {
 	}
 	if len(a.exchanges) == 0 {
 		what := "the archive has no exchanges"
-		if a.found != "" {
+		switch {
+		case a.IsSeeded():
+			what += ": the device asked for nothing while it was recorded"
+		case a.found != "":
 			what += ": it is " + a.found
 		}
 		x.Problems = append(x.Problems, Problem{Kind: "missing", What: what, Grave: true})
