@@ -269,7 +269,8 @@ func TestHTTP2WithoutTLS(t *testing.T) {
 			return c
 		},
 	} {
-		tr := &http.Transport{Protocols: new(http.Protocols), DialContext: func(context.Context, string, string) (net.Conn, error) { return dial(), nil }}
+		device := func(context.Context, string, string) (net.Conn, error) { return dial(), nil }
+		tr := &http.Transport{Protocols: new(http.Protocols), DialContext: device}
 		tr.Protocols.SetUnencryptedHTTP2(true)
 		resp, err := tr.RoundTrip(&http.Request{
 			Method: "POST", URL: lab.ParseURL("http://odd.test/pkg.Svc/Call").Net(), Header: http.Header{},

@@ -86,10 +86,6 @@ func (s *Server) serve(nc net.Conn) bool {
 		return false
 	}
 	c1 := newConn1(c)
-	if state == nil && c1.isHTTP2() {
-		newConn2(c, c1.r).serve()
-		return false
-	}
 	c1.serve()
 	return c1.taken
 }
