@@ -457,7 +457,9 @@ func TestWaits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n, err := Start(t.Context(), Config{Gateway: netip.MustParseAddr("192.168.77.1"), HTTPAddr: "127.0.0.1:0", CA: authority, Clock: lab.Monotonic, Waits: true})
+	n, err := Start(t.Context(), Config{
+		Gateway: netip.MustParseAddr("192.168.77.1"), HTTPAddr: "127.0.0.1:0", CA: authority, Clock: lab.Monotonic, Waits: true,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -111,7 +111,9 @@ func TestCallsInStep(t *testing.T) {
 	}
 	b.call("Guide/Talk", false, "other")
 	b.call("Guide/Greets", true, "hi")
-	whole := b.get("POST", "https://www.example.com/Guide/Once", string(framed("one")), http.Header{"Content-Type": {"application/grpc"}})
+	const once = "https://www.example.com/Guide/Once"
+	isCall := http.Header{"Content-Type": {"application/grpc"}}
+	whole := b.get("POST", once, string(framed("one")), isCall)
 	a := finish()
 	b.origin.Close()
 	for _, mode := range []TimingMode{TimingNone, TimingRecorded} {
@@ -121,7 +123,7 @@ func TestCallsInStep(t *testing.T) {
 			{b.call("Guide/Talk", false, "a", "bb"), wantTwo},
 			{b.call("Guide/Talk", false, "a", "something longer"), wantTwo},
 			{b.call("Guide/Greets", true, "hi"), wantGreeted},
-			{b.get("POST", "https://www.example.com/Guide/Once", string(framed("one")), http.Header{"Content-Type": {"application/grpc"}}), whole},
+			{b.get("POST", once, string(framed("one")), isCall), whole},
 		} {
 			if c.got != c.want {
 				t.Errorf("%s: the call hears %s; want %s", mode, c.got, c.want)

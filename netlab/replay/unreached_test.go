@@ -59,7 +59,8 @@ func TestOriginsThatGiveNoAnswer(t *testing.T) {
 			}
 			asks := [][3]string{{"https://cdn.test/a.png", "Sec-Fetch-Dest", "image"}, {"https://cdn.test/live", "Upgrade", "websocket"}}
 			for _, of := range asks {
-				if isBroken, status := ask(rec, of[0], of[1], of[2]); isBroken != c.want || !isBroken && status != http.StatusBadGateway {
+				isBroken, status := ask(rec, of[0], of[1], of[2])
+				if isBroken != c.want || !isBroken && status != http.StatusBadGateway {
 					t.Errorf("%s: while recording, the connection breaks: %v, status %d; want %v, or else 502", of[0], isBroken, status, c.want)
 				}
 			}
@@ -82,7 +83,8 @@ func TestOriginsThatGiveNoAnswer(t *testing.T) {
 			}
 			for _, of := range asks {
 				if isBroken, status := ask(s, of[0], of[1], of[2]); !isBroken || s.Stats().Misses > 0 {
-					t.Errorf("%s: in a replay, the connection breaks: %v, status %d, %+v; want the same as while recording", of[0], isBroken, status, s.Stats())
+					t.Errorf("%s: in a replay, the connection breaks: %v, status %d, %+v; want the same as while recording",
+						of[0], isBroken, status, s.Stats())
 				}
 			}
 			if q := archive.Assess(a); len(q.Problems) != 2 || !strings.Contains(q.Problems[0].What, "--trust") {

@@ -17,7 +17,8 @@ func TestUnanswered(t *testing.T) {
 	for _, e := range []*lab.Exchange{
 		failed("POST", "https://dead.test/collect", `{"t":1}`), failed("GET", "https://dead.test/a.gif", ""),
 		failed("POST", "https://alive.test/cut", "first"), {Method: "GET", URL: "https://alive.test/", Status: 200},
-		failed("POST", "https://alive.test/now-and-then", "1"), {Method: "POST", URL: "https://alive.test/now-and-then", Request: lab.Message{Body: []byte("2")}, Status: 200},
+		failed("POST", "https://alive.test/now-and-then", "1"),
+		{Method: "POST", URL: "https://alive.test/now-and-then", Request: lab.Message{Body: []byte("2")}, Status: 200},
 	} {
 		x.Add(NewEntry(e, e.URL))
 	}

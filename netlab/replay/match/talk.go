@@ -18,7 +18,7 @@ type Talk int
 
 // What may be known.
 const (
-	TalkUnknown Talk = iota // no such call was recorded
+	TalkUnknown Talk = iota // nothing of its path was recorded
 	TalkWhole               // the answer comes after the whole body
 	TalkWaits               // the device may still say how a recorded call begins
 	TalkFound
@@ -47,6 +47,9 @@ func (x *Index) addCall(en *Entry) {
 func (x *Index) Talk(p Policy, c *Client, method, url string, said []byte) (Result, Talk) {
 	recorded := x.calls[string(appendExactKey(nil, method, url, ""))]
 	if recorded == nil {
+		if path := NewRequest(method, url, &lab.Message{}, nil).pathKey(); len(x.paths[path]) > 0 {
+			return miss(), TalkWhole // an import may not say what is a call
+		}
 		return miss(), TalkUnknown
 	}
 	begun := filter(recorded.talks, func(en *Entry) bool { return bytes.HasPrefix(said, en.opening) })
@@ -64,7 +67,8 @@ func (x *Index) Talk(p Policy, c *Client, method, url string, said []byte) (Resu
 		return m, TalkWhole
 	case p == Loose:
 		m.Entry, _ = c.next(recorded.talks)
-		m.Stage, m.Score, m.Why = lab.StageFuzzy, Threshold, "the call begins otherwise than those recorded; the next of them, by their order"
+		m.Stage, m.Score = lab.StageFuzzy, Threshold
+		m.Why = "the call begins otherwise than those recorded; the next of them, by their order"
 	default:
 		m.RunnerUp, m.Why = recorded.talks[0].describe(0), "the call begins otherwise than those recorded"
 		return m, TalkMissed
