@@ -87,6 +87,23 @@ func TestOriginsThatGiveNoAnswer(t *testing.T) {
 						of[0], isBroken, status, s.Stats())
 				}
 			}
+			asksOther := func(o Options) (isBroken bool, status int) { // it was not asked for while recording
+				o.Clock, o.Log = lab.Monotonic, func(lab.Served) {}
+				s, err := NewSession(a, o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return ask(s, "https://cdn.test/other.png?t=1", "Sec-Fetch-Dest", "image")
+			}
+			if isBroken, status := asksOther(Options{}); !isBroken {
+				t.Errorf("another request to an origin that answered nothing gets the status %d; want a broken connection", status)
+			}
+			alive := roundTrip(func(*http.Request) (*http.Response, error) {
+				return &http.Response{StatusCode: http.StatusOK, ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{}, Body: http.NoBody}, nil
+			})
+			if isBroken, status := asksOther(Options{Miss: MissLive, Live: alive}); isBroken || status != http.StatusOK {
+				t.Errorf("where origins are asked, the connection breaks: %v, status %d; want the origin's 200", isBroken, status)
+			}
 			if q := archive.Assess(a); len(q.Problems) != 2 || !strings.Contains(q.Problems[0].What, "--trust") {
 				t.Errorf("the recording's problems are %+v; want one that names --trust", q.Problems)
 			}
