@@ -51,15 +51,16 @@ func (n *Network) Record(ctx context.Context, w *archive.Writer, o replay.Record
 	if err := n.usePorts(Ports{All: true}); err != nil {
 		return nil, fmt.Errorf("record: %w", err)
 	}
+	if n.dns != nil {
+		n.dns.Use(forwarder)
+	}
 	if err := n.proxy.SetCore(ctx, n.core(recorder, recorder.Protocols, n.up.HTTP3)); err != nil {
 		return nil, fmt.Errorf("record: %w", err)
 	}
 	anyHost := func(string) bool { return true } // the proxy asks the origin in the handshake
 	n.quicFor.Store(&anyHost)
-	if n.dns != nil {
-		n.dns.Use(forwarder)
-	}
-	n.armed, n.recorder = "record", recorder
+	n.recorder = recorder
+	n.arm("record")
 	return recorder, nil
 }
 
@@ -168,8 +169,17 @@ func (n *Network) Replay(ctx context.Context, a *archive.Archive, o replay.Optio
 	if err := n.proxy.SetCore(ctx, n.core(session, session.Protocols, session.HTTP3)); err != nil {
 		return nil, fmt.Errorf("replay: %w", err)
 	}
-	n.armed = "replay"
+	n.arm("replay")
 	return session, nil
+}
+
+// arm notes that the network is armed, and lets in who has waited for that.
+func (n *Network) arm(as string) {
+	n.armed = as
+	if n.ready != nil {
+		close(n.ready)
+		n.ready = nil
+	}
 }
 
 // Disarm removes the core, closes the device's connections and waits until their

@@ -64,6 +64,9 @@ type Config struct {
 	Loopback netip.Addr
 	// Control, when set, prepares every listening socket before it is bound.
 	Control func(network, address string, c syscall.RawConn) error
+	// Waits leaves connections of the device waiting until Record or Replay has been called: what it asks before would be
+	// answered by the box, that there is nothing.
+	Waits bool
 	// OnPorts is called with the TCP ports other than 80 and 443 that are served from
 	// now on, before the core that serves them is in place.
 	OnPorts func(Ports) error
@@ -148,7 +151,8 @@ type Network struct {
 	armed     string // "record", "replay", ""
 	// recorder is the current one, for which Disarm waits.
 	recorder *replay.Recorder
-	prepared prepared // the archive of the last Replay
+	ready    chan struct{} // nil unless Config.Waits; closed once the network has been armed
+	prepared prepared      // the archive of the last Replay
 
 	mu     sync.Mutex // guards what follows
 	extras extras
@@ -214,7 +218,11 @@ func (n *Network) start(ctx context.Context) error {
 	if err := n.startLink(); err != nil {
 		return err
 	}
+	if n.c.Waits {
+		n.ready = make(chan struct{})
+	}
 	pc := proxy.Config{
+		Ready:        n.ready,
 		Certificates: certificates{n}, Core: n.core(nil, nil, nil), Loopback: n.c.Loopback, HostsAt: n.pool.Names, Log: n.c.Log,
 	}
 	for _, l := range []struct {

@@ -450,3 +450,34 @@ func TestStartRefuses(t *testing.T) {
 		}
 	}
 }
+
+// TestWaits: what a device asks before the network is armed waits, and is answered from the recording then.
+func TestWaits(t *testing.T) {
+	authority, err := ca.New(time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := Start(t.Context(), Config{
+		Gateway: netip.MustParseAddr("192.168.77.1"), HTTPAddr: "127.0.0.1:0", CA: authority, Clock: lab.Monotonic, Waits: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer n.Close()
+	c, err := net.Dial("tcp", n.Addrs().HTTP.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	_ = c.SetDeadline(time.Now().Add(testlab.Hang))
+	if _, err := io.WriteString(c, "GET /early HTTP/1.1\r\nHost: early.test\r\nConnection: close\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	e := &lab.Exchange{Method: "GET", URL: "http://early.test/early", Status: 200, Response: lab.Message{Body: []byte("recorded")}}
+	if _, err := n.Replay(t.Context(), archive.New([]*lab.Exchange{e}, nil, nil, archive.CreateOptions{}), replay.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := io.ReadAll(c); err != nil || !strings.Contains(string(got), "recorded") {
+		t.Errorf("the early request gets %q, %v; want what was recorded", got, err)
+	}
+}

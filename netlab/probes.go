@@ -33,10 +33,11 @@ func boxNames(gateway, gateway6 netip.Addr) (box, fallback map[string][]netip.Ad
 // Androids, and programs.
 const noContentHosts = `
 	connectivitycheck.gstatic.com connectivitycheck.android.com www.gstatic.com clients1.google.com clients3.google.com www.google.com
+	clients4.google.com gstatic.com mtalk.google.com android.clients.google.com connectivity.samsung.com
 	play.googleapis.com www.play.googleapis.com www.googleapis.com safebrowsing.google.com accounts.google.com
 	www.google.cn g.cn developers.google.cn
 	connectivitycheck.platform.hicloud.com connectivitycheck.cbg-app.huawei.com connectivitycheck.platform.hihonorcloud.com
-	connect.rom.miui.com connectivity.samsung.com.cn conn1.oppomobile.com conn2.oppomobile.com conn1.coloros.com conn2.coloros.com
+	connect.rom.miui.com connectivity.samsung.com.cn connectivitycheck.oppomobile.com conn1.oppomobile.com conn2.oppomobile.com conn1.coloros.com conn2.coloros.com
 	wifi.vivo.com.cn open.oneplus.net www.qualcomm.cn connectivitycheck.grapheneos.network grapheneos.online 204.ecloud.global fireoscaptiveportal.com
 	edge-http.microsoft.com cp.cloudflare.com test.steampowered.com capnet.elementary.io ipv4.jolla.com ipv6.jolla.com 204.pop-os.org
 `

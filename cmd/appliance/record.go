@@ -192,7 +192,7 @@ func (c *RecordCmd) proxy(ctx context.Context, std *streams, path string) error 
 		return usage(err)
 	}
 	network, err := netlab.Start(ctx, netlab.Config{
-		Gateway: ownGateway(), ProxyAddr: c.Proxy, CA: authority, Upstream: upstream, Clock: lab.Monotonic,
+		Gateway: ownGateway(), ProxyAddr: c.Proxy, CA: authority, Upstream: upstream, Clock: lab.Monotonic, Waits: true,
 		Log: slog.New(slog.NewTextHandler(std.err, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	if err != nil {

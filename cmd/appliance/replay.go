@@ -187,6 +187,7 @@ func (c *ReplayCmd) listen(ctx context.Context, std *streams, a *archive.Archive
 	}
 	network, err := netlab.Start(ctx, netlab.Config{
 		Upstream: upstream, Gateway: c.Gateway, Routes: c.DNS != "", CA: authority, Clock: lab.Monotonic, Link: profile, HTTP3: c.HTTP3,
+		Waits:     true,
 		ProxyAddr: c.Proxy, HTTPAddr: c.HTTP, HTTPSAddr: c.HTTPS, DNSAddr: c.DNS,
 		Log: slog.New(slog.NewTextHandler(std.err, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})

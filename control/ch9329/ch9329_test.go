@@ -219,6 +219,44 @@ func TestLongPressIsTold(t *testing.T) {
 	}
 }
 
+// TestLongConfiguration: a CH9329F puts bytes behind its configuration that its stated length does not have. It is set all
+// the same, with the 50 that there are.
+func TestLongConfiguration(t *testing.T) {
+	for _, extra := range []int{16, 32} {
+		chip := chiptest.New(t, Slow, device())
+		chip.Set(chiptest.Faults{Extra: extra})
+		c := find(t, chip, Options{Baud: Fast})
+		if chip.Baud() != Fast {
+			t.Errorf("with %d bytes more, the chip is at %d baud; want %d, which the options name", extra, chip.Baud(), Fast)
+		}
+		if _, err := c.Send(within(t), hid.Keyboard{}); err != nil {
+			t.Errorf("with %d bytes more, Send() = %v afterwards", extra, err)
+		}
+	}
+}
+
+// TestAnswersInPieces: an answer is understood when its last byte has come, however it was cut, and what is behind it kept.
+func TestAnswersInPieces(t *testing.T) {
+	answer := []byte("\x00\x57\x57\xab\x00\x81\x08\x30\x01\x02\x00\x00\x00\x00\x00\xbe\x57")
+	for size := 1; size < len(answer); size++ {
+		c, rest, at := &Chip{}, answer, 0
+		for {
+			n := min(size, len(rest))
+			at += n
+			data, done, err := c.take(rest[:n], cmdInfo)
+			if rest = rest[n:]; done {
+				if string(data) != "\x30\x01\x02\x00\x00\x00\x00\x00" || err != nil || at < len(answer)-1 {
+					t.Errorf("in pieces of %d bytes: %x, %v after %d bytes", size, data, err, at)
+				}
+				break
+			}
+			if len(rest) == 0 {
+				t.Fatalf("in pieces of %d bytes: no answer", size)
+			}
+		}
+	}
+}
+
 // A chip whose device has Caps Lock on says so.
 func TestInfo(t *testing.T) {
 	c := find(t, chiptest.New(t, Fast, device()), Options{})
@@ -238,12 +276,13 @@ func FuzzFrame(f *testing.F) {
 	f.Add([]byte("\x57\x57\xab\x00\xc2\x01\xe4\xa9\x57\xab\x00\x82\x01\x00\x85"))
 	f.Add([]byte("\x57\xab\x00\x82\xff\x00"))
 	f.Add([]byte("\x57"))
+	f.Add(append(append([]byte("\x57\xab\x00\x88\x32"), make([]byte, 66)...), 0xbc))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		defer testlab.Input(t)()
 		for {
 			before := len(b)
 			got, rest, ok, _ := nextFrame(b)
-			if len(got.data) > maxData || !ok && len(rest) >= overhead+maxData || ok && len(rest) >= before {
+			if len(got.data) > maxData || !ok && len(rest) >= overhead+maxData+maxExtra || ok && len(rest) >= before {
 				t.Fatalf("frame %v of %d bytes leaves %d of %d", ok, len(got.data), len(rest), before)
 			}
 			if b = rest; !ok {

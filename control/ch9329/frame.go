@@ -62,6 +62,10 @@ const maxData = 64
 // overhead is the number of bytes of a frame without data.
 const overhead = 6
 
+// maxExtra bounds the bytes that a CH9329F puts behind its configuration, between the 50 that it states and the sum: its
+// answers have 72 or 88 bytes (One-KVM, pull request 300).
+const maxExtra = 40
+
 // appendFrame appends a command with its data.
 func appendFrame(b []byte, cmd byte, data []byte) []byte {
 	at := len(b)
@@ -81,6 +85,24 @@ func sum(b []byte) (s byte) {
 type frame struct {
 	cmd  byte
 	data []byte
+}
+
+// frameEnd returns where a frame with n bytes of data ends, 0 if it is damaged; whole is false if that is not known before
+// more has come.
+func frameEnd(b []byte, n int) (end int, whole bool) {
+	extra := 0
+	if b[3] == cmdGet|answerMark {
+		extra = maxExtra
+	}
+	for at := 5 + n; at <= 5+n+extra; at++ {
+		if at == len(b) {
+			return 0, false
+		}
+		if sum(b[:at]) == b[at] {
+			return at + 1, true
+		}
+	}
+	return 0, true
 }
 
 // nextFrame takes the first whole frame from the bytes of a line that may lose or add
@@ -105,10 +127,16 @@ func nextFrame(b []byte) (f frame, rest []byte, ok, skipped bool) {
 		if n <= maxData && len(b) < overhead+n {
 			return f, b, false, skipped
 		}
-		if n > maxData || sum(b[:5+n]) != b[5+n] {
+		if n > maxData {
 			skipped, b = true, b[1:]
 			continue
 		}
-		return frame{b[3], b[5 : 5+n]}, b[overhead+n:], true, skipped
+		switch end, whole := frameEnd(b, n); {
+		case end > 0:
+			return frame{b[3], b[5 : 5+n]}, b[end:], true, skipped
+		case !whole:
+			return f, b, false, skipped
+		}
+		skipped, b = true, b[1:]
 	}
 }

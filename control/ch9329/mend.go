@@ -209,7 +209,7 @@ func (c *Chip) exchange(ctx context.Context, cmd byte, data []byte) ([]byte, lab
 	if _, err := c.port.Write(appendFrame(nil, cmd, data)); err != nil {
 		return nil, c.clock(), c.lost(err)
 	}
-	limit := time.Now().Add(c.o.Answer + wire(2*overhead+len(data)+maxData, c.baud))
+	limit := time.Now().Add(c.o.Answer + wire(2*overhead+len(data)+maxData+maxExtra, c.baud))
 	var buffer [256]byte
 	for {
 		left := time.Until(limit)

@@ -57,6 +57,16 @@ type Chunk struct {
 	Bytes int `json:"bytes"`
 }
 
+// Sent is a piece of a request's body.
+type Sent struct {
+	// At is the arrival of the piece's last byte, since the request's header was sent on.
+	At time.Duration
+	// Bytes is the length of the piece; 0 is the end of the body.
+	Bytes int
+	// Heard is how many bytes of the answer's body had come by then; -1 if the answer had not begun.
+	Heard int
+}
+
 // SocketPiece is raw frames that one side of an upgraded connection (a WebSocket) sent
 // at once.
 type SocketPiece struct {
@@ -106,6 +116,9 @@ type Exchange struct {
 	FirstByte time.Duration
 	// Chunks holds the body's pieces in order; their lengths add up to len(Response.Body).
 	Chunks []Chunk
+	// Sent holds the pieces of the request's body, in order, if the answer began before the body had ended: a call in
+	// which both sides talk. Their lengths add up to len(Request.Body).
+	Sent []Sent
 	// Socket holds what followed a 101 response, in order.
 	Socket []SocketPiece
 	// Truncated says why the body is incomplete: "disconnect", "length", or "time" if it

@@ -64,6 +64,7 @@ func sample() []*lab.Exchange {
 				Header: []lab.HeaderField{{Name: "Host", Value: "api.example.com:8080"}, {Name: "X-OdD-CaSe", Value: ""}},
 				Body:   []byte(`{"q":1}`),
 			},
+			Sent:   []lab.Sent{{At: 1, Bytes: 3, Heard: -1}, {At: 6, Bytes: 4, Heard: 2000}, {At: 9, Heard: 6000}},
 			Status: 404, Reason: "Not Found At All",
 			Response: lab.Message{Header: []lab.HeaderField{{Name: "Content-Type", Value: "application/json"}}, Body: body},
 			Chunks:   []lab.Chunk{{At: 5, Bytes: 6000}},

@@ -119,7 +119,7 @@ func (e *memoryError) Is(target error) bool { return target == errLimit }
 
 // costOf is what an exchange in memory takes.
 func costOf(e *lab.Exchange) int64 {
-	n := int64(exchangeCost + len(e.ID) + len(e.URL) + len(e.Response.Body) + len(e.Request.Body) + 16*len(e.Chunks))
+	n := int64(exchangeCost + len(e.ID) + len(e.URL) + len(e.Response.Body) + len(e.Request.Body) + 16*len(e.Chunks) + 24*len(e.Sent))
 	for _, list := range [][]lab.HeaderField{e.Request.Header, e.Response.Header, e.Request.Trailer, e.Response.Trailer} {
 		for _, f := range list {
 			n += int64(fieldCost + len(f.Name) + len(f.Value))

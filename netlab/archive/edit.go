@@ -71,7 +71,7 @@ func (c Edit) Apply(old *lab.Exchange) (*lab.Exchange, error) {
 	if c.Body != nil {
 		drop = append(drop, "Content-Encoding", "Content-Length", "ETag", "Content-MD5", "Digest")
 		add = append(add, lab.HeaderField{Name: "Content-Length", Value: strconv.Itoa(len(c.Body))})
-		e.Response.Body, e.Truncated = c.Body, ""
+		e.Response.Body, e.Truncated, e.Sent = c.Body, "", nil
 		e.Chunks = []lab.Chunk{{At: e.FirstByte, Bytes: len(c.Body)}}
 	}
 	if c.FirstByte > 0 {

@@ -98,7 +98,10 @@ func Assess(a *Archive) Quality {
 	}
 	if len(a.exchanges) == 0 {
 		what := "the archive has no exchanges"
-		if a.found != "" {
+		switch {
+		case a.IsSeeded():
+			what += ": the device asked for nothing while it was recorded"
+		case a.found != "":
 			what += ": it is " + a.found
 		}
 		x.Problems = append(x.Problems, Problem{Kind: "missing", What: what, Grave: true})
@@ -208,6 +211,8 @@ func Navigates(e *lab.Exchange) bool {
 	}
 	asksHTML := strings.Contains(strings.ToLower(get("Accept")), "text/html")
 	switch {
+	case get("Upgrade") != "": // a WebSocket says neither what it is for nor what it accepts
+		return false
 	case get("X-Requested-With") != "" || isPrefetch(get("Sec-Purpose")) || isPrefetch(get("Purpose")):
 		return false
 	case e.Method == "GET":

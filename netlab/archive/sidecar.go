@@ -29,6 +29,9 @@ type sidecar struct {
 	FirstByte int64  `json:"first_byte_ns"`
 	// Chunks are pairs: arrival since the request in ns, bytes.
 	Chunks [][2]int64 `json:"chunks,omitempty"`
+	// Sent are triples of a call in which both sides talk: arrival of a piece of the request's body in ns, its bytes (0: the
+	// end), bytes of the answer that had come by then (-1: it had not begun).
+	Sent [][3]int64 `json:"sent,omitempty"`
 	// Socket is the traffic after a 101: arrival in ns, sender, raw frames.
 	Socket []socketPiece `json:"socket,omitempty"`
 	// OriginClosed is about an upgraded connection; Pending is an exchange that has no response record,
@@ -68,6 +71,9 @@ func newSidecar(e *lab.Exchange, hostAdded bool) *sidecar {
 	}
 	for _, c := range e.Chunks {
 		s.Chunks = append(s.Chunks, [2]int64{int64(c.At), int64(c.Bytes)})
+	}
+	for _, p := range e.Sent {
+		s.Sent = append(s.Sent, [3]int64{int64(p.At), int64(p.Bytes), int64(p.Heard)})
 	}
 	for _, i := range e.Interim {
 		s.Interim = append(s.Interim, interim{int64(i.At), i.Status, i.Header})
@@ -121,6 +127,9 @@ func (s *sidecar) apply(e *lab.Exchange) error {
 	if sum != int64(len(e.Response.Body)) {
 		return fmt.Errorf("chunks have %d bytes, the body has %d", sum, len(e.Response.Body))
 	}
+	if err := s.applySent(e); err != nil {
+		return err
+	}
 	last = 0
 	e.Interim = nil
 	for _, i := range s.Interim {
@@ -142,6 +151,28 @@ func (s *sidecar) apply(e *lab.Exchange) error {
 	e.Chunks = nil
 	for _, c := range s.Chunks {
 		e.Chunks = append(e.Chunks, lab.Chunk{At: time.Duration(c[0]), Bytes: int(c[1])})
+	}
+	return nil
+}
+
+// applySent copies Sent. A body that somebody has edited since lies in no pieces.
+func (s *sidecar) applySent(e *lab.Exchange) error {
+	e.Sent = nil
+	at, heard, sum := int64(0), int64(-1), int64(0)
+	for _, p := range s.Sent {
+		if p[0] < at || p[0] > maxTime || p[1] < 0 || p[2] < heard || p[2] > int64(len(e.Response.Body)) {
+			return fmt.Errorf("times or lengths of the request's pieces go backwards, or are impossible")
+		}
+		at, heard = p[0], p[2]
+		if sum += p[1]; sum > int64(len(e.Request.Body)) {
+			break
+		}
+	}
+	if sum != int64(len(e.Request.Body)) {
+		return nil
+	}
+	for _, p := range s.Sent {
+		e.Sent = append(e.Sent, lab.Sent{At: time.Duration(p[0]), Bytes: int(p[1]), Heard: int(p[2])})
 	}
 	return nil
 }

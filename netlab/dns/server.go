@@ -355,7 +355,7 @@ func (s *Server) answer(m *dns.Msg, q *Query) {
 		}
 	}
 	for _, rr := range found.Records {
-		if rr = reachable(rr, s.c.HTTP3 != nil && s.c.HTTP3(serviceHost(q.Name))); rr != nil {
+		if rr = reachable(rr, s.c.HTTP3 != nil && s.c.HTTP3(serviceHost(q.Name))); rr != nil && s.leads(rr) {
 			m.Answer = append(m.Answer, withTTL(rr))
 		}
 	}

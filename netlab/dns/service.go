@@ -73,6 +73,28 @@ func reachable(rr dns.RR, http3 bool) dns.RR {
 	return out
 }
 
+// leads tells whether the host that an HTTPS or SVCB record names has an address, for the device connects to that: a
+// device that reads no such records, or had another answer, may never have asked for it. While recording, looking it up
+// puts it into the recording.
+func (s *Server) leads(rr dns.RR) bool {
+	var target string
+	switch rr := rr.(type) {
+	case *dns.HTTPS:
+		target = rr.Target
+	case *dns.SVCB:
+		target = rr.Target
+	}
+	if target == "" || target == "." { // the name itself, or that there is no service
+		return true
+	}
+	for _, qtype := range []uint16{dns.TypeA, dns.TypeAAAA} {
+		if a, err := s.lookup(Canonical(target), qtype); err == nil && len(a.Origins) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // serviceHost returns a name without its leading attributes:
 // "www.example.com" of "_8443._https.www.example.com".
 func serviceHost(name string) string {

@@ -242,3 +242,58 @@ func TestServersOfOneAddress(t *testing.T) {
 		u.two.CloseIdleConnections()
 	}
 }
+
+// TestHTTP2WithoutTLS: a device that speaks HTTP/2 without TLS, as programs with gRPC do, is understood by each way, and its
+// origin is spoken to likewise.
+func TestHTTP2WithoutTLS(t *testing.T) {
+	origin := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		w.Header().Set("Trailer", "X-Sum")
+		fmt.Fprintf(w, "%s %s", r.Proto, body)
+		w.Header().Set("X-Sum", "9")
+	}))
+	origin.Config.Protocols = new(http.Protocols)
+	origin.Config.Protocols.SetUnencryptedHTTP2(true)
+	origin.Start()
+	defer origin.Close()
+	core, _ := forward(t, origin.Listener)
+	b := serve(t, core)
+	for name, dial := range map[string]func() net.Conn{
+		"transparent": func() net.Conn { return dialTCP(t, b.http) },
+		"tunnel": func() net.Conn {
+			c := dialTCP(t, b.explicit)
+			fmt.Fprint(c, "CONNECT odd.test:80 HTTP/1.1\r\nHost: odd.test:80\r\n\r\n")
+			if _, err := message.ReadHead(bufio.NewReaderSize(c, 16), 4096); err != nil {
+				t.Fatal(err)
+			}
+			return c
+		},
+	} {
+		device := func(context.Context, string, string) (net.Conn, error) { return dial(), nil }
+		tr := &http.Transport{Protocols: new(http.Protocols), DialContext: device}
+		tr.Protocols.SetUnencryptedHTTP2(true)
+		resp, err := tr.RoundTrip(&http.Request{
+			Method: "POST", URL: lab.ParseURL("http://odd.test/pkg.Svc/Call").Net(), Header: http.Header{},
+			Body: io.NopCloser(strings.NewReader("said")), ContentLength: -1,
+		})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		got, err := io.ReadAll(resp.Body)
+		if string(got) != "HTTP/2.0 said" || err != nil || resp.ProtoMajor != 2 {
+			t.Errorf("%s: the answer is %q over HTTP/%d, %v; want HTTP/2.0 at both sides", name, got, resp.ProtoMajor, err)
+		}
+		_ = resp.Body.Close()
+		tr.CloseIdleConnections()
+		if url, conn := core.last(); url != "POST http://odd.test/pkg.Svc/Call" || conn.Protocol != "h2" || conn.TLS != "" {
+			t.Errorf("%s: the core was asked %s over %q, TLS %q; want HTTP/2 without TLS", name, url, conn.Protocol, conn.TLS)
+		}
+	}
+	// A method that begins alike is a method.
+	c := dialTCP(t, b.http)
+	fmt.Fprint(c, "PRINT / HTTP/1.1\r\nHost: odd.test\r\nConnection: close\r\n\r\n")
+	if h, err := message.ReadHead(bufio.NewReader(c), 4096); err != nil || !strings.HasPrefix(h.Start, "HTTP/1.1 ") {
+		t.Errorf("PRINT gets %+v, %v; want an answer over HTTP/1.1", h, err)
+	}
+}

@@ -32,9 +32,16 @@ import (
 	"eidetic/netlab/message"
 )
 
-// TestClosedJustThen: an origin that closes a connection when the second request comes on it is asked again, also with a
-// POST, as browsers do. One that never answers is not asked for ever.
+// TestClosedJustThen: an origin that closes a connection when the second request comes on it, with or without saying so
+// (408), is asked again, also with a POST, as browsers do. One that never answers is not asked for ever.
 func TestClosedJustThen(t *testing.T) {
+	for name, last := range map[string]string{"closed": "", "timed out": "HTTP/1.1 408 Request Timeout\r\nConnection: close\r\n\r\nlate"} {
+		t.Run(name, func(t *testing.T) { closesJustThen(t, last) })
+	}
+}
+
+// closesJustThen tries an origin that says something last when it closes a connection.
+func closesJustThen(t *testing.T, last string) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -60,6 +67,7 @@ func TestClosedJustThen(t *testing.T) {
 						return
 					}
 					if asked.Add(1); strings.Contains(h.Start, "/never") || asked.Load() == 2 {
+						_, _ = io.WriteString(c, last)
 						return
 					}
 					fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
@@ -90,8 +98,8 @@ func TestClosedJustThen(t *testing.T) {
 	if n := asked.Load(); n != 3 {
 		t.Errorf("the origin was asked %d times; want 3", n)
 	}
-	if _, err := post("/never"); err == nil {
-		t.Error("an origin that never answers: no error")
+	if got, err := post("/never"); (err == nil) != (last != "") || err == nil && got != "late" {
+		t.Errorf("an origin that never answers: %q, %v; want what it says at last, or an error", got, err)
 	}
 	if n := asked.Load(); n > 5 {
 		t.Errorf("the origin was asked %d times; want no more than once on an old connection and once on a new one", n-3)

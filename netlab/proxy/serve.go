@@ -100,6 +100,11 @@ func (s *Server) serversOf(nc net.Conn) []string {
 // serve hands a request of a transparent connection or a tunnel to the core.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	d := r.Context().Value(connKey{}).(*device)
+	if r.ProtoMajor == 2 && d.TLS == "" { // its first bytes said so, not the handshake
+		c := d.Conn
+		c.Protocol = "h2"
+		r = r.WithContext(hop.WithConn(r.Context(), c))
+	}
 	if d.inner != nil && d.inner.proxied && r.Method != http.MethodConnect {
 		s.plain(w, r, d)
 		return

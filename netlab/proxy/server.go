@@ -53,6 +53,8 @@ type Config struct {
 	// none; nil knows none.
 	HostsAt      func(netip.Addr) []string
 	Certificates Certificates
+	// Ready, if not nil, is closed when connections to HTTP, HTTPS and Explicit may be accepted: until then they wait.
+	Ready <-chan struct{}
 	// Core answers until SetCore replaces it.
 	Core Core
 	Log  *slog.Logger
@@ -165,6 +167,12 @@ func (s *Server) run(l net.Listener, t *tls.Config) {
 func (s *Server) accept(l net.Listener, serve func(net.Conn)) {
 	s.listens = append(s.listens, l)
 	s.done.Go(func() {
+		if s.c.Ready != nil {
+			select {
+			case <-s.c.Ready:
+			case <-s.tunnels.plain.done: // closing
+			}
+		}
 		for {
 			nc, err := l.Accept()
 			switch {

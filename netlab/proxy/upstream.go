@@ -108,6 +108,13 @@ func NewUpstream(c UpstreamConfig) *Upstream {
 	u.bound.make = func() *http.Transport { return u.transport(u.dial1) }
 	u.two.Protocols = new(http.Protocols)
 	u.two.Protocols.SetUnencryptedHTTP2(true) // to net/http, a wire.Conn2 is no TLS
+	u.two.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		c, err := u.dial(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		return wire.NewConn2(c), nil
+	}
 	if c.ListenPacket != nil || c.DialPacket != nil {
 		u.quic = newUpstreamQUIC(u)
 	}
@@ -175,6 +182,8 @@ func (u *Upstream) RoundTrip(r *http.Request) (*http.Response, error) {
 		return u.roundTrip1(own, r)
 	}
 	switch {
+	case !upgrade && r.URL.Scheme == "http" && device.Protocol == "h2" && device.TLS == "": // which the device knows that the origin speaks
+		return u.roundTrip2(r)
 	case upgrade || r.URL.Scheme == "http":
 		return u.roundTrip1(u.old, r)
 	case u.quic != nil && device.Protocol == http3.NextProtoH3 && u.HTTP3(originOf(r)):
@@ -245,7 +254,7 @@ func sendable(r *http.Request) *http.Request {
 
 // persist sends a request by a transport. An origin may close a connection just when the next request is sent on it.
 // Like browsers, and unlike net/http for a POST, it sends a request again that got no byte of an answer on a connection
-// that was used before.
+// that was used before, or a 408: that says that the connection was idle for too long.
 func persist(transport http.RoundTripper, r *http.Request) (*http.Response, error) {
 	const most = 4 // connections that may have been closed
 	for tries := 1; ; tries++ {
@@ -255,6 +264,13 @@ func persist(transport http.RoundTripper, r *http.Request) (*http.Response, erro
 			GotFirstResponseByte: func() { isHeard.Store(true) },
 		}
 		resp, err := transport.RoundTrip(r.WithContext(httptrace.WithClientTrace(r.Context(), trace)))
+		if err == nil && resp.StatusCode == http.StatusRequestTimeout && isReused.Load() && tries <= most {
+			if again, rewindErr := rewound(r, errIdle); rewindErr == nil {
+				_ = resp.Body.Close() // it says no more
+				r = again
+				continue
+			}
+		}
 		if err == nil || tries > most || !isReused.Load() || isHeard.Load() || !isClosed(err) || r.Context().Err() != nil {
 			return resp, err
 		}
@@ -263,6 +279,9 @@ func persist(transport http.RoundTripper, r *http.Request) (*http.Response, erro
 		}
 	}
 }
+
+// errIdle says that an origin has closed a connection for want of a request.
+var errIdle = errors.New("the origin waited too long for a request") // constant
 
 // isClosed tells that an origin closed a connection instead of answering. net/http has no type for one of its errors.
 func isClosed(err error) bool {

@@ -75,7 +75,7 @@ func (f *fetch) outcome() outcome {
 	var body []byte
 	var err error
 	if isUpload(r) {
-		f.upload = &upload{from: r.Body}
+		f.upload = &upload{from: r.Body, clock: f.c.o.Clock, take: f.take, heard: -1}
 	} else if body, err = f.out.readBody(); err != nil {
 		return failure(http.StatusBadRequest, err)
 	}
@@ -104,6 +104,7 @@ func (f *fetch) outcome() outcome {
 		return failure(http.StatusBadGateway, err)
 	}
 	f.response(resp)
+	f.upload.hear(0)
 	if resp.StatusCode == http.StatusSwitchingProtocols {
 		return f.socket(resp)
 	}

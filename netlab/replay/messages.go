@@ -18,10 +18,15 @@ type messages struct {
 	added chan struct{} // of capacity 1
 }
 
-// newMessages keeps as many as the device sent in the recording.
-func newMessages(recorded []lab.SocketPiece) *messages {
+// counter counts the messages in what one side sends.
+type counter interface {
+	// feed takes bytes and returns how many messages ended in them.
+	feed(b []byte) (ended int)
+}
+
+// newMessages keeps as many as the device sent in the recording, which count counts.
+func newMessages(recorded []lab.SocketPiece, count counter) *messages {
 	m := &messages{added: make(chan struct{}, 1)}
-	var count messageCounter
 	for _, p := range recorded {
 		if p.Device {
 			m.most += count.feed(p.Data)

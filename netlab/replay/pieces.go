@@ -26,6 +26,7 @@ func (f *fetch) pieces(body io.ReadCloser) (next func() (piece, error), stop fun
 		if n > 0 {
 			f.heard.Store(int64(now))
 			f.got.Add(int64(n))
+			f.upload.hear(n)
 		}
 		return piece{buf[:n], now}, err
 	}

@@ -47,6 +47,7 @@ func (f *fetch) relay(resp *http.Response) {
 			f.record(p.data, at)
 		}
 	}
+	f.upload.end()
 	if readErr == io.EOF && got != resp.ContentLength && f.gaveUp() != nil {
 		readErr = context.Canceled
 	}

@@ -39,6 +39,9 @@ func (s *Session) outcome(o *output) outcome {
 	if name, ok := annotationName(o.r); ok {
 		return annotation(o, name, s.o.Annotate)
 	}
+	if out, ok := s.talk(o); ok {
+		return out
+	}
 	body, err := o.readBody()
 	if err != nil {
 		return refusal(err, "The request's body could not be read.\n")
@@ -116,7 +119,11 @@ func (s *Session) find(o *output, body []byte) (*entry, match.Result) {
 	if policy == match.Loose { // nothing is guessed where the origin can be asked
 		policy = match.Normal
 	}
-	if found = s.p.index.FindInexact(policy, c, request, h); found.Entry != nil || s.filled == nil {
+	found = s.p.index.FindInexact(policy, c, request, h)
+	if found.Entry != nil && found.Stage == lab.StageFuzzy && found.Entry.IsFailed() {
+		found = match.Result{Stage: lab.StageMiss} // the origin may answer now
+	}
+	if found.Entry != nil || s.filled == nil {
 		return s.p.entries[found.Entry], found
 	}
 	s.o.Fill.prepareInto(s.filled)

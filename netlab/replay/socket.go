@@ -178,7 +178,7 @@ func (s *Session) replaySocket(o *output, en *entry) {
 		return
 	}
 	defer device.Close()
-	received := newMessages(en.Socket)
+	received := newMessages(en.Socket, &messageCounter{})
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		defer cancel() // the device has gone
@@ -192,45 +192,49 @@ func (s *Session) replaySocket(o *output, en *entry) {
 			}
 		}
 	})
-	s.playPieces(ctx, o, en, device, received)
+	var sent messageCounter
+	for _, p := range en.Socket {
+		if !p.Device {
+			sent.feed(p.Data)
+		}
+	}
+	if s.playPieces(ctx, o, en.Socket, &messageCounter{}, device, received) && !en.OriginClosed && !sent.closed {
+		s.rest(func() { <-ctx.Done() }) // it stays open until the device closes it
+	}
 	_ = device.SetReadDeadline(time.Now().Add(time.Second)) // for its close frame
 	wg.Wait()
 }
 
-// playPieces writes the origin's pieces to the device. While only the device can go on, and after
-// the last piece, nothing is in flight. A connection that the origin did not close stays
-// open until the device closes it.
-func (s *Session) playPieces(ctx context.Context, o *output, en *entry, device io.Writer, received *messages) {
-	var asked, sent messageCounter
+// playPieces writes the origin's pieces to the device, and tells whether it wrote all. While only the device can go on,
+// nothing is in flight.
+func (s *Session) playPieces(ctx context.Context, o *output, pieces []lab.SocketPiece, asked counter, device io.Writer,
+	received *messages) (all bool) {
 	anchor, recorded := o.line.Time, time.Duration(0) // the same instant, now and in the recording
-	for _, p := range en.Socket {
+	for _, p := range pieces {
 		if p.Device {
 			for range asked.feed(p.Data) {
 				var at lab.Time
 				var err error
 				s.rest(func() { at, err = received.next(ctx) })
 				if err != nil {
-					return
+					return false
 				}
 				anchor, recorded = at, p.At
 			}
 			continue
 		}
-		sent.feed(p.Data)
 		if s.o.Timing.Mode == TimingRecorded && waitUntil(ctx, s.o.Clock, anchor.Add(p.At-recorded)) != nil {
 			o.line.Aborted = true
-			return
+			return false
 		}
 		n, err := device.Write(p.Data)
 		o.line.Bytes += int64(n)
 		if err != nil {
 			o.aborted(err)
-			return
+			return false
 		}
 	}
-	if !en.OriginClosed && !sent.closed {
-		s.rest(func() { <-ctx.Done() })
-	}
+	return true
 }
 
 // protocolFor is the subprotocol that a device is answered. It closes the connection if it has not asked for that

@@ -43,7 +43,7 @@ func TestOriginsThatGiveNoAnswer(t *testing.T) {
 			}
 			rec := NewRecorder(w, roundTrip(func(*http.Request) (*http.Response, error) { return nil, c.err }),
 				RecordOptions{Clock: lab.Monotonic, Wall: time.Now})
-			ask := func(h http.Handler) (isBroken bool, status int) {
+			ask := func(h http.Handler, url, field, value string) (isBroken bool, status int) {
 				defer func() {
 					v := recover()
 					isBroken = v == http.ErrAbortHandler
@@ -51,14 +51,18 @@ func TestOriginsThatGiveNoAnswer(t *testing.T) {
 						panic(v)
 					}
 				}()
-				r := httptest.NewRequest("GET", "https://cdn.test/a.png", nil)
-				r.Header.Set("Sec-Fetch-Dest", "image")
+				r := httptest.NewRequest("GET", url, nil)
+				r.Header.Set(field, value)
 				answer := httptest.NewRecorder()
 				h.ServeHTTP(answer, r)
 				return false, answer.Code
 			}
-			if isBroken, status := ask(rec); isBroken != c.want || !isBroken && status != http.StatusBadGateway {
-				t.Errorf("while recording, the connection breaks: %v, status %d; want %v, or else 502", isBroken, status, c.want)
+			asks := [][3]string{{"https://cdn.test/a.png", "Sec-Fetch-Dest", "image"}, {"https://cdn.test/live", "Upgrade", "websocket"}}
+			for _, of := range asks {
+				isBroken, status := ask(rec, of[0], of[1], of[2])
+				if isBroken != c.want || !isBroken && status != http.StatusBadGateway {
+					t.Errorf("%s: while recording, the connection breaks: %v, status %d; want %v, or else 502", of[0], isBroken, status, c.want)
+				}
 			}
 			if err := errors.Join(rec.Wait(), w.Close()); err != nil {
 				t.Fatal(err)
@@ -77,10 +81,30 @@ func TestOriginsThatGiveNoAnswer(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if isBroken, status := ask(s); !isBroken || s.Stats().Misses > 0 {
-				t.Errorf("in a replay, the connection breaks: %v, status %d, %+v; want the same as while recording", isBroken, status, s.Stats())
+			for _, of := range asks {
+				if isBroken, status := ask(s, of[0], of[1], of[2]); !isBroken || s.Stats().Misses > 0 {
+					t.Errorf("%s: in a replay, the connection breaks: %v, status %d, %+v; want the same as while recording",
+						of[0], isBroken, status, s.Stats())
+				}
 			}
-			if q := archive.Assess(a); len(q.Problems) != 1 || !strings.Contains(q.Problems[0].What, "--trust") {
+			asksOther := func(o Options) (isBroken bool, status int) { // it was not asked for while recording
+				o.Clock, o.Log = lab.Monotonic, func(lab.Served) {}
+				s, err := NewSession(a, o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return ask(s, "https://cdn.test/other.png?t=1", "Sec-Fetch-Dest", "image")
+			}
+			if isBroken, status := asksOther(Options{}); !isBroken {
+				t.Errorf("another request to an origin that answered nothing gets the status %d; want a broken connection", status)
+			}
+			alive := roundTrip(func(*http.Request) (*http.Response, error) {
+				return &http.Response{StatusCode: http.StatusOK, ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{}, Body: http.NoBody}, nil
+			})
+			if isBroken, status := asksOther(Options{Miss: MissLive, Live: alive}); isBroken || status != http.StatusOK {
+				t.Errorf("where origins are asked, the connection breaks: %v, status %d; want the origin's 200", isBroken, status)
+			}
+			if q := archive.Assess(a); len(q.Problems) != 2 || !strings.Contains(q.Problems[0].What, "--trust") {
 				t.Errorf("the recording's problems are %+v; want one that names --trust", q.Problems)
 			}
 		})

@@ -28,6 +28,7 @@ type Faults struct {
 	Refuse       byte // the status that every report gets
 	Dead         bool // it does nothing until it is reset, as after idling
 	Detached     bool // no device at the USB end
+	Extra        int  // bytes behind the configuration that its stated length does not have, as of a CH9329F
 }
 
 // Chip is a simulated chip.
@@ -257,9 +258,12 @@ func (c *Chip) obey(master, slave *os.File, cmd byte, data []byte, faults Faults
 		return
 	case cmd == 0x08:
 		c.mu.Lock()
-		config := c.config
+		config := append(append([]byte(nil), c.config[:]...), make([]byte, faults.Extra)...)
 		c.mu.Unlock()
-		c.answer(master, slave, 0x88, config[:])
+		for i := range faults.Extra {
+			config[len(c.config)+i] = byte(i)
+		}
+		c.answer(master, slave, 0x88, config)
 		return
 	case cmd == 0x09 && len(data) == len(c.config):
 		c.mu.Lock()
@@ -322,7 +326,7 @@ func (c *Chip) report(cmd byte, data []byte) (err error) {
 
 // answer sends an answer, unless a fault keeps it back.
 func (c *Chip) answer(master, slave *os.File, cmd byte, data []byte) {
-	f := append([]byte{0x57, 0xab, 0x00, cmd, byte(len(data))}, data...)
+	f := append([]byte{0x57, 0xab, 0x00, cmd, byte(min(len(data), len(c.config)))}, data...)
 	f = append(f, sum(f))
 	c.mu.Lock()
 	switch {

@@ -158,6 +158,9 @@ func (r Reach) check(ctx context.Context, u *url.URL) error {
 		return err
 	}
 	defer conn.Close()
+	if err := checkPort(port); err != nil {
+		return err
+	}
 	if u.Scheme == "http" {
 		return nil
 	}

@@ -24,6 +24,7 @@ type conn1 struct {
 	until   time.Time // the read deadline; zero for none
 	watcher chan struct{}
 	gone    bool // the connection cannot be used again
+	isOld   bool // a request was read: it is no connection of HTTP/2
 	taken   bool // a handler has hijacked the connection
 }
 
@@ -34,20 +35,42 @@ func newConn1(c connection) *conn1 {
 func (c *conn1) serve() {
 	for wait := c.s.HeaderTimeout; ; wait = c.s.IdleTimeout {
 		r, fields, err := c.next(wait)
+		if errors.Is(err, errPreface) {
+			newConn2(c.connection, c.r).serve()
+			return
+		}
 		if err != nil {
 			c.refuse(err)
 			return
 		}
+		c.isOld = true
 		if !c.handle(r, fields) {
 			return
 		}
 	}
 }
 
+// errPreface says that the device speaks HTTP/2 without TLS (RFC 9113, 3.3), as programs with gRPC do.
+var errPreface = errors.New("the preface of HTTP/2") // constant
+
+// isPreface tells the preface of HTTP/2, which begins like a request with a method that there is none of.
+func (c *conn1) isPreface() bool {
+	const begin = "PRI "
+	b, _ := c.r.Peek(1) // it is there
+	if c.isOld || c.tls != nil || b[0] != begin[0] {
+		return false
+	}
+	b, err := c.r.Peek(len(begin))
+	return err == nil && string(b) == begin
+}
+
 // next reads the next request's header.
 func (c *conn1) next(wait time.Duration) (*http.Request, []lab.HeaderField, error) {
 	if err := c.begun(wait); err != nil {
 		return nil, nil, err
+	}
+	if c.isPreface() {
+		return nil, nil, errPreface
 	}
 	if head, _ := c.r.Peek(c.r.Buffered()); !bytes.Contains(head, []byte("\r\n\r\n")) {
 		c.deadline(c.s.HeaderTimeout)

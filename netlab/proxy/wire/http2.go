@@ -63,9 +63,9 @@ type frameRef struct {
 	at     int
 }
 
-func newConn2(c connection) *conn2 {
+func newConn2(c connection, r *bufio.Reader) *conn2 {
 	c2 := &conn2{
-		connection: c, r: bufio.NewReaderSize(c.nc, frameSize), streams: map[uint32]*stream{}, cut: map[uint32]struct{}{},
+		connection: c, r: r, streams: map[uint32]*stream{}, cut: map[uint32]struct{}{},
 		sendRoom: 65535, newRoom: 65535, maxFrame: frameSize,
 	}
 	c2.idle = sync.NewCond(&c2.mu)

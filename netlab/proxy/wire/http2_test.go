@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -342,7 +343,7 @@ func FuzzHTTP2(f *testing.F) {
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, data []byte) {
 		defer testlab.Input(t)()
-		fuzzConn(t, append([]byte(http2.ClientPreface), data...), func(c connection) { newConn2(c).serve() })
+		fuzzConn(t, append([]byte(http2.ClientPreface), data...), func(c connection) { newConn2(c, bufio.NewReader(c.nc)).serve() })
 	})
 }
 

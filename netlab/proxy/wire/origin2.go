@@ -23,7 +23,7 @@ import (
 // Conn2 gives the transport the head without these, and with one more field that has all fields as they were received.
 // What is sent is the transport's.
 type Conn2 struct {
-	*tls.Conn
+	net.Conn
 	r       *bufio.Reader // of one reading goroutine, as what follows
 	out     []byte
 	left    int // bytes of a frame that are passed on as they are, behind out
@@ -33,11 +33,19 @@ type Conn2 struct {
 	block   bytes.Buffer
 }
 
-// NewConn2 wraps a connection.
-func NewConn2(c *tls.Conn) *Conn2 {
+// NewConn2 wraps a connection, with or without TLS.
+func NewConn2(c net.Conn) *Conn2 {
 	wrapped := newConn2From(c)
 	wrapped.Conn = c
 	return wrapped
+}
+
+// ConnectionState is what the transport tells of TLS in its answers.
+func (c *Conn2) ConnectionState() tls.ConnectionState {
+	if t, ok := c.Conn.(*tls.Conn); ok {
+		return t.ConnectionState()
+	}
+	return tls.ConnectionState{}
 }
 
 func newConn2From(r io.Reader) *Conn2 {

@@ -18,14 +18,6 @@ import (
 	"eidetic/internal/rigs/testlab"
 )
 
-// plain2 is a Conn2 without TLS.
-type plain2 struct {
-	net.Conn
-	c *Conn2
-}
-
-func (p plain2) Read(b []byte) (int, error) { return p.c.Read(b) }
-
 // origin2 answers the first request on a connection with a header of frames, and a body.
 func origin2(t *testing.T, write func(f *http2.Framer, id uint32)) *http.Transport {
 	t.Helper()
@@ -49,7 +41,7 @@ func origin2(t *testing.T, write func(f *http2.Framer, id uint32)) *http.Transpo
 		if err != nil {
 			return nil, err
 		}
-		return plain2{c, newConn2From(c)}, nil
+		return NewConn2(c), nil
 	}}
 	tr.Protocols = new(http.Protocols)
 	tr.Protocols.SetUnencryptedHTTP2(true)

@@ -36,7 +36,7 @@ func TestParsePriority(t *testing.T) {
 // order returns which streams' frames leave when each has n bytes to send.
 func order(t *testing.T, congested bool, n int, fields ...string) string {
 	t.Helper()
-	c := newConn2(connection{s: &Server{}})
+	c := newConn2(connection{s: &Server{}}, nil)
 	c.sendRoom, c.schedule.congested = 1<<30, congested
 	// They wake up in no particular order.
 	for i := len(fields) - 1; i >= 0; i-- {
@@ -86,7 +86,7 @@ func TestOrderOfBodies(t *testing.T) {
 
 // TestNewcomersComeNext: what is small is not behind what was begun long ago.
 func TestNewcomersComeNext(t *testing.T) {
-	c := newConn2(connection{s: &Server{}})
+	c := newConn2(connection{s: &Server{}}, nil)
 	c.sendRoom, c.schedule.congested, c.schedule.batch = 1<<30, true, turnSize
 	join := func(id uint32, n int) {
 		s := &stream{c: c, id: id, room: 1 << 20, pending: make([]byte, n), last: true, priority: priority{3, true}}
@@ -109,7 +109,7 @@ func TestNewcomersComeNext(t *testing.T) {
 
 // TestBatchesGrow on a link that takes what it is given, and only there.
 func TestBatchesGrow(t *testing.T) {
-	q := &newConn2(connection{s: &Server{}}).schedule
+	q := &newConn2(connection{s: &Server{}}, nil).schedule
 	for range 3 {
 		q.learn(false)
 	}
@@ -129,7 +129,7 @@ func TestBatchesGrow(t *testing.T) {
 
 // TestSlowLinksStaySlow: what slow start takes at once teaches nothing there.
 func TestSlowLinksStaySlow(t *testing.T) {
-	q := &newConn2(connection{s: &Server{}, drainer: slow{}}).schedule
+	q := &newConn2(connection{s: &Server{}, drainer: slow{}}, nil).schedule
 	for range 10 {
 		q.learn(false)
 	}
@@ -182,7 +182,7 @@ func TestPriorityUpdate(t *testing.T) {
 // TestEarlyPrioritiesAreBounded: a device cannot fill memory with streams that
 // it never begins.
 func TestEarlyPrioritiesAreBounded(t *testing.T) {
-	c := newConn2(connection{s: &Server{}})
+	c := newConn2(connection{s: &Server{}}, nil)
 	for id := uint32(1); id < 4*maxStreams; id += 2 {
 		var b bytes.Buffer
 		_ = http2.NewFramer(&b, nil).WriteRawFrame(http2.FramePriorityUpdate, 0, 0, append([]byte{0, 0, byte(id >> 8), byte(id)}, "u=1"...))
@@ -221,7 +221,7 @@ func (f *full) Drained() (bool, error) {
 func TestChosenLate(t *testing.T) {
 	link := &full{make(chan struct{}), make(chan struct{}, 100)}
 	wrote := &kept{}
-	c := newConn2(connection{s: &Server{}, nc: wrote, drainer: link})
+	c := newConn2(connection{s: &Server{}, nc: wrote, drainer: link}, nil)
 	c.sendRoom = 1 << 30
 	body := func(id uint32, urgency uint8) *stream {
 		s := &stream{c: c, id: id, room: 1 << 20, priority: priority{urgency: urgency}}

@@ -82,7 +82,7 @@ func (s *Server) serve(nc net.Conn) bool {
 	c.corker, _ = under.(Corker)
 	c.drainer, _ = under.(Drainer)
 	if state != nil && state.NegotiatedProtocol == "h2" {
-		newConn2(c).serve()
+		newConn2(c, bufio.NewReaderSize(nc, frameSize)).serve()
 		return false
 	}
 	c1 := newConn1(c)

@@ -22,6 +22,9 @@ type Entry struct {
 	// Part is what a 206 response holds of the whole; nil for other responses.
 	Part *Part
 
+	// opening is what of the body of a call the device had said when the answer began, see lab.Exchange.Sent.
+	opening []byte
+
 	request   *Request
 	answerSum string
 	vary      []string // the fields that Vary names, see varyNames
@@ -35,6 +38,13 @@ func NewEntry(e *lab.Exchange, answerSum string) *Entry {
 		Exchange: e, AskedRange: e.Request.Get("Range"), request: r, answerSum: answerSum, vary: varyNames(e.Response.Header),
 		own: scriptFields(e.Request.Header),
 	}
+	said := 0
+	for _, p := range e.Sent {
+		if p.Heard < 0 {
+			said += p.Bytes
+		}
+	}
+	en.opening = e.Request.Body[:said]
 	if e.Status == partialContent {
 		en.Part = parseContentRange(e.Response.Get("Content-Range"), en.AskedRange, len(e.Response.Body))
 	}

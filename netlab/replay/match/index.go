@@ -1,6 +1,7 @@
 package match
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 
@@ -14,6 +15,8 @@ type Index struct {
 	exact   map[string][]*Entry
 	normal  map[string][]*Entry
 	buckets map[string][]*Entry // by Request.bucketKey
+	calls   map[string]*calls   // by method and URL
+	failed  map[string]failing  // by origin
 	// paths holds entries by their path in lower case: what a miss is compared with that shares
 	// its bucket with nothing.
 	paths map[string][]*Entry
@@ -23,7 +26,7 @@ type Index struct {
 func NewIndex(ignored *Ignored) *Index {
 	return &Index{
 		ignored: ignored, exact: map[string][]*Entry{}, normal: map[string][]*Entry{}, buckets: map[string][]*Entry{},
-		paths: map[string][]*Entry{},
+		calls: map[string]*calls{}, failed: map[string]failing{}, paths: map[string][]*Entry{},
 	}
 }
 
@@ -33,6 +36,13 @@ func (x *Index) Add(en *Entry) {
 	x.exact[exact] = append(x.exact[exact], en)
 	x.normal[normal] = append(x.normal[normal], en)
 	x.buckets[bucket] = append(x.buckets[bucket], en)
+	x.addCall(en)
+	if of := x.failed[en.request.origin]; en.IsFailed() && !of.answers {
+		of.first = cmp.Or(of.first, en)
+		x.failed[en.request.origin] = of
+	} else {
+		x.failed[en.request.origin] = failing{answers: true}
+	}
 	path := en.request.pathKey()
 	x.paths[path] = append(x.paths[path], en)
 }
@@ -184,7 +194,7 @@ func (x *Index) FindInexact(p Policy, c *Client, r *Request, h Header) Result {
 	case whatever, why != "" && p != Loose:
 		candidates = same
 	case p != Loose:
-		return x.missed(p, list, r)
+		return x.unanswered(p, c, list, r)
 	default:
 		why = fmt.Sprintf("the policy loose accepts the most similar request, from %.2f on", Threshold)
 	}
@@ -196,7 +206,7 @@ func (x *Index) FindInexact(p Policy, c *Client, r *Request, h Header) Result {
 	if m = x.withoutBody(p, c, r, h); m.Entry != nil {
 		return m
 	}
-	return x.missed(p, list, r)
+	return x.unanswered(p, c, list, r)
 }
 
 // withoutBody finds what was recorded of a request without the body that it had: some exporters leave bodies out. What
