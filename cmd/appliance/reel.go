@@ -14,6 +14,7 @@ import (
 	"eidetic/capture/reel"
 	"eidetic/capture/video"
 	"eidetic/internal/lab"
+	"eidetic/internal/tell/export"
 )
 
 // ReelCmd inspects screen recordings.
@@ -207,15 +208,9 @@ func badFile(err error) error {
 	return usage(err)
 }
 
-// printJSON prints a value as indented JSON, in which a terminal finds no orders: all of JSON outside of its strings is
-// printable.
+// printJSON prints a value as indented JSON.
 func printJSON(w io.Writer, v any) error {
-	var text strings.Builder
-	e := json.NewEncoder(&text)
+	e := json.NewEncoder(export.PlainJSON(w))
 	e.SetIndent("", "  ")
-	if err := e.Encode(v); err != nil {
-		return err
-	}
-	_, err := io.WriteString(w, escaped(text.String(), `\u%04x`))
-	return err
+	return e.Encode(v)
 }

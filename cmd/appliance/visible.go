@@ -10,11 +10,6 @@ import (
 // what would be an order to the terminal (control characters, also those of 8 bits, and marks that
 // change the direction of what follows) is written as an escape. Lines and tabs stay.
 func visible(text string) string {
-	return escaped(text, `\x%02x`)
-}
-
-// escaped is visible with a form of the escapes of ASCII.
-func escaped(text, ascii string) string {
 	if !strings.ContainsFunc(text, isOrder) && utf8.ValidString(text) {
 		return text
 	}
@@ -26,7 +21,7 @@ func escaped(text, ascii string) string {
 		case !isOrder(r):
 			b.WriteRune(r)
 		case r < 0x80:
-			fmt.Fprintf(&b, ascii, r)
+			fmt.Fprintf(&b, `\x%02x`, r)
 		default:
 			fmt.Fprintf(&b, `\u%04x`, r)
 		}
