@@ -54,8 +54,13 @@ func (c *console) paint(colour, text string) string {
 }
 
 // line prints a text that others may have written, broken between words where the terminal is narrower.
-func (c *console) line(text string) {
-	fmt.Fprintln(c.out, strings.Join(c.wrapped(visible(text)), "\n"))
+func (c *console) line(text string) { c.coloured("", text) }
+
+// coloured is line in a colour.
+func (c *console) coloured(colour, text string) {
+	for _, line := range c.wrapped(visible(text)) {
+		fmt.Fprintln(c.out, c.paint(colour, line))
+	}
 }
 
 // wrapped breaks a text into lines.

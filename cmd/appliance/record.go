@@ -155,7 +155,7 @@ func (c *RecordCmd) judge(std *streams, path string) error {
 			return failed(problem)
 		}
 		if note != "" {
-			fmt.Fprintf(std.out, "note  %s\n", note)
+			fmt.Fprintf(std.out, "note  %s\n", oneLine(note))
 		}
 	}
 	if err := q.Unfit(c.MinScore); err != nil {

@@ -14,6 +14,7 @@ import (
 	"eidetic/capture/reel"
 	"eidetic/capture/video"
 	"eidetic/internal/lab"
+	"eidetic/internal/tell/export"
 )
 
 // ReelCmd inspects screen recordings.
@@ -45,9 +46,9 @@ func (c *ReelInfoCmd) Run(std *streams) error {
 	w := tabwriter.NewWriter(std.out, 0, 0, 2, ' ', 0)
 	f := info.Format
 	fmt.Fprintf(w, "picture\t%d × %d %s, %g frames/s\n", f.Width, f.Height, f.Pixels, f.Rate)
-	fmt.Fprintf(w, "source\t%s\n", info.Source)
+	fmt.Fprintf(w, "source\t%s\n", oneLine(info.Source))
 	if info.NotLossless != "" {
-		fmt.Fprintf(w, "not lossless\t%s\n", info.NotLossless)
+		fmt.Fprintf(w, "not lossless\t%s\n", oneLine(info.NotLossless))
 	}
 	fmt.Fprintf(w, "started\t%s\n", info.Wall.Format("2006-01-02 15:04:05 MST"))
 	fmt.Fprintf(w, "frames\t%d in %.3f s, %d of them changed something\n", info.Frames, info.Seconds, info.Changed)
@@ -66,13 +67,13 @@ func (c *ReelInfoCmd) Run(std *streams) error {
 	}
 	for _, n := range r.Notes() {
 		if n.Gap != nil {
-			fmt.Fprintf(w, "gap\t%s\n", n)
+			fmt.Fprintf(w, "gap\t%s\n", oneLine(n.String()))
 		} else {
-			fmt.Fprintf(w, "event\t%s\n", n)
+			fmt.Fprintf(w, "event\t%s\n", oneLine(n.String()))
 		}
 	}
 	for _, d := range info.Recovered {
-		fmt.Fprintf(w, "damage\t%s\n", d)
+		fmt.Fprintf(w, "damage\t%s\n", oneLine(d.String()))
 	}
 	return w.Flush()
 }
@@ -100,7 +101,7 @@ func printReport(std *streams, asJSON bool, file string, report reel.Report) err
 		}
 	} else {
 		for _, d := range report.Damage {
-			fmt.Fprintln(std.out, d)
+			fmt.Fprintln(std.out, oneLine(d.String()))
 		}
 		fmt.Fprintf(std.out, "%d whole frames, %d lost while recording\n", report.Frames, report.Lost)
 	}
@@ -127,7 +128,7 @@ func (c *ReelRecoverCmd) Run(std *streams) error {
 		return printJSON(std.out, report)
 	}
 	for _, d := range report.Damage {
-		fmt.Fprintln(std.out, d)
+		fmt.Fprintln(std.out, oneLine(d.String()))
 	}
 	_, err = fmt.Fprintf(std.out, "%d whole frames are in %s\n", report.Frames, c.Out)
 	return err
@@ -209,7 +210,7 @@ func badFile(err error) error {
 
 // printJSON prints a value as indented JSON.
 func printJSON(w io.Writer, v any) error {
-	e := json.NewEncoder(w)
+	e := json.NewEncoder(export.PlainJSON(w))
 	e.SetIndent("", "  ")
 	return e.Encode(v)
 }

@@ -76,7 +76,7 @@ func printFound(c *console, run *lab.Run, told bool) {
 	}
 	for _, b := range run.Budgets() {
 		colour := map[string]string{lab.OverBudget: red, lab.WithinBudget: green}[b.Finding]
-		c.line(c.paint(colour, client.Plain("Budget: "+b.Words(labelOf(b.Metric)))))
+		c.coloured(colour, client.Plain("Budget: "+b.Words(labelOf(b.Metric))))
 	}
 	for i, view := range run.Views() {
 		if view.Causes == nil {

@@ -1,11 +1,16 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"eidetic/capture/reel"
 	"eidetic/internal/lab"
+	"eidetic/internal/tell/report/reporttest"
 )
 
 // TestLongAddressesAreBrief: an address of a request with kilobytes of data in it leaves the rest of a message readable.
@@ -24,5 +29,54 @@ func TestLongAddressesAreBrief(t *testing.T) {
 	plain := strings.Repeat("word ", 500)
 	if got := brief(plain); got != plain {
 		t.Errorf("brief() of short words = %q; want it as it is", got)
+	}
+}
+
+// TestReelsTextsAreNoOrders: the texts of somebody else's reel order the terminal about neither as a table nor as JSON,
+// which still means the same.
+func TestReelsTextsAreNoOrders(t *testing.T) {
+	const order = "vnc \x1b]52;c;bHM=\x07\x7f\u009b2J\u202e"
+	file := filepath.Join(t.TempDir(), "strange.reel")
+	format := lab.Format{Width: 2, Height: 1, Pixels: lab.BGRX, Rate: 60}
+	w, err := reel.Create(file, reel.Header{Format: format, Source: order, NotLossless: order})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = errors.Join(w.WriteFrame(lab.Frame{Pix: make([]byte, 8)}), w.WriteEvent(lab.SourceEvent{Kind: order, Before: 1, Detail: order}),
+		w.WriteGap(lab.Gap{Before: 1, Count: 1, Reason: order}),
+		w.WriteFrame(lab.Frame{FrameInfo: lab.FrameInfo{Seq: 2, Time: 1}, Pix: make([]byte, 8)}), w.Close())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"info"}, {"info", "--json"}, {"verify"}} {
+		status, out, errs := invoke(t, append(append([]string{"reel"}, args...), file)...)
+		if status != exitGood || strings.ContainsAny(out+errs, "\x1b\x07\x7f\u009b\u202e") {
+			t.Errorf("reel %v: status %d, and the terminal gets %q", args, status, out+errs)
+		}
+		if len(args) == 1 {
+			continue
+		}
+		var info reel.Summary
+		err := json.Unmarshal([]byte(out), &info)
+		if err != nil || info.Source != order || len(info.Events) != 1 || info.Events[0].Detail != order {
+			t.Errorf("reel %v: %v, source %q; want the reel's own texts", args, err, info.Source)
+		}
+	}
+}
+
+// TestBudgetsInColours: a line in a colour has the order for it, and no escape of that.
+func TestBudgetsInColours(t *testing.T) {
+	t.Setenv("NO_COLOR", "")
+	t.Setenv("TERM", "xterm")
+	run := reporttest.Compared(1, 6, 0)
+	run.Plan.Budgets = map[string]lab.Budget{"speed_index_ms": {Max: 1}}
+	for _, columns := range []uint16{40, 200} {
+		got := onTerminal(t, columns, func(f *os.File) {
+			to := newConsole(f)
+			printFound(&to, run, true)
+		})
+		if !strings.Contains(got, "\x1b[31mBudget: ") || strings.Contains(got, `\x1b`) {
+			t.Errorf("%d columns: %q; want the budget in red", columns, got)
+		}
 	}
 }

@@ -77,6 +77,9 @@ type Plan struct {
 	Live bool `json:"live,omitempty" hidden:"true" doc:"The page is loaded from its origins in every trial; nothing is replayed"`
 }
 
+// MostPlanBytes bounds the plans together, with their files, of the runs that wait, and those of all workflows.
+const MostPlanBytes = 64 << 20
+
 // When a replay answers: as recorded, or as recorded with the same times in both arms for what both ask for.
 const (
 	TimingRecorded = "recorded"

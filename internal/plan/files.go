@@ -21,6 +21,7 @@ const (
 	maxFile   = 4 << 20
 	maxInline = 4 << 20 // of all files that are sent with a plan
 	mostFiles = 100
+	maxPixels = 16 << 20 // of all pictures together, which a few kilobytes may unpack to each
 )
 
 // Folder is where the files are that a plan names: beside the plan, or sent with it.
@@ -149,15 +150,25 @@ func ReadFiles(from Folder, steps []lab.Step) (Files, error) {
 // ofSteps reads the pictures and gestures of steps, whose fields begin with at.
 func (f Files) ofSteps(from Folder, at string, steps []lab.Step) error {
 	for _, name := range lab.Pictures(steps) {
+		if f.Pictures[name] != nil { // of another page
+			continue
+		}
 		content, err := f.read(from, name)
 		if err == nil {
 			f.Pictures[name], err = find.Read(content)
+		}
+		if err == nil && f.pixels() > maxPixels {
+			err = fmt.Errorf("with those before it, it has %d million pixels; at most %d in a plan: cut the pictures closer",
+				f.pixels()>>20, maxPixels>>20)
 		}
 		if err != nil {
 			return fieldError(at+lab.PlaceOf(steps, name), "picture %s: %w", name, err)
 		}
 	}
 	for _, name := range lab.Gestures(steps) {
+		if f.Gestures[name] != nil {
+			continue
+		}
 		content, err := f.read(from, name)
 		if err == nil {
 			f.Gestures[name], err = gesture.ParseRecording(bytes.NewReader(content))
@@ -167,6 +178,14 @@ func (f Files) ofSteps(from Folder, at string, steps []lab.Step) error {
 		}
 	}
 	return nil
+}
+
+// pixels is how many pixels the pictures have together.
+func (f Files) pixels() (sum int) {
+	for _, t := range f.Pictures {
+		sum += t.Size().X * t.Size().Y
+	}
+	return sum
 }
 
 // Unpack writes files, by their names, into a folder.

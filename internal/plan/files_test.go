@@ -1,7 +1,12 @@
 package plan
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
+	"image"
+	"image/color"
+	"image/png"
 	"os"
 	"path/filepath"
 	"strings"
@@ -62,6 +67,38 @@ func TestCheckFiles(t *testing.T) {
 		if err := Unpack(filepath.Join(dir, "in"), map[string][]byte{bad: nil}); err == nil {
 			t.Errorf("Unpack(%q) wrote outside its folder", bad)
 		}
+	}
+}
+
+// Pictures of a few kilobytes that unpack to millions of pixels are bounded together, and one of several pages counts once.
+func TestPicturesAreBoundedTogether(t *testing.T) {
+	large := image.NewPaletted(image.Rect(0, 0, 2000, 2000), color.Palette{color.Black, color.White})
+	for y := range 1000 {
+		large.SetColorIndex(y, y, 1)
+	}
+	var file bytes.Buffer
+	if err := png.Encode(&file, large); err != nil {
+		t.Fatal(err)
+	}
+	p, sent := lab.Plan{}, map[string][]byte{}
+	for _, name := range []string{"a", "b"} {
+		steps := []lab.Step{{Open: "https://" + name + ".test/"}}
+		for i := range 4 {
+			picture := fmt.Sprintf("%d.png", i)
+			sent[picture] = file.Bytes()
+			steps = append(steps, lab.Step{Click: "picture " + picture})
+		}
+		p.Pages = append(p.Pages, lab.PlanPage{Name: name, Page: steps[0].Open, Steps: steps})
+	}
+	if _, err := Check(Request{Plan: p}, Options{From: &Folder{Sent: sent}}); err != nil {
+		t.Errorf("Check(four pictures of 4 million pixels on two pages) = %v; want nil", err)
+	}
+	p.Pages[1].Steps = append(p.Pages[1].Steps, lab.Step{End: "picture fifth.png", Wait: "1s"})
+	sent["fifth.png"] = file.Bytes()
+	_, err := Check(Request{Plan: p}, Options{From: &Folder{Sent: sent}})
+	var at *lab.FieldError
+	if !errors.As(err, &at) || !strings.HasPrefix(at.Path, "pages[1].steps[5]") || !strings.Contains(err.Error(), "at most 16 in a plan") {
+		t.Errorf("Check(five of them) = %v; want the fifth's place and the bound", err)
 	}
 }
 

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,12 +15,12 @@ const (
 	maxCookieBytes  = 4096 // of a name with its value, as browsers have it
 	maxStorage      = 100
 	maxStorageBytes = 16 << 10
-	maxManyBytes    = 512 << 10
+	maxPlanBytes    = 512 << 10 // of a plan's JSON, besides its files
 )
 
 // checkMany returns an error for lists of pages and users that cannot be run, and bounds what the rest goes through.
 func checkMany(p lab.Plan) error {
-	if err := p.CheckCells(); err != nil {
+	if err := errors.Join(p.CheckCells(), checkSize(p)); err != nil {
 		return err
 	}
 	switch {
@@ -37,15 +38,15 @@ func checkMany(p lab.Plan) error {
 	if err := checkPages(p); err != nil {
 		return err
 	}
-	if err := checkUsers(p); err != nil {
-		return err
-	}
-	text, err := json.Marshal(struct {
-		Pages []lab.PlanPage
-		Users []lab.PlanUser
-	}{p.Pages, p.Users})
-	if err == nil && len(text) > maxManyBytes {
-		return fieldError("pages", "pages and users have %d KiB; at most %d KiB in a run: divide the plan", len(text)>>10, maxManyBytes>>10)
+	return checkUsers(p)
+}
+
+// checkSize bounds what is kept of a plan wherever plans are listed.
+func checkSize(p lab.Plan) error {
+	p.Files = nil
+	text, err := json.Marshal(p)
+	if err == nil && len(text) > maxPlanBytes {
+		return fieldError("plan", "it has %d KiB besides its files; at most %d KiB in a run: divide it", len(text)>>10, maxPlanBytes>>10)
 	}
 	return err
 }

@@ -82,7 +82,7 @@ func TestCheckMany(t *testing.T) {
 			for i := range 20 {
 				p.Users = append(p.Users, lab.PlanUser{Name: fmt.Sprint(i), Storage: map[string]lab.Secret{"a": lab.NewSecret(strings.Repeat("x", 16_000))}, Cookies: cookies})
 			}
-		}, "pages: pages and users have"},
+		}, "plan: it has"},
 		"one treatment":  {func(p *lab.Plan) { p.Treatment = nil }, "pages[1].treatment: either all pages"},
 		"treatment page": {func(p *lab.Plan) { p.Treatment.Page = "https://x.example/" }, "treatment.page: with several pages"},
 		"plan's steps":   {func(p *lab.Plan) { p.Steps = []lab.Step{{Open: "https://x.example/"}} }, "steps: with several pages"},
@@ -100,5 +100,12 @@ func TestCheckMany(t *testing.T) {
 	plain := lab.Plan{Arm: lab.Arm{Page: "http://x.example/"}, Users: []lab.PlanUser{{Name: "a", Cookies: []lab.PlanCookie{{Name: "a", Secure: true}}}}}
 	if err := check(plain); err == nil || !strings.HasPrefix(err.Error(), "users[0].cookies[0].secure: no page of the plan can have it") {
 		t.Errorf("a secure cookie of a page without TLS: %v", err)
+	}
+	plain.Users, plain.Steps = nil, []lab.Step{{Open: "http://x.example/"}}
+	for range 60 {
+		plain.Steps = append(plain.Steps, lab.Step{Type: strings.Repeat("x", 10_000)})
+	}
+	if err := check(plain); err == nil || !strings.HasPrefix(err.Error(), "plan: it has 58") || !strings.HasSuffix(err.Error(), "at most 512 KiB in a run: divide it") {
+		t.Errorf("a journey that types 600 kB: %v; want its size and the bound", err)
 	}
 }

@@ -45,10 +45,10 @@ func AskedBy(p lab.Plan, s Scope) lab.Plan {
 }
 
 // Opening is the plan with the note that the hosts of its pages are reached wherever they are, as on the command line
-// those of the pages that a person names.
-func Opening(p lab.Plan) lab.Plan {
+// those of the pages that a person names. Origins that somebody else named stay as they are.
+func Opening(p lab.Plan, others ...string) lab.Plan {
 	for _, origin := range p.Origins() {
-		if host := lab.ParseURL(origin).Hostname(); !slices.Contains(p.Opened, host) {
+		if host := lab.ParseURL(origin).Hostname(); !slices.Contains(others, origin) && !slices.Contains(p.Opened, host) {
 			p.Opened = append(slices.Clip(p.Opened), host)
 		}
 	}

@@ -18,7 +18,6 @@ const (
 	mostWorkflows = 200
 	mostVersions  = 20 // of one workflow that are kept
 	mostGone      = 1000
-	mostPlanBytes = 64 << 20 // of all plans together
 )
 
 // Workflow is a plan that is kept under a name.
@@ -102,7 +101,7 @@ func (k *Keeper) PutWorkflow(ctx context.Context, name string, plan lab.Plan, ta
 			(SELECT coalesce(sum(length(plan)), 0) FROM versions)`, name).Scan(&others, &bytes); err != nil {
 			return err
 		}
-		if others >= mostWorkflows || bytes+len(text) > mostPlanBytes {
+		if others >= mostWorkflows || bytes+len(text) > lab.MostPlanBytes {
 			return ErrMany
 		}
 		version++

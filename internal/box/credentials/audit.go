@@ -32,8 +32,10 @@ const (
 	MaxEvents = 1000
 	// maxText bounds each text of an event, in bytes.
 	maxText = 200
-	// strangersPerMinute bounds what strangers can write into the log.
-	strangersPerMinute = 30
+	// oftenPerMinute bounds entries of one kind: what strangers did, what one token was refused, and one deed of one token.
+	oftenPerMinute = 30
+	// mostKinds bounds the kinds of entries that are counted.
+	mostKinds = 1000
 )
 
 // audit is the log: the last events in memory, and the file.
@@ -45,14 +47,18 @@ type audit struct {
 	file   *os.File
 	size   int64
 	broken bool // the last write failed, and that was logged
-	// Since minute began, strangers wrote seen events, and left out more were suppressed.
+	kinds  map[string]*kind
+}
+
+// kind counts entries of one kind: so many were written since minute began, and so many were left out since the last one.
+type kind struct {
 	minute        time.Time
 	seen, leftOut int
 }
 
 // openAudit reads the events of earlier processes; without a folder there are none.
 func openAudit(dir string, log *slog.Logger) *audit {
-	a := &audit{dir: dir, log: log}
+	a := &audit{dir: dir, log: log, kinds: map[string]*kind{}}
 	if dir == "" {
 		return a
 	}
@@ -176,35 +182,54 @@ func (a *audit) close() error {
 	return err
 }
 
-// Record writes into the log what somebody with a right token did.
+// Record writes into the log what somebody with a right token did. One deed that is done again and again, or refused
+// ones of one token, cannot drive the others out.
 func (s *Store) Record(who Identity, what, from string, status int) {
-	s.audit.add(Act{s.Now().UTC(), who.Name, what, from, status})
+	e := Act{s.Now().UTC(), who.Name, what, from, status}.bounded()
+	of := e.Who + " " + e.From + " " + e.What
+	if status >= http.StatusBadRequest {
+		of = "refused " + e.Who
+	}
+	s.recordOften(of, e)
 }
 
-// recordStranger writes that the nth wrong token came from an address. Strangers can write
-// only so many events a minute; the next one says how many were left out.
+// recordStranger writes that the nth wrong token came from an address.
 func (s *Store) recordStranger(n int, from string) {
-	a, now := s.audit, s.Now().UTC()
-	a.mu.Lock()
-	if now.Sub(a.minute) > time.Minute {
-		a.minute, a.seen = now, 0
-	}
-	if a.seen >= strangersPerMinute {
-		a.leftOut++
-		a.mu.Unlock()
-		return
-	}
-	a.seen++
 	what := "a wrong token"
 	if n > 1 {
 		what = fmt.Sprintf("%d wrong tokens", n)
 	}
-	if a.leftOut > 0 {
-		what += fmt.Sprintf("; %d such entries were left out before", a.leftOut)
-		a.leftOut = 0
+	s.recordOften("", Act{s.Now().UTC(), "", what, from, http.StatusUnauthorized})
+}
+
+// recordOften writes an event of a kind of which only so many are written in a minute; the next one says how many were
+// left out.
+func (s *Store) recordOften(of string, e Act) {
+	a := s.audit
+	a.mu.Lock()
+	k := a.kinds[of]
+	if k == nil {
+		if len(a.kinds) >= mostKinds {
+			clear(a.kinds)
+		}
+		k = &kind{}
+		a.kinds[of] = k
+	}
+	if e.Time.Sub(k.minute) > time.Minute {
+		k.minute, k.seen = e.Time, 0
+	}
+	if k.seen >= oftenPerMinute {
+		k.leftOut++
+		a.mu.Unlock()
+		return
+	}
+	k.seen++
+	if k.leftOut > 0 {
+		e.What += fmt.Sprintf("; %d such entries were left out before", k.leftOut)
+		k.leftOut = 0
 	}
 	a.mu.Unlock()
-	a.add(Act{now, "", what, from, http.StatusUnauthorized})
+	a.add(e)
 }
 
 // Events returns the newest events, newest first, at most limit.

@@ -2,6 +2,7 @@ package credentials
 
 import (
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -51,8 +52,8 @@ func TestAuditIsBounded(t *testing.T) {
 	c, dir := newClock(), t.TempDir()
 	s := c.open(t, dir)
 	long := strings.Repeat("ä", 10_000)
-	for range 3 * maxAudit / maxText {
-		s.Record(Identity{Name: long}, long, long, 200)
+	for i := range 3 * maxAudit / maxText {
+		s.Record(Identity{Name: long}, fmt.Sprint(i, long), long, 200)
 	}
 	files, err := os.ReadDir(dir)
 	if err != nil {
@@ -88,13 +89,36 @@ func TestStrangersDoNotFillTheLog(t *testing.T) {
 	for i := range 1000 {
 		s.Token("nope", fmt.Sprintf("10.0.%d.%d", i/256, i%256))
 	}
-	if got := len(s.Events(MaxEvents)); got != strangersPerMinute {
-		t.Errorf("%d entries in a minute, want %d", got, strangersPerMinute)
+	if got := len(s.Events(MaxEvents)); got != oftenPerMinute {
+		t.Errorf("%d entries in a minute, want %d", got, oftenPerMinute)
 	}
 	c.at = c.at.Add(2 * time.Minute)
 	s.Token("nope", "198.51.100.1")
 	if got := s.Events(1)[0].What; !strings.Contains(got, "980 such entries were left out") {
 		t.Errorf("the next entry says %q, want how many were left out", got)
+	}
+}
+
+// The holder of a token, refused a thousand things or doing one thing a thousand times, drives nothing else out of the
+// log, which says how much it leaves out.
+func TestTokensDoNotFillTheLog(t *testing.T) {
+	c := newClock()
+	s := c.open(t, "")
+	guest, nightly := Identity{Name: "guest", Scope: Read}, Identity{Name: "nightly", Scope: Run}
+	s.Record(nightly, "PUT /api/v1/archives/shop.wacz", "192.0.2.7", http.StatusCreated)
+	for i := range MaxEvents {
+		s.Record(guest, fmt.Sprintf("PUT /api/v1/config/%d", i), "192.0.2.8", http.StatusForbidden)
+		s.Record(nightly, "POST /api/v1/runs/demo/annotations", "192.0.2.7", http.StatusNoContent)
+	}
+	s.Record(nightly, "POST /api/v1/runs: one", "192.0.2.7", http.StatusAccepted)
+	all := s.Events(MaxEvents)
+	if len(all) != 2*oftenPerMinute+2 || all[0].What != "POST /api/v1/runs: one" || all[len(all)-1].What != "PUT /api/v1/archives/shop.wacz" {
+		t.Errorf("%d entries, from %q to %q; want %d of the flood between two others", len(all), all[len(all)-1].What, all[0].What, 2*oftenPerMinute)
+	}
+	c.at = c.at.Add(2 * time.Minute)
+	s.Record(guest, "PUT /api/v1/config", "192.0.2.8", http.StatusForbidden)
+	if got := s.Events(1)[0]; got.Who != "guest" || got.What != "PUT /api/v1/config; 970 such entries were left out before" {
+		t.Errorf("the next entry is %+v; want the token, and how many were left out", got)
 	}
 }
 

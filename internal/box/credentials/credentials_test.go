@@ -212,6 +212,26 @@ func TestSessionsAreBounded(t *testing.T) {
 	}
 }
 
+// Whoever logs in again and again ends the own sessions, and nobody else's.
+func TestSessionsOfOthersStay(t *testing.T) {
+	c := newClock()
+	s := c.open(t, "")
+	boss, _, _ := s.OpenSession(own, "")
+	made, secret, err := s.Create("guest", Read)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 * maxSessions {
+		c.at = c.at.Add(time.Second)
+		if _, _, ok := s.OpenSession(secret, ""); !ok {
+			t.Fatalf("the token %s opens no session", made.Name)
+		}
+	}
+	if _, ok := s.Session(boss); !ok || len(s.sessions) != maxSessions {
+		t.Errorf("%d sessions (the other token's is there: %v), want %d with it", len(s.sessions), ok, maxSessions)
+	}
+}
+
 func TestDelayGrows(t *testing.T) {
 	c := newClock()
 	s := c.open(t, "")

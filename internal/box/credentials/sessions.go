@@ -10,7 +10,7 @@ const (
 	// without a request.
 	SessionAge  = 30 * 24 * time.Hour
 	SessionIdle = 7 * 24 * time.Hour
-	// maxSessions bounds the sessions; a new one ends the one that was unused for longest.
+	// maxSessions bounds the sessions; a new one ends one of the token that has most: that which was unused for longest.
 	maxSessions = 200
 )
 
@@ -111,17 +111,22 @@ func (s *session) expires() time.Time {
 // endOld makes room for one session; s.mu is held.
 func (s *Store) endOld() {
 	now := s.Now()
-	var oldest *session
+	of := map[string]int{} // by token
 	for key, one := range s.sessions {
 		if _, ok := s.holder(one.Token); !ok || !now.Before(one.expires()) {
 			delete(s.sessions, key)
 			continue
 		}
-		if oldest == nil || one.Used.Before(oldest.Used) {
-			oldest = one
+		of[one.Token]++
+	}
+	if len(s.sessions) < maxSessions {
+		return
+	}
+	var victim *session
+	for _, one := range s.sessions {
+		if more := victim == nil || of[one.Token] > of[victim.Token]; more || of[one.Token] == of[victim.Token] && one.Used.Before(victim.Used) {
+			victim = one
 		}
 	}
-	if len(s.sessions) >= maxSessions {
-		delete(s.sessions, oldest.Digest)
-	}
+	delete(s.sessions, victim.Digest)
 }

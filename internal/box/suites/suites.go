@@ -197,6 +197,7 @@ func (k *Keeper) Measure(ctx context.Context, q Request) (Result, error) {
 		return Result{}, err
 	}
 	q.Scope = min(q.Scope, scope) // an admin does not lend its rights to a suite of somebody else
+	q.Opens = q.Opens && scope >= plan.ScopeAdmin
 	if len(q.Browsers) == 0 {
 		q.Browsers = s.Browsers
 	}

@@ -478,3 +478,32 @@ func TestKilled(t *testing.T) {
 		t.Errorf("the result is %+v, %v; want 3 runs done", r, err)
 	}
 }
+
+// An admin who measures a suite does not open this machine and private networks to the pages of whoever uploaded it.
+func TestOnlyAdminsSuitesOpenHosts(t *testing.T) {
+	b := newBox(t, &world{})
+	var opened []string
+	b.Config.Check = func(_ context.Context, p lab.Plan) error {
+		opened = p.Opened
+		return errors.New("it was looked at")
+	}
+	for _, c := range []struct {
+		name  string
+		scope plan.Scope
+		asks  bool // whether the one who measures opens hosts
+		opens bool
+	}{{"of-run", plan.ScopeRun, true, false}, {"of-admin", plan.ScopeAdmin, true, true}, {"of-admin-unasked", plan.ScopeAdmin, false, false}} {
+		text := strings.Replace(three, "suite: three", "suite: "+c.name, 1)
+		if _, err := b.PutSuite(c.name, []byte(text), "", "ada", c.scope); err != nil {
+			t.Fatal(err)
+		}
+		q := request()
+		q.Suite, q.Opens = c.name, c.asks
+		if _, err := b.Measure(t.Context(), q); err == nil || !strings.Contains(err.Error(), "it was looked at") {
+			t.Fatalf("Measure(%s) = %v; want the check's error", c.name, err)
+		}
+		if (len(opened) > 0) != c.opens {
+			t.Errorf("the suite %s opens %q; want hosts: %v", c.name, opened, c.opens)
+		}
+	}
+}

@@ -111,7 +111,12 @@ func tryBoxes(t *testing.T, b *bench) {
 func tryAdding(t *testing.T, b *bench) {
 	r := run("r1", "")
 	r.Once = store.Once{Key: "k", Request: "d"}
+	r.Plan.Files = map[string][]byte{"lamp.png": make([]byte, 1<<20)}
+	r.Parts[0].Plan.Files = r.Plan.Files
 	b.add(t, r)
+	if got, err := b.Run(t.Context(), "r1"); err != nil || got.Plan.Files != nil || len(got.Parts[0].Plan.Files["lamp.png"]) != 1<<20 {
+		t.Errorf("Run() = %d files of the plan, %d of its part, %v; want the part's alone", len(got.Plan.Files), len(got.Parts[0].Plan.Files), err)
+	}
 	r.ID = "r2"
 	if id, err := b.AddRuns(t.Context(), r); err != nil || id != "r1" {
 		t.Errorf("AddRuns(a known key) = %q, %v; want r1", id, err)

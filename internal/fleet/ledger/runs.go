@@ -173,6 +173,7 @@ func (tx *tx) addRun(ctx context.Context, r NewRun, n *int64) error {
 			return err
 		}
 	}
+	r.Plan.Files = nil // its parts have them; runs are listed by the thousand
 	plan := text(r.Plan)
 	if len(plan) > maxPlanText {
 		return fmt.Errorf("%w: the plan has more than %d bytes", errInvalid, maxPlanText)

@@ -26,14 +26,16 @@ type Job struct {
 	PlanError error
 }
 
-// MaxWaiting bounds the runs that wait: a script in a loop must not fill the disk.
+// MaxWaiting bounds the runs that wait: a script in a loop must not fill the disk. Their plans are read together, and
+// each may have megabytes of files: [lab.MostPlanBytes] bounds them.
 const MaxWaiting = 200
 
-// maxLeft bounds the jobs that ended without a run and stay listed.
+// maxLeft bounds the jobs that ended without a run and stay listed; lab.MostPlanBytes bounds their plans, too.
 const maxLeft = 200
 
 // ErrFull is returned for a job for which there is no room in the queue.
-var ErrFull = fmt.Errorf("%d runs wait already, which is the most: cancel some of them, or ask again when one has ended", MaxWaiting)
+var ErrFull = fmt.Errorf("%d runs wait already, or runs whose plans have %d MiB with their files, which is the most: "+
+	"cancel some of them, or ask again when one has ended", MaxWaiting, lab.MostPlanBytes>>20)
 
 // ErrExists is returned for a job whose ID is in the queue already.
 var ErrExists = errors.New("there is a job of this name already")
@@ -109,9 +111,10 @@ func add(ctx context.Context, db interface {
 	if err != nil {
 		return fmt.Errorf("add job: %w", err)
 	}
-	done, err := db.ExecContext(ctx, `INSERT INTO jobs (id, device, created, state, request) SELECT ?, ?, ?, 'queued', ?
-		WHERE (SELECT count(*) FROM jobs WHERE state = 'queued') < ?`,
-		j.ID, j.Device, j.Created.UnixNano(), string(plan), MaxWaiting)
+	done, err := db.ExecContext(ctx, `INSERT INTO jobs (id, device, created, state, request) SELECT ?, ?, ?, 'queued', ?4
+		FROM (SELECT count(*) AS n, total(octet_length(request)) AS bytes FROM jobs WHERE state = 'queued')
+		WHERE n < ?5 AND bytes + octet_length(?4) <= ?6`,
+		j.ID, j.Device, j.Created.UnixNano(), string(plan), MaxWaiting, lab.MostPlanBytes)
 	var e *sqlite.Error
 	if errors.As(err, &e) && e.Code() == sqlite3.SQLITE_CONSTRAINT_UNIQUE {
 		return ErrExists
@@ -158,8 +161,10 @@ func (q *Queue) Leave(ctx context.Context, id, state, reason string) error {
 	if _, err := q.db.ExecContext(ctx, `UPDATE jobs SET state = ?, error = ? WHERE id = ?`, state, reason, id); err != nil {
 		return fmt.Errorf("finish job: %w", asKnown(err))
 	}
-	if _, err := q.db.ExecContext(ctx, `DELETE FROM jobs WHERE state NOT IN ('queued', 'running') AND seq NOT IN (
-		SELECT seq FROM jobs WHERE state NOT IN ('queued', 'running') ORDER BY seq DESC LIMIT ?)`, maxLeft); err != nil {
+	if _, err := q.db.ExecContext(ctx, `DELETE FROM jobs WHERE seq IN (SELECT seq FROM (
+		SELECT seq, row_number() OVER newer AS n, sum(octet_length(request)) OVER newer AS bytes FROM jobs
+		WHERE state NOT IN ('queued', 'running') WINDOW newer AS (ORDER BY seq DESC)) WHERE n > ? OR bytes > ?)`,
+		maxLeft, lab.MostPlanBytes); err != nil {
 		return fmt.Errorf("forget old jobs: %w", asKnown(err))
 	}
 	return nil
@@ -181,7 +186,7 @@ func (q *Queue) Get(ctx context.Context, id string) (Job, error) {
 	return scanJob(q.db.QueryRowContext(ctx, `SELECT `+jobColumns+` FROM jobs WHERE id = ?`, id))
 }
 
-// Jobs lists all jobs, the newest first.
+// Jobs lists all jobs, the newest first, without the files that were sent with their plans.
 func (q *Queue) Jobs(ctx context.Context) ([]Job, error) {
 	rows, err := q.db.QueryContext(ctx, `SELECT `+jobColumns+` FROM jobs ORDER BY seq DESC`)
 	if err != nil {
@@ -194,6 +199,7 @@ func (q *Queue) Jobs(ctx context.Context) ([]Job, error) {
 		if err != nil {
 			return nil, err
 		}
+		j.Plan.Files = nil
 		jobs = append(jobs, j)
 	}
 	if err := rows.Err(); err != nil {

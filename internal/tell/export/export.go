@@ -89,6 +89,9 @@ func (f Format) WriteTo(w io.Writer, s *Source) error {
 	if !s.Addresses {
 		public.Run = redact.OfRun(s.Run).Run(public.Run)
 	}
+	if f.Type == "application/json" {
+		w = PlainJSON(w)
+	}
 	return f.Write(w, &public)
 }
 

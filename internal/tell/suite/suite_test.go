@@ -18,6 +18,9 @@ func TestShippedSuites(t *testing.T) {
 		if s.Name != name || len(s.Browsers) < 2 {
 			t.Errorf("%s: suite %q of %q; want its file's name, and two browsers", name, s.Name, s.Browsers)
 		}
+		if again, err := Open(name); err != nil || again != s { // each list of suites opens all
+			t.Errorf("%s is read anew each time (%v)", name, err)
+		}
 	}
 }
 

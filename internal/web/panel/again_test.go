@@ -95,4 +95,15 @@ func TestWhoOpensHosts(t *testing.T) {
 	if changed := p.changedBy(asToken(t, false), kept, lab.Plan{Arm: lab.Arm{Page: "http://10.0.0.7/"}, Opened: []string{"10.0.0.7"}}); !slices.Equal(changed.Opened, []string{"localhost"}) {
 		t.Errorf("a smaller token's change opens %q; want what was kept", changed.Opened)
 	}
+	p.Reaches = ReachesPages
+	kept = lab.Plan{Arm: lab.Arm{Page: "http://127.0.0.1:9200/"}} // by a smaller token
+	longer := kept
+	longer.Trials = 20
+	if changed := p.changedBy(asToken(t, true), kept, longer); changed.Opened != nil {
+		t.Errorf("an admin who wants more trials of somebody else's plan opens %q; want nothing", changed.Opened)
+	}
+	longer.Treatment = &lab.Arm{Page: "http://10.0.0.7/"}
+	if changed := p.changedBy(asToken(t, true), kept, longer); !slices.Equal(changed.Opened, []string{"10.0.0.7"}) {
+		t.Errorf("an admin who adds a page opens %q; want its host alone", changed.Opened)
+	}
 }

@@ -244,6 +244,9 @@ func (p bisectFeature) makeBisect(ctx context.Context, in *newBisectInput) (*new
 // checkFields checks the plan's fields with the first revision in place of its mark: in a host the mark itself would be
 // no URL.
 func checkFields(q bisects.Request) error {
+	if err := bisection.CheckRevisions(q.Revisions); err != nil { // a list may be null, which has no least length
+		return huma.Error422UnprocessableEntity("revisions: " + err.Error())
+	}
 	one, err := q.Plan.Of(q.Revisions[0].Name)
 	if err != nil {
 		return huma.Error422UnprocessableEntity("plan: " + err.Error())

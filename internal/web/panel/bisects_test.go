@@ -90,15 +90,16 @@ func TestBisectOverREST(t *testing.T) {
 	body := fmt.Sprintf(`{"name": "v0 to v4", "spread": 2, "plan": {"page": "https://{revision}.a.test/", "link": "lte"}, "hook": {"url": %q},
 		"revisions": [{"name": "v0"}, {"name": "v1"}, {"name": "v2", "words": "a change"}, {"name": "v3"}, {"name": "v4"}]}`, hook.URL)
 	for wrong, want := range map[string]string{
-		`"link": "lte"|"link": 7`:                 "body.plan.link",
-		`"link": "lte"|"lonk": "lte"`:             "body.plan.lonk",
-		`"link": "lte"|"trials": 5001`:            "body.plan.trials",
-		`"page": "https://{revision}.a.test/", |`: "page",
-		`"link": "lte"|"users": [{"name": "a"}]`:  "plan.users",
-		`{"name": "v1"}|{"nome": "v1"}`:           "body.revisions[1]",
-		`"revisions"|"reversions"`:                "body.reversions",
-		`"spread": 2|"spread": 51`:                "body.spread",
-		hook.URL + "|https://10.0.0.1/":           "hook.url",
+		`"link": "lte"|"link": 7`:                                         "body.plan.link",
+		`"link": "lte"|"lonk": "lte"`:                                     "body.plan.lonk",
+		`"link": "lte"|"trials": 5001`:                                    "body.plan.trials",
+		`"page": "https://{revision}.a.test/", |`:                         "page",
+		`"link": "lte"|"users": [{"name": "a"}]`:                          "plan.users",
+		`{"name": "v1"}|{"nome": "v1"}`:                                   "body.revisions[1]",
+		`"revisions"|"reversions"`:                                        "body.reversions",
+		`"spread": 2|"spread": 51`:                                        "body.spread",
+		hook.URL + "|https://10.0.0.1/":                                   "hook.url",
+		body[strings.Index(body, `"revisions"`):] + `|"revisions": null}`: "revisions: 0 revisions; from 2",
 	} {
 		from, to, _ := strings.Cut(wrong, "|")
 		if got := ask(t, s, "POST", "/api/v1/bisects", sending(token, strings.Replace(body, from, to, 1))); got.StatusCode != 422 || !strings.Contains(got.text, want) {

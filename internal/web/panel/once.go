@@ -81,14 +81,8 @@ func (p *Panel) once(next http.Handler) http.Handler {
 			problem(w, http.StatusUnprocessableEntity, wrongKey)
 			return
 		}
-		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxPlanBody))
-		var large *http.MaxBytesError
-		switch {
-		case errors.As(err, &large):
-			problem(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("the body has more than %d MiB", maxPlanBody>>20))
-			return
-		case err != nil:
-			problem(w, http.StatusBadRequest, "the body could not be read")
+		body, ok := readBody(w, r)
+		if !ok {
 			return
 		}
 		once := store.Once{Key: key, Request: digestOf(identityOf(r.Context()).Name, r.URL.Path, r.URL.RawQuery, body)}

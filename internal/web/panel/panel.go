@@ -100,6 +100,7 @@ type Panel struct {
 	checking turn                // of a plan's text that is read
 	telling  turn                // of a comparison or an export of a run
 	reading  *semaphore.Weighted // bytes of the runs that are read
+	holding  turn                // of a large body
 	counted  counting
 	numbers  *boxCollector // for Prometheus
 	// How connections are served; [WithMachines] changes it.
@@ -123,7 +124,8 @@ func New(c Config) (*Panel, error) {
 		c.Credentials = credentials.Open(credentials.Options{Own: c.Token, Log: c.Log})
 	}
 	p := &Panel{Config: c, shared: alone(), finder: history.NewFinder(), checking: make(turn, 1), telling: make(turn, 1),
-		counted: counting{turn: make(turn, 1)}, reading: semaphore.NewWeighted(mostRuns), limits: slots.DefaultLimits(),
+		counted: counting{turn: make(turn, 1)}, reading: semaphore.NewWeighted(mostRuns), holding: make(turn, mostBodies),
+		limits:    slots.DefaultLimits(),
 		beside:    func(people http.Handler) http.Handler { return people },
 		configure: func(c *tls.Config) *tls.Config { return c },
 	}
@@ -132,7 +134,7 @@ func New(c Config) (*Panel, error) {
 	p.router = e
 	p.routes(e)
 	p.web(e)
-	p.handler = p.guard(p.once(conditional(p.large(describe(e)))))
+	p.handler = p.guard(p.bodies(p.once(conditional(p.large(describe(e))))))
 	return p, nil
 }
 

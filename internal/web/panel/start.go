@@ -162,11 +162,11 @@ func (p *Panel) askedBy(ctx context.Context, asked lab.Plan) lab.Plan {
 }
 
 // changedBy is a kept plan that was changed, with the notes of who kept it and who changed it: what the keeper opened
-// stays open, and no other host of a change by a smaller token is.
+// stays open, an admin opens the hosts that the change names, and no other is opened.
 func (p *Panel) changedBy(ctx context.Context, kept, changed lab.Plan) lab.Plan {
 	asked := plan.AskedBy(changed, max(plan.ScopeOf(kept), scopeOf(ctx)))
 	if asked.Opened = kept.Opened; p.reaches(ctx) == ReachesPages {
-		asked = plan.Opening(asked)
+		asked = plan.Opening(asked, kept.Origins()...)
 	}
 	return asked
 }
