@@ -69,6 +69,8 @@ func open(ctx context.Context, path string, o Options) (*Source, error) {
 	start, _ := in.Peek(len(y4mMagic))
 	var s *Source
 	switch {
+	case len(start) == 0:
+		err = errEmpty
 	case string(start) == y4mMagic:
 		if s, err = newY4M(in); errors.Is(err, errOtherY4M) {
 			f.Close()
@@ -127,6 +129,9 @@ func newRaw(in io.Reader, o Options) (*Source, error) {
 
 // ErrCut says that a film ends within a frame: the frames before it are whole.
 var ErrCut = errors.New("the last frame is cut off") // constant
+
+// errEmpty says that nothing is in a file.
+var errEmpty = errors.New("the file is empty") // constant
 
 // readFrame fills b; a part of a frame at the end is ErrCut.
 func readFrame(in io.Reader, b []byte) error {

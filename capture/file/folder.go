@@ -143,10 +143,13 @@ func OpenFolder(dir string, rate float64) (*Folder, error) {
 	var others []string // pictures that are not read
 	for _, e := range entries {
 		name, ext := strings.TrimSuffix(e.Name(), filepath.Ext(e.Name())), strings.ToLower(filepath.Ext(e.Name()))
+		if strings.HasPrefix(name, ".") { // hidden, such as the notes that macOS writes beside each file (._frame1.png)
+			continue
+		}
 		if !e.IsDir() && slices.Contains(otherPictures, ext) {
 			others = append(others, e.Name())
 		}
-		if e.IsDir() || !slices.Contains([]string{".png", ".jpg", ".jpeg", ".webp"}, ext) {
+		if e.IsDir() || !slices.Contains([]string{".png", ".jpg", ".jpeg", ".jfif", ".webp"}, ext) {
 			continue
 		}
 		path := filepath.Join(dir, e.Name())
@@ -158,7 +161,7 @@ func OpenFolder(dir string, rate float64) (*Folder, error) {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
 		counted = counted && count
-		if kind := map[string]string{".jpg": "JPEG", ".jpeg": "JPEG", ".webp": "WebP"}[ext]; kind != "" && !slices.Contains(p.lossy, kind) {
+		if kind := map[string]string{".jpg": "JPEG", ".jpeg": "JPEG", ".jfif": "JPEG", ".webp": "WebP"}[ext]; kind != "" && !slices.Contains(p.lossy, kind) {
 			p.lossy = append(p.lossy, kind)
 		}
 		p.files = append(p.files, picture{path, at})
@@ -267,7 +270,9 @@ func pictureSize(path string) (image.Point, error) {
 // anything is allocated for its pixels.
 func pictureHeader(in io.ReadSeeker) (kind int, size image.Point, err error) {
 	start := make([]byte, 4)
-	if _, err := io.ReadFull(in, start); err != nil {
+	if n, err := io.ReadFull(in, start); n == 0 {
+		return 0, size, errEmpty
+	} else if err != nil {
 		return 0, size, errors.New("neither PNG, JPEG nor WebP")
 	}
 	kind = slices.IndexFunc(codecs, func(c codec) bool { return strings.HasPrefix(string(start), c.magic) })
@@ -305,7 +310,7 @@ func decodePicture(in io.ReadSeeker, size image.Point) ([]byte, error) {
 	}
 	img, err := codecs[kind].decode(in)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("it is cut off or damaged (%w): write it again, or take it away", err)
 	}
 	if img.Bounds().Size() != size {
 		return nil, errors.New("its header and its pixels differ in size")

@@ -151,9 +151,23 @@ func TestFoldersThatAreRefused(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "9.png"), large.Bytes(), 0o644); err != nil {
 		t.Fatal(err)
 	}
+	for name, text := range map[string]string{"._1.png": "of macOS", "20.jfif": ""} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
 	f, err := OpenFolder(dir, 0)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if f.Len() != 4 {
+		t.Errorf("%d pictures; want 4, as one is hidden", f.Len())
+	}
+	if _, err := f.Pixels(3); err == nil || !strings.Contains(err.Error(), "the file is empty") {
+		t.Error(err)
+	}
+	if _, err := decodePicture(strings.NewReader(large.String()[:large.Len()-20]), image.Pt(4, 4)); err == nil || !strings.Contains(err.Error(), "it is cut off or damaged (") {
+		t.Error(err)
 	}
 	if _, err := f.Pixels(1); err == nil || !strings.Contains(err.Error(), "neither PNG, JPEG nor WebP") {
 		t.Error(err)

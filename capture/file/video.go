@@ -10,6 +10,7 @@ import (
 	"io"
 	"math"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -102,11 +103,18 @@ const firstVideo = "V:0"
 
 // orElse returns a program's own words, or the error when it said nothing.
 func orElse(words string, err error) string {
-	if words = strings.TrimSpace(words); words != "" {
+	if strings.Contains(words, "moov atom not found") {
+		return "the index (moov) is missing, which a recorder writes when it ends: it was killed, or the file was cut off; record again, " +
+			"or have a program repair it (untrunc)"
+	}
+	if words = strings.TrimSpace(ofPart.ReplaceAllString(words, "")); words != "" {
 		return words
 	}
 	return err.Error()
 }
+
+// ofPart is the part of ffmpeg that says something, with its address in memory.
+var ofPart = regexp.MustCompile(`(?m)^\[[^\]]* @ 0x[0-9a-f]+\] `) // constant
 
 // limited keeps the first bytes written to it, and refuses the rest. The buffer
 // is not embedded: its ReadFrom would go past Write.
@@ -224,6 +232,9 @@ func ratio(s string) (float64, error) {
 	return 0, fmt.Errorf("%s is no rate", s)
 }
 
+// cutWords are ffmpeg's for a file that ends too early. It decodes what there is, and succeeds.
+var cutWords = regexp.MustCompile(`(?m)^.*(?:partial file|ended prematurely|[Tt]runcated).*$`) // constant
+
 // decode starts ffmpeg, which writes raw frames to a pipe, and their times beside them: a container's packets need not be
 // frames (some are only decoded from, as VP8's golden frames, or not at all, behind a cut).
 func (f film) decode(ctx context.Context, program, path string) (*Source, error) {
@@ -276,6 +287,9 @@ func (f film) decode(ctx context.Context, program, path string) (*Source, error)
 				}
 				if werr := wait(); werr != nil {
 					return fmt.Errorf("ffmpeg: %s", orElse(told.words.String(), werr))
+				}
+				if cut := cutWords.FindString(told.words.String()); cut != "" {
+					return fmt.Errorf("%w: ffmpeg: %s", ErrCut, cut)
 				}
 				return err
 			}

@@ -327,3 +327,52 @@ func TestVideosOfTheWorld(t *testing.T) {
 		t.Errorf("a film that was turned has frames at %v, %v; want 0, 40, 80 ms, and an error that says their size", got, err)
 	}
 }
+
+// TestCutVideos: ffmpeg decodes what there is of a film that was cut off, and succeeds; that it was cut off is told all
+// the same. One without its index, and an empty one, say what is the matter.
+func TestCutVideos(t *testing.T) {
+	testlab.NeedProgram(t, "ffmpeg")
+	testlab.NeedProgram(t, "ffprobe")
+	const frames = 50
+	data := make([]byte, frames*(lab.Format{Pixels: lab.BGRX, Width: 16, Height: 8}).FrameSize())
+	for i := range data {
+		data[i] = byte(i * i / 7)
+	}
+	for name, args := range map[string][]string{
+		"film.mkv": {"-c:v", "ffv1"}, "film.mp4": {"-c:v", "mpeg4", "-g", "5", "-movflags", "frag_keyframe+empty_moov+default_base_moof"},
+	} {
+		path := encode(t, lab.Format{}, data, name, args...)
+		whole, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, size := range []int{len(whole), len(whole) * 3 / 5} {
+			if err := os.Truncate(path, int64(size)); err != nil {
+				t.Fatal(err)
+			}
+			s, err := Open(context.Background(), path, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			n := 0
+			for err == nil {
+				if _, err = s.Next(context.Background()); err == nil {
+					n++
+				}
+			}
+			s.Close()
+			if isCut := size < len(whole); n == 0 || (n == frames) == isCut || errors.Is(err, ErrCut) != isCut || errors.Is(err, io.EOF) == isCut {
+				t.Errorf("%s, %d bytes of %d: %d frames, %v; want it cut off: %v", name, size, len(whole), n, err, isCut)
+			}
+		}
+	}
+	path := encode(t, lab.Format{}, data, "film.mp4", "-c:v", "mpeg4")
+	for size, want := range map[int64]string{1000: "the index (moov) is missing", 0: "the file is empty"} {
+		if err := os.Truncate(path, size); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Open(context.Background(), path, Options{}); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), " @ 0x") {
+			t.Errorf("%d bytes: %v; want %q, without addresses in memory", size, err, want)
+		}
+	}
+}

@@ -26,7 +26,7 @@ const (
 // logFlags put the log of a program onto a run's timeline.
 type logFlags struct {
 	Log         string `type:"existingfile" placeholder:"FILE" help:"Put the lines of a log onto the timelines of the run's trials, also after the run."`
-	As          string `placeholder:"FORMAT" help:"The log's stamps: rfc3339, epoch, syslog, journald (journalctl -o json), json, logfmt, logcat, nginx, nginx-error, console (Chromium's), ctime, glog, clock (a time without a date), monotonic. Without it found out line by line."`
+	As          string `placeholder:"FORMAT" help:"The log's stamps: rfc3339, epoch, syslog, journald (journalctl -o json), json, logfmt, logcat, nginx, nginx-error, console (Chromium's), ctime, glog, dated (the day first), prefixed (behind a few words), clock (a time without a date), monotonic. Without it found out line by line."`
 	Rules       string `type:"existingfile" placeholder:"FILE" help:"A YAML file that says which lines are marks, intervals or nothing (docs/timeline.md)."`
 	Zone        string `default:"UTC" placeholder:"NAME" help:"Time zone of stamps that name none, such as Europe/Berlin or Local."`
 	ThisMachine bool   `help:"The log is of this machine, and so is its clock; else markers join the two clocks."`

@@ -52,6 +52,10 @@ func (c *AnnotateCmd) importSpans(std *streams) error {
 	defer f.Close()
 	joiner := otlp.NewJoiner(requests)
 	left, err := otlp.Read(f, joiner.Add)
+	cut := ""
+	if errors.Is(err, otlp.ErrCut) {
+		cut, err = fmt.Sprintf("; %v, so that it is left out", err), nil
+	}
 	if err != nil {
 		return usage(fmt.Errorf("%s: %w", visible(c.OTLP), err))
 	}
@@ -86,7 +90,7 @@ func (c *AnnotateCmd) importSpans(std *streams) error {
 	}
 	found.many += joiner.More
 	found.said = fmt.Sprintf("%d spans are on the timelines, at %d requests, each known within %.3f ms or better; "+
-		"%d are of traces that no recorded request has, %d have no ID or no time", len(found.list), served, float64(widest)/1e6, joiner.Others, left)
+		"%d are of traces that no recorded request has, %d have no ID or no time%s", len(found.list), served, float64(widest)/1e6, joiner.Others, left, cut)
 	return found.put(std, dir)
 }
 

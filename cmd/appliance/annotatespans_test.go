@@ -53,7 +53,7 @@ func TestAnnotateSpans(t *testing.T) {
 	spans := filepath.Join(t.TempDir(), "traces.json")
 	text := fmt.Sprintf(span, trace, "0100000000000001", parent, "GET /stock", begun, begun+60e6, 0) +
 		fmt.Sprintf(span, trace, "0100000000000002", "0100000000000001", "SELECT <b>", begun+10e6, begun+40e6, 2) +
-		fmt.Sprintf(span, strings.Repeat("9", 32), "0100000000000003", "", "another", begun, begun+5, 0)
+		fmt.Sprintf(span, strings.Repeat("9", 32), "0100000000000003", "", "another", begun, begun+5, 0) + `{"resourceSpans":[`
 	if err := os.WriteFile(spans, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +89,8 @@ func TestAnnotateSpans(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	command(exitGood, "4 spans are on the timelines, at 2 requests, each known within 30.000 ms or better; 1 are of traces that no recorded request has, 0 have no ID", "--otlp", spans)
+	command(exitGood, "4 spans are on the timelines, at 2 requests, each known within 30.000 ms or better; 1 are of traces that no recorded request has, 0 have no ID or no time; "+
+		"message 4: the file ends within it, so that it is left out", "--otlp", spans)
 	notes := keptNotes(t, dir)
 	if len(notes) != 4 {
 		t.Fatalf("%d notes, want 4: %+v", len(notes), notes)
@@ -118,7 +119,7 @@ func TestAnnotateSpans(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	command(exitGood, "0 have no ID or no time. They replace the 4 of an earlier import.", "--otlp", spans)
+	command(exitGood, "so that it is left out. They replace the 4 of an earlier import.", "--otlp", spans)
 	if again := keptNotes(t, dir); !slices.Equal(again, notes) {
 		t.Errorf("imported again, there are %+v, want %+v", again, notes)
 	}

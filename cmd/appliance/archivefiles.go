@@ -17,7 +17,7 @@ const maxRatio = 1_000_000
 // ArchiveImportCmd makes an archive of another tool's file.
 type ArchiveImportCmd struct {
 	Out string `arg:"" help:"The new archive; it must not exist."`
-	In  string `arg:"" help:"A WARC (plain, gzip, zstd), WACZ, HAR 1.2 (also .har.gz), with the files beside it that Playwright makes (also .har.zip), or an archive of Web Page Replay (.wprgo)."`
+	In  string `arg:"" help:"A WARC (plain, gzip, zstd), WACZ, HAR 1.2 (also .har.gz), with the files beside it that Playwright makes (also .har.zip), an archive of Web Page Replay (.wprgo), or what a proxy saved: flows of mitmproxy, Fiddler's .saz, Charles' .chlsj."`
 
 	partial
 	Ratio int `placeholder:"N" help:"Read a file that takes up to N times its size of memory, if you trust where it comes from (without it 32 times, and 64 MB)."`

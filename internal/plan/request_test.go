@@ -64,6 +64,19 @@ func TestSetAndWith(t *testing.T) {
 }
 
 // An error of a field has file and line, also where the field is missing or was set by a flag.
+// TestFractionsAreNotCutOff: a whole number is not made of another one without a word.
+func TestFractionsAreNotCutOff(t *testing.T) {
+	for text, want := range map[string]string{
+		"page: https://a.test/\ntrials: 3.9": "trials: 3.9: a whole number", "page: https://a.test/\ntrials: 0.5": "trials: 0.5: a whole number",
+		"steps: [{open: https://a.test/}, {click: x, repeat: 2.5}]": "steps.1.repeat: 2.5: a whole number",
+		"page: https://a.test/\ntrials: 3.0\nstill_s: 1.5\nseed: 7": "", "page: https://a.test/\nmargin_percent: 0.5": "",
+	} {
+		if _, err := Parse([]byte(text)); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("Parse(%q) = %v; want %q", text, err, want)
+		}
+	}
+}
+
 func TestLocate(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "plan.yaml")
 	write := func(text string) (Request, error) {

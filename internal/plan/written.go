@@ -1,10 +1,15 @@
 package plan
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"math"
 	"os"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/goccy/go-yaml"
@@ -135,8 +140,46 @@ func heldBy(p lab.Plan, fields map[string]any) (Request, error) {
 			return r, err
 		}
 	}
+	if where := rounded("", fields, held); where != "" {
+		return r, fmt.Errorf("%s: a whole number is expected", where)
+	}
 	r.rest = missing(nil, nil, fields, held)
 	return r, nil
+}
+
+// rounded is the first number of which the reader of YAML made a whole one, with its path; "" without one.
+func rounded(path string, value, held any) string {
+	in := func(name string, value, held any) string {
+		return rounded(strings.TrimPrefix(path+"."+name, "."), value, held)
+	}
+	switch value := value.(type) {
+	case map[string]any:
+		has, ok := held.(map[string]any)
+		for _, name := range slices.Sorted(maps.Keys(value)) {
+			inner, isThere := has[name]
+			if !isThere {
+				inner = json.Number("0") // what is left out
+			}
+			if where := in(name, value[name], inner); ok && where != "" {
+				return where
+			}
+		}
+	case []any:
+		has, _ := held.([]any)
+		for i, one := range value[:min(len(value), len(has))] {
+			if where := in(strconv.Itoa(i), one, has[i]); where != "" {
+				return where
+			}
+		}
+	case json.Number:
+		is, ok := held.(json.Number)
+		said, err := value.Float64()
+		kept, errKept := is.Float64()
+		if ok && err == nil && errKept == nil && said != kept && math.Trunc(said) == kept {
+			return path + ": " + value.String()
+		}
+	}
+	return ""
 }
 
 // placed is an error of the YAML's reader.

@@ -61,6 +61,7 @@ type (
 		Content     *harContent `json:"_content,omitempty"` // HTTP Toolkit, PiRogue: of a body that is no text
 		HeadersSize harInt      `json:"headersSize"`
 		BodySize    harInt      `json:"bodySize"`
+		charlesMessage
 	}
 	harResponse struct {
 		Status      harInt      `json:"status"`
@@ -74,6 +75,7 @@ type (
 		BodySize    harInt      `json:"bodySize"`
 		Error       string      `json:"_error,omitempty"`       // Chrome
 		Failure     string      `json:"_failureText,omitempty"` // Playwright
+		charlesMessage
 	}
 	harPair struct {
 		Name  string `json:"name"`

@@ -79,7 +79,8 @@ func (hi *harImport) fields(s *jsonStream, depth int) error {
 		case lower == "entries" && (c == '[' || c == '{'): // a log without the rest of the file
 			hi.logs++
 			return hi.logField(s, name)
-		case slices.Contains(entryFields(), lower):
+		case slices.Contains(entryFields(), lower), c == '{' && slices.Contains(charlesObjects(), lower),
+			c != '{' && c != '[' && slices.Contains(charlesTexts(), lower):
 			raw, more, err := s.value(true)
 			found, cost = append(found, lower), cost+more
 			begin := ","

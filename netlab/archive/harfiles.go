@@ -87,18 +87,7 @@ func soleHAR(files map[string]*zip.File) (*zip.File, error) {
 
 // openZippedHAR reads a HAR of a zip, with the bodies that are files of the zip.
 func (a *Archive) openZippedHAR(har *zip.File, files map[string]*zip.File, l Limits) error {
-	read := func(f *zip.File) ([]byte, error) {
-		if !mayBeReal(f) {
-			return nil, fmt.Errorf("%s expands to far more than real ones do", f.Name)
-		}
-		rc, err := f.Open()
-		if err != nil {
-			return nil, err
-		}
-		defer rc.Close()
-		return readBody(rc, int64(min(f.UncompressedSize64, 1<<62)), l)
-	}
-	text, err := read(har)
+	text, err := readZipped(har, l)
 	if err != nil {
 		return fmt.Errorf("%s in the zip: %w", har.Name, err)
 	}
@@ -108,8 +97,21 @@ func (a *Archive) openZippedHAR(har *zip.File, files map[string]*zip.File, l Lim
 		if f == nil {
 			return nil, errors.New("it is not in the zip")
 		}
-		return read(f)
+		return readZipped(f, l)
 	}, l)
+}
+
+// readZipped reads a file of a zip.
+func readZipped(f *zip.File, l Limits) ([]byte, error) {
+	if !mayBeReal(f) {
+		return nil, fmt.Errorf("%s expands to far more than real ones do", f.Name)
+	}
+	rc, err := f.Open()
+	if err != nil {
+		return nil, err
+	}
+	defer rc.Close()
+	return readBody(rc, int64(min(f.UncompressedSize64, 1<<62)), l)
 }
 
 // mayBeReal tells a file of a zip that does not expand beyond the ratio of real ones.

@@ -19,8 +19,8 @@ import (
 // codings are removed from the headers; a missing body is marked as cut off. An archive of Web Page Replay is
 // JSON, too, and is told by what is in it.
 func (a *Archive) openHAR(file *io.SectionReader, files harFiles, l Limits) error {
-	hi := harImport{a: a, limits: l, files: files, ids: map[string]bool{}, first: map[pageKey]*lab.Exchange{}}
-	hi.wpr = wprImport{a: a, limits: l}
+	hi := newHARImport(a, l)
+	hi.files, hi.wpr = files, wprImport{a: a, limits: l}
 	var tooMuch *memoryError
 	switch err := hi.read(file); {
 	case err == nil:
@@ -38,7 +38,7 @@ func (a *Archive) openHAR(file *io.SectionReader, files harFiles, l Limits) erro
 		hi.wpr.finish()
 		return nil
 	default:
-		return fmt.Errorf("the JSON has neither log.entries nor Requests, so it is not a HAR, and no archive of Web Page Replay")
+		return fmt.Errorf("the JSON has neither log.entries nor Requests, so it is not a HAR, and no archive of Web Page Replay: %s", saveHAR)
 	}
 	hi.finish()
 	a.notes = append(hi.ofLog.lines(), hi.notes.lines()...)
@@ -100,8 +100,12 @@ func (hi *harImport) entry(s *jsonStream, decode func(any) (int64, error)) error
 	if hi.entries++; hi.entries > hi.limits.Exchanges {
 		return fmt.Errorf("more than %d entries: %w", hi.limits.Exchanges, errLimit)
 	}
-	var h harEntry
-	cost, err := hi.decode(decode, fmt.Sprint("entry ", hi.entries-1), &h, func() string { return h.Request.URL })
+	var both struct {
+		harEntry
+		charlesFields
+	}
+	h := &both.harEntry
+	cost, err := hi.decode(decode, fmt.Sprint("entry ", hi.entries-1), &both, func() string { return h.Request.URL })
 	defer s.budget.give(cost)
 	if errors.Is(err, errDamaged) {
 		hi.a.lost++
@@ -109,7 +113,11 @@ func (hi *harImport) entry(s *jsonStream, decode func(any) (int64, error)) error
 	} else if err != nil {
 		return fmt.Errorf("entry %d: %w", hi.entries-1, err)
 	}
-	if e := hi.take(hi.entries-1, &h); e != nil {
+	if both.isCharles(h) {
+		both.charlesFields.fill(h)
+		hi.a.options.Software = "Charles"
+	}
+	if e := hi.take(hi.entries-1, h); e != nil {
 		return s.budget.take(costOf(e))
 	}
 	return nil
@@ -151,6 +159,10 @@ type harImport struct {
 	foreign bool                      // some entry has no usable _eidetic
 }
 
+func newHARImport(a *Archive, l Limits) *harImport {
+	return &harImport{a: a, limits: l, ids: map[string]bool{}, first: map[pageKey]*lab.Exchange{}}
+}
+
 // pageKey names a page: the log that it is in, and its ID there.
 type pageKey struct {
 	log int
@@ -183,16 +195,21 @@ func (hi *harImport) take(i int, h *harEntry) *lab.Exchange {
 			hi.notes.add(place, what, n)
 		}
 	}
+	hi.keep(i, string(h.Started), h.PageRef, e)
+	return e
+}
+
+// keep adds the exchange of an entry that was begun at a time and is of a page.
+func (hi *harImport) keep(i int, began string, page harLoose, e *lab.Exchange) {
 	for n := 0; e.ID == "" || hi.ids[e.ID]; n++ {
-		e.ID = uuid(fmt.Appendf(nil, "HAR\n%d\n%s\n%s\n%s%s", i, h.Started, e.Method, e.URL, strings.Repeat("+", n)))
+		e.ID = uuid(fmt.Appendf(nil, "HAR\n%d\n%s\n%s\n%s%s", i, began, e.Method, e.URL, strings.Repeat("+", n)))
 	}
 	hi.ids[e.ID] = true
 	hi.a.exchanges = append(hi.a.exchanges, e)
-	key := pageKey{hi.logs, h.PageRef}
+	key := pageKey{hi.logs, page}
 	if known := hi.first[key]; known == nil || !isDocument(known) && isDocument(e) {
 		hi.first[key] = e
 	}
-	return e
 }
 
 // attach reads the bodies of an entry that are in files of their own.
@@ -356,6 +373,8 @@ func (h *harEntry) exchange() (e *lab.Exchange, notes []string, err error) {
 		return h.failed(u)
 	case h.Response.why() != "":
 		return nil, nil, fmt.Errorf("%wit failed: %.80s", errNothing, h.Response.why())
+	case h.Response.Status/100 == 1 && h.Response.Status != 101:
+		return nil, nil, fmt.Errorf("%wan answer that only precedes the final one (status %d)", errNothing, h.Response.Status)
 	case h.Response.Status < 100 || h.Response.Status > 999:
 		return nil, nil, fmt.Errorf("%wit has no answer (status %d)", errNothing, h.Response.Status)
 	case h.Request.Method == "":

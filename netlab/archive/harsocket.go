@@ -86,10 +86,8 @@ func (h *harEntry) sameMessages(e *lab.Exchange) bool {
 	return slices.Equal(list, own)
 }
 
-// socket makes e the WebSocket of the entry: the handshake of HTTP/1.1 without extensions, since
-// messages in a HAR are not compressed, and the messages as frames at their times. It returns what
-// is missing.
-func (h *harEntry) socket(e *lab.Exchange) (notes []string) {
+// asSocket makes e a WebSocket that is silent: the handshake of HTTP/1.1 without extensions.
+func asSocket(e *lab.Exchange) {
 	e.Method, e.Status, e.Reason, e.Protocol = "GET", 101, "Switching Protocols", "http/1.1"
 	e.Response.Body, e.Chunks, e.Truncated, e.Socket, e.OriginClosed = nil, nil, "", nil, false
 	fields := slices.DeleteFunc(e.Response.Header, func(f lab.HeaderField) bool {
@@ -104,6 +102,13 @@ func (h *harEntry) socket(e *lab.Exchange) (notes []string) {
 		}
 	}
 	e.Response.Header = fields
+}
+
+// socket makes e the WebSocket of the entry: the handshake of HTTP/1.1 without extensions, since
+// messages in a HAR are not compressed, and the messages as frames at their times. It returns what
+// is missing.
+func (h *harEntry) socket(e *lab.Exchange) (notes []string) {
+	asSocket(e)
 	if isNull(h.Messages) {
 		return []string{"a WebSocket without messages, which stays silent: Chrome saves them, Firefox does not"}
 	}

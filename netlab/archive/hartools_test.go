@@ -81,3 +81,12 @@ func TestSocketsOverHTTP2(t *testing.T) {
 		t.Errorf("of a tunnel, read %d exchanges, lost %d; want neither", len(a.Exchanges()), a.Lost())
 	}
 }
+
+// TestInterimEntries: an answer that precedes the final one is not replayed in its place.
+func TestInterimEntries(t *testing.T) {
+	const page = `{"request":{"method":"GET","url":"http://i.test/"},"response":{"status":%d,"headers":[{"name":"Link","value":"</a.css>"}],"content":{"size":0}}}`
+	a := openOdd(t, fmt.Sprintf(`{"log":{"entries":[`+page+","+page+","+page+`]}}`, 100, 103, 200))
+	if told := strings.Join(a.Warnings(), "\n"); len(a.Exchanges()) != 1 || a.Exchanges()[0].Status != 200 || a.Lost() != 0 || !strings.Contains(told, "precedes the final one") {
+		t.Errorf("read %d exchanges, lost %d, told %q; want the final one", len(a.Exchanges()), a.Lost(), told)
+	}
+}

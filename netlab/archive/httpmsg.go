@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"eidetic/internal/lab"
@@ -162,14 +163,13 @@ func dechunk(m *lab.Message, l Limits) (isCut bool, err error) {
 	} else {
 		isCut = false // the header is wrong
 	}
-	kept := m.Header[:0]
-	for _, f := range m.Header {
-		if !strings.EqualFold(f.Name, "Transfer-Encoding") {
-			kept = append(kept, f)
-		}
-	}
-	m.Header = kept
+	m.Header = withoutTransferCoding(m.Header)
 	return isCut, nil
+}
+
+// withoutTransferCoding is a header without the coding that its body does not have any more.
+func withoutTransferCoding(fields []lab.HeaderField) []lab.HeaderField {
+	return slices.DeleteFunc(fields, func(f lab.HeaderField) bool { return strings.EqualFold(f.Name, "Transfer-Encoding") })
 }
 
 func nonEmpty(b []byte) []byte {

@@ -18,6 +18,9 @@ import (
 
 // done joins the records that were read into exchanges and DNS answers.
 func (ld *loader) done() error {
+	if err := ld.joinSegments(); err != nil {
+		return err
+	}
 	payloads, err := ld.payloads()
 	if err != nil {
 		return err
@@ -149,20 +152,25 @@ func (ld *loader) join(p *pending) (ok, hasTimes bool) {
 		return true, true
 	}
 	e.URL = browserURL(e.URL)
-	if value := e.Response.Get("Content-Encoding"); isDecoded(value, e.Response.Body) || isPlain(e) {
-		e.Response.Header = slices.DeleteFunc(e.Response.Header, func(f lab.HeaderField) bool {
-			return strings.EqualFold(f.Name, "Content-Encoding")
-		})
-		ld.notes.add("response", e.URL, "whose body is not in the coding that its header names: crawlers decode bodies; the header is left out")
-	}
-	if isShort(e) {
-		e.Truncated = lab.Disconnected
-		ld.notes.add("response", e.URL, "cut off: its body is shorter than its Content-Length")
-	}
+	settleBody(e, &ld.notes)
 	if len(e.Response.Body) > 0 {
 		e.Chunks = []lab.Chunk{{Bytes: len(e.Response.Body)}}
 	}
 	return true, false
+}
+
+// settleBody makes the header of an answer that another program kept that of its body.
+func settleBody(e *lab.Exchange, notes *harNotes) {
+	if value := e.Response.Get("Content-Encoding"); isDecoded(value, e.Response.Body) || isPlain(e) {
+		e.Response.Header = slices.DeleteFunc(e.Response.Header, func(f lab.HeaderField) bool {
+			return strings.EqualFold(f.Name, "Content-Encoding")
+		})
+		notes.add("response", e.URL, "whose body is not in the coding that its header names: crawlers decode bodies; the header is left out")
+	}
+	if isShort(e) {
+		e.Truncated = lab.Disconnected
+		notes.add("response", e.URL, "cut off: its body is shorter than its Content-Length")
+	}
 }
 
 // isShort tells an answer whose body is shorter than it says, and not marked as cut off. Of redirects, browsers show no

@@ -43,7 +43,7 @@ func others() []other {
 		{"\x4d\x3c\x2b\x1a", 4, packets},
 		{"ZIM\x04", 0, "a ZIM file (of Kiwix), which has pages and no answers of servers: " + saveHAR},
 		{"\xf0\x9f\x8c\x90\xf0\x9f\x93\xa6", 2, "a Web Bundle: open it in the browser, and record the page with 'appliance record', or " + saveHAR},
-		{"\xac\xed\x00\x05", 0, "a session of Charles: export it there as HAR (File, Export Session), and import that"},
+		{"\xac\xed\x00\x05", 0, "a session of Charles: " + charlesJSON},
 		{"bplist00", 0, "a web archive of Safari or another property list, which has no answers of servers: " + saveHAR},
 		{"From: <Saved by", 0, mhtml}, {"From: \"Saved by", 0, mhtml}, {"MIME-Version: 1.0", 0, mhtml},
 		{"SQLite format 3", 0, "a database of SQLite: " + saveHAR},
@@ -53,9 +53,8 @@ func others() []other {
 	}
 }
 
-// dumpHAR says how flows of mitmproxy become a HAR. Before version 10.1 the option without the script is ignored.
-const dumpHAR = "make a HAR of them with 'mitmdump -nr FILE --set hardump=out.har' (before mitmproxy 10.1 with its example, " +
-	"'-s har_dump.py', too), and import that"
+// charlesJSON says how a session of Charles is read.
+const charlesJSON = "export it there (File, Export Session) as JSON Session File (.chlsj) or HAR, and import that"
 
 // singleFile is a page as the extension SingleFile saves it: as HTML, or as a zip, which may have HTML around it.
 const singleFile = "a page saved with SingleFile, which has no answers of servers: " + saveHAR
@@ -69,7 +68,7 @@ const packets = "a capture of packets (pcap), whose contents are encrypted: reco
 
 // flows matches the beginning of what mitmproxy saves: a dictionary whose length and whose first name's length stand
 // before it.
-var flows = regexp.MustCompile(`^\d+:\d+:[a-z_]+;`) // constant
+var flows = regexp.MustCompile(`^\d+:\d+:[a-z_]+[;,]`) // constant
 
 // unknown is the error for a file that begins with a head.
 func unknown(head []byte) error {
@@ -84,8 +83,6 @@ func unknown(head []byte) error {
 		return fmt.Errorf("%w: it begins with nothing but blanks", errUnknown)
 	case cdxLine.MatchString(text):
 		return fmt.Errorf("%w, but %s", errUnknown, index)
-	case flows.MatchString(text):
-		return fmt.Errorf("%w, but flows of mitmproxy: %s", errUnknown, dumpHAR)
 	case strings.Contains(text, "<items burpversion"):
 		return fmt.Errorf("%w, but items of Burp: %s", errUnknown, saveHAR)
 	case strings.Contains(text, "page saved with singlefile"):
@@ -95,7 +92,7 @@ func unknown(head []byte) error {
 	case strings.HasPrefix(text, "<"):
 		return fmt.Errorf("%w, but XML: %s", errUnknown, saveHAR)
 	}
-	return fmt.Errorf("%w: it starts with %.20q", errUnknown, head)
+	return fmt.Errorf("%w: it starts with %.20q: %s", errUnknown, head, saveHAR)
 }
 
 // otherJSON says what JSON is whose fields have these names, or nothing.
@@ -106,11 +103,15 @@ func otherJSON(names []string) string {
 	}{
 		{[]string{"traceEvents"}, "is a trace of Chromium's Performance panel, without bodies: " + saveHAR},
 		{[]string{"constants", "events"}, "is a network log of Chromium (chrome://net-export), without bodies: " + saveHAR},
-		{[]string{"protocolVersion", "scheme", "durations"}, "is a session of Charles: export it there as HAR (File, Export Session), and import that"},
 		{[]string{"__export_format"}, "is a collection of Insomnia, without answers: " + saveHAR},
 		{[]string{"info", "item"}, "is a collection of Postman, without what a page loads: " + saveHAR},
 		{[]string{"openapi"}, "describes an API (OpenAPI), without answers: " + saveHAR},
 		{[]string{"swagger"}, "describes an API (OpenAPI), without answers: " + saveHAR},
+		{[]string{"browserScripts"}, "has results of browsertime: import the HAR that lies beside it (browsertime.har)"},
+		{[]string{"method", "params"}, "is a log of the DevTools protocol, without bodies: " + saveHAR},
+		{[]string{"meta", "threads"}, "is a profile of the Firefox Profiler, without bodies: " + saveHAR},
+		{[]string{"ph", "ts"}, "is a trace in Chromium's format, without bodies: " + saveHAR},
+		{[]string{"resourceSpans"}, "has spans of OpenTelemetry: appliance annotate --otlp puts them onto a run"},
 		{[]string{"lighthouseVersion"}, "is a report of Lighthouse, without bodies: " + saveHAR},
 		{[]string{"profile", "resources"}, "describes a WACZ or a collection of several, without what is in them: import the WACZ; " +
 			"of a collection import each, and join them with appliance archive merge"},

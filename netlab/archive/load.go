@@ -2,6 +2,7 @@ package archive
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha1"
 	"crypto/sha256"
 	"encoding/hex"
@@ -38,6 +39,10 @@ type loader struct {
 	dnsMeta   map[string]*DNS
 	pageCount map[string]bool
 	kinds     map[string]int // records by their type, and scheme where it is not HTTP
+	// segments are the records that were written in several, by the ID of the first; segmentIDs are these in the order of
+	// the file.
+	segments   map[string]*segmented
+	segmentIDs []string
 	// dictionary is that of a .warc.zst; nil without one.
 	dictionary zstd.DOption
 	isOwn      bool     // this program wrote the file
@@ -62,7 +67,7 @@ func newLoader(a *Archive, l Limits) *loader {
 	return &loader{
 		a: a, limits: l, byID: map[string]*pending{}, requests: map[string][]byte{}, loose: map[string][][]byte{},
 		sidecars: map[string]*sidecar{}, dnsMeta: map[string]*DNS{}, shared: map[[32]byte][]byte{}, pageCount: map[string]bool{},
-		kinds: map[string]int{},
+		kinds: map[string]int{}, segments: map[string]*segmented{},
 	}
 }
 
@@ -149,6 +154,19 @@ func (ld *loader) take(it *item) error {
 	if len(ld.order) > ld.limits.Exchanges || ld.records > ld.limits.records() {
 		return fmt.Errorf("more than %d exchanges: %w", ld.limits.Exchanges, errLimit)
 	}
+	place := fmt.Sprint("record ", ld.records)
+	if it.skipped > 0 {
+		ld.a.lose("%d bytes before record %d are damaged and left out", it.skipped, ld.records)
+	}
+	if it.resized != 0 {
+		ld.notes.add(place, it.url, "with a wrong Content-Length of the record, which is taken to end where the next begins")
+	}
+	if it.odd > 0 {
+		ld.notes.add(place, it.url, "with lines of the record's header that are no fields, which are left out")
+	}
+	if ld.hold(it) {
+		return nil
+	}
 	switch it.kind() {
 	case "warcinfo":
 		ld.info(it.block)
@@ -160,26 +178,16 @@ func (ld *loader) take(it *item) error {
 		}
 	}
 	ld.limits.budget.give(it.headerCost)
-	place := fmt.Sprint("record ", ld.records)
-	if it.skipped > 0 {
-		ld.a.lose("%d bytes before record %d are damaged and left out", it.skipped, ld.records)
-	}
-	if it.resized != 0 {
-		ld.notes.add(place, it.url, "with a wrong Content-Length of the record, which is taken to end where the next begins")
-	}
-	if it.odd > 0 {
-		ld.notes.add(place, it.url, "with lines of the record's header that are no fields, which are left out")
-	}
 	if it.isMisstated {
 		ld.notes.add(place, it.url, "with a WARC-Payload-Digest that is not its body's, in a record that is whole by its WARC-Block-Digest")
 	}
-	if it.kind() == "" {
+	switch it.kind() {
+	case "":
 		ld.a.lose("record %d (%.120s) is left out: it has no WARC-Type", ld.records, it.url)
+	case "continuation":
+		ld.a.lose("record %d is left out: it does not say of which record it is which segment (WARC-Segment-Origin-ID, WARC-Segment-Number)", ld.records)
 	}
-	switch {
-	case it.kind() == "continuation":
-		ld.notes.add(place, it.url, "left out: the rest of a record that was written in segments, which are not joined")
-	case it.isOther():
+	if it.isOther() {
 		ld.notes.add(place, it.url, "left out: a record of the tool's own, and no answer to a request of the web")
 	}
 	var tooMuch *memoryError
@@ -334,7 +342,7 @@ func (it *item) isOther() bool {
 		return false
 	}
 	switch it.kind() {
-	case "resource", "response", "revisit", "conversion", "continuation":
+	case "resource", "response", "revisit", "conversion":
 		return true
 	}
 	return false
@@ -353,9 +361,6 @@ func (it *item) response(l Limits) {
 	}
 	if it.err = parseResponse(p.e, it.block, l); it.err != nil {
 		return
-	}
-	if it.get("WARC-Segment-Number") != "" && p.e.Truncated == "" {
-		p.e.Truncated = "length" // continuation records have the rest
 	}
 	it.sum = sha256.Sum256(p.e.Response.Body)
 	p.digest = it.get("WARC-Payload-Digest")
@@ -433,7 +438,11 @@ func (it *item) revisit(l Limits) {
 			return
 		}
 	}
-	if !strings.Contains(it.get("WARC-Profile"), "server-not-modified") {
+	if strings.Contains(it.get("WARC-Profile"), "server-not-modified") {
+		if p.e.Status == 0 { // the answer itself is not kept
+			p.e.Status, p.e.Reason, p.e.Protocol = 304, "Not Modified", cmp.Or(p.e.Protocol, "http/1.1")
+		}
+	} else {
 		p.revisit = &revisit{
 			id: unbracket(it.get("WARC-Refers-To")), url: target(it.get("WARC-Refers-To-Target-URI")),
 			date: it.get("WARC-Refers-To-Date"), digest: it.get("WARC-Payload-Digest"),

@@ -94,18 +94,20 @@ func OpenReader(r io.ReaderAt, size int64, l Limits) (*Archive, error) {
 		return nil, fmt.Errorf("%d bytes are more than %d: %w", size, l.File, errLimit)
 	}
 	l.budget = newBudget(l, size)
-	magic := make([]byte, 4)
-	if n, err := r.ReadAt(magic, 0); n < len(magic) {
+	magic := make([]byte, mostMagic) // there may be less
+	n, err := r.ReadAt(magic, 0)
+	if magic = magic[:n]; n < 4 {
 		return nil, fmt.Errorf("%d bytes are too few for an archive (%v)", n, err)
 	}
 	a := &Archive{}
 	a.info.Bytes = size
 	sum := background(func() (io.ReadCloser, error) { return io.NopCloser(io.NewSectionReader(r, 0, size)), nil })
 	defer sum.stop()
-	var err error
 	switch {
 	case bytes.HasPrefix(magic, []byte("PK")):
 		err = a.openZip(r, size, l)
+	case flows.Match(magic):
+		err = a.openFlows(io.NewSectionReader(r, 0, size), l)
 	case isJSON(io.NewSectionReader(r, 0, size), l):
 		err = a.openHAR(io.NewSectionReader(r, 0, size), l.files, l)
 	default:
@@ -227,6 +229,9 @@ func (a *Archive) openZip(r io.ReaderAt, size int64, l Limits) error {
 		return err
 	} else if har != nil {
 		return a.openZippedHAR(har, seen, l)
+	}
+	if sessions := fiddlerSessions(seen); len(sessions) > 0 && seen[namePackage] == nil {
+		return a.openFiddler(sessions, seen, l)
 	}
 	seen = inFolder(seen)
 	hashes, err := readPackage(seen, l)

@@ -69,6 +69,9 @@ func (ps *payloads) resolve(p *pending) (why string) {
 		day = t.UTC().Format(time.RFC3339)
 	}
 	want := labelled(r.digest)
+	if isOfNothing(want) && p.e.Status > 0 {
+		return ""
+	}
 	for _, from := range []*pending{ps.byID[r.id], ps.byURL[r.url+" "+day], ps.byDigest[want], ps.byURL[r.url]} {
 		if from == nil || want != "" && !ps.has(from, want) {
 			continue
@@ -83,9 +86,16 @@ func (ps *payloads) resolve(p *pending) (why string) {
 			p.e.Status, p.e.Reason, p.e.Protocol = from.e.Status, from.e.Reason, from.e.Protocol
 			p.e.Response.Header = from.e.Response.Header
 		}
+		ps.byID[p.e.ID], ps.digests[p] = p, ps.digests[from] // another revisit may name this one
 		return ""
 	}
 	return "it refers to a body that the file does not have: if another WARC of the crawl has it, import both in one zip"
+}
+
+// isOfNothing tells the digest of an empty body, as redirects have.
+func isOfNothing(digest string) bool {
+	bySHA1, bySHA256 := sha1.Sum(nil), sha256.Sum256(nil)
+	return digest == "sha1:"+hex.EncodeToString(bySHA1[:]) || digest == "sha256:"+hex.EncodeToString(bySHA256[:])
 }
 
 // has tells whether a body has a digest, as far as that can be known: with an unknown algorithm

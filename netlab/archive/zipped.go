@@ -99,18 +99,16 @@ func noWARC(files map[string]*zip.File) error {
 	switch {
 	case has(".wacz"):
 		return errors.New("the zip has several WACZ files: unpack it, and join them with appliance archive merge")
-	case has("_c.txt") && has("_s.txt"):
-		return errors.New("the zip is a session archive of Fiddler: export it there as HTTPArchive (File, Export Sessions), and import that")
 	case has("-meta.json"):
-		return errors.New("the zip is a session of Charles: export it there as HAR (File, Export Session), and import that")
+		return errors.New("the zip is a session of Charles: " + charlesJSON)
 	case has(".network"):
 		return errors.New("the zip is a trace of Playwright: record with recordHar, and import that HAR")
 	case has(".mp"), has(".flow"), has(".mitm"):
-		return errors.New("the zip has flows of mitmproxy: " + dumpHAR)
+		return errors.New("the zip has flows of mitmproxy: " + unpack)
 	case files["manifest.json"] != nil && files["index.html"] != nil:
 		return errors.New("the zip is " + singleFile)
 	case files[namePackage] != nil:
 		return errors.New("the WACZ has nothing under archive/")
 	}
-	return fmt.Errorf("the zip has no %s, so it is not a WACZ, and no HAR or WARC", namePackage)
+	return fmt.Errorf("the zip has no %s, so it is not a WACZ, and no HAR or WARC: %s", namePackage, saveHAR)
 }

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"golang.org/x/text/encoding/unicode"
 	"golang.org/x/text/transform"
@@ -56,7 +57,7 @@ func ReadTrace(name string, r io.Reader) (*Trace, error) {
 		}
 		ms, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || ms < 0 || ms > int64(24*time.Hour/time.Millisecond) {
-			return nil, fmt.Errorf("trace %s:%d: %.40q is not a time in whole milliseconds within a day", name, line, text)
+			return nil, fmt.Errorf("trace %s:%d: %.40q is not a time in whole milliseconds within a day%s", name, line, text, whatInstead(text))
 		}
 		at := time.Duration(ms) * time.Millisecond
 		if at < t.Period {
@@ -77,6 +78,20 @@ func ReadTrace(name string, r io.Reader) (*Trace, error) {
 		return nil, fmt.Errorf("trace %s: no line is greater than 0 ms, so the trace has no period", name)
 	}
 	return t, nil
+}
+
+// whatInstead says what to do about a line that is no time.
+func whatInstead(text string) string {
+	const format = ": each line of a trace is when one packet of 1504 bytes may leave (mahimahi's format)"
+	switch {
+	case strings.HasPrefix(text, "\x1f\x8b"):
+		return ": it is compressed by gzip; decompress it (gunzip -k)"
+	case strings.ContainsFunc(text, func(r rune) bool { return r == utf8.RuneError || r < ' ' && r != '\t' }):
+		return ": it is no text; 'appliance link trace record' makes a trace of captured packets"
+	case len(strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(",; \t", r) })) > 1:
+		return format + "; write rates over time as changes of a link instead (down=3mbit; 1s: down=0.5mbit)"
+	}
+	return format
 }
 
 // Write writes the trace in mahimahi's format.

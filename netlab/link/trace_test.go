@@ -68,6 +68,18 @@ func TestReadTraceOfWindows(t *testing.T) {
 	}
 }
 
+// TestNoTrace: what is no trace says what to do.
+func TestNoTrace(t *testing.T) {
+	for text, want := range map[string]string{
+		"\x1f\x8b\x08\x00": "gunzip -k", "\xd4\xc3\xb2\xa1\x02\x00": "appliance link trace record", "time,mbit\n0,3\n": "down=3mbit; 1s:",
+		"0.5 1.5\n": "down=3mbit; 1s:", "1.25\n": "one packet of 1504 bytes",
+	} {
+		if _, err := ReadTrace("t", strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), "t:1: ") || !strings.Contains(err.Error(), want) {
+			t.Errorf("ReadTrace(%q) = %v; want an error of line 1 that says %q", text, err, want)
+		}
+	}
+}
+
 // TestTraceOfReportIsBounded: what a report claims takes no memory.
 func TestTraceOfReportIsBounded(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "link.json")

@@ -69,6 +69,8 @@ func Plain(err error) error {
 	switch {
 	case errors.As(err, &syntax) && strings.Contains(syntax.Message, "found character '\t'"):
 		return &yaml.SyntaxError{Token: syntax.Token, Message: "a tab stands where blanks are expected: YAML is indented by blanks"}
+	case errors.As(err, &syntax) && plainSyntax(syntax.Message) != "":
+		return &yaml.SyntaxError{Token: syntax.Token, Message: plainSyntax(syntax.Message)}
 	case errors.As(err, &wrong):
 		return &yaml.SyntaxError{Token: wrong.Token, Message: misplaced(ofType(wrong.SrcType), ofType(wrong.DstType))}
 	case errors.As(err, &large):
@@ -86,6 +88,21 @@ func Plain(err error) error {
 	return err
 }
 
+// plainSyntax is a message of the reader of YAML in the words of those who write it; "" for one that is plain.
+func plainSyntax(message string) string {
+	for _, m := range []struct{ of, plain string }{
+		{"unexpected key name", "a blank is missing behind a colon (NAME: VALUE), or the field below is indented otherwise than those beside it"},
+		{"mapping value is not allowed", "a field (NAME: VALUE) stands within a value: indent the line below as the fields beside it, or put a text with a colon in quotes"},
+		{"could not find end character of double-quoted", "a text in double quotes has no end"},
+		{"could not find end character of single-quoted", "a text in single quotes has no end"},
+	} {
+		if strings.Contains(message, m.of) {
+			return m.plain
+		}
+	}
+	return ""
+}
+
 // ofJSON is what package json calls a value.
 func ofJSON(value string) string {
 	return cmp.Or(map[string]string{
@@ -95,6 +112,9 @@ func ofJSON(value string) string {
 
 // misplaced says what a text has at a place, and what belongs there.
 func misplaced(what, expected string) string {
+	if what == expected {
+		return expected + " is expected, as it is, without a tag (!!) before it"
+	}
 	of := func(what string) (stand, is string) {
 		if what == manyFields {
 			return "stand", "are"

@@ -129,6 +129,11 @@ func TestPlain(t *testing.T) {
 		"list: 3":           "[1:7] a whole number stands where a list is expected",
 		"inner: true":       "[1:8] true or false stands where fields (NAME: VALUE) are expected",
 		"inner:\n  a: 1000": "[2:6] 1000 is out of range",
+		"number: !!int '3'": "[1:9] a whole number is expected, as it is, without a tag (!!) before it",
+		"text:b\nshare: 1":  "[1:1] a blank is missing behind a colon (NAME: VALUE), or the field below is indented otherwise than those beside it",
+		"text: a: b":        "[1:7] a field (NAME: VALUE) stands within a value: indent the line below as the fields beside it, or put a text with a colon in quotes",
+		"text: \"a":         "[1:7] a text in double quotes has no end",
+		"text: 'a":          "[1:7] a text in single quotes has no end",
 		"limit: {}":         "[1:8] fields (NAME: VALUE) stand where a duration such as 30s is expected",
 	} {
 		var c config

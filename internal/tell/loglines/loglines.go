@@ -3,8 +3,9 @@
 // the box's clock, and rules; out flow annotations with the bounds of their times. The stamps are those of RFC 3339
 // (and ISO 8601), of seconds since 1970, of syslog (RFC 3164 and RFC 5424), of journald (journalctl -o json), of
 // Android's logcat (-v threadtime and -v time), of web servers (access and error), of Chromium's console
-// (--enable-logging=stderr), of Google's glog, of ctime(3), of lines of JSON and of names with values (logfmt), of the
-// kernel's monotonic clock ([  123.456789]), and those that have a time of the day alone.
+// (--enable-logging=stderr), of Google's glog, of ctime(3), of PHP, Redis and java.util.logging (dated), of lines of JSON
+// and of names with values (logfmt), of the kernel's monotonic clock ([  123.456789]), those behind a few words
+// (prefixed), and those that have a time of the day alone.
 package loglines
 
 import (
@@ -55,7 +56,7 @@ func formats() []format {
 	return []format{
 		{"journald", journald}, {"json", jsonLine}, {"nginx", nginx}, {"nginx-error", nginxError}, {"logcat", logcat},
 		{"console", console}, {"syslog", syslog}, {"ctime", ctime}, {"glog", glog}, {"rfc3339", rfc3339},
-		{"monotonic", monotonic}, {"epoch", epoch}, {"logfmt", logfmt}, {"clock", clock},
+		{"dated", dated}, {"monotonic", monotonic}, {"epoch", epoch}, {"logfmt", logfmt}, {"prefixed", prefixed}, {"clock", clock},
 	}
 }
 
@@ -108,8 +109,8 @@ func Read(r io.Reader, o Options, take func(Entry) error) (left int, err error) 
 				if o.Format == "" {
 					try[0], try[f] = try[f], try[0] // most lines of a log are like the one before
 				}
-				if try[0].name != "clock" { // what has no date may begin so without being a stamp
-					try = slices.DeleteFunc(try, func(f format) bool { return f.name == "clock" })
+				if !guesses(try[0]) {
+					try = slices.DeleteFunc(try, guesses)
 				}
 				if err := take(e); err != nil {
 					return left, err
@@ -143,8 +144,8 @@ func stamped(at time.Time, fraction string, text string) (Entry, bool) {
 
 // The stamps, each at the beginning of a line.
 var (
-	rfc3339Line = regexp.MustCompile(`^\[?(?:[A-Z][a-z]{2} )?(\d{4}-\d\d-\d\d)[Tt \t](\d\d:\d\d:\d\d)([.,]\d{1,12})?` +
-		` ?([Zz]|UTC|GMT|[+-]\d\d:?\d\d)?\]?[:\s]+(.*)$`)
+	rfc3339Line = regexp.MustCompile(`^["\[]?(?:[A-Z][a-z]{2} )?(\d{4}-\d\d-\d\d)[Tt _\t](\d\d:\d\d:\d\d)([.,]\d{1,12})?` +
+		`(?:( ?(?:[Zz]|UTC|GMT|[+-]\d\d:?\d\d)|[+-]\d\d)["\]]?[:,;|\s]+|\]?[:\s]+)(.*)$`)
 	epochLine     = regexp.MustCompile(`^\[?(\d{9,10})(\.\d{1,9})?\]?[:\s]+(.*)$`)
 	finerLine     = regexp.MustCompile(`^\[?(\d{13}|\d{16}|\d{19})(?:\.\d{1,9})?\]?[:\s]+(.*)$`)
 	monotonicLine = regexp.MustCompile(`^\[\s*(\d{1,9})(\.\d{3,9})\]\s*(.*)$`)
@@ -155,7 +156,7 @@ var (
 		`([.,]\d{1,9})?( [+-]\d{4})?\] (.*)$`)
 	nginxISOLine = regexp.MustCompile(`^(?:\d{1,3}(?:\.\d{1,3}){3}|[0-9a-fA-F:]*:[0-9a-fA-F:]+|[A-Za-z][\w.-]*) \S+ \S+ ` +
 		`\[(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\S*)\] (.*)$`)
-	nginxErrorLine = regexp.MustCompile(`^(\d{4}/\d\d/\d\d \d\d:\d\d:\d\d)([.,]\d{1,9})?:? (.*)$`)
+	nginxErrorLine = regexp.MustCompile(`^(\d{4}/\d\d/\d\d \d\d:\d\d:\d\d)([.,]\d{1,9})?\]?:? (.*)$`)
 	consoleLine    = regexp.MustCompile(`^\[(?:\d+:\d+:)?(\d{4}/\d{6})(\.\d{1,9})?:(\S+)\] (.*)$`)
 )
 
@@ -164,15 +165,7 @@ func rfc3339(line string, o Options) (Entry, bool) {
 	if m == nil {
 		return Entry{}, false
 	}
-	zone := strings.ReplaceAll(m[4], ":", "")
-	if strings.Trim(zone, "+-0123456789") != "" { // Z and its words
-		zone = "+0000"
-	}
-	layout, text := "2006-01-02 15:04:05", m[1]+" "+m[2]
-	if zone == "" {
-		return placed(layout, text, m[3], m[5], o.Zone)
-	}
-	return placed(layout+" -0700", text+" "+zone, m[3], m[5], o.Zone)
+	return zoned("2006-01-02 15:04:05", m[1]+" "+m[2], m[3], strings.ToUpper(strings.TrimSpace(m[4])), m[5], o)
 }
 
 // placed parses a stamp and adds its fraction of a second.

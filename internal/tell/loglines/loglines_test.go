@@ -65,6 +65,26 @@ var lines = []struct { // constant
 	{"json", `{"timestamp":1.79577133125e9,"short_message":"cart"}`, at, 10 * time.Millisecond, "cart"},
 	{"logfmt", `time=2026-11-27T09:22:11.250Z level=info msg="cart \"a\" loaded"`, at, time.Millisecond, `cart "a" loaded`},
 	{"logfmt", `level=info ts=1795771331.250 msg=cart`, at, time.Millisecond, "cart"},
+	{"dated", "[27-Nov-2026 09:22:11 UTC] PHP Notice:  cart", at.Truncate(time.Second), time.Second, "PHP Notice:  cart"},
+	{"dated", "[27-Nov-2026 04:22:11 America/New_York] cart", at.Truncate(time.Second), time.Second, "cart"},
+	{"dated", "27 Nov 2026 10:22:11.250 * cart", at, time.Millisecond, "* cart"},
+	{"dated", "27.11.2026 10:22:11,250 cart", at, time.Millisecond, "cart"},
+	{"dated", "Fri, 27 Nov 2026 04:22:11 -0500 cart", at.Truncate(time.Second), time.Second, "cart"},
+	{"dated", "Nov 27, 2026 10:22:11 AM shop.Cart load", at.Truncate(time.Second), time.Second, "shop.Cart load"}, // java.util.logging
+	{"dated", "20261127T092211.250Z cart", at, time.Millisecond, "cart"},
+	{"prefixed", "web-1  | 2026-11-27T09:22:11.250Z cart", at, time.Millisecond, "web-1 cart"},                                // Docker Compose
+	{"prefixed", "W, [2026-11-27T10:22:11.250 #7]  WARN: cart", at, time.Millisecond, "W #7]  WARN: cart"},                    // Ruby
+	{"prefixed", "12:S 27 Nov 2026 10:22:11.250 # cart", at, time.Millisecond, "12:S # cart"},                                 // Redis
+	{"prefixed", "[warn] [2026/11/27 10:22:11] cart", at.Truncate(time.Second), time.Second, "[warn] cart"},                   // Fluent Bit
+	{"rfc3339", "2026-11-27 09:22:11.250 UTC,\"shop\",cart", at, time.Millisecond, "\"shop\",cart"},                           // PostgreSQL's CSV
+	{"rfc3339", "\"2026-11-27T10:22:11.250+01\",cart", at, time.Millisecond, "cart"},                                          // an hour's zone
+	{"rfc3339", "2026-11-27_09:22:11.250Z cart", at, time.Millisecond, "cart"},                                                // svlogd
+	{"json", `{"t":{"$date":"2026-11-27T10:22:11.250+01:00"},"s":"I","msg":"cart"}`, at, time.Millisecond, "cart"},            // MongoDB
+	{"json", `{"LogLevel":"Debug","Message":"cart","Timestamp":"2026-11-27T09:22:11.250Z"}`, at, time.Millisecond, "cart"},    // .NET
+	{"json", `{"instant":{"epochSecond":1795771331,"nanoOfSecond":250000000},"message":"cart"}`, at, time.Nanosecond, "cart"}, // log4j
+	{"json", `{"timestamp":{"seconds":1795771331,"nanos":250000000},"message":"cart"}`, at, time.Nanosecond, "cart"},
+	{"json", `{"timestamp":"2026-11-27 10:22:11.250000+0100","eventMessage":"cart"}`, at, time.Microsecond, "cart"},                   // macOS and iOS
+	{"json", `{"time_local":"27/Nov/2026:04:22:11 -0500","request":"GET /cart"}`, at.Truncate(time.Second), time.Second, "GET /cart"}, // nginx
 	{"clock", "10:22:11.250 [main] cart", at, time.Millisecond, "[main] cart"},
 	{"monotonic", "[12345.678901] usb 1-1: new device", time.Time{}, time.Microsecond, "usb 1-1: new device"},
 }
@@ -108,7 +128,7 @@ func TestFormats(t *testing.T) {
 // TestEncodings: a log that Windows wrote is read; one that is no text says so; a time of the day is no stamp of a line
 // where others have dates.
 func TestEncodings(t *testing.T) {
-	plain := "2026-11-27T09:22:11.250Z one\r\n  10:22:12 elapsed\n2026-11-27T09:22:11.250Z two\n"
+	plain := "2026-11-27T09:22:11.250Z one\r\n  10:22:12 elapsed\ncart of 2026-11-27T09:22:12Z\n2026-11-27T09:22:11.250Z two\n"
 	for name, e := range map[string]encoding.Encoding{
 		"little endian": unicode.UTF16(unicode.LittleEndian, unicode.UseBOM), "big endian": unicode.UTF16(unicode.BigEndian, unicode.UseBOM),
 		"without a mark": unicode.UTF16(unicode.LittleEndian, unicode.IgnoreBOM), "UTF-8": unicode.UTF8BOM,
@@ -119,8 +139,8 @@ func TestEncodings(t *testing.T) {
 		}
 		var got []string
 		left, err := Read(strings.NewReader(text), options(""), func(e Entry) error { got = append(got, e.Text); return nil })
-		if diff := cmp.Diff([]string{"one", "two"}, got); err != nil || left != 1 || diff != "" {
-			t.Errorf("%s: %d left, %v; want 1, nil (-want +got):\n%s", name, left, err, diff)
+		if diff := cmp.Diff([]string{"one", "two"}, got); err != nil || left != 2 || diff != "" {
+			t.Errorf("%s: %d left, %v; want 2, nil (-want +got):\n%s", name, left, err, diff)
 		}
 	}
 	for text, want := range map[string]string{"\x1f\x8b\x08\x00": "gunzip", "LPKSHHRH....": "journalctl", "\x28\xb5\x2f\xfd..": "zstd -d"} {

@@ -104,6 +104,9 @@ func valued(value, text string, o Options) (Entry, bool) {
 	if !ok {
 		e, ok = rfc3339(strings.TrimSpace(value)+" ", o)
 	}
+	if !ok {
+		e, ok = dated(strings.TrimSpace(value)+" ", o)
+	}
 	e.Text = strings.TrimSpace(text)
 	return e, ok
 }
@@ -119,18 +122,24 @@ func jsonLine(line string, o Options) (Entry, bool) {
 		return Entry{}, false
 	}
 	text := line
-	for _, name := range []string{"message", "msg", "log", "short_message", "textPayload", "@m", "@mt", "text", "body"} {
+	lower := make(map[string]json.RawMessage, len(fields))
+	for name, value := range fields {
+		if key := strings.ToLower(name); lower[key] == nil || key == name {
+			lower[key] = value
+		}
+	}
+	fields = lower
+	for _, name := range []string{
+		"message", "msg", "log", "short_message", "textpayload", "@m", "@mt", "text", "body", "eventmessage", "event", "request",
+	} {
 		if json.Unmarshal(fields[name], &text) == nil {
 			break
 		}
 	}
-	for _, name := range []string{"@timestamp", "timestamp", "time", "ts", "@t", "t", "date", "datetime", "asctime"} {
-		var value string
-		raw := fields[name]
-		if json.Unmarshal(raw, &value) != nil {
-			value = string(raw)
-		}
-		if e, ok := valued(value, text, o); ok {
+	for _, name := range []string{
+		"@timestamp", "timestamp", "time", "ts", "@t", "t", "date", "datetime", "asctime", "instant", "timemillis", "time_iso8601", "time_local",
+	} {
+		if e, ok := valued(stampOf(fields[name]), text, o); ok {
 			return e, true
 		}
 	}

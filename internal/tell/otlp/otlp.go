@@ -34,6 +34,9 @@ const (
 // smaller says what to do about a message that is too large, as errLarge does of one with more than maxMessage.
 const smaller = "have the exporter write smaller batches"
 
+// ErrCut is returned behind whole messages for a file that ends within one: a Collector may still be writing it.
+var ErrCut = errors.New("the file ends within it") // constant
+
 var errLarge = fmt.Errorf("it has more than %d MiB: %s", maxMessage>>20, smaller) // constant
 
 // TraceID and SpanID tell traces and spans apart; the zero value is none.
@@ -221,6 +224,12 @@ func readJSON(in io.Reader, lists bool, add func(Span)) error {
 			return fmt.Errorf("it has no spans of OTLP (resourceSpans)%s", what)
 		case errors.Is(err, io.EOF):
 			return nil
+		case errors.Is(err, io.ErrUnexpectedEOF) && n > 1:
+			return fmt.Errorf("message %d: %w", n, ErrCut)
+		case errors.Is(err, io.ErrUnexpectedEOF):
+			return errors.New("message 1: the file ends within it: get all of the file")
+		case errors.As(err, new(*json.SyntaxError)):
+			return fmt.Errorf("message %d: it is no JSON (%w): have the program or the Collector (otlphttp, file) export OTLP", n, err)
 		default:
 			return fmt.Errorf("message %d: %w", n, err)
 		}
@@ -238,6 +247,8 @@ func otherOf(text []byte) string {
 		return ": it is of Jaeger's API" + export + ", or ask Jaeger's /api/v3/traces/ID"
 	case has("traceId", "id", "timestamp"), has("traceId", "localEndpoint"):
 		return ": it is Zipkin's" + export
+	case has("SpanContext", "TraceID"), has("context", "trace_id", "start_time"):
+		return ": it is what an exporter prints for people (console, stdout)" + export
 	case has("traceEvents"):
 		return ": it is a trace of a browser (Trace Event Format)"
 	case has("resourceLogs"), has("resource_logs"):

@@ -3,6 +3,7 @@ package otlp
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -82,14 +83,30 @@ func TestRead(t *testing.T) {
 	}
 	for says, text := range map[string]string{
 		"it is empty": "", "nested more than": strings.Repeat(`{"a":`, 60) + "1" + strings.Repeat("}", 60), "message 2": first + "{", "it is no OTLP": "hello, world",
-		"message 1: it has 1 bytes, and 0 are there": "\x00\x00\x00\x01", "message 2: it has 9 bytes, and 3 are there": string(framed(a)) + "\x00\x00\x00\x09abc",
-		"message 2: it is cut off": string(framed(a)) + "\x00", "ns since 1970": strings.Replace(first, `"1000"`, `"soon"`, 1), "message 2: unexpected EOF": "[" + first,
+		"message 1: it has 1 bytes, and 0 are there": "\x00\x00\x00\x01", "message 2: the file ends within it: it has 9 bytes, and 3 are there": string(framed(a)) + "\x00\x00\x00\x09abc",
+		"message 2: the file ends within it": string(framed(a)) + "\x00", "ns since 1970": strings.Replace(first, `"1000"`, `"soon"`, 1), "get all of the file": first[:40],
+		"it is no JSON": "{\n  resource: {}\n}", "prints for people": `{"Name":"x","SpanContext":{"TraceID":"a"}}`, "the protocol has not": "\xfd7zXZ\x00",
 		"it is of Jaeger's API": `{"data":[{"traceID":"a","spans":[{"operationName":"x"}]}]}`, "gunzip": "\x1f\x8b\x08\x00",
 		"it is Zipkin's": `[{"traceId":"a","id":"b","timestamp":1}]`, "no spans of OTLP": `{}`, "it has logs": `{"resourceLogs":[]}`,
 		"no list": "[" + first + "]" + second, "a text stands where fields": `{"resourceSpans":[{"resource":"shop"}]}`,
 	} {
 		if _, err := Read(strings.NewReader(text), func(Span) {}); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("Read(%.30q) = %v, want an error that says %q", text, err, says)
+		}
+	}
+}
+
+// TestCutOff: what is whole of a file that ends within a message is read.
+func TestCutOff(t *testing.T) {
+	first := ofJSON("shop", "0100000000000000", "", "GET /", 1000, 5000, `{}`)
+	one := ofProtobuf("shop", SpanID{1}, SpanID{}, "GET /", 1000, 5000, 1)
+	framed := append(binary.BigEndian.AppendUint32(nil, uint32(len(one))), one...)
+	for name, text := range map[string]string{
+		"lines": first + "\n" + first[:50], "a list": "[" + first + ",", "framed": string(framed) + string(framed[:20]), "in a length": string(framed) + "\x00",
+	} {
+		n := 0
+		if _, err := Read(strings.NewReader(text), func(Span) { n++ }); n != 1 || !errors.Is(err, ErrCut) || !strings.Contains(err.Error(), "message 2") {
+			t.Errorf("%s: %d spans, %v; want the one, and ErrCut of message 2", name, n, err)
 		}
 	}
 }
@@ -128,7 +145,7 @@ func TestReadBounds(t *testing.T) {
 		file io.Reader
 		says string
 	}{
-		{"a file", endless("", "\x00\x10\x00\x04\x2a\x80\x80\x40"+long), "it has more than 256 MiB"},
+		{"a file", endless("", "\x00\x10\x00\x04\x0a\x80\x80\x40"+long), "it has more than 256 MiB"},
 		{"a message of JSON", endless(`{"a":"`, long), "message 1: it has more than 32 MiB"},
 		{"a message of a list", endless(`[{},{"a":"`, long), "message 2: it has more than 32 MiB"},
 		{"a list that has no end", endless("[", strings.Repeat(" ", 1<<20)), "message 1: it has more than 32 MiB"},

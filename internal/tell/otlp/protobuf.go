@@ -63,7 +63,7 @@ func readProtobuf(in *bufio.Reader, first byte, add func(Span)) error {
 		case errors.Is(err, io.EOF):
 			return nil
 		case errors.Is(err, io.ErrUnexpectedEOF):
-			return fmt.Errorf("message %d: it is cut off", n)
+			return fmt.Errorf("message %d: %w", n, ErrCut)
 		case err != nil:
 			return err
 		}
@@ -72,7 +72,9 @@ func readProtobuf(in *bufio.Reader, first byte, add func(Span)) error {
 			return fmt.Errorf("message %d: %w", n, errLarge)
 		}
 		b.Reset()
-		if came, err := io.CopyN(&b, in, size); errors.Is(err, io.EOF) {
+		if came, err := io.CopyN(&b, in, size); errors.Is(err, io.EOF) && n > 1 {
+			return fmt.Errorf("message %d: %w: it has %d bytes, and %d are there", n, ErrCut, size, came)
+		} else if errors.Is(err, io.EOF) {
 			return fmt.Errorf("message %d: it has %d bytes, and %d are there", n, size, came)
 		} else if err != nil {
 			return err
@@ -126,6 +128,14 @@ func eachField(b []byte, take func(field) error) error {
 
 // eachSpan calls add with the spans of a message. Nothing is kept of it: a span may take two bytes.
 func eachSpan(b []byte, add func(Span)) error {
+	if err := eachField(b, func(f field) error {
+		if f.number != fieldResourceSpans { // a few bytes of anything may be a message
+			return fmt.Errorf("field %d, which the protocol has not", f.number)
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
 	return eachPart(b, fieldResourceSpans, func(resource []byte) error {
 		service := ""
 		err := eachPart(resource, fieldResource, func(b []byte) error {

@@ -50,15 +50,20 @@ const (
 // last is more than 0, the newest so many count.
 func Read(file string, in io.Reader, column, times string, last int) (*Table, error) {
 	limited := &io.LimitedReader{R: in, N: MaxBytes + 1}
-	raw := bufio.NewReader(limited)
+	var end lastBytes
+	raw := bufio.NewReader(io.TeeReader(limited, &end))
 	start, _ := raw.Peek(16) // there may be less
 	if what := otherFile(start); what != "" {
 		return nil, fmt.Errorf("%s:1: %s", file, what)
 	}
 	buffered := withoutMark(raw)
-	if isJSON(buffered) {
-		return nil, fmt.Errorf("%s:1: this is JSON, and a CSV file is needed: make one, such as with jq -r '.[] | [.date, .ms] | @csv', "+
-			"and put a header before it", file)
+	if first := jsonBegin(buffered); first != 0 {
+		each := ""
+		if first == '[' {
+			each = ".[] | "
+		}
+		return nil, fmt.Errorf("%s:1: this is JSON, and a CSV file is needed: make one, such as with jq -r '%s[.date, .ms] | @csv', "+
+			"and put a header before it", file, each)
 	}
 	separator, isSaid := separatorOf(buffered)
 	number := numbersOf(separator, 0)
@@ -96,33 +101,9 @@ func Read(file string, in io.Reader, column, times string, last int) (*Table, er
 			return nil, err
 		}
 	}
-	// Until the column is known, every cell that may be of it is kept.
-	var rows [][]string
-	var lines []int
-	for {
-		record, err := r.Read()
-		if errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			return nil, located(file, err)
-		}
-		line, _ := r.FieldPos(0)
-		for len(record) > len(header) && strings.TrimSpace(record[len(record)-1]) == "" {
-			record = record[:len(record)-1] // a separator at the end
-		}
-		if len(record) != len(header) {
-			return nil, fmt.Errorf("%s:%d: %w: %d, and the header has %d", file, line, csv.ErrFieldCount, len(record), len(header))
-		}
-		if limited.N <= 0 {
-			return nil, fmt.Errorf("%s:%d: more than %d MiB", file, line, MaxBytes>>20)
-		}
-		rows, lines = append(rows, slices.Clone(record)), append(lines, line)
-		if len(rows) > 10*MaxRows {
-			return nil, fmt.Errorf("%s:%d: %w: at most %d are read", file, line, errTooMany, 10*MaxRows)
-		}
-	}
-	if limited.N <= 0 {
-		return nil, fmt.Errorf("%s: more than %d MiB", file, MaxBytes>>20)
+	rows, lines, err := readRows(file, r, header, limited, &end)
+	if err != nil {
+		return nil, err
 	}
 	signs := decimalsOf(rows, len(header))
 	numbers := func(column int) cellReader { return numbersOf(separator, signs[column]) }
@@ -132,6 +113,12 @@ func Read(file string, in io.Reader, column, times string, last int) (*Table, er
 		}
 		if _, err := number(header[at]); err == nil {
 			return nil, fmt.Errorf("%s:1: %w", file, errNoHeader)
+		}
+	}
+	moment := cellReader(instant)
+	if timeAt >= 0 {
+		if moment, err = instantsOf(file, header[timeAt], rows, lines, timeAt); err != nil {
+			return nil, err
 		}
 	}
 	t := &Table{File: file, Column: header[at]}
@@ -153,7 +140,7 @@ func Read(file string, in io.Reader, column, times string, last int) (*Table, er
 		}
 		if timeAt >= 0 {
 			row.Time = lab.Clip(record[timeAt], 60)
-			if row.at, err = instant(record[timeAt]); err != nil {
+			if row.at, err = moment(record[timeAt]); err != nil {
 				return nil, fmt.Errorf("%s:%d: column %q: %w", file, row.Line, header[timeAt], err)
 			}
 		}
@@ -201,16 +188,18 @@ func withoutMark(r io.Reader) *bufio.Reader {
 	return b
 }
 
-// isJSON tells what begins like a JSON object or list.
-func isJSON(b *bufio.Reader) bool {
+// jsonBegin is the first sign of what begins like a JSON object or list, else 0.
+func jsonBegin(b *bufio.Reader) byte {
 	const look = 64
 	head, _ := b.Peek(look)
 	head = bytes.TrimSpace(head)
 	if len(head) < 2 || head[0] != '{' && head[0] != '[' {
-		return false
+		return 0
 	}
-	next := bytes.TrimSpace(head[1:])
-	return len(next) > 0 && bytes.IndexByte([]byte(`"{[]}-0123456789`), next[0]) >= 0
+	if next := bytes.TrimSpace(head[1:]); len(next) == 0 || bytes.IndexByte([]byte(`"{[]}-0123456789`), next[0]) < 0 {
+		return 0
+	}
+	return head[0]
 }
 
 // otherFile says what a file is that begins as no text does, and how it becomes a CSV file; "" of a text.
@@ -224,8 +213,10 @@ func otherFile(start []byte) string {
 		"<!doctype html":   "this is a page in HTML, perhaps one that asks for a sign-in where the file was to be: download the file again",
 		"<html":            "this is a page in HTML, perhaps one that asks for a sign-in where the file was to be: download the file again",
 		"\xff\xfe<\x00":    "this is XML or HTML: save the table as CSV",
-		"goos: ":           "this is what go test -bench prints: benchstat -format csv makes CSV of several, or write a row for each",
-		"<?xml":            "this is XML: save the table as CSV",
+		"window.BENCHMARK": "this is the data of github-action-benchmark: make a CSV file of it, such as with sed 's/^[^{]*//' FILE | " +
+			"jq -r '.entries[][] | [.date, .benches[0].value] | @csv', and put a header before it",
+		"goos: ": "this is what go test -bench prints: benchstat -format csv makes CSV of several, or write a row for each",
+		"<?xml":  "this is XML: save the table as CSV",
 	} {
 		if len(start) >= len(magic) && strings.EqualFold(string(start[:len(magic)]), magic) {
 			return what
@@ -331,7 +322,11 @@ func onlyNumbers(file string, header []string, rows [][]string, not int, numbers
 		}
 	}
 	if len(found) != 1 {
-		return 0, fmt.Errorf("%s:1: %d columns have numbers only: choose with --column; there are: %s", file, len(found), list(header))
+		doubt := ""
+		if slices.ContainsFunc(header, func(cell string) bool { _, err := number(cell); return err == nil }) {
+			doubt = "; if these are values, a header with the columns' names is missing"
+		}
+		return 0, fmt.Errorf("%s:1: %d columns have numbers only: choose with --column; there are: %s%s", file, len(found), list(header), doubt)
 	}
 	return found[0], nil
 }
@@ -536,7 +531,7 @@ var week = regexp.MustCompile(`^(\d{4})-?W(\d\d)$`) // constant
 var zoneName = regexp.MustCompile(`(Z|[-+][0-9]{2}:?[0-9]{2}) ?(?:\([^)]*\)|\[[^\]]*\]|[A-Z]{2,5}(?: m=[-+][0-9.]+)?)$`) // constant
 
 // instant reads the cell of a time: as RFC 3339, git, spreadsheets, logs and benchmarks write it: year first, month by
-// name, or with dots, day first. With slashes, day and month may be either.
+// name, or with dots, day first. See instantsOf for dates whose day and month may be either.
 func instant(cell string) (float64, error) {
 	text := zoneName.ReplaceAllString(strings.TrimSpace(strings.ReplaceAll(cell, "\u202f", " ")), "$1")
 	text = strings.TrimSuffix(strings.TrimPrefix(text, "["), "]") // as in the log of a web server
@@ -562,7 +557,12 @@ func instant(cell string) (float64, error) {
 		first := time.Date(year, 1, 4, 0, 0, 0, 0, time.UTC) // is in the first week (ISO 8601)
 		return float64(first.AddDate(0, 0, 7*(number-1)-int(first.Weekday()+6)%7).UnixMilli()), nil
 	}
-	for _, layout := range []string{"2006-01-02 15:04:05", "2006-01-02 15:04", time.DateOnly, "2006-01"} {
+	for _, half := range []string{"am", "pm"} { // of the day
+		plain = strings.Replace(plain, " "+half, " "+strings.ToUpper(half), 1)
+	}
+	for _, layout := range []string{
+		"2006-01-02 15:04:05", "2006-01-02 15:04", "2006-01-02 3:04:05 PM", "2006-01-02 3:04 PM", time.DateOnly, "2006-01",
+	} {
 		for _, zone := range []string{"", "Z07:00", " Z07:00", "-0700", " -0700", "-07", " -07"} { // -07 is PostgreSQL's
 			if strings.HasSuffix(zone, "-07") && !strings.Contains(layout, ":") {
 				continue
@@ -575,5 +575,9 @@ func instant(cell string) (float64, error) {
 	if v, err := number(strings.TrimPrefix(text, "@")); err == nil { // date's and git's seconds
 		return v, nil
 	}
-	return 0, fmt.Errorf("%q is not a time: write it like 2026-11-23T07:14:00Z, 2026-11-23 or as a number", lab.Clip(text, 60))
+	return 0, noTime(text)
+}
+
+func noTime(cell string) error {
+	return fmt.Errorf("%q is not a time: write it like 2026-11-23T07:14:00Z, 2026-11-23 or as a number", lab.Clip(cell, 60))
 }

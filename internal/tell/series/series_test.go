@@ -167,6 +167,7 @@ func TestHostileFiles(t *testing.T) {
 		{"no header", "1,2\n3,4\n", "", "", "f:1: the first row is numbers"},
 		{"no column", "a,b\n1,2\n", "c", "", `f:1: --column "c": there is no such column; there are: "a" (#1), "b" (#2)`},
 		{"which column", "a,b\n1,2\n", "", "", "2 columns have numbers only: choose with --column"},
+		{"no header, and texts", "7.5,3,cycles\n7.6,4,cycles\n", "", "", "a header with the columns' names is missing"},
 		{"no numbers", "a,b\nx,y\n", "", "", "0 columns have numbers only"},
 		{"not a number", "a,b\n1,2\nzwei,3\n", "a", "", `f:3: column "a": "zwei" is not a number`},
 		{"no header beside times", "2026-01-01,2\n2026-01-02,4\n", "", "", "f:1: the first row is numbers"},
@@ -174,7 +175,13 @@ func TestHostileFiles(t *testing.T) {
 		{"thousands or not", "a,b\n\"1,234\",x\n", "a", "", `"1,234" may mean two numbers`},
 		{"infinite", "a\n1\nInf\n", "a", "", `f:3: column "a": "Inf" is not a number`},
 		{"not a time", "a,t\n1,2026-01-01\n2,soon\n", "a", "t", `f:3: column "t": "soon" is not a time`},
-		{"ragged", "a,b\n1,2\n1\n", "a", "", "f:3: wrong number of fields: 1, and the header has 2"},
+		{"a decimal comma", "a,b\n1,2\n1,5,2\n", "a", "", "f:3: 3 cells, and the header has 2: put what has a ',' in it in quotes"},
+		{"cut off", "a,b\n1,2\n1", "a", "", "f:3: 1 cells, and the header has 2, and no line end behind them"},
+		{"a hole between blanks", "a   b\n1   2\n1\n", "a", "", "f:3: 1 cells, and the header has 2: separate the columns by commas or tabs"},
+		{"day or month", "a,t\n1,3/4/2026\n2,2/5/2026\n", "a", "t", `f:2: column "t": in "3/4/2026" the day may be any of its numbers`},
+		{"day and month", "a,t\n1,3/14/2026\n2,14/3/2026\n", "a", "t", `f:3: column "t": "14/3/2026" has its day and month elsewhere`},
+		{"two digits", "a,t\n1,11/12/10\n2,10/12/11\n", "a", "t", `f:2: column "t": in "11/12/10" the day may be any of its numbers`},
+		{"no day", "a,t\n1,13/32/2026\n", "a", "t", `f:2: column "t": "13/32/2026" is not a time`},
 		{"quote", "a,b\n\"1,2\n", "a", "", "f:2: "},
 		{"columns", strings.Repeat("a,", maxColumns) + "b\n", "a", "", "at most 1000 are possible"},
 		{"rows", many, "a", "", "--last 10000 takes the newest"},
@@ -215,6 +222,15 @@ func TestFilesOfTheWorld(t *testing.T) {
 		"Go":                     "t,v\n2026-02-03 09:01:02.5 +0100 CET m=+0.1,7.5\n2026-02-03 09:01:02 +0000 UTC,1234.25\n",
 		"a web server's log":     "t,v\n[03/Feb/2026:09:01:02 +0100],7.5\n03/Feb/2026:09:01:02 +0000,1234.25\n",
 		"before and after noon":  "t,v\n\"Feb 3, 2026, 11:01\u202fAM\",7.5\n\"February 3, 2026, 1:00:02 PM\",1234.25\n",
+		"US":                     "t,v\n3/14/2026 9:01 PM,1234.25\n3/2/2026 09:01:02 am,7.5\n",
+		"UK":                     "t,v\n\"14/03/2026, 09:01\",1234.25\n02/04/2025 10:00,7.5\n",
+		"dashes":                 "t,v\n14-03-2026,1234.25\n02-04-2025,7.5\n",
+		"short years":            "t,v\n3/14/26,1234.25\n12/2/25,7.5\n",
+		"either order":           "t,v\n2/2/2026,1234.25\n1/1/2026,7.5\n",
+		"empty cells left out":   "t,v,n\n1,7.5\n2,1234.25,x\n3\n",
+		"Markdown":               "| t | v |\n|---|--:|\n| 1 | 7.5 |\n| 2 | 1234.25 |\n",
+		"a rule of a client's":   "t   v\n--- -------\n1   7.5\n2   1234.25\n",
+		"a header again":         "t,v\n1,7.5\nt,v\n2,1234.25\n",
 		"months":                 "t,v\n2026-02,1234.25\n2025-12,7.5\n",
 		"weeks":                  "t,v\n2026-W01,1234.25\n2025-W52,7.5\n",
 		"basic":                  "t,v\n20260204T090102Z,1234.25\n20260203T090102Z,7.5\n",
@@ -250,8 +266,9 @@ func TestFilesOfTheWorld(t *testing.T) {
 	for text, want := range map[string]string{
 		"v;w\n1.2,3,4;0\n":           `f:2: column "v": "1.2,3,4" may mean two numbers`,
 		"v\tw\n1,234\t0\n":           `f:2: column "v": "1,234" may mean two numbers`,
-		"{\"results\":[]}":           "f:1: this is JSON",
-		"\n[{\"v\":1}]":              "f:1: this is JSON",
+		"{\"v\":1}\n{\"v\":2}\n":     "f:1: this is JSON, and a CSV file is needed: make one, such as with jq -r '[.date",
+		"\n[{\"v\":1}]":              "f:1: this is JSON, and a CSV file is needed: make one, such as with jq -r '.[] |",
+		"window.BENCHMARK_DATA = {":  "f:1: this is the data of github-action-benchmark",
 		"PK\x03\x04\x14\x00":         "f:1: this is a workbook",
 		"\x1f\x8b\x08\x00":           "f:1: this is compressed by gzip",
 		"goos: linux\nB 1 2 ns/op\n": "f:1: this is what go test -bench prints",
@@ -269,6 +286,7 @@ func FuzzRead(f *testing.F) {
 	f.Add(file(false), "ms", "date", 5)
 	f.Add("a;b\n1;2", "", "", 0)
 	f.Add("a\n\"x\n", "#1", "#1", -1)
+	f.Add("a,b,c\n3/4/2026,1\n14-3-26 3:04 pm,2,x\n", "b", "a", 0)
 	f.Fuzz(func(t *testing.T, text, column, times string, last int) {
 		defer testlab.Input(t)()
 		table, err := Read("f", strings.NewReader(text), column, times, last)

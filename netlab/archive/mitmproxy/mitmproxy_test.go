@@ -29,8 +29,10 @@ import (
 //	go test ./netlab/archive/mitmproxy -run TestExport -update
 var update = flag.Bool("update", false, "write testdata anew, from the mitmproxy of this machine")
 
-// samples are the exports, plain and compressed.
-var samples = [...]string{"export.har", "export.zhar"}
+// samples are the exports, plain and compressed, and the flows themselves.
+var samples = [...]string{"export.har", "export.zhar", flows}
+
+const flows = "export.flows"
 
 // resource is what the origin has at a path.
 type resource struct {
@@ -103,13 +105,13 @@ func TestSample(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			check(t, a)
+			check(t, a, name == flows)
 		})
 	}
 }
 
-// check compares what was imported with what the origin served.
-func check(t *testing.T, a *archive.Archive) {
+// check compares what was imported with what the origin served. isCoded: bodies have their content coding.
+func check(t *testing.T, a *archive.Archive, isCoded bool) {
 	t.Helper()
 	if w := a.Warnings(); len(w) > 0 {
 		t.Errorf("warnings: %q", w)
@@ -141,11 +143,13 @@ func check(t *testing.T, a *archive.Archive) {
 	}
 	for path, x := range resources() {
 		e := get("GET "+path, 200)
-		if string(e.Response.Body) != x.body || e.Response.Get("Content-Type") != x.kind || e.Response.Get("Content-Encoding") != "" {
-			t.Errorf("%s: %q, %v; served was %q, %s", path, e.Response.Body, e.Response.Header, x.body, x.kind)
+		body, err := archive.Decoded(&e.Response)
+		hasCoding := e.Response.Get("Content-Encoding") != ""
+		if err != nil || string(body) != x.body || e.Response.Get("Content-Type") != x.kind || hasCoding != (isCoded && x.gzip) {
+			t.Errorf("%s: %q, %v, %v; served was %q, %s", path, body, err, e.Response.Header, x.body, x.kind)
 		}
-		if n := e.Response.Get("Content-Length"); n != fmt.Sprint(len(x.body)) {
-			t.Errorf("%s: Content-Length %s of %d bytes", path, n, len(x.body))
+		if n := e.Response.Get("Content-Length"); n != fmt.Sprint(len(e.Response.Body)) {
+			t.Errorf("%s: Content-Length %s of %d bytes", path, n, len(e.Response.Body))
 		}
 	}
 	if e := get("HEAD /binary", 200); len(e.Response.Body) > 0 || e.Response.Get("Content-Length") != fmt.Sprint(len(binary)) {
@@ -188,7 +192,7 @@ func TestExport(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		check(t, a)
+		check(t, a, name == flows)
 		if *update {
 			data, err := os.ReadFile(file)
 			if err != nil {
@@ -213,18 +217,12 @@ func export(t *testing.T, program, origin, file string) {
 	_, port, _ := net.SplitHostPort(addr)
 	args := []string{
 		"-q", "--set", "confdir=" + t.TempDir(), "--set", "ssl_insecure=true",
-		"--listen-host", "127.0.0.1", "--listen-port", port, "--set", "hardump=" + file,
+		"--listen-host", "127.0.0.1", "--listen-port", port,
 	}
-	// Since 10.1 that is built in; before, it came as a script.
-	const script = "/usr/share/doc/mitmproxy/examples/contrib/har_dump.py"
-	options, err := exec.Command(program, "--options").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !strings.Contains(string(options), "hardump") {
-		_, err := os.Stat(script)
-		testlab.Need(t, err == nil, script+" of the package mitmproxy, which this system leaves out")
-		args = append(args, "-s", script)
+	if filepath.Base(file) == flows {
+		args = append(args, "-w", file)
+	} else {
+		args = append(args, harOptions(t, program, file)...)
 	}
 	var said bytes.Buffer
 	cmd := exec.Command(program, args...)
@@ -274,6 +272,24 @@ func export(t *testing.T, program, origin, file string) {
 	for kind, body := range bodies() {
 		ask("POST", "/echo?"+url.Values{"kind": {kind}}.Encode(), kind, body)
 	}
+}
+
+// harOptions are those by which mitmproxy writes a HAR.
+func harOptions(t *testing.T, program, file string) []string {
+	t.Helper()
+	args := []string{"--set", "hardump=" + file}
+	// Since 10.1 that is built in; before, it came as a script.
+	const script = "/usr/share/doc/mitmproxy/examples/contrib/har_dump.py"
+	options, err := exec.Command(program, "--options").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(options), "hardump") {
+		_, err := os.Stat(script)
+		testlab.Need(t, err == nil, script+" of the package mitmproxy, which this system leaves out")
+		args = append(args, "-s", script)
+	}
+	return args
 }
 
 // listens waits until mitmproxy takes connections.
