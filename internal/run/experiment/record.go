@@ -36,9 +36,10 @@ func cameToEnd(t *lab.Trial) bool {
 	return slices.ContainsFunc(t.Events, func(e lab.Event) bool { return e.Name == "end" })
 }
 
-// listenOn goes on recording what a page at rest still asks for, until the network has been silent for as long as
-// patience waits in a replay, and for no longer than that if it never is. What belongs to the page may come late on a
-// busy machine, above all what a service worker loads once the browser has started it. Pictures do not matter any more.
+// listenOn goes on recording what a page still asks for after its load or journey has come to its end, until the network
+// has been silent for as long as patience waits in a replay, and for no longer than that if it never is. What belongs to
+// the page may come late on a busy machine, above all what a service worker loads once the browser has started it; and a
+// replay whose end is seen later than the recording's gets further. Pictures do not matter any more.
 func (r *Runner) listenOn(ctx context.Context, still time.Duration, session Session) error {
 	begun, beat := r.Clock(), time.NewTicker(poll)
 	defer beat.Stop()
