@@ -155,3 +155,49 @@ func TestListenOn(t *testing.T) {
 		})
 	}
 }
+
+// TestAwaitKept: what makes a browser warm has ended when the page has asked for what was recorded of it, and its service
+// worker has loaded what it keeps, however long a slow machine computes in between.
+func TestAwaitKept(t *testing.T) {
+	const s, ms = time.Second, time.Millisecond
+	for name, c := range map[string]struct {
+		asks     []time.Duration
+		recorded int
+		worker   time.Duration // when its script is asked for; 0 for never
+		busy     time.Duration // for how long the page computes
+		end      time.Duration
+		err      string
+	}{
+		"a quick page":                  {asks: []time.Duration{0}, end: 3 * s},
+		"one that computes":             {asks: []time.Duration{0}, busy: 7 * s, end: 7500 * ms},
+		"one that asks for more late":   {asks: []time.Duration{0, 8 * s}, recorded: 2, end: 11 * s},
+		"one with a service worker":     {asks: []time.Duration{0, 2 * s, 9 * s}, worker: 2 * s, end: 19 * s},
+		"a journey, of which one loads": {asks: []time.Duration{0}, recorded: 9, end: 10 * s},
+		"one that polls":                {asks: []time.Duration{0, 5 * s, 10 * s, 15 * s, 20 * s, 25 * s}, recorded: 9, end: 30 * s},
+		"one that is never quiet":       {asks: []time.Duration{-1}, end: 30 * s, err: "did not come to rest within 30s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				begun := now()
+				w := world{busyUntil: c.busy, pressed: begun, dead: make(chan struct{})}
+				w.traffic = func(since time.Duration) Traffic {
+					traffic := Traffic{Recorded: c.recorded, InFlight: 1}
+					for _, at := range c.asks {
+						if at >= 0 && at <= since {
+							traffic.Requests, traffic.InFlight, traffic.LastActivity = traffic.Requests+1, 0, begun.Add(at)
+						}
+					}
+					traffic.Asked = min(traffic.Requests, c.recorded)
+					if c.worker > 0 && since >= c.worker {
+						traffic.Workers = 1
+					}
+					return traffic
+				}
+				err := AwaitKept(t.Context(), fakeLife{&w}, fakeSession{&w}, Rest{MainThreads: w.mainThreads}, now, 1500*ms, 30*s)
+				if took := now().Sub(begun); took < c.end-200*ms || took > c.end+2*s || (err == nil) != (c.err == "") {
+					t.Errorf("AwaitKept() took %v, %v; want %v, %q", took, err, c.end, c.err)
+				}
+			})
+		})
+	}
+}
