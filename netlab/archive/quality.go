@@ -2,10 +2,12 @@ package archive
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
 	"time"
 
 	"eidetic/internal/lab"
+	"eidetic/netlab/message"
 )
 
 // Problem is one defect of a recording.
@@ -90,6 +92,10 @@ func Assess(a *Archive) Quality {
 		if problem.isAttempt() {
 			x.Problems = append(x.Problems, problem)
 			continue
+		}
+		if which == useData && AnswersStranger(e) {
+			problem.What += ": a script asked as one who has not logged in; where the page behind a login is meant, record it with its session"
+			x.Problems, isGood = append(x.Problems, problem), true
 		}
 		x.count(which, e.URL, isGood, problem)
 		if isGood {
@@ -256,6 +262,12 @@ func judge(e *lab.Exchange, main, hasComplete bool, limit *DecodeLimit) (Problem
 		return p, true
 	}
 	return p, false
+}
+
+// AnswersStranger tells the answer that a script gets which asks for whom the page is while nobody has logged in: the page
+// shows what it shows without it.
+func AnswersStranger(e *lab.Exchange) bool {
+	return e.Status == http.StatusUnauthorized && e.Truncated == "" && !Navigates(e) && !message.OpensDialogue(e.Response.Header)
 }
 
 // isUnseen tells an answer to a navigation after which a browser shows what it showed before (HTML, navigate; RFC 6266).

@@ -86,10 +86,19 @@ func TestAssess(t *testing.T) {
 			"documents 0/1, style sheets 0/1, scripts 1/1, images 1/20", "has the score 0.738, below 0.95: lost are scripts 1 of 1, images 1 of 20"},
 		{"a second attempt", []*lab.Exchange{page, cutScript, script, sheet}, 1, "truncated",
 			"documents 0/1, style sheets 0/1, scripts 0/1", ""},
+		{"data for those who have logged in", []*lab.Exchange{
+			page, script, sheet, asked(got("https://a.example/me", 401, "application/json", "{}"), "Sec-Fetch-Dest", "empty"),
+			headed(asked(got("https://a.example/you", 401, "text/plain", ""), "Sec-Fetch-Dest", "empty"), "WWW-Authenticate", "Bearer error=none"),
+		}, 1, "error error", "documents 0/1, style sheets 0/1, scripts 0/1, data 0/2", ""},
+		{"what is no data, or a dialogue", []*lab.Exchange{
+			page, script, sheet, asked(got("https://a.example/i", 401, "text/html", ""), "Sec-Fetch-Dest", "image"),
+			headed(asked(got("https://a.example/me", 401, "text/html", ""), "Sec-Fetch-Dest", "empty"), "WWW-Authenticate", `Basic realm="x"`),
+		}, 12.0 / 19, "error error", "documents 0/1, style sheets 0/1, scripts 0/1, data 1/1, images 1/1",
+			"has the score 0.632, below 0.95: lost are data 1 of 1, images 1 of 1"},
 		{"the request says it best", []*lab.Exchange{
 			page, script, sheet, asked(got("https://a.example/f", 404, "text/html", ""), "Sec-Fetch-Dest", "font"),
 			asked(got("https://a.example/i", 404, "text/html", ""), "Sec-Fetch-Dest", "iframe"),
-			asked(got("https://a.example/api.js", 401, "text/html", ""), "Sec-Fetch-Dest", "empty"),
+			asked(got("https://a.example/api.js", 403, "text/html", ""), "Sec-Fetch-Dest", "empty"),
 		}, 12.0 / 19, "error error error", "documents 0/1, style sheets 0/1, scripts 0/1, frames 1/1, data 1/1, fonts 1/1",
 			"has the score 0.632, below 0.95: lost are frames 1 of 1, data 1 of 1, fonts 1 of 1"},
 	} {

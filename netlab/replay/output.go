@@ -9,6 +9,7 @@ import (
 
 	"eidetic/internal/lab"
 	"eidetic/netlab/hop"
+	"eidetic/netlab/message"
 )
 
 // output writes the response to one request and keeps its line of the log.
@@ -65,19 +66,7 @@ func opensDialogue(request http.Header, fields []lab.HeaderField) bool {
 	if site, mode := request.Get("Sec-Fetch-Site"), request.Get("Sec-Fetch-Mode"); site == "cross-site" && mode != "navigate" {
 		return false
 	}
-	for _, f := range fields {
-		if !strings.EqualFold(f.Name, "WWW-Authenticate") {
-			continue
-		}
-		for challenge := range strings.SplitSeq(f.Value, ",") {
-			scheme, _, _ := strings.Cut(strings.TrimSpace(challenge), " ")
-			switch strings.ToLower(scheme) {
-			case "basic", "digest", "ntlm", "negotiate":
-				return true
-			}
-		}
-	}
-	return false
+	return message.OpensDialogue(fields)
 }
 
 // interim writes a 1xx response.

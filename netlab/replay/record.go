@@ -164,9 +164,7 @@ func (c *Recorder) begin(w http.ResponseWriter, r *http.Request) *fetch {
 	c.active[f] = true
 	c.order++
 	c.stats.Requests++
-	if r.Header.Get("Service-Worker") == "script" { // Service Workers, Update algorithm
-		c.stats.Workers++
-	}
+	c.stats.noteWorker(r)
 	c.stats.LastActivity = out.line.Time
 	return f
 }

@@ -13,7 +13,7 @@ import (
 // ServeHTTP answers from the archive. r.URL must be absolute.
 func (s *Session) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	o := newOutput(w, r, s.o.Clock)
-	s.begin(o.line.Time)
+	s.begin(o)
 	defer s.end(o)
 	out := s.outcome(o)
 	s.count(out.Entry)
@@ -206,12 +206,13 @@ func (s *Session) rest(wait func()) {
 }
 
 // begin counts an arrival.
-func (s *Session) begin(at lab.Time) {
+func (s *Session) begin(o *output) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stats.Requests++
 	s.stats.InFlight++
-	s.stats.LastActivity = at
+	s.stats.LastActivity = o.line.Time
+	s.stats.noteWorker(o.r)
 }
 
 // end counts and logs a request whose outcome was delivered.

@@ -86,8 +86,15 @@ type Stats struct {
 	// Asked is how many exchanges of the archive answered a request, of a Session; without CORS preflights and
 	// what came after Options.Rest.
 	Asked   int
-	Workers int  // scripts of service workers that were asked for, of a Recorder
+	Workers int  // scripts of service workers that were asked for
 	Failed  bool // a miss under MissFail
+}
+
+// noteWorker counts a request for the script of a service worker (Service Workers, Update algorithm).
+func (s *Stats) noteWorker(r *http.Request) {
+	if r.Header.Get("Service-Worker") == "script" {
+		s.Workers++
+	}
 }
 
 // Session replays one archive for one trial with fresh match state.

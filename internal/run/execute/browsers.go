@@ -209,7 +209,7 @@ func (x *Execution) warmUp(ctx context.Context, cell string, a plan.Arm, network
 		if a.App != nil {
 			return awaitIdle(ctx, life, x.Rig.Hands, x.Plan.StillTime(), x.Plan.LimitTime())
 		}
-		return awaitQuiet(ctx, life, session, x.Plan.StillTime(), x.Plan.LimitTime())
+		return x.awaitKept(ctx, life, session)
 	})
 	_, disarmErr := session.Disarm()
 	if err = errors.Join(err, disarmErr); err != nil {
@@ -219,30 +219,9 @@ func (x *Execution) warmUp(ctx context.Context, cell string, a plan.Arm, network
 	return nil
 }
 
-// quietPoll is how often a page that nobody films is looked at.
-const quietPoll = 50 * time.Millisecond
-
-// awaitQuiet waits until a page that was opened has asked for nothing for a time.
-func awaitQuiet(ctx context.Context, life experiment.Life, session experiment.Session, still, limit time.Duration) error {
-	deadline := clock().Add(limit)
-	ticker := time.NewTicker(quietPoll)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-life.Done():
-			return life.Err()
-		case <-ticker.C:
-		}
-		t := session.Traffic()
-		switch now := clock(); {
-		case t.Requests > 0 && t.InFlight == 0 && now.Sub(t.LastActivity) >= still:
-			return nil
-		case now > deadline:
-			return fmt.Errorf("the page did not come to rest within %v", limit)
-		}
-	}
+// awaitKept waits until a page that nobody films has loaded what its browser is to keep.
+func (x *Execution) awaitKept(ctx context.Context, life experiment.Life, session experiment.Session) error {
+	return experiment.AwaitKept(ctx, life, session, experiment.Rest{MainThreads: x.Rig.MainThreads}, clock, x.Plan.StillTime(), x.Plan.LimitTime())
 }
 
 // idleShare is the most of a processor that a program uses that has nothing to do.

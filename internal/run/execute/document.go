@@ -59,7 +59,30 @@ func Document(a *archive.Archive, page string) (note string, problem error) {
 		return who + " for a password: if the page behind it is meant, send its session while it is recorded, " +
 			"with --header 'Cookie: NAME=VALUE'", nil
 	}
+	if of := refused(a, at); of != "" {
+		return fmt.Sprintf("%s answers a script of %s by 401: if the page behind a login is meant, send its session while it is recorded, "+
+			"with --header 'Cookie: NAME=VALUE'", of, page), nil
+	}
 	return "", nil
+}
+
+// refused returns the first address of the page's host that answers its scripts as somebody who has not logged in, and
+// does not answer otherwise later.
+func refused(a *archive.Archive, page string) string {
+	last := map[string]*lab.Exchange{}
+	var order []string
+	for _, e := range a.Exchanges() {
+		if e.Request.Get("Sec-Fetch-Dest") == "empty" && lab.ParseURL(e.URL).Host == lab.ParseURL(page).Host {
+			last[e.URL] = e
+			order = append(order, e.URL)
+		}
+	}
+	for _, url := range order {
+		if archive.AnswersStranger(last[url]) {
+			return url
+		}
+	}
+	return ""
 }
 
 // statusAdvice says what to do about a status.

@@ -15,6 +15,11 @@ func TestDocument(t *testing.T) {
 		return &lab.Exchange{Method: "GET", URL: url, Status: status, Response: lab.Message{Header: fields, Body: []byte(body)}}
 	}
 	to := func(where string) lab.HeaderField { return lab.HeaderField{Name: "Location", Value: where} }
+	scripted := func(url string, status int) *lab.Exchange {
+		e := answer(url, status, "{}")
+		e.Request.Header = []lab.HeaderField{{Name: "Sec-Fetch-Dest", Value: "empty"}}
+		return e
+	}
 	a := archive.New([]*lab.Exchange{
 		answer("http://a.test/", 200, "<h1>hello"),
 		answer("http://a.test/basic", 401, "", lab.HeaderField{Name: "WWW-Authenticate", Value: `Basic realm="x"`}),
@@ -27,10 +32,15 @@ func TestDocument(t *testing.T) {
 		answer("http://a.test/moved", 301, "", to("https://b.test/gone")),
 		answer("https://b.test/gone", 410, ""),
 		answer("http://a.test/loop", 301, "", to("/loop")),
+		answer("http://c.test/", 200, "<div id=app>"), scripted("http://c.test/api/me?", 200), scripted("http://c.test/api/me", 401),
+		answer("http://d.test/", 200, "<div id=app>"), scripted("http://d.test/api/me", 401), scripted("http://d.test/api/me", 200),
+		scripted("http://c.test/api/you", 401),
 	}, nil, nil, archive.CreateOptions{})
 	for page, want := range map[string]struct{ problem, note string }{
 		"http://a.test":                {},
 		"http://a.test/#top":           {},
+		"http://c.test/":               {note: "http://c.test/api/me answers a script of http://c.test/ by 401"},
+		"http://d.test/":               {},
 		"http://a.test/unknown":        {},
 		"http://a.test/loop":           {},
 		"http://a.test/basic":          {problem: "--header 'Authorization"},

@@ -85,7 +85,7 @@ func (x *Execution) seedNow(ctx context.Context, a plan.Arm) error {
 		IsSet: func(life experiment.Life) error {
 			err := awaitDone(ctx, life, session, x.Plan.LimitTime())
 			if err == nil {
-				err = awaitQuiet(ctx, life, session, x.Plan.StillTime(), x.Plan.LimitTime())
+				err = x.awaitKept(ctx, life, session)
 			}
 			served, disarmErr := disarm()
 			return cmp.Or(err, disarmErr, allVisited(pages, served))
@@ -112,6 +112,9 @@ type Visits struct {
 	// IsKept says whether another browser, with a copy of the profile, finds there what was set.
 	IsKept func(experiment.Life) (bool, error)
 }
+
+// quietPoll is how often a page that nobody films is looked at.
+const quietPoll = 50 * time.Millisecond
 
 // awaitDone waits until the last of a user's pages has set what it is to set.
 func awaitDone(ctx context.Context, life experiment.Life, session experiment.Session, limit time.Duration) error {

@@ -41,7 +41,7 @@ type Traffic struct {
 	// Waits are the requests, without sockets and event streams, that wait for their origins while a
 	// page is recorded.
 	Waits []Wait
-	// Workers is how many scripts of service workers were asked for while a page is recorded.
+	// Workers is how many scripts of service workers were asked for.
 	Workers int
 	// Filled is how many requests that the recording lacks were fetched from their origins.
 	Filled int

@@ -50,11 +50,21 @@ type scene struct {
 	borne   *breaks
 }
 
-// toEnd waits for the end of the page load, or carries out the steps of a journey.
+// toEnd waits for the end of the page load, or carries out the steps of a journey. A recording listens on after that.
 func (r *Runner) toEnd(ctx context.Context, p Plan, s scene, navigate lab.Event) (lab.End, error) {
+	end := r.carryOut
 	if s.play == nil {
-		return r.awaitEnd(ctx, p, s, navigate)
+		end = r.awaitEnd
 	}
+	ended, err := end(ctx, p, s, navigate)
+	if err != nil || !p.recording || ended == lab.EndLimit {
+		return ended, err
+	}
+	return ended, r.listenOn(ctx, p.Still, s.session)
+}
+
+// carryOut carries out the steps of a journey.
+func (r *Runner) carryOut(ctx context.Context, p Plan, s scene, navigate lab.Event) (lab.End, error) {
 	err := s.play.Run(ctx, Scene{
 		Trial: s.trial, Dir: s.dir, Steps: p.Steps, Navigate: navigate, Still: p.Still, Limit: p.Limit,
 		Film: s.film, Life: s.life, Traffic: s.session.Traffic, MainThreads: r.MainThreads,
@@ -66,6 +76,7 @@ func (r *Runner) toEnd(ctx context.Context, p Plan, s scene, navigate lab.Event)
 	if err != nil {
 		return failedEnd(s.trial), err
 	}
+	noteRest(s.session, r.Clock())
 	return lab.EndSteps, nil
 }
 

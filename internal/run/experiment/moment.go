@@ -17,7 +17,7 @@ func (r *Runner) moment(ctx context.Context) map[string]float64 {
 	reading, err := r.Meter(ctx)
 	if err != nil {
 		if ctx.Err() == nil && r.Log != nil {
-			r.Log.Warn("this trial has no meter", "error", err)
+			r.Log.Warn("the speed of the machine beside this trial is not known, so its times are not corrected for it", "error", err)
 		}
 		return values
 	}

@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -36,18 +37,16 @@ func cameToEnd(t *lab.Trial) bool {
 	return slices.ContainsFunc(t.Events, func(e lab.Event) bool { return e.Name == "end" })
 }
 
-// listenOn goes on recording what a page at rest still asks for, until the network has been silent for as long as
-// patience waits in a replay, and for no longer than that if it never is. What belongs to the page may come late on a
-// busy machine, above all what a service worker loads once the browser has started it. Pictures do not matter any more.
+// listenOn goes on recording what a page still asks for after its load or journey has come to its end, until the network
+// has been silent for as long as patience waits in a replay, and for no longer than that if it never is. What belongs to
+// the page may come late on a busy machine, above all what a service worker loads once the browser has started it; and a
+// replay whose end is seen later than the recording's gets further. Pictures do not matter any more.
 func (r *Runner) listenOn(ctx context.Context, still time.Duration, session Session) error {
 	begun, beat := r.Clock(), time.NewTicker(poll)
 	defer beat.Stop()
 	for {
 		now, traffic := r.Clock(), session.Traffic()
-		silence := 2 * still
-		if traffic.Workers > 0 {
-			silence = max(silence, unaskedWait)
-		}
+		silence := lateSilence(still, traffic)
 		if now.Sub(traffic.LastActivity) >= silence || now.Sub(begun) >= silence {
 			return nil
 		}
@@ -55,6 +54,52 @@ func (r *Runner) listenOn(ctx context.Context, still time.Duration, session Sess
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-beat.C:
+		}
+	}
+}
+
+// lateSilence is how long the network must be silent until a page asks for nothing late: a service worker loads what it
+// keeps once the browser has started it.
+func lateSilence(still time.Duration, t Traffic) time.Duration {
+	if t.Workers > 0 {
+		return max(2*still, unaskedWait)
+	}
+	return 2 * still
+}
+
+// AwaitKept waits until a page that nobody films has loaded all that its browser is to keep for later loads. A page that
+// never rests for as long as that, such as one that polls, has done so at the limit if it has rested at all.
+func AwaitKept(ctx context.Context, life Life, session Session, rest Rest, clock lab.Clock, still, limit time.Duration) error {
+	deadline, beat := clock().Add(limit), time.NewTicker(poll)
+	defer beat.Stop()
+	for hasRested := false; ; {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-life.Done():
+			return life.Err()
+		case <-beat.C:
+		}
+		now, t := clock(), session.Traffic()
+		silent := now.Sub(t.LastActivity)
+		if t.Requests == 0 || t.InFlight > 0 {
+			silent = 0
+		}
+		hasRested = hasRested || silent >= still
+		switch {
+		case now > deadline && hasRested:
+			return nil
+		case now > deadline:
+			return fmt.Errorf("the page did not come to rest within %v", limit)
+		case silent < still/2:
+			rest.Moved()
+		case silent < still:
+			rest.Begin(now)
+		case rest.IsBusy(now):
+		case silent < max(patience(still, t), lateSilence(still, t)):
+			rest.Again(now)
+		default:
+			return nil
 		}
 	}
 }

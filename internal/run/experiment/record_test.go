@@ -89,6 +89,62 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
+// briefJourney is a journey of one step, which ends at an instant after the key.
+type briefJourney time.Duration
+
+func (j briefJourney) Begin(Film) (Play, error) { return j, nil }
+
+func (j briefJourney) Run(ctx context.Context, s Scene) error {
+	return lab.Wait(ctx, s.Navigate.Latest.Add(time.Duration(j)).Sub(now()))
+}
+
+// TestListenOnAfterOtherEnds: what a browser asks for once a journey has come to its end, or a page has said that it has
+// loaded, is recorded with it: a replay whose end is seen a little later asks for it too.
+func TestListenOnAfterOtherEnds(t *testing.T) {
+	const ms = time.Millisecond
+	done := func(since time.Duration) *lab.Event { return doneAfter(600*ms, since) }
+	for name, c := range map[string]struct {
+		world   world
+		journey Journey
+		done    func(time.Duration) *lab.Event
+		ended   lab.End
+	}{
+		"a journey": {journey: briefJourney(700 * ms), ended: lab.EndSteps},
+		"lab.done":  {done: done, ended: lab.EndDone},
+		"red":       {world: world{final: lab.SyncRed()}, ended: lab.EndRed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			synctest.Test(t, func(t *testing.T) {
+				w := c.world
+				w.changes = []time.Duration{200 * ms, 600 * ms}
+				w.traffic = func(since time.Duration) Traffic {
+					traffic := Traffic{LastActivity: w.pressed.Add(300 * ms)}
+					if since >= 1500*ms { // the icon of the tab, say
+						traffic.LastActivity = w.pressed.Add(1500 * ms)
+					}
+					if c.done != nil {
+						traffic.Done = c.done(since)
+					}
+					return traffic
+				}
+				r, p := w.runner(), plan()
+				if r.Journey = c.journey; c.journey != nil {
+					p.Steps = []lab.Step{{Name: "open", Open: p.Page}}
+				}
+				trial, err := r.Record(t.Context(), p, dir)
+				if err != nil || trial.Ended != c.ended {
+					t.Fatalf("Record() ended by %q, %v; want %q", trial.Ended, err, c.ended)
+				}
+				end := trial.Events[len(trial.Events)-1].Latest.Sub(w.pressed)
+				if end < 3300*ms || end > 4600*ms || w.rested < 600*ms || w.rested > 800*ms {
+					t.Errorf("recorded until %v, and at rest after %v; want two times the stillness more, and 0.6s to 0.8s", end, w.rested)
+				}
+			})
+		})
+	}
+}
+
 // TestListenOn: what a page at rest asks for late is recorded with it, above all what its service worker loads.
 func TestListenOn(t *testing.T) {
 	const s, ms = time.Second, time.Millisecond

@@ -363,12 +363,14 @@ func (r *Runner) awaitEnd(ctx context.Context, p Plan, s scene, start lab.Event)
 		}
 		status, traffic := film.Status(), session.Traffic()
 		if traffic.Done != nil {
+			noteRest(session, r.Clock())
 			return lab.EndDone, nil
 		}
 		if status.LastChange > start.Latest {
 			if status.LastChange != seen {
 				seen = status.LastChange
 				if film.Shows(lab.SyncRed()) {
+					noteRest(session, r.Clock())
 					return lab.EndRed, nil
 				}
 			}
@@ -389,9 +391,6 @@ func (r *Runner) awaitEnd(ctx context.Context, p Plan, s scene, start lab.Event)
 				atRest.Again(now)
 			default:
 				noteRest(session, cmp.Or(polled.since, now))
-				if p.recording {
-					return lab.EndStable, r.listenOn(ctx, p.Still, session)
-				}
 				return lab.EndStable, nil
 			}
 		}

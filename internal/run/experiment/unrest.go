@@ -14,21 +14,26 @@ func unrest(t *lab.Trial, f facts) string {
 	if !ok {
 		return "the page did not come to rest within the plan's time limit"
 	}
-	var why, advice []string
+	var why, causes []string
+	otherwise := ""
 	if f.film.LastChange > end.Add(-f.still) {
-		why = append(why, "its screen went on changing")
-		advice = append(advice, "an endless animation or a caret")
+		why, causes = append(why, "its screen went on changing"), append(causes, "an endless animation, a video or a caret")
+		otherwise = "network 1s"
 	}
 	if n, last := lateRequests(f.served, end, f.still); n > 0 {
 		why = append(why, fmt.Sprintf("it went on asking (%d requests in the last %v, such as %s)", n, f.still, last))
-		advice = append(advice, "a poll")
+		causes = append(causes, "a poll")
+		if otherwise = "still 1s"; len(why) > 1 {
+			otherwise = "still 1s in 0%,0%,100%,50%" // the part that rests
+		}
 	}
 	if len(why) == 0 {
 		why = []string{"a request was still under way, or its main thread went on working"}
 	}
 	text := "the page did not come to rest within the plan's time limit: " + strings.Join(why, ", and ")
-	if len(advice) > 0 {
-		text += "; where that is " + strings.Join(advice, " or ") + ", the page says itself when it has loaded, with lab.done()"
+	if len(causes) > 0 {
+		text += fmt.Sprintf("; where that is %s, end the load otherwise: by --end '%s' (in a plan the end of a step), or by lab.done() "+
+			"in the page", strings.Join(causes, " or "), otherwise)
 	}
 	return text
 }

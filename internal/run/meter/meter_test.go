@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"eidetic/internal/lab"
 )
@@ -28,6 +29,15 @@ func TestMeter(t *testing.T) {
 		if _, err := Read(context.Background(), command); err == nil {
 			t.Errorf("Read(%q) has no error", command)
 		}
+	}
+}
+
+// TestBusy: what a machine is too busy for is told as that, not as the signal that ended it.
+func TestBusy(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	if _, err := Read(ctx, []string{"sleep", "60"}); err == nil || !strings.Contains(err.Error(), "too busy") {
+		t.Errorf("Read() = %v, want that the machine is too busy", err)
 	}
 }
 
