@@ -14,6 +14,7 @@ import (
 
 	"eidetic/internal/lab"
 	"eidetic/internal/tell/loglines"
+	"eidetic/internal/tell/terminal"
 	"eidetic/internal/tell/timeline"
 )
 
@@ -40,7 +41,7 @@ func (c *AnnotateCmd) writeMarker(ctx context.Context, write func(context.Contex
 	cmd := exec.CommandContext(ctx, words[0], append(words[1:], text)...)
 	before := lab.Monotonic()
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return cannot(fmt.Errorf("--marker: %s: %w: %s", visible(c.Marker), err, visible(string(out))))
+		return cannot(fmt.Errorf("--marker: %s: %w: %s", terminal.Visible(c.Marker), err, terminal.Visible(string(out))))
 	}
 	mark := lab.Annotation{Op: lab.AnnotateMark, Text: text, Group: markersGroup, Source: "command", Earliest: before, Latest: lab.Monotonic()}
 	return write(ctx, []lab.Annotation{mark})
@@ -71,7 +72,7 @@ func (c *AnnotateCmd) importLog(std *streams) error {
 	}
 	rules, err := loglines.NewRules(text, group)
 	if err != nil {
-		return usage(fmt.Errorf("%s: %w", visible(c.Rules), err))
+		return usage(fmt.Errorf("%s: %w", terminal.Visible(c.Rules), err))
 	}
 	own, err := ownAnnotations(dir)
 	if err != nil {
@@ -89,7 +90,7 @@ func (c *AnnotateCmd) importLog(std *streams) error {
 		}
 	}
 	if len(spans) == 0 {
-		return usage(fmt.Errorf("%s has no trial yet", visible(c.To)))
+		return usage(fmt.Errorf("%s has no trial yet", terminal.Visible(c.To)))
 	}
 	o := loglines.Options{Format: c.As, Near: spans[0].trial.Wall, Zone: zone}
 	clock, err := c.logClock(o, own, spans[0])
@@ -99,7 +100,7 @@ func (c *AnnotateCmd) importLog(std *streams) error {
 	found := placing{clock: clock, rules: rules, spans: spans, room: lab.MostRunAnnotations - len(own)}
 	left, err := c.eachEntry(o, found.take)
 	if err != nil {
-		return usage(fmt.Errorf("%s: %w", visible(c.Log), err))
+		return usage(fmt.Errorf("%s: %w", terminal.Visible(c.Log), err))
 	}
 	return imported{
 		list: found.list, isOld: func(lab.Annotation) bool { return false }, many: found.many,
@@ -194,7 +195,7 @@ func (c *AnnotateCmd) logClock(o loglines.Options, own []lab.Annotation, first t
 			return nil
 		})
 		if err != nil {
-			return nil, usage(fmt.Errorf("%s: %w", visible(c.Log), err))
+			return nil, usage(fmt.Errorf("%s: %w", terminal.Visible(c.Log), err))
 		}
 	}
 	if len(pairs) == 0 {

@@ -11,6 +11,7 @@ import (
 
 	"eidetic/internal/lab"
 	"eidetic/internal/tell/otlp"
+	"eidetic/internal/tell/terminal"
 	"eidetic/internal/tell/timeline"
 	"eidetic/netlab/archive"
 	"eidetic/netlab/replay"
@@ -30,7 +31,7 @@ func (c *AnnotateCmd) importSpans(std *streams) error {
 		return err
 	}
 	if len(run.Trials) == 0 {
-		return usage(fmt.Errorf("%s has no trial yet", visible(c.To)))
+		return usage(fmt.Errorf("%s has no trial yet", terminal.Visible(c.To)))
 	}
 	own, err := ownAnnotations(dir)
 	if err != nil {
@@ -53,7 +54,7 @@ func (c *AnnotateCmd) importSpans(std *streams) error {
 	joiner := otlp.NewJoiner(requests)
 	left, err := otlp.Read(f, joiner.Add)
 	if err != nil {
-		return usage(fmt.Errorf("%s: %w", visible(c.OTLP), err))
+		return usage(fmt.Errorf("%s: %w", terminal.Visible(c.OTLP), err))
 	}
 	byExchange := map[string][]otlp.Placed{}
 	widest := int64(0)

@@ -15,12 +15,13 @@ import (
 	"eidetic/internal/lab"
 	"eidetic/internal/plan"
 	"eidetic/internal/run/execute"
+	"eidetic/internal/tell/terminal"
 )
 
 // localPairs makes trials on this machine.
 type localPairs struct {
 	plan    plan.Request
-	bar     *progress
+	bar     *terminal.Progress
 	run     RunCmd
 	checked bool // that this machine can
 }
@@ -37,7 +38,7 @@ func (l *localPairs) Record(ctx context.Context, revision string) (string, error
 	}
 	file := filepath.Join(folder, execute.ArchiveFile)
 	if _, err := os.Stat(file); err != nil {
-		return "", fmt.Errorf("run %s made no recording: %s", run.ID, client.Plain(run.Error))
+		return "", fmt.Errorf("run %s made no recording: %s", run.ID, terminal.Plain(run.Error))
 	}
 	return file, nil
 }
@@ -78,9 +79,7 @@ func (l *localPairs) carryOut(ctx context.Context, q plan.Request, begun func(st
 			return nil, "", cannot(err)
 		}
 	}
-	err = task.RunWithEvents(ctx, ownCommands(), execute.News{
-		Say: func(text string) { l.bar.say("%s", visible(text)) }, Step: l.bar.step, Film: func(execute.FilmNews) {},
-	})
+	err = task.RunWithEvents(ctx, ownCommands(), newsOf(l.bar))
 	if ctx.Err() != nil {
 		return nil, "", ctx.Err()
 	}
@@ -89,7 +88,7 @@ func (l *localPairs) carryOut(ctx context.Context, q plan.Request, begun func(st
 	switch {
 	case readErr == nil:
 		if c := run.Comparison; c != nil {
-			l.bar.say("%s: %s", client.Plain(c.Headline), client.Plain(c.Detail))
+			l.bar.Say("%s: %s", terminal.Plain(c.Headline), terminal.Plain(c.Detail))
 		}
 		return run, folder, nil
 	case err != nil:
@@ -116,7 +115,7 @@ func (b *boxPairs) Record(ctx context.Context, revision string) (string, error) 
 	case err != nil:
 		return "", err
 	case run.State != store.StateDone:
-		return "", fmt.Errorf("run %s is %s: %s", run.ID, run.State, client.Plain(run.Error))
+		return "", fmt.Errorf("run %s is %s: %s", run.ID, run.State, terminal.Plain(run.Error))
 	}
 	return run.ID, nil
 }
@@ -176,7 +175,7 @@ func (b *boxPairs) showNamed(id string) func(client.Event) {
 		case e.Queued:
 			news.say(b.bar, "Run "+id, e.Doing)
 		case e.Done != nil:
-			b.bar.say("Run %s, trial %d of %d: %s", id, e.Trial, e.Of, resultOf(e.Done))
+			b.bar.Say("Run %s, trial %d of %d: %s", id, e.Trial, e.Of, terminal.TrialResult(e.Done))
 		}
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/willabides/kongplete"
 
 	"eidetic/internal/keep/redact"
+	"eidetic/internal/tell/terminal"
 )
 
 // CLI is the command line; each field is a command, declared in the file of its name.
@@ -99,10 +100,18 @@ func (e *exitError) Error() string {
 
 func (e *exitError) Unwrap() error { return e.err }
 
-// failed, usage and cannot mark err with an exit status; any other error is "cannot".
+// failed, usage and cannot mark err with an exit status; any other error is "cannot". A failure without an error has been
+// told already.
 func failed(err error) error { return &exitError{exitFailed, err} }
-func usage(err error) error  { return &exitError{exitUsage, err} }
-func cannot(err error) error { return &exitError{exitCannot, err} }
+func usage(err error) error  { return marked(exitUsage, err) }
+func cannot(err error) error { return marked(exitCannot, err) }
+
+func marked(status int, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &exitError{status, err}
+}
 
 // streams are the process's standard streams, passed to every command.
 type streams struct {
@@ -209,7 +218,7 @@ func printError(err error, w io.Writer) int {
 }
 
 // told is an error's text, which may quote a recording, or an address of a command line or a plan with its password.
-func told(err error) string { return brief(redact.Users(visible(err.Error()))) }
+func told(err error) string { return terminal.Brief(redact.Users(terminal.Visible(err.Error()))) }
 
 // statusOf is the exit status that an error stands for.
 func statusOf(err error) int {

@@ -100,6 +100,11 @@ func directions() []direction {
 			append([]string{"analysis/stats", "internal/base/atomicfile", "internal/base/bounded", "internal/keep/store", "internal/plan"}, lab...),
 			"a suite's result is told from what was kept of its runs; it carries nothing out",
 		},
+		{
+			"internal/tell/terminal",
+			append([]string{"analysis/stats", "internal/run/experiment", "internal/tell/compare", "internal/tell/report", "internal/tell/suite"}, lab...),
+			"what was found is printed as it is; steps of a run are shown as the run tells them",
+		},
 		{"internal/tell/series", append([]string{"analysis"}, lab...), "a series comes from anybody's file and concerns no run"},
 		{
 			"internal/run/journey",
@@ -205,7 +210,7 @@ func directions() []direction {
 		{
 			"cmd/appliance/client",
 			[]string{
-				"internal/box/automation", "internal/box/credentials", "internal/box/suites", "internal/lab", "internal/plan", "internal/web/panel", "internal/keep/pin", "internal/tell/compare", "internal/tell/report", "internal/tell/suite",
+				"internal/box/automation", "internal/box/credentials", "internal/box/suites", "internal/lab", "internal/plan", "internal/web/panel", "internal/keep/pin", "internal/tell/compare", "internal/tell/report", "internal/tell/suite", "internal/tell/terminal",
 				"internal/keep/retention", "internal/keep/store", "internal/keep/runqueue", "internal/box/service", "internal/box/webhook",
 			},
 			"the client knows of a box what comes over REST: the panel's types, and what a run folder holds; its tests put a box together",
