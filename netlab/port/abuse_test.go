@@ -13,20 +13,6 @@ import (
 	"eidetic/netlab/replay"
 )
 
-// await waits until a condition holds.
-func await(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(testlab.Hang)
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for !ok() {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited too long for %s", what)
-		}
-		<-tick.C
-	}
-}
-
 func (p *Port) mustStatus(t *testing.T) Status {
 	t.Helper()
 	s, err := p.Status()
@@ -55,14 +41,14 @@ func TestFlaps(t *testing.T) {
 	watch := p.Watch()
 	for i := range 100 {
 		must(phone.Namespace, "link", "set", "eth0", "down")
-		await(t, "the cable's loss to be seen", func() bool { return !p.mustStatus(t).Carrier })
+		testlab.Await(t, "the cable's loss to be seen", func() bool { return !p.mustStatus(t).Carrier })
 		if i == 0 {
 			if why := strings.Join(watch.Reasons(), "; "); !strings.Contains(why, "cable was lost (1 times)") {
 				t.Errorf("Reasons() of a trial whose cable was lost = %q, want that loss", why)
 			}
 		}
 		must(phone.Namespace, "link", "set", "eth0", "up")
-		await(t, "the cable to be seen", func() bool { return p.mustStatus(t).Carrier })
+		testlab.Await(t, "the cable to be seen", func() bool { return p.mustStatus(t).Carrier })
 	}
 	if n := p.mustStatus(t).Flaps; n != 100 {
 		t.Errorf("Status() counts %d losses of the cable, want 100", n)
@@ -75,9 +61,9 @@ func TestFlaps(t *testing.T) {
 	watch = p.Watch()
 	for range 20 { // a USB adapter goes, and comes back as a new interface
 		must(w.box, "link", "del", "dev0")
-		await(t, "the port's loss to be seen", func() bool { return !p.mustStatus(t).Present })
+		testlab.Await(t, "the port's loss to be seen", func() bool { return !p.mustStatus(t).Present })
 		nstest.Veth(t, w.box, "dev0", phone.Namespace, "eth0")
-		await(t, "the port to be seen", func() bool { s := p.mustStatus(t); return s.Present && s.Carrier })
+		testlab.Await(t, "the port to be seen", func() bool { s := p.mustStatus(t); return s.Present && s.Carrier })
 	}
 	if why := strings.Join(watch.Reasons(), "; "); !strings.Contains(why, "dev0 went away (20 times)") {
 		t.Errorf("Reasons() of a trial whose port went away = %q, want that", why)
@@ -89,7 +75,7 @@ func TestFlaps(t *testing.T) {
 	// A port can be renamed, and another one get its name.
 	must(w.box, "link", "set", "dev0", "down")
 	must(w.box, "link", "set", "dev0", "name", "old0")
-	await(t, "the renaming to be seen", func() bool { return !p.mustStatus(t).Present })
+	testlab.Await(t, "the renaming to be seen", func() bool { return !p.mustStatus(t).Present })
 }
 
 // TestMissingPort starts without the port's interface, which appears later.
@@ -234,7 +220,7 @@ func TestFlood(t *testing.T) {
 	if n := len(attacked.mustStatus(t).Leases); n > 253 {
 		t.Errorf("there are %d leases in a /24, want at most 253", n)
 	}
-	await(t, "the attacked port to answer", func() bool {
+	testlab.Await(t, "the attacked port to answer", func() bool {
 		out, err := bad.curl(t, "http://box.test/")
 		return err == nil && strings.Contains(out, "Set up")
 	})
