@@ -396,7 +396,8 @@ func directions() []direction {
 		{
 			"internal/rigs/benchrig",
 			append(
-				[]string{"netlab", "internal/run/device", "internal/run/experiment", "internal/run/isolate", "internal/run/execute", "internal/rigs/samplesite"},
+				[]string{"netlab", "internal/run/device", "internal/run/experiment", "internal/run/isolate", "internal/run/execute",
+					"internal/rigs/benchtable", "internal/rigs/samplesite"},
 				lab...),
 			"a benchmark of whole trials has the product's own rig and procedure, and no other",
 		},
