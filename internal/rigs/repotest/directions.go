@@ -255,6 +255,11 @@ func directions() []direction {
 			append([]string{"analysis/trace", "internal/keep/store", "internal/tell/report/reporttest"}, lab...),
 			"a timeline is read from what is stored, so that report and export show the same; its tests read a run that is made for tests",
 		},
+		{
+			"internal/tell/annotate",
+			append([]string{"internal/keep/store", "internal/tell/loglines", "internal/tell/otlp", "internal/tell/report", "internal/tell/timeline", "netlab/archive", "netlab/replay"}, lab...),
+			"what others kept of a run's time is put beside what the run kept, and its pages are written anew",
+		},
 		{"internal/tell/loglines", append([]string{"internal/base/bounded"}, lab...), "formats of lines, clocks and rules; which run the lines are of, it does not know"},
 		{"internal/tell/otlp", append([]string{"internal/base/bounded"}, lab...), "a format of spans, and how they lie to requests; which run the requests are of, it does not know"},
 		{"internal/tell/streamline", lab, "a format of bytes, and two ways in which they come; who keeps the annotations, it does not know"},
