@@ -147,11 +147,7 @@ func (c *AnnotateCmd) Run(ctx context.Context, std *streams) error {
 
 // folder reads the run that --run names here.
 func (c *AnnotateCmd) folder() (dir string, run *lab.Run, err error) {
-	// What --out named holds its newest run below; a run's own folder has no such folder.
-	if newest, err := os.Stat(filepath.Join(c.To, store.Latest)); err == nil && newest.IsDir() {
-		c.To = filepath.Join(c.To, store.Latest)
-	}
-	if dir, err = filepath.EvalSymlinks(c.To); err != nil { // out/latest leads to another run by and by
+	if dir, err = newestRun(c.To); err != nil {
 		return "", nil, usage(err)
 	}
 	if run, err = store.ReadRun(dir); err != nil {

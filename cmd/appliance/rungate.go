@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strconv"
 	"strings"
 
@@ -49,12 +48,6 @@ func (f *gateFlags) checkGate(c *RunCmd) error {
 		return fmt.Errorf("--tag %w", err)
 	}
 	return nil
-}
-
-// exists says whether there is a file of a name.
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
 }
 
 // maxPaths bounds the list of changed files.

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"eidetic/analysis/trace"
-	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
 	"eidetic/internal/tell/terminal"
 	"eidetic/internal/tell/timeline"
@@ -44,10 +43,7 @@ func (c *TimelineCmd) Validate() error {
 
 // Run prints a trial.
 func (c *TimelineCmd) Run(std *streams) error {
-	if newest := filepath.Join(c.Source, store.Latest); exists(newest) {
-		c.Source = newest
-	}
-	dir, err := filepath.EvalSymlinks(c.Source)
+	dir, err := newestRun(c.Source)
 	if err != nil {
 		return usage(err)
 	}
