@@ -41,7 +41,8 @@ type Errand interface {
 	About() (id, state string, made time.Time)
 	// Replays says whether it needs the recording of a name.
 	Replays(name string) bool
-	held() *Held
+	// Holding is that of the [Held] which it embeds.
+	Holding() *Held
 }
 
 // Held is the part of an errand that its line needs, which embeds it.
@@ -50,7 +51,8 @@ type Held struct {
 	Cancel context.CancelCauseFunc // while it is carried out
 }
 
-func (h *Held) held() *Held { return h }
+// Holding is what the line needs of the errand.
+func (h *Held) Holding() *Held { return h }
 
 // Line is the errands that there are. Its lock guards them.
 type Line[E Errand] struct {
@@ -89,11 +91,11 @@ func (l *Line[E]) Put(e E, most, going int, many error, save func() error) error
 	if len(l.All) >= most || l.Going() >= going {
 		return many
 	}
-	if err := os.Mkdir(e.held().Dir, 0o700); err != nil {
+	if err := os.Mkdir(e.Holding().Dir, 0o700); err != nil {
 		return err
 	}
 	if err := save(); err != nil {
-		return errors.Join(err, os.RemoveAll(e.held().Dir))
+		return errors.Join(err, os.RemoveAll(e.Holding().Dir))
 	}
 	id, _, _ := e.About()
 	l.All[id] = e
@@ -112,7 +114,7 @@ func (l *Line[E]) Cancel(id string, over error, end func(E) error) error {
 	if _, state, _ := e.About(); !IsGoing(state) {
 		return over
 	}
-	if cancel := e.held().Cancel; cancel != nil {
+	if cancel := e.Holding().Cancel; cancel != nil {
 		cancel(ErrCancelled)
 	}
 	return end(e)
@@ -126,10 +128,10 @@ func (l *Line[E]) Remove(id string, going error) error {
 	if !ok {
 		return store.ErrNotFound
 	}
-	if _, state, _ := e.About(); IsGoing(state) || e.held().Cancel != nil {
+	if _, state, _ := e.About(); IsGoing(state) || e.Holding().Cancel != nil {
 		return going
 	}
-	if err := os.RemoveAll(e.held().Dir); err != nil {
+	if err := os.RemoveAll(e.Holding().Dir); err != nil {
 		return err
 	}
 	delete(l.All, id)
