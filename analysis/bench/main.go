@@ -27,12 +27,7 @@ import (
 	"eidetic/internal/rigs/benchtable"
 )
 
-func main() {
-	if err := run(); err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(1)
-	}
-}
+func main() { benchtable.Exit("bench", run()) }
 
 func run() error {
 	seconds := flag.Int("seconds", 10, "of scrolling that is measured; the result is for five minutes at the same pace")

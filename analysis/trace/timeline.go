@@ -119,7 +119,7 @@ type Flow struct{ FromTrack, From, ToTrack, To int }
 // Of lays out a trial.
 func Of(s Source) *Timeline {
 	t := s.Trial
-	tl := &Timeline{Trial: t.Number, Arm: t.Arm, Page: t.Page, Wall: t.Wall, Zero: zeroOf(t)}
+	tl := &Timeline{Trial: t.Number, Arm: t.Arm, Page: t.Page, Wall: t.Wall, Zero: ZeroOf(t)}
 	add := func(track Track) {
 		if len(track.Events) == 0 {
 			return
@@ -181,8 +181,8 @@ func Of(s Source) *Timeline {
 	return tl
 }
 
-// zeroOf is the instant from which a trial's times count.
-func zeroOf(t *lab.Trial) lab.Time {
+// ZeroOf is the instant from which a trial's times count.
+func ZeroOf(t *lab.Trial) lab.Time {
 	if t.StartTime != 0 {
 		return t.StartTime
 	}
@@ -197,7 +197,7 @@ func zeroOf(t *lab.Trial) lab.Time {
 // Window is from when to when a trial's work counts: from the input that starts the load to its last visual change, or
 // to the trial's end where that is not known.
 func Window(t *lab.Trial) (from, to lab.Time) {
-	from = zeroOf(t)
+	from = ZeroOf(t)
 	for _, end := range []metric.ID{metric.LastChange, metric.Journey} {
 		if ms := end.In(t); ms > 0 {
 			return from, at(ms, from)
@@ -208,9 +208,9 @@ func Window(t *lab.Trial) (from, to lab.Time) {
 
 // lastOf is when the trial ended.
 func lastOf(t *lab.Trial) lab.Time {
-	last := zeroOf(t)
+	last := ZeroOf(t)
 	if n := len(t.FrameTimes); n > 0 {
-		last = max(last, at(t.FrameTimes[n-1], zeroOf(t)))
+		last = max(last, at(t.FrameTimes[n-1], ZeroOf(t)))
 	}
 	for _, e := range t.Events {
 		last = max(last, e.Latest)
@@ -372,7 +372,7 @@ var markNames = [...][2]string{ // constant
 
 // marks are the page's own, by kind. Without bounds on the page's clock, the picture that shows a mark is its time.
 func marks(t *lab.Trial) (out []Track) {
-	zero := zeroOf(t)
+	zero := ZeroOf(t)
 	for _, kind := range markNames {
 		track := Track{Kind: Mark, Name: kind[1]}
 		for _, m := range t.PageMarks {

@@ -17,21 +17,8 @@ const (
 
 // findCheckers is findContent for the pattern of corners: the first run of frames in which four of them make
 // a rectangle.
-func findCheckers(frames Frames, o SyncOptions) (area image.Rectangle, first, last int, err error) {
+func findCheckers(frames Frames, p plane, o SyncOptions) (area image.Rectangle, first, last int, err error) {
 	f := frames.Format()
-	if o.To == 0 {
-		o.To = frames.Len()
-	}
-	fail := func(err error) (image.Rectangle, int, int, error) {
-		return image.Rectangle{}, 0, 0, fmt.Errorf("find the content area: %w", err)
-	}
-	if o.From < 0 || o.From >= o.To || o.To > frames.Len() {
-		return fail(fmt.Errorf("frames %d … %d are not in a recording of %d", o.From, o.To-1, frames.Len()))
-	}
-	p, err := newPlane(f)
-	if err != nil {
-		return fail(err)
-	}
 	c := &checkers{plane: p, format: f, dark: make([]uint8, f.Width*f.Height), row: make([]code, f.Width)}
 	most := 0
 	first = -1
@@ -44,7 +31,7 @@ func findCheckers(frames Frames, o SyncOptions) (area image.Rectangle, first, la
 			err = p.check(pix)
 		}
 		if err != nil {
-			return fail(fmt.Errorf("frame %d: %w", i, err))
+			return area, 0, 0, fmt.Errorf("frame %d: %w", i, err)
 		}
 		c.read(pix)
 		if first >= 0 {
@@ -60,7 +47,7 @@ func findCheckers(frames Frames, o SyncOptions) (area image.Rectangle, first, la
 		}
 	}
 	if first < 0 {
-		return fail(fmt.Errorf("%w: no four checker corners make a rectangle; the frame with the most has %d", ErrNoSync, most))
+		return area, 0, 0, fmt.Errorf("%w: no four checker corners make a rectangle; the frame with the most has %d", ErrNoSync, most)
 	}
 	return area, first, o.To - 1, nil
 }

@@ -8,30 +8,36 @@ import (
 	"eidetic/internal/lab"
 )
 
-// findContent walks the frames that changed. A frame whose biggest box is large
-// enough begins the run. During the run a bigger box replaces the first, and the
-// run ends before the frame in which the box loses its colour.
+// findContent finds the area by the page that marks it.
 func findContent(frames Frames, o SyncOptions) (area image.Rectangle, first, last int, err error) {
-	if o.Checkers {
-		return findCheckers(frames, o)
-	}
-	f := frames.Format()
 	if o.Colour == (color.RGBA{}) {
 		o.Colour = lab.SyncGreen()
 	}
 	if o.To == 0 {
 		o.To = frames.Len()
 	}
-	fail := func(err error) (image.Rectangle, int, int, error) {
+	find := findBox
+	if o.Checkers {
+		find = findCheckers
+	}
+	p, err := newPlane(frames.Format())
+	switch {
+	case o.From < 0 || o.From >= o.To || o.To > frames.Len():
+		err = fmt.Errorf("frames %d … %d are not in a recording of %d", o.From, o.To-1, frames.Len())
+	case err == nil:
+		area, first, last, err = find(frames, p, o)
+	}
+	if err != nil {
 		return image.Rectangle{}, 0, 0, fmt.Errorf("find the content area: %w", err)
 	}
-	if o.From < 0 || o.From >= o.To || o.To > frames.Len() {
-		return fail(fmt.Errorf("frames %d … %d are not in a recording of %d", o.From, o.To-1, frames.Len()))
-	}
-	p, err := newPlane(f)
-	if err != nil {
-		return fail(err)
-	}
+	return area, first, last, nil
+}
+
+// findBox walks the frames that changed. A frame whose biggest box is large
+// enough begins the run. During the run a bigger box replaces the first, and the
+// run ends before the frame in which the box loses its colour.
+func findBox(frames Frames, p plane, o SyncOptions) (area image.Rectangle, first, last int, err error) {
+	f := frames.Format()
 	m := &mask{plane: p, bounds: f.Bounds(), colour: o.Colour, set: make([]bool, f.Width*f.Height), row: make([]code, f.Width)}
 	first, biggest := -1, 0
 	for i := o.From; i < o.To; i++ {
@@ -44,10 +50,10 @@ func findContent(frames Frames, o SyncOptions) (area image.Rectangle, first, las
 		}
 		pix, err := frames.Pixels(i)
 		if err != nil {
-			return fail(fmt.Errorf("frame %d: %w", i, err))
+			return area, 0, 0, fmt.Errorf("frame %d: %w", i, err)
 		}
 		if want := f.FrameSize(); len(pix) != want {
-			return fail(fmt.Errorf("frame %d holds %d bytes, not %d", i, len(pix), want))
+			return area, 0, 0, fmt.Errorf("frame %d holds %d bytes, not %d", i, len(pix), want)
 		}
 		if !m.update(pix, changed) {
 			continue
@@ -65,8 +71,8 @@ func findContent(frames Frames, o SyncOptions) (area image.Rectangle, first, las
 		}
 	}
 	if first < 0 {
-		return fail(fmt.Errorf("%w: of %d frames the one with the most had %d pixels of #%02x%02x%02x, a box of at least %d is needed",
-			ErrNoSync, o.To-o.From, biggest, m.colour.R, m.colour.G, m.colour.B, len(m.set)/16))
+		return area, 0, 0, fmt.Errorf("%w: of %d frames the one with the most had %d pixels of #%02x%02x%02x, a box of at least %d is needed",
+			ErrNoSync, o.To-o.From, biggest, m.colour.R, m.colour.G, m.colour.B, len(m.set)/16)
 	}
 	return area, first, o.To - 1, nil
 }

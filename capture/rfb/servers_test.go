@@ -2,14 +2,11 @@ package rfb_test
 
 import (
 	"image"
-	"io"
 	"testing"
-
-	"github.com/jezek/xgb"
-	"github.com/jezek/xgb/xproto"
 
 	"eidetic/internal/base/rfb/rfbtest"
 	"eidetic/internal/rigs/testlab"
+	"eidetic/internal/rigs/testlab/xtest"
 )
 
 // server is what the suite films: a fake or a real one.
@@ -37,24 +34,5 @@ func realX11vnc(t *testing.T) server {
 }
 
 func shown(t *testing.T, r rfbtest.Real) server {
-	return server{r.Address, func(rgb uint32) { paint(t, r.Display, rgb) }, r.Stop, image.Pt(200, 100)}
-}
-
-// paint sets the root window to a colour.
-func paint(t testing.TB, display string, rgb uint32) {
-	t.Helper()
-	xgb.Logger.SetOutput(io.Discard) // it reports that there is no authority file
-	c, err := xgb.NewConnDisplay(display)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	screen := xproto.Setup(c).DefaultScreen(c)
-	err = xproto.ChangeWindowAttributesChecked(c, screen.Root, xproto.CwBackPixel, []uint32{rgb}).Check()
-	if err == nil {
-		err = xproto.ClearAreaChecked(c, false, screen.Root, 0, 0, 0, 0).Check()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	return server{r.Address, func(rgb uint32) { xtest.Paint(t, r.Display, rgb) }, r.Stop, image.Pt(200, 100)}
 }

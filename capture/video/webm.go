@@ -19,9 +19,6 @@ type Options struct {
 	Crop        image.Rectangle // part of the picture; default all of it
 	Width       int             // scaled down to this many pixels; default unscaled
 	Rate        float64         // of a film of constant rate, frames per second; default 60
-	// Kbps is the bit rate, in kbit/s, of a film in which every picture differs;
-	// default by the film's size.
-	Kbps int
 	// Ended hears of the encoder's end; nil does nothing.
 	Ended func(*os.ProcessState)
 }
@@ -118,7 +115,7 @@ func (s *film) encode(ctx context.Context, program string, out *os.File) error {
 	// A second thread costs many times what it saves where it has to wait for a core:
 	// libvpx's threads spin. Real-time mode tries few choices, static blocks are skipped outright.
 	cmd := exec.CommandContext(ctx, program, "--codec=vp8", "--ivf", "--rt", "--cpu-used=16", "--threads=1",
-		"--end-usage=vbr", "--target-bitrate="+strconv.Itoa(s.kbps(p)), "--min-q=4", "--max-q=40",
+		"--end-usage=vbr", "--target-bitrate="+strconv.Itoa(kbps(p)), "--min-q=4", "--max-q=40",
 		"--kf-max-dist="+strconv.Itoa(keyDistance), "--static-thresh=100", "--lag-in-frames=0", "--drop-frame=0",
 		"--quiet", "--output=-", "-")
 	var complaint bytes.Buffer
@@ -168,10 +165,7 @@ func (s *film) encode(ctx context.Context, program string, out *os.File) error {
 const keyDistance = 60
 
 // kbps is the encoder's target, as if the pictures came at the frames' rate.
-func (s *film) kbps(p *yuvPicture) int {
-	if s.o.Kbps > 0 {
-		return s.o.Kbps
-	}
+func kbps(p *yuvPicture) int {
 	return max(500, p.w*p.h/60) // 15,000 at 1280 × 720, if each picture differed
 }
 

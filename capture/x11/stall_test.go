@@ -123,7 +123,7 @@ func TestStalledProcess(t *testing.T) {
 	for _, rgb := range []uint32{0xff0000, 0x00ff00} {
 		hold(t, child.Process.Pid, func() {
 			before := lab.Monotonic()
-			paint(t, display, rgb)
+			xtest.Paint(t, display, rgb)
 			drawn = append(drawn, lab.Unseen{From: before, To: lab.Monotonic()})
 		})
 		looked()
@@ -219,7 +219,7 @@ func TestOverslept(t *testing.T) {
 	var before, after lab.Time
 	stall = func(lab.Time) {
 		before = lab.Monotonic()
-		paint(t, display, 0x00ff00)
+		xtest.Paint(t, display, 0x00ff00)
 		after = lab.Monotonic()
 	}
 	f, _ := until(t, s, func(f lab.Frame) bool {

@@ -5,14 +5,10 @@ import (
 	"context"
 	"errors"
 	"image"
-	"io"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/jezek/xgb"
-	"github.com/jezek/xgb/xproto"
 
 	"eidetic/capture"
 	"eidetic/capture/reel"
@@ -21,25 +17,6 @@ import (
 	"eidetic/internal/rigs/testlab"
 	"eidetic/internal/rigs/testlab/xtest"
 )
-
-// paint sets the root window to a colour, with another client.
-func paint(t testing.TB, display string, rgb uint32) {
-	t.Helper()
-	xgb.Logger.SetOutput(io.Discard) // it reports that there is no authority file
-	c, err := xgb.NewConnDisplay(display)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	screen := xproto.Setup(c).DefaultScreen(c)
-	err = xproto.ChangeWindowAttributesChecked(c, screen.Root, xproto.CwBackPixel, []uint32{rgb}).Check()
-	if err == nil {
-		err = xproto.ClearAreaChecked(c, false, screen.Root, 0, 0, 0, 0).Check()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 // until takes frames until one fulfils ok, and returns it with how long it took
 // to take; a minute's frames are enough for any machine.
@@ -79,7 +56,7 @@ func TestSeesWhatIsDrawn(t *testing.T) {
 			rgb  uint32
 			bgrx []byte
 		}{{0x00ff00, []byte{0, 255, 0, 0}}, {0x123456, []byte{0x56, 0x34, 0x12, 0}}} {
-			paint(t, display, c.rgb)
+			xtest.Paint(t, display, c.rgb)
 			f, took := until(t, s, func(f lab.Frame) bool { return f.Flags&lab.FrameRepeat == 0 && bytes.Equal(f.Pix[:4], c.bgrx) })
 			if want := bytes.Repeat(c.bgrx, s.Format().Width*s.Format().Height); !bytes.Equal(f.Pix, want) {
 				t.Errorf("%+v: the screen is not all %06x", o, c.rgb)
@@ -117,7 +94,7 @@ func TestRecordsAScreen(t *testing.T) {
 	}
 	waitFor(t, func() bool { return r.Status().Frames >= edge })
 	green := []byte{0, 255, 0, 0}
-	paint(t, display, 0x00ff00)
+	xtest.Paint(t, display, 0x00ff00)
 	waitFor(t, func() bool {
 		seen := false
 		r.Latest(func(_ lab.Format, f lab.Frame) { seen = bytes.Equal(f.Pix[:4], green) })

@@ -15,6 +15,7 @@ import (
 	"eidetic/cmd/appliance/client"
 	"eidetic/internal/box/automation"
 	"eidetic/internal/lab"
+	"eidetic/internal/tell/terminal"
 )
 
 // AlertsCmd shows and acknowledges the alerts of a box.
@@ -54,30 +55,20 @@ type AlertsLsCmd struct {
 
 // Run implements the command.
 func (c *AlertsLsCmd) Run(ctx context.Context, std *streams) error {
-	box, err := c.boxOf(std)
-	if err != nil {
-		return usage(err)
-	}
-	defer box.Close()
-	bad, err := box.Alerts(ctx, false, c.Tag, c.Limit)
-	all := bad
-	if err == nil && c.All {
-		all, err = box.Alerts(ctx, true, c.Tag, c.Limit)
-	}
-	if err != nil {
-		return boxError(err)
-	}
-	if c.JSON {
-		if err := printJSON(std.out, all); err != nil {
-			return cannot(err)
+	var bad []automation.Alert
+	err := show(&c.boxFlags, std, c.JSON, func(box *client.Client) (all []automation.Alert, err error) {
+		if bad, err = box.Alerts(ctx, false, c.Tag, c.Limit); err != nil || !c.All {
+			return bad, err
 		}
-	} else {
+		return box.Alerts(ctx, true, c.Tag, c.Limit)
+	}, func(all []automation.Alert) error {
 		printAlerts(std.out, all, c.All)
-	}
-	if len(bad) > 0 {
+		return nil
+	})
+	if err == nil && len(bad) > 0 {
 		return failed(nil)
 	}
-	return nil
+	return err
 }
 
 // printAlerts prints alerts for a person.
@@ -88,39 +79,39 @@ func printAlerts(out io.Writer, all []automation.Alert, also bool) {
 		fmt.Fprintln(out, "No alert says that something became slower, except resolved and accepted ones.")
 	}
 	for _, a := range all {
-		fmt.Fprintf(out, "%d  %s: %s (95 %% interval %s)\n", a.ID, client.Plain(nameOfSeries(a.Row)), client.Plain(a.Text),
-			intervalOf(a.Low, a.High, client.Plain(a.Unit)))
+		fmt.Fprintf(out, "%d  %s: %s (95 %% interval %s)\n", a.ID, terminal.Plain(nameOfSeries(a.Row)), terminal.Plain(a.Text),
+			intervalOf(a.Low, a.High, terminal.Plain(a.Unit)))
 		for _, n := range a.Near {
 			var facts []string
 			for _, f := range n.Changed {
-				facts = append(facts, client.Plain(fmt.Sprintf("%s from %s to %s", f.Name, f.Before, f.After)))
+				facts = append(facts, terminal.Plain(fmt.Sprintf("%s from %s to %s", f.Name, f.Before, f.After)))
 			}
 			where := "in that run"
 			if n.Run != a.Run {
-				where = "in " + client.Plain(n.Run)
+				where = "in " + terminal.Plain(n.Run)
 			}
 			fmt.Fprintf(out, "   %s changed: %s\n", where, strings.Join(facts, "; "))
 		}
 		for _, r := range a.Rows {
-			fmt.Fprintf(out, "   and %s: %s\n", client.Plain(nameOfSeries(r)), client.Plain(r.Text))
+			fmt.Fprintf(out, "   and %s: %s\n", terminal.Plain(nameOfSeries(r)), terminal.Plain(r.Text))
 		}
 		if a.Owner != "" || a.Bug != "" {
-			fmt.Fprintf(out, "   %s\n", client.Plain(strings.TrimSpace("owner "+cmp.Or(a.Owner, "nobody")+" "+a.Bug)))
+			fmt.Fprintf(out, "   %s\n", terminal.Plain(strings.TrimSpace("owner "+cmp.Or(a.Owner, "nobody")+" "+a.Bug)))
 		}
 		if len(a.Tags) > 0 {
-			fmt.Fprintf(out, "   tags: %s\n", client.Plain(strings.Join(a.Tags, ", ")))
+			fmt.Fprintf(out, "   tags: %s\n", terminal.Plain(strings.Join(a.Tags, ", ")))
 		}
 		if a.Done != nil {
-			fmt.Fprintf(out, "   acknowledged by %s on %s: %s\n", client.Plain(a.Done.By), clock(a.Done.At), client.Plain(a.Done.Note))
+			fmt.Fprintf(out, "   acknowledged by %s on %s: %s\n", terminal.Plain(a.Done.By), terminal.Clock(a.Done.At), terminal.Plain(a.Done.Note))
 		}
 		if b := a.Bisection; b != nil {
-			fmt.Fprintf(out, "   %s\n", client.Plain(bisectionWords(b)))
+			fmt.Fprintf(out, "   %s\n", terminal.Plain(bisectionWords(b)))
 		}
 		if d := a.Accepted; d != nil {
-			fmt.Fprintf(out, "   accepted by %s until %s: %s\n", client.Plain(d.By), clock(d.Until), client.Plain(d.Reason))
+			fmt.Fprintf(out, "   accepted by %s until %s: %s\n", terminal.Plain(d.By), terminal.Clock(d.Until), terminal.Plain(d.Reason))
 		}
 		if d := a.Resolved; d != nil {
-			fmt.Fprintf(out, "   resolved by %s on %s: %s\n", client.Plain(d.By), clock(d.At), client.Plain(d.Note))
+			fmt.Fprintf(out, "   resolved by %s on %s: %s\n", terminal.Plain(d.By), terminal.Clock(d.At), terminal.Plain(d.Note))
 		}
 	}
 }

@@ -120,13 +120,13 @@ func printBars(out io.Writer, times, load []float64) error {
 
 // analyse measures one recording and writes the files that were asked for.
 func (c *AnalyzeCmd) analyse(ctx context.Context) (*analysed, error) {
-	frames, name, done, err := c.open(ctx)
+	frames, done, err := c.open(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer done()
 	if frames.Len() == 0 {
-		return nil, usage(fmt.Errorf("analyze: %s has no pictures", name))
+		return nil, usage(fmt.Errorf("analyze: %s has no pictures", c.name()))
 	}
 	raw := frames
 	frames, noise, drop, err := c.hold(ctx, frames)
@@ -186,7 +186,7 @@ func (c *AnalyzeCmd) analyse(ctx context.Context) (*analysed, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &analysed{File: name, Start: r.Start, Origin: told, End: r.End, Content: geometry(r.Content), Baseline: r.Baseline.String(),
+	out := &analysed{File: c.name(), Start: r.Start, Origin: told, End: r.End, Content: geometry(r.Content), Baseline: r.Baseline.String(),
 		Lost: r.Lost, Final: r.FinalSHA256, Warnings: warnings, Measurements: ms, Load: r.LoadHistogram, Progress: r.Progress, Times: r.Times,
 		Tolerance: o.Tolerance.String(), More: more}
 	for _, m := range ms {

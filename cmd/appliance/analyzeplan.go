@@ -8,11 +8,11 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"eidetic/cmd/appliance/client"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/metric"
 	"eidetic/internal/plan"
 	"eidetic/internal/run/execute"
+	"eidetic/internal/tell/terminal"
 	"eidetic/netlab/link"
 )
 
@@ -58,7 +58,7 @@ func (c *AnalyzeCmd) rescore(std *streams) error {
 	}
 	for _, r := range all {
 		if r.Error != "" {
-			fmt.Fprintf(table, "%d\t%s\t\t%s\t\t\t\t\n", r.Trial, r.Arm, client.Plain(r.Error))
+			fmt.Fprintf(table, "%d\t%s\t\t%s\t\t\t\t\n", r.Trial, r.Arm, terminal.Plain(r.Error))
 			continue
 		}
 		for _, s := range r.Steps {
@@ -73,15 +73,15 @@ func (c *AnalyzeCmd) rescore(std *streams) error {
 				end += ": " + strings.Join(s.Invalid, "; ")
 			}
 			name := metric.TimeToEnd.OfStep(s.Name)
-			fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%.1f ms\t%.1f ms\t%.12s\t\n", r.Trial, r.Arm, client.Plain(s.Name), client.Plain(end),
+			fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%.1f ms\t%.1f ms\t%.12s\t\n", r.Trial, r.Arm, terminal.Plain(s.Name), terminal.Plain(end),
 				r.Metrics[name], r.Before[name], s.FinalFrame)
 		}
 	}
 	if err := table.Flush(); err != nil || judged == nil {
 		return err
 	}
-	to := newConsole(std.out)
-	printHeadline(&to, judged.Verdict, judged.Headline, judged.Detail)
-	printEffects(&to, judged, "control", "treatment", "with --json")
+	to := terminal.New(std.out)
+	terminal.Headline(&to, judged.Verdict, judged.Headline, judged.Detail)
+	terminal.Effects(&to, judged, "control", "treatment", "with --json")
 	return nil
 }

@@ -11,10 +11,10 @@ import (
 	"strings"
 	"time"
 
-	"eidetic/cmd/appliance/client"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
 	"eidetic/internal/tell/streamline"
+	"eidetic/internal/tell/terminal"
 	"eidetic/internal/web/panel"
 )
 
@@ -147,11 +147,7 @@ func (c *AnnotateCmd) Run(ctx context.Context, std *streams) error {
 
 // folder reads the run that --run names here.
 func (c *AnnotateCmd) folder() (dir string, run *lab.Run, err error) {
-	// What --out named holds its newest run below; a run's own folder has no such folder.
-	if newest, err := os.Stat(filepath.Join(c.To, store.Latest)); err == nil && newest.IsDir() {
-		c.To = filepath.Join(c.To, store.Latest)
-	}
-	if dir, err = filepath.EvalSymlinks(c.To); err != nil { // out/latest leads to another run by and by
+	if dir, err = newestRun(c.To); err != nil {
 		return "", nil, usage(err)
 	}
 	if run, err = store.ReadRun(dir); err != nil {
@@ -168,16 +164,13 @@ func (c *AnnotateCmd) sink(std *streams) (write func(context.Context, []lab.Anno
 			return nil, nil, err
 		}
 		if run.State != store.StateRunning {
-			return nil, nil, usage(fmt.Errorf("%s: the run is %s: notes belong to the trial in which they come", visible(c.To), run.State))
+			return nil, nil, usage(fmt.Errorf("%s: the run is %s: notes belong to the trial in which they come", terminal.Visible(c.To), run.State))
 		}
 		return func(_ context.Context, list []lab.Annotation) error {
 			for i := range list {
 				list[i].Wall = time.Now()
 			}
-			if err := store.Annotate(dir, list...); err != nil {
-				return cannot(err)
-			}
-			return nil
+			return cannot(store.Annotate(dir, list...))
 		}, func() {}, nil
 	}
 	named := c.named()
@@ -185,23 +178,19 @@ func (c *AnnotateCmd) sink(std *streams) (write func(context.Context, []lab.Anno
 		return nil, nil, usage(err)
 	}
 	if !named || !store.ValidID(c.To) {
-		return nil, nil, usage(fmt.Errorf("%s: there is no such folder; for a run on a box name the box with --box", visible(c.To)))
+		return nil, nil, usage(fmt.Errorf("%s: there is no such folder; for a run on a box name the box with --box", terminal.Visible(c.To)))
 	}
-	config, err := c.config(std.err)
+	box, err := c.client(std, 0)
 	if err != nil {
-		return nil, nil, usage(err)
+		return nil, nil, err
 	}
-	box := client.New(config)
 	return func(ctx context.Context, list []lab.Annotation) error {
 		notes := make([]panel.Note, len(list))
 		for i, a := range list {
 			ago := lab.Monotonic().Sub(a.Earliest)
 			notes[i] = panel.Note{Op: a.Op, Text: a.Text, Group: a.Group, Colour: a.Colour, Ago: min(max(ago.Seconds()*1e3, 0), 60000)}
 		}
-		if err := box.Annotate(ctx, c.To, notes); err != nil {
-			return boxError(err)
-		}
-		return nil
+		return boxError(box.Annotate(ctx, c.To, notes))
 	}, box.Close, nil
 }
 
@@ -229,10 +218,10 @@ func (c *AnnotateCmd) take(ctx context.Context, std *streams, write func(context
 		start("at "+l.Addr().String(), func() error { return r.Listen(ctx, l) })
 	}
 	for _, path := range c.FIFO {
-		start("from "+visible(path), func() error { return r.FIFO(ctx, path, c.rowOf(path)) })
+		start("from "+terminal.Visible(path), func() error { return r.FIFO(ctx, path, c.rowOf(path)) })
 	}
 	if c.Socket != "" {
-		start("from "+visible(c.Socket), func() error { return r.Socket(ctx, c.Socket) })
+		start("from "+terminal.Visible(c.Socket), func() error { return r.Socket(ctx, c.Socket) })
 	}
 	total, failed := 0, 0
 	keep := func(a lab.Annotation) {

@@ -47,7 +47,7 @@ func TestAnnotateLog(t *testing.T) {
 	}
 	command(exitGood, "", "--marker", writer)
 	markers := keptNotes(t, dir)
-	if len(markers) != 1 || markers[0].Group != markersGroup || !strings.HasPrefix(markers[0].Text, markerName) {
+	if len(markers) != 1 || markers[0].Group != "log markers" || !strings.HasPrefix(markers[0].Text, "eidetic-marker-") {
 		t.Fatalf("markers %+v", markers)
 	}
 	trial := made.Trials[0]

@@ -96,7 +96,7 @@ func TestAnnotateSpans(t *testing.T) {
 		t.Fatalf("%d notes, want 4: %+v", len(notes), notes)
 	}
 	for i, want := range []lab.Annotation{
-		{Text: "GET /stock", Earliest: asked[1], Latest: asked[1] + 30e6, Lasts: 60e6}, {Text: "SELECT <b> (failed)", Earliest: asked[1] + 10e6, Latest: asked[1] + 40e6, Lasts: 30e6, Colour: failedColour},
+		{Text: "GET /stock", Earliest: asked[1], Latest: asked[1] + 30e6, Lasts: 60e6}, {Text: "SELECT <b> (failed)", Earliest: asked[1] + 10e6, Latest: asked[1] + 40e6, Lasts: 30e6, Colour: "#b3261e"},
 	} {
 		got := notes[i]
 		if got.Text != want.Text || got.Earliest != want.Earliest || got.Latest != want.Latest || got.Lasts != want.Lasts || got.Colour != want.Colour || got.Group != "back end: shop" {

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 
+	"eidetic/internal/tell/terminal"
 	"eidetic/netlab/archive"
 )
 
@@ -72,7 +73,7 @@ func readWith(
 		return nil, usage(err)
 	}
 	for _, w := range a.Warnings() {
-		fmt.Fprintf(std.err, "appliance: %s: %s\n", path, oneLine(w))
+		fmt.Fprintf(std.err, "appliance: %s: %s\n", path, terminal.OneLine(w))
 	}
 	return a, nil
 }

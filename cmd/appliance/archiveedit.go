@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/tell/terminal"
 	"eidetic/netlab/archive"
 )
 
@@ -53,7 +54,7 @@ func rewrite(std *streams, may partial, path string, dry bool, verb string, page
 		return usage(fmt.Errorf("%s: no exchange matches, so nothing is changed", path))
 	}
 	for _, e := range others {
-		fmt.Fprintf(std.out, "%d %s %s\n", e.Order, oneLine(e.Method), oneLine(e.URL))
+		fmt.Fprintf(std.out, "%d %s %s\n", e.Order, terminal.OneLine(e.Method), terminal.OneLine(e.URL))
 	}
 	if dry {
 		_, err = fmt.Fprintf(std.out, "%d of %d exchanges would be %s\n", len(others), len(a.Exchanges()), verb)
@@ -123,7 +124,7 @@ func (c *ArchiveEditCmd) edit(std *streams, edit archive.Edit) error {
 		if list[i], err = edit.Apply(e); err != nil {
 			return usage(err)
 		}
-		fmt.Fprintf(std.out, "%d %s %s\n", e.Order, oneLine(e.Method), oneLine(e.URL))
+		fmt.Fprintf(std.out, "%d %s %s\n", e.Order, terminal.OneLine(e.Method), terminal.OneLine(e.URL))
 	}
 	if changed == 0 {
 		return usage(fmt.Errorf("%s: no exchange matches, so nothing is changed", c.File))

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"eidetic/internal/base/atomicfile"
+	"eidetic/internal/tell/terminal"
 	"eidetic/netlab/archive"
 )
 
@@ -103,7 +104,7 @@ func (c *ArchiveExportCmd) write(std *streams, a *archive.Archive, export func(i
 		return cannot(err)
 	}
 	for _, line := range lost {
-		fmt.Fprintf(std.err, "appliance: %s: %s\n", c.Out, oneLine(line))
+		fmt.Fprintf(std.err, "appliance: %s: %s\n", c.Out, terminal.OneLine(line))
 	}
 	if len(lost) > 0 && !c.Partial {
 		return failed(fmt.Errorf("%s: %d exchanges, bodies or messages cannot be written (above): nothing is written; --partial goes on without them", c.File, len(lost)))

@@ -7,6 +7,7 @@ import (
 	"text/tabwriter"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/tell/terminal"
 	"eidetic/netlab/archive"
 )
 
@@ -40,7 +41,7 @@ func (c *ArchiveLsCmd) Run(std *streams) error {
 			note = " (cut off: " + l.Truncated + ")"
 		}
 		fmt.Fprintf(w, "%d\t%.0f\t%.1f\t%.1f\t%d\t%d\t%s\t %s %s%s\n", l.Order, l.Start, l.FirstByte, l.End, l.Status, l.Bytes,
-			oneLine(l.Protocol), oneLine(l.Method), oneLine(l.URL), oneLine(note))
+			terminal.OneLine(l.Protocol), terminal.OneLine(l.Method), terminal.OneLine(l.URL), terminal.OneLine(note))
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -88,16 +89,16 @@ func (c *ArchiveCatCmd) Run(std *streams) error {
 
 func printHeads(w io.Writer, e *lab.Exchange) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s %s\n", oneLine(e.Method), oneLine(e.URL))
+	fmt.Fprintf(&b, "%s %s\n", terminal.OneLine(e.Method), terminal.OneLine(e.URL))
 	for _, f := range e.Request.Header {
-		fmt.Fprintf(&b, "%s: %s\n", oneLine(f.Name), oneLine(f.Value))
+		fmt.Fprintf(&b, "%s: %s\n", terminal.OneLine(f.Name), terminal.OneLine(f.Value))
 	}
-	fmt.Fprintf(&b, "\n%s %d %s\n", oneLine(e.Protocol), e.Status, oneLine(e.Reason))
+	fmt.Fprintf(&b, "\n%s %d %s\n", terminal.OneLine(e.Protocol), e.Status, terminal.OneLine(e.Reason))
 	for _, f := range e.Response.Header {
-		fmt.Fprintf(&b, "%s: %s\n", oneLine(f.Name), oneLine(f.Value))
+		fmt.Fprintf(&b, "%s: %s\n", terminal.OneLine(f.Name), terminal.OneLine(f.Value))
 	}
 	for _, f := range e.Response.Trailer {
-		fmt.Fprintf(&b, "(trailer) %s: %s\n", oneLine(f.Name), oneLine(f.Value))
+		fmt.Fprintf(&b, "(trailer) %s: %s\n", terminal.OneLine(f.Name), terminal.OneLine(f.Value))
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
@@ -141,13 +142,13 @@ func printQuality(w io.Writer, a *archive.Archive, q archive.Quality) error {
 		if p.Grave {
 			mark = "FAIL"
 		}
-		fmt.Fprintf(&b, "%s  %-13s  %s  %s\n", mark, p.Kind, oneLine(p.URL), oneLine(p.What))
+		fmt.Fprintf(&b, "%s  %-13s  %s  %s\n", mark, p.Kind, terminal.OneLine(p.URL), terminal.OneLine(p.What))
 	}
 	if len(q.Parts) > 0 {
 		table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(table, "part of the score\tweight\tcount\tlost\tfor example")
 		for _, p := range q.Parts {
-			fmt.Fprintf(table, "%s\t%g\t%d\t%d\t%s\n", p.Name, p.Weight, p.Count, p.Lost, oneLine(strings.Join(p.Examples, " ")))
+			fmt.Fprintf(table, "%s\t%g\t%d\t%d\t%s\n", p.Name, p.Weight, p.Count, p.Lost, terminal.OneLine(strings.Join(p.Examples, " ")))
 		}
 		if err := table.Flush(); err != nil {
 			return err

@@ -110,15 +110,3 @@ func TestErrorsHideUsers(t *testing.T) {
 		t.Errorf("printError wrote %q; want the address without its user", text)
 	}
 }
-
-func TestVisible(t *testing.T) {
-	for text, want := range map[string]string{
-		"plain ä 漢\n\ttext": "plain ä 漢\n\ttext", "\x1b[2J": `\x1b[2J`, "a\x9bb": `a\x9bb`, "a\u009bb": `a\u009bb`, "\r\x00\x7f": `\r\x00\x7f`,
-		"\u202eevil": `\u202eevil`, "\ufffd": "\ufffd",
-	} {
-		want = strings.ReplaceAll(want, `\r`, `\x0d`)
-		if got := visible(text); got != want {
-			t.Errorf("visible(%q) = %q, want %q", text, got, want)
-		}
-	}
-}

@@ -9,9 +9,10 @@ import (
 
 	"golang.org/x/term"
 
-	"eidetic/internal/base/atomicfile"
+	"eidetic/cmd/appliance/client"
 	"eidetic/internal/box/service"
 	"eidetic/internal/keep/backup"
+	"eidetic/internal/tell/terminal"
 )
 
 // BackupCmd writes all that a box keeps into one file.
@@ -33,28 +34,15 @@ Example:
 
 // Run implements the command.
 func (c *BackupCmd) Run(ctx context.Context, std *streams) error {
-	box, err := c.boxOf(std)
-	if err != nil {
-		return usage(err)
-	}
-	defer box.Close()
-	out := std.out
-	if c.Out == "" {
-		if f, ok := out.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+	return c.onBox(std, func(box *client.Client) error {
+		get := func(ctx context.Context, w io.Writer) error { return box.Backup(ctx, c.Secrets, w) }
+		if f, ok := std.out.(*os.File); ok && c.Out == "" && term.IsTerminal(int(f.Fd())) {
 			return usage(errors.New("a backup is a binary file: give --out FILE, or redirect the output into a file"))
+		} else if c.Out == "" {
+			return c.fetch(ctx, std, std.out, get)
 		}
-		return c.fetch(ctx, std, out, func(ctx context.Context, w io.Writer) error { return box.Backup(ctx, c.Secrets, w) })
-	}
-	file, err := atomicfile.Output(c.Out) // only its owner can read it
-	if err != nil {
-		return cannot(err)
-	}
-	defer file.Discard()
-	err = c.fetch(ctx, std, file, func(ctx context.Context, w io.Writer) error { return box.Backup(ctx, c.Secrets, w) })
-	if err != nil {
-		return err
-	}
-	return file.Commit()
+		return writePrivate(c.Out, func(w io.Writer) error { return c.fetch(ctx, std, w, get) })
+	})
 }
 
 // fetch copies a backup and checks it meanwhile.
@@ -82,7 +70,7 @@ func (c *BackupCmd) fetch(ctx context.Context, std *streams, out io.Writer, get 
 	case isMissing(err):
 		return cannot(errors.New("only a box can be asked for a backup; a head is backed up with its data folder and its database, while it is stopped"))
 	case err != nil && !errors.Is(err, backup.ErrHostile):
-		return boxError(err)
+		return err
 	case result.error != nil:
 		return cannot(fmt.Errorf("the backup is incomplete: %w", result.error))
 	}
@@ -96,9 +84,9 @@ func printContent(w io.Writer, m backup.Manifest) {
 		secrets = "with secrets: keep it as you keep the box's token"
 	}
 	fmt.Fprintf(w, "Backup of %s by %s: %d runs, %d uploaded recordings, %d MB, %s.\n", m.Made.Local().Format("2006-01-02 15:04"),
-		visible(m.Software), m.Runs, m.Recordings, m.Bytes/1_000_000, secrets)
+		terminal.Visible(m.Software), m.Runs, m.Recordings, m.Bytes/1_000_000, secrets)
 	for _, what := range m.LeftOut {
-		fmt.Fprintf(w, "Not in it: %s\n", visible(what))
+		fmt.Fprintf(w, "Not in it: %s\n", terminal.Visible(what))
 	}
 }
 

@@ -14,10 +14,10 @@ import (
 	"time"
 
 	"eidetic/analysis/bisect"
-	"eidetic/cmd/appliance/client"
 	"eidetic/internal/base/atomicfile"
 	"eidetic/internal/box/bisection"
 	"eidetic/internal/plan"
+	"eidetic/internal/tell/terminal"
 )
 
 // BisectCmd finds the revision that changed a number.
@@ -104,27 +104,25 @@ func (c *BisectCmd) Run(ctx context.Context, std *streams) error {
 	if c.JSON {
 		news = std.err
 	}
-	bar := newProgress(news)
-	defer bar.close()
+	bar := terminal.NewProgress(news)
+	defer bar.Close()
 	var lab bisection.Lab
 	if c.local {
 		lab = &localPairs{plan: q, bar: bar, run: RunCmd{Out: c.Out, hereFlags: c.hereFlags}}
 	} else {
-		config, err := c.config(std.err)
+		box, err := c.client(std, c.Patience)
 		if err != nil {
-			return usage(err)
+			return err
 		}
-		config.Patience = c.Patience
-		w := &waiting{box: client.New(config), bar: bar}
-		defer w.box.Close()
-		lab = &boxPairs{plan: q, waiting: w, named: c.Spread > 1}
+		defer box.Close()
+		lab = &boxPairs{plan: q, waiting: &waiting{box: box, bar: bar}, named: c.Spread > 1}
 	}
 	start := time.Now()
 	found, err := bisection.Run(ctx, bisection.Config{
 		Dir: c.Out, Revisions: revisions, Deploy: c.Deploy, Limit: c.DeployLimit, Metric: c.Metric, Records: q.Records(), Plan: digest,
 		Seed: c.Seed, Problem: bisect.Problem{Confidence: c.Confidence, Least: c.Least, Budget: c.Pairs}, Lab: lab,
 		Spread: c.Spread,
-		Say:    func(format string, args ...any) { bar.say("%s", visible(fmt.Sprintf(format, args...))) },
+		Say:    bar.Say,
 		Since:  func() time.Duration { return time.Since(start) },
 	})
 	switch {
@@ -133,10 +131,10 @@ func (c *BisectCmd) Run(ctx context.Context, std *streams) error {
 	case err != nil:
 		return boxError(err)
 	}
-	bar.close()
+	bar.Close()
 	part, err := c.partOf(found)
 	if err != nil { // the culprit is known without it
-		fmt.Fprintln(std.err, visible(fmt.Sprintf("The frame where the two part is not known: %v", err)))
+		fmt.Fprintln(std.err, terminal.Visible(fmt.Sprintf("The frame where the two part is not known: %v", err)))
 	}
 	if err := c.tell(std, found, part); err != nil {
 		return err
@@ -147,7 +145,7 @@ func (c *BisectCmd) Run(ctx context.Context, std *streams) error {
 	case bisect.Unsure:
 		return &exitError{exitCannot, nil}
 	}
-	return &exitError{exitFailed, nil}
+	return failed(nil)
 }
 
 // read reads the plan, and makes a digest of it by which a journal knows it again.
@@ -204,9 +202,9 @@ func (c *BisectCmd) tell(std *streams, found *bisection.Result, part *bisection.
 	if c.JSON {
 		return printJSON(std.out, o)
 	}
-	fmt.Fprintln(std.out, visible(found.Text))
+	fmt.Fprintln(std.out, terminal.Visible(found.Text))
 	if part != nil {
-		fmt.Fprintln(std.out, visible(part.Text))
+		fmt.Fprintln(std.out, terminal.Visible(part.Text))
 	}
 	table := tabwriter.NewWriter(std.out, 0, 0, 3, ' ', 0)
 	rows := 0
@@ -217,13 +215,13 @@ func (c *BisectCmd) tell(std *streams, found *bisection.Result, part *bisection.
 		if rows++; rows == 1 {
 			fmt.Fprint(table, "probability\trevision\t\n")
 		}
-		fmt.Fprintf(table, "%.1f %%\t%s\t%s\n", 100*r.Probability, oneLine(r.Name), oneLine(r.Words))
+		fmt.Fprintf(table, "%.1f %%\t%s\t%s\n", 100*r.Probability, terminal.OneLine(r.Name), terminal.OneLine(r.Words))
 	}
 	if err := table.Flush(); err != nil {
 		return cannot(err)
 	}
 	for _, u := range found.Untestable {
-		fmt.Fprintf(std.out, "Left out: %s: %s\n", oneLine(u.Revision.Name), oneLine(u.Reason))
+		fmt.Fprintf(std.out, "Left out: %s: %s\n", terminal.OneLine(u.Revision.Name), terminal.OneLine(u.Reason))
 	}
 	fmt.Fprintf(std.out, "The result is in %s\n", file)
 	return nil

@@ -109,7 +109,7 @@ func TestBisectOnABox(t *testing.T) {
 		t.Fatal("the box was not asked for so many runs")
 	}
 	// The journal has the line of the run as soon as the client knows its ID.
-	waitFor(t, func() bool {
+	testlab.Await(t, "the run in the journal", func() bool {
 		content, _ := os.ReadFile(filepath.Join(dir, "out", "bisect.jsonl"))
 		return strings.Count(string(content), `"begun"`) > strings.Count(string(content), `"ended"`)
 	})
@@ -201,7 +201,7 @@ func TestBisectSpread(t *testing.T) {
 	b = bisectBox(t, func(p lab.Plan) {
 		if strings.HasPrefix(p.Name, "bisect ") {
 			once.Do(func() {
-				waitFor(t, func() bool { jobs, err := b.queue.Jobs(t.Context()); return err == nil && len(jobs) == 3 })
+				testlab.Await(t, "three jobs in the queue", func() bool { jobs, err := b.queue.Jobs(t.Context()); return err == nil && len(jobs) == 3 })
 			})
 		}
 	})
@@ -250,21 +250,6 @@ func TestSeriesCommand(t *testing.T) {
 		got := finishCmd(t, appliance(t, append([]string{"series", file, "--column", "requests", "--time", "day"}, tt.flags...)...))
 		if got.status != tt.status || !strings.Contains(got.out, tt.want) {
 			t.Errorf("%v: status %d; want %d and %q in\n%s%s", tt.flags, got.status, tt.status, tt.want, got.out, got.err)
-		}
-	}
-}
-
-// waitFor waits until something holds.
-func waitFor(t *testing.T, holds func() bool) {
-	t.Helper()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	limit := time.After(testlab.Hang)
-	for !holds() {
-		select {
-		case <-tick.C:
-		case <-limit:
-			t.Fatal("what the test waits for did not happen")
 		}
 	}
 }

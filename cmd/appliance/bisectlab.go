@@ -8,19 +8,23 @@ import (
 	"os"
 	"path/filepath"
 
+	"eidetic/analysis/bisect"
 	"eidetic/cmd/appliance/client"
 	"eidetic/internal/box/bisection"
+	"eidetic/internal/box/bisects"
 	"eidetic/internal/box/doctor"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
 	"eidetic/internal/plan"
 	"eidetic/internal/run/execute"
+	"eidetic/internal/run/experiment"
+	"eidetic/internal/tell/terminal"
 )
 
 // localPairs makes trials on this machine.
 type localPairs struct {
 	plan    plan.Request
-	bar     *progress
+	bar     *terminal.Progress
 	run     RunCmd
 	checked bool // that this machine can
 }
@@ -37,7 +41,7 @@ func (l *localPairs) Record(ctx context.Context, revision string) (string, error
 	}
 	file := filepath.Join(folder, execute.ArchiveFile)
 	if _, err := os.Stat(file); err != nil {
-		return "", fmt.Errorf("run %s made no recording: %s", run.ID, client.Plain(run.Error))
+		return "", fmt.Errorf("run %s made no recording: %s", run.ID, terminal.Plain(run.Error))
 	}
 	return file, nil
 }
@@ -78,9 +82,7 @@ func (l *localPairs) carryOut(ctx context.Context, q plan.Request, begun func(st
 			return nil, "", cannot(err)
 		}
 	}
-	err = task.RunWithEvents(ctx, ownCommands(), execute.News{
-		Say: func(text string) { l.bar.say("%s", visible(text)) }, Step: l.bar.step, Film: func(execute.FilmNews) {},
-	})
+	err = task.RunWithEvents(ctx, ownCommands(), newsOf(l.bar))
 	if ctx.Err() != nil {
 		return nil, "", ctx.Err()
 	}
@@ -89,7 +91,7 @@ func (l *localPairs) carryOut(ctx context.Context, q plan.Request, begun func(st
 	switch {
 	case readErr == nil:
 		if c := run.Comparison; c != nil {
-			l.bar.say("%s: %s", client.Plain(c.Headline), client.Plain(c.Detail))
+			l.bar.Say("%s: %s", terminal.Plain(c.Headline), terminal.Plain(c.Detail))
 		}
 		return run, folder, nil
 	case err != nil:
@@ -116,7 +118,7 @@ func (b *boxPairs) Record(ctx context.Context, revision string) (string, error) 
 	case err != nil:
 		return "", err
 	case run.State != store.StateDone:
-		return "", fmt.Errorf("run %s is %s: %s", run.ID, run.State, client.Plain(run.Error))
+		return "", fmt.Errorf("run %s is %s: %s", run.ID, run.State, terminal.Plain(run.Error))
 	}
 	return run.ID, nil
 }
@@ -176,7 +178,25 @@ func (b *boxPairs) showNamed(id string) func(client.Event) {
 		case e.Queued:
 			news.say(b.bar, "Run "+id, e.Doing)
 		case e.Done != nil:
-			b.bar.say("Run %s, trial %d of %d: %s", id, e.Trial, e.Of, resultOf(e.Done))
+			b.bar.Say("Run %s, trial %d of %d: %s", id, e.Trial, e.Of, terminal.TrialResult(e.Done))
 		}
 	}
+}
+
+// partOf finds the frame where the culprit and the revision before it part, in the recordings of the runs that
+// confirmed it. It is nil where there are none here, as after a bisect on a box, whose reports show them.
+func (c *BisectCmd) partOf(found *bisection.Result) (*bisection.Parting, error) {
+	if !c.local || found.Kind != bisect.Culprit || len(found.Steps) != 1 {
+		return nil, nil
+	}
+	part, err := bisects.PartOf(c.Out, found.Steps[0])
+	if err != nil || part == nil {
+		return nil, err
+	}
+	name := func(s bisection.Seen) string {
+		return filepath.Join(c.Out, "runs", s.Run, "trials", store.TrialName(s.Trial), experiment.ReelFile)
+	}
+	part.Text += fmt.Sprintf(". To see them: appliance reel export %s --frame %d --out before.png, and %s --frame %d --out after.png",
+		name(part.Shown[0]), part.Shown[0].Frame, name(part.Shown[1]), part.Shown[1].Frame)
+	return part, nil
 }

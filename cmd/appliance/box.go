@@ -154,10 +154,7 @@ type BoxUSBCmd struct {
 
 // Run makes them; they stay until the box is switched off.
 func (c BoxUSBCmd) Run() error {
-	if err := gadget.Make(c.Port); err != nil {
-		return cannot(err)
-	}
-	return nil
+	return cannot(gadget.Make(c.Port))
 }
 
 // BoxADBCmd is the adb server.

@@ -8,7 +8,10 @@ import (
 	"io"
 	"strings"
 
+	"github.com/alecthomas/kong"
+
 	"eidetic/cmd/appliance/client"
+	"eidetic/internal/tell/terminal"
 )
 
 // BoxesCmd manages the boxes of a fleet.
@@ -75,9 +78,10 @@ func printBoxes(out io.Writer, all []client.Box) error {
 				runs = append(runs, d.Run)
 			}
 		}
-		rows = append(rows, []string{b.Name, b.State, b.Health, strings.Join(devices, ", "), clock(b.Seen), strings.Join(runs, ", "), b.Reason})
+		seen := terminal.Clock(b.Seen)
+		rows = append(rows, []string{b.Name, b.State, b.Health, strings.Join(devices, ", "), seen, strings.Join(runs, ", "), b.Reason})
 	}
-	return printRows(out, rows)
+	return terminal.Rows(out, rows)
 }
 
 // errNoHead is about a panel that knows no boxes.
@@ -90,21 +94,8 @@ type BoxesCodeCmd struct {
 }
 
 // Run implements the command.
-func (c *BoxesCodeCmd) Run(ctx context.Context, std *streams) error {
-	return c.onBox(std, func(head *client.Client) error {
-		made, err := head.MakeJoinCode(ctx)
-		switch {
-		case isMissing(err):
-			return errNoHead
-		case err != nil:
-			return err
-		case c.JSON:
-			return printJSON(std.out, made)
-		}
-		fmt.Fprintf(std.err, "One box can join with this link until %s. On the box: appliance join 'LINK'\n", clock(made.Expires))
-		_, err = fmt.Fprintln(std.out, made.Link)
-		return err
-	})
+func (c *BoxesCodeCmd) Run(ctx context.Context, std *streams, k *kong.Context) error {
+	return c.carryOut(ctx, std, k, nil, nil, c.JSON)
 }
 
 // BoxesShowCmd shows a box.
@@ -125,10 +116,11 @@ func (c *BoxesShowCmd) Run(ctx context.Context, std *streams) error {
 			return printJSON(std.out, b)
 		}
 		rows := [][]string{
-			{"box", b.Name}, {"state", b.State}, {"health", because(b.Health, b.Reason)}, {"heard of", clock(b.Seen)}, {"joined", clock(b.Joined)},
+			{"box", b.Name}, {"state", b.State}, {"health", because(b.Health, b.Reason)},
+			{"heard of", terminal.Clock(b.Seen)}, {"joined", terminal.Clock(b.Joined)},
 			{"software", b.Software}, {"image", cmp.Or(b.Image, "none: it gets no updates from here")}, {"machine", fmt.Sprintf("%d cores, %d GB", b.Cores, (b.Memory+1<<29)>>30)}, {"labels", labelWords(b.Labels)}, {"fingerprint", b.Pin},
 		}
-		if err := printRows(std.out, rows); err != nil {
+		if err := terminal.Rows(std.out, rows); err != nil {
 			return err
 		}
 		for _, d := range b.Devices {
@@ -137,7 +129,7 @@ func (c *BoxesShowCmd) Run(ctx context.Context, std *streams) error {
 				return err
 			}
 			fmt.Fprintln(std.out)
-			if err := printRows(std.out, deviceRows(d, r)); err != nil {
+			if err := terminal.Rows(std.out, deviceRows(d, r)); err != nil {
 				return err
 			}
 		}

@@ -11,6 +11,7 @@ import (
 
 	"eidetic/cmd/appliance/client"
 	"eidetic/internal/plan"
+	"eidetic/internal/tell/terminal"
 	"eidetic/internal/web/panel"
 )
 
@@ -31,13 +32,13 @@ func deviceRows(d panel.BoxDevice, r client.BoxReadings) [][]string {
 	}
 	rows = append(rows, []string{"health", because(r.Health, r.Why)})
 	if r.Since != nil {
-		rows = append(rows, []string{"since", clock(*r.Since)})
+		rows = append(rows, []string{"since", terminal.Clock(*r.Since)})
 	}
 	for _, text := range r.Changed {
 		rows = append(rows, []string{"changed then", text})
 	}
 	if n := len(r.Readings); n > 0 {
-		rows = append(rows, []string{"readings", fmt.Sprintf("%d, the last at %s", n, clock(r.Readings[n-1].At))})
+		rows = append(rows, []string{"readings", fmt.Sprintf("%d, the last at %s", n, terminal.Clock(r.Readings[n-1].At))})
 		for _, l := range r.Readings[n-1].Levels {
 			text := fmt.Sprintf("%.4g %s", l.Median, l.Unit)
 			if i := slices.IndexFunc(r.Baselines, func(b panel.BoxBaseline) bool { return b.Metric == l.Metric }); i >= 0 {
@@ -111,15 +112,10 @@ func (c *BoxesSetCmd) Run(ctx context.Context, std *streams) error {
 	if err != nil {
 		return usage(err)
 	}
-	return c.onBox(std, func(head *client.Client) error {
-		b, err := head.ChangeBox(ctx, c.Name, change)
-		switch {
-		case err != nil:
-			return err
-		case c.JSON:
-			return printJSON(std.out, b)
-		}
-		fmt.Fprintf(std.out, "The box %s is %s. Its labels: %s\n", client.Plain(b.Name), client.Plain(because(b.Health, b.Reason)), client.Plain(cmp.Or(labelWords(b.Labels), "none")))
+	return show(&c.boxFlags, std, c.JSON, func(head *client.Client) (client.Box, error) {
+		return head.ChangeBox(ctx, c.Name, change)
+	}, func(b client.Box) error {
+		fmt.Fprintf(std.out, "The box %s is %s. Its labels: %s\n", terminal.Plain(b.Name), terminal.Plain(because(b.Health, b.Reason)), terminal.Plain(cmp.Or(labelWords(b.Labels), "none")))
 		return nil
 	})
 }
@@ -144,7 +140,13 @@ func (c *BoxesReferenceCmd) Validate() error {
 // Run implements the command.
 func (c *BoxesReferenceCmd) Run(ctx context.Context, std *streams) error {
 	if c.Plan != "" {
-		return c.set(ctx, std)
+		return c.keepPlan(ctx, std, c.Plan, "head", func(head *client.Client, q *plan.Request) error {
+			r, err := head.SetReference(ctx, q, c.Every)
+			if err != nil {
+				return err
+			}
+			return c.print(std, r)
+		})
 	}
 	return c.onBox(std, func(head *client.Client) error {
 		if c.Remove {
@@ -162,31 +164,11 @@ func (c *BoxesReferenceCmd) Run(ctx context.Context, std *streams) error {
 	})
 }
 
-func (c *BoxesReferenceCmd) set(ctx context.Context, std *streams) error {
-	q, err := plan.ReadFile(c.Plan)
-	if err != nil {
-		return usage(fmt.Errorf("--plan: %w", err))
-	}
-	if err := attachFiles(&q); err != nil {
-		return usage(q.Locate(err))
-	}
-	return c.onBox(std, func(head *client.Client) error {
-		if err := head.UploadArchives(ctx, &q, uploads("head", std.note)); err != nil {
-			return err
-		}
-		r, err := head.SetReference(ctx, &q, c.Every)
-		if err != nil {
-			return located(err, q)
-		}
-		return c.print(std, r)
-	})
-}
-
 func (c *BoxesReferenceCmd) print(std *streams, r client.Reference) error {
 	if c.JSON {
 		return printJSON(std.out, r)
 	}
 	fmt.Fprintf(std.out, "Each device measures %s with the recording %s every %s (reference %s).\n",
-		client.Plain(r.Plan.FirstPage()), client.Plain(r.Plan.Archive), client.Plain(r.Every), client.Plain(r.ID))
+		terminal.Plain(r.Plan.FirstPage()), terminal.Plain(r.Plan.Archive), terminal.Plain(r.Every), terminal.Plain(r.ID))
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"eidetic/cmd/appliance/client"
+	"eidetic/internal/tell/terminal"
 )
 
 // BoxesUpdateCmd updates the boxes of a fleet, shows how far that is, or stops it.
@@ -70,7 +71,7 @@ func (c *BoxesUpdateCmd) ask(ctx context.Context, std *streams, head *client.Cli
 		return r, err
 	}
 	r, err := head.UpdateBoxes(ctx, c.File, c.BoxName, c.Label, func(size int64) {
-		fmt.Fprintf(std.err, "Uploading %s (%.1f MB) to the head\n", client.Plain(c.File), float64(size)/1e6)
+		fmt.Fprintf(std.err, "Uploading %s (%.1f MB) to the head\n", terminal.Plain(c.File), float64(size)/1e6)
 	})
 	return &r, err
 }
@@ -81,14 +82,14 @@ func printRollout(std *streams, r client.Rollout) error {
 	for _, b := range r.Boxes {
 		since := ""
 		if b.Since != nil {
-			since = clock(*b.Since)
+			since = terminal.Clock(*b.Since)
 		}
 		rows = append(rows, []string{b.Name, b.State, since, b.Why})
 	}
-	return printRows(std.out, rows)
+	return terminal.Rows(std.out, rows)
 }
 
 // rolloutLine says how far an update is.
 func rolloutLine(r client.Rollout) string {
-	return client.Plain(fmt.Sprintf("Update to %s: %s; %s", r.Version, r.State, r.Doing))
+	return terminal.Plain(fmt.Sprintf("Update to %s: %s; %s", r.Version, r.State, r.Doing))
 }

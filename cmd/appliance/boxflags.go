@@ -2,16 +2,19 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"io"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"eidetic/cmd/appliance/client"
 	"eidetic/internal/box/service"
 	"eidetic/internal/keep/pin"
+	"eidetic/internal/plan"
 )
 
 // boxFlags say which box a command talks to, and by what they know each other.
@@ -33,7 +36,10 @@ func (f *boxFlags) named() bool {
 	return f.Box != "" || f.TokenFile != "" || f.Fingerprint != "" || os.Getenv(tokenVariable) != ""
 }
 
-// check is for a command's Validate.
+// Validate checks what kong cannot.
+func (f *boxFlags) Validate() error { return f.check() }
+
+// check is for the Validate of a command that has more to check.
 func (f *boxFlags) check() error {
 	f.Box = cmp.Or(f.Box, defaultBox)
 	u, err := url.Parse(f.Box)
@@ -70,4 +76,52 @@ func (f *boxFlags) config(w io.Writer) (client.Config, error) {
 	return client.Config{Base: f.Box, Token: token, Trust: client.Trust{
 		Fingerprint: f.Fingerprint, KnownBoxes: known, Notice: func(text string) { fmt.Fprintln(w, text) },
 	}}, nil
+}
+
+// client returns a client that asks a box that does not answer for so long.
+func (f *boxFlags) client(std *streams, patience time.Duration) (*client.Client, error) {
+	config, err := f.config(std.err)
+	config.Patience = patience
+	return client.New(config), usage(err)
+}
+
+// onBox asks a box, or a head. An error that has no exit status yet gets that of the client's error.
+func (f *boxFlags) onBox(std *streams, question func(*client.Client) error) error {
+	box, err := f.client(std, 5*time.Second)
+	if err != nil {
+		return err
+	}
+	defer box.Close()
+	return boxError(question(box))
+}
+
+// show asks a box, and shows the answer as JSON, or by what prints it for a person.
+func show[T any](f *boxFlags, std *streams, asJSON bool, ask func(*client.Client) (T, error), print func(T) error) error {
+	return f.onBox(std, func(box *client.Client) error {
+		answer, err := ask(box)
+		switch {
+		case err != nil:
+			return err
+		case asJSON:
+			return printJSON(std.out, answer)
+		}
+		return print(answer)
+	})
+}
+
+// keepPlan brings a plan of a file, and what is named in it, to a box or a head, which keeps it.
+func (f *boxFlags) keepPlan(ctx context.Context, std *streams, file, to string, keep func(*client.Client, *plan.Request) error) error {
+	q, err := plan.ReadFile(file)
+	if err != nil {
+		return usage(fmt.Errorf("--plan: %w", err))
+	}
+	if err := attachFiles(&q); err != nil {
+		return usage(q.Locate(err))
+	}
+	return f.onBox(std, func(box *client.Client) error {
+		if err := box.UploadArchives(ctx, &q, uploads(to, std.note)); err != nil {
+			return err
+		}
+		return located(keep(box, &q), q)
+	})
 }

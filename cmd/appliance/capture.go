@@ -19,6 +19,7 @@ import (
 	"eidetic/capture/source"
 	"eidetic/capture/tape"
 	"eidetic/internal/lab"
+	"eidetic/internal/tell/terminal"
 )
 
 // CaptureCmd records a screen.
@@ -143,7 +144,7 @@ func (c *CaptureCmd) print(std *streams, st capture.Stats, r *reel.Reader) error
 	}
 	for _, e := range r.Events() {
 		if e.Kind != lab.SourceIrregular && e.Kind != lab.SourceUnseen {
-			fmt.Fprintln(std.out, visible(e.String()))
+			fmt.Fprintln(std.out, terminal.Visible(e.String()))
 		}
 	}
 	return nil

@@ -13,6 +13,7 @@ import (
 	"eidetic/internal/lab"
 	"eidetic/internal/tell/compare"
 	"eidetic/internal/tell/report"
+	"eidetic/internal/tell/terminal"
 )
 
 // CompareCmd compares a run with one that was made earlier.
@@ -89,27 +90,17 @@ func (c *CompareCmd) find(ctx context.Context, std *streams) (*compare.Between, 
 			return nil, usage(err)
 		}
 		found, err := compare.Runs(reference, run, marginOf(c.Margin, run), c.Seed)
-		return found, cannotIf(err)
+		return found, cannot(err)
 	}
-	box, err := c.boxOf(std)
-	if err != nil {
-		return nil, usage(err)
-	}
-	defer box.Close()
-	run, err := box.Run(ctx, c.File)
-	if err != nil {
-		return nil, boxError(err)
-	}
-	found, err := box.Compare(ctx, c.File, c.Reference, marginOf(c.Margin, run))
-	return &found, boxError(err)
-}
-
-// cannotIf is cannot of an error that there may be.
-func cannotIf(err error) error {
-	if err == nil {
-		return nil
-	}
-	return cannot(err)
+	var found compare.Between
+	err := c.onBox(std, func(box *client.Client) error {
+		run, err := box.Run(ctx, c.File)
+		if err == nil {
+			found, err = box.Compare(ctx, c.File, c.Reference, marginOf(c.Margin, run))
+		}
+		return err
+	})
+	return &found, err
 }
 
 // marginOf is the margin that a person says, or else the run's.
@@ -122,74 +113,23 @@ func marginOf(said *float64, run *lab.Run) float64 {
 
 // print prints what was found, for whoever reads it.
 func (c *CompareCmd) print(std *streams, found *compare.Between) error {
-	to := newConsole(std.out)
+	to := terminal.New(std.out)
 	switch {
 	case c.JSON:
 		return printJSON(std.out, found)
 	case !c.Quiet:
-		tellBetween(&to, found)
+		terminal.Between(&to, found)
 		for _, of := range []struct{ name, file string }{{"The reference's report", c.Reference}, {"The run's report", c.File}} {
 			if page := reportBeside(of.file); page != "" {
-				to.line(of.name + " opens from disk: " + page)
+				to.Line(of.name + " opens from disk: " + page)
 			}
 		}
 	}
-	if to.terminal && !c.Quiet {
+	if to.Terminal && !c.Quiet {
 		return nil
 	}
-	var l scriptLine
-	l.WriteString("result:")
-	l.addEffect(tellingOf(found))
-	l.add("reference", found.Reference)
-	l.add("run", found.Run)
-	_, err := fmt.Fprintln(std.out, l.String())
+	_, err := fmt.Fprintln(std.out, terminal.BetweenLine("result:", found))
 	return err
-}
-
-// tellBetween prints it for a person.
-func tellBetween(to *console, found *compare.Between) {
-	printHeadline(to, found.Comparison.Verdict, found.Comparison.Headline, found.Comparison.Detail)
-	judged := "run"
-	if found.Adjusted != nil {
-		judged = "run, adjusted"
-	}
-	if len(found.Cells) > 0 {
-		printBetween(to, found.Cells, judged)
-	} else {
-		printEffects(to, found.Comparison, "reference", judged, "with --json")
-	}
-	for _, w := range found.Warnings {
-		to.line("Warning: " + client.Plain(w))
-	}
-	if len(found.Different) > 0 {
-		to.line("Besides, these are not alike, and may be the reason:")
-		for _, f := range found.Different {
-			to.line(fmt.Sprintf("  %s: %s, then %s", client.Plain(f.Name), client.Plain(f.Before), client.Plain(f.After)))
-		}
-	}
-}
-
-// printBetween prints a line for each page and user of two runs: the guard that tells most.
-func printBetween(to *console, all []compare.Cell, judged string) {
-	t := &table{head: []string{"", "reference", judged, "change", "95 % interval", ""}}
-	rows, left := shortened(all, func(one compare.Cell) int { return rankOf(one.Comparison) })
-	for _, one := range rows {
-		t.addCompared(client.Plain(one.Name), one.Comparison)
-	}
-	t.print(to)
-	if left > 0 {
-		to.line(more(left, "page and user", "pages and users", "with --json"))
-	}
-}
-
-// tellingOf is what was found of two runs, or of the page and user that tells most.
-func tellingOf(found *compare.Between) *lab.Comparison {
-	for _, one := range found.Cells {
-		if one.Comparison != nil && one.Comparison.Verdict == found.Comparison.Verdict {
-			return one.Comparison
-		}
-	}
-	return found.Comparison
 }
 
 // reportBeside is the report in a run's folder, or beside a file of it; "" if there is none.
@@ -197,11 +137,10 @@ func reportBeside(path string) string {
 	if info, err := os.Stat(path); err == nil && !info.IsDir() {
 		path = filepath.Dir(path)
 	}
-	page := filepath.Join(path, report.FileName)
-	if _, err := os.Stat(page); err != nil {
-		return ""
+	if page := filepath.Join(path, report.FileName); exists(page) {
+		return page
 	}
-	return page
+	return ""
 }
 
 // openResult reads a run from its folder or one of its files.

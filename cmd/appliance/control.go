@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"strings"
 	"time"
 
@@ -106,8 +105,6 @@ func (c *ControlCmd) Run(ctx context.Context, std *streams) error {
 	if err := c.checkCalibrate(); err != nil {
 		return usage(err)
 	}
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt) // what is held is released
-	defer stop()
 	if c.Calibrate {
 		return c.calibrate(ctx, std, options)
 	}
@@ -140,10 +137,7 @@ func (c *ControlCmd) Run(ctx context.Context, std *streams) error {
 	if closed := controls.Close(); err == nil {
 		err = closed
 	}
-	if err != nil {
-		return cannot(err)
-	}
-	return nil
+	return cannot(err)
 }
 
 // openTime is how long a device may take until it can be driven.
@@ -185,12 +179,12 @@ func (c *ControlCmd) options() (connect.Options, error) {
 		Name: c.Device, Layout: c.Layout, Baud: c.Baud, Relative: c.Relative, Gain: c.Gain, Touch: c.Touch, Server: c.Server,
 		ADB: adbserver.Client{Address: c.ADB}, Clock: lab.Monotonic,
 	}
+	var err error
 	if c.Screen != "" {
-		if n, err := fmt.Sscanf(c.Screen, "%dx%d", &o.Screen.X, &o.Screen.Y); n != 2 || err != nil {
-			return o, fmt.Errorf("--screen %q is not of the form WIDTHxHEIGHT", c.Screen)
+		if o.Screen, err = parseSize("--screen", c.Screen); err != nil {
+			return o, err
 		}
 	}
-	var err error
 	o.Password, err = readPassword(c.PasswordFile)
 	return o, err
 }

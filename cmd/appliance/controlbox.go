@@ -8,12 +8,11 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"os"
-	"os/signal"
 
 	"eidetic/cmd/appliance/client"
 	"eidetic/internal/lab"
 	"eidetic/internal/run/drive"
+	"eidetic/internal/tell/terminal"
 	"eidetic/internal/web/panel"
 )
 
@@ -33,8 +32,6 @@ func (c *ControlCmd) checkBox(steps []lab.Step) error {
 
 // onDevice has a box carry the steps out, as its only driver meanwhile.
 func (c *ControlCmd) onDevice(ctx context.Context, std *streams, text string) error {
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
-	defer stop()
 	return c.onBox(std, func(box *client.Client) (err error) {
 		window := rand.Text()
 		device := "/api/v1/devices/" + url.PathEscape(c.Device)
@@ -59,7 +56,7 @@ func (c *ControlCmd) onDevice(ctx context.Context, std *streams, text string) er
 				err = errors.Join(err, json.NewEncoder(std.out).Encode(e))
 				continue
 			}
-			fmt.Fprintln(std.out, client.Plain(eventText(given.Events[0].Earliest, e)))
+			fmt.Fprintln(std.out, terminal.Plain(eventText(given.Events[0].Earliest, e)))
 		}
 		return err
 	})

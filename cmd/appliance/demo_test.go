@@ -343,23 +343,16 @@ func TestKillInATrial(t *testing.T) {
 // awaitFilming waits until the first trial's reel has some seconds in it.
 func awaitFilming(t *testing.T, cmd *exec.Cmd, out string) (reelPath string) {
 	t.Helper()
-	deadline := time.After(testlab.Hang)
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for {
+	testlab.Await(t, "a trial that is filmed", func() bool {
 		matches, _ := filepath.Glob(filepath.Join(out, "runs", "*", "trials", "001", experiment.ReelFile))
-		if len(matches) == 1 {
-			if info, err := os.Stat(matches[0]); err == nil && info.Size() > 100_000 {
-				return matches[0]
-			}
+		if len(matches) != 1 {
+			return false
 		}
-		select {
-		case <-deadline:
-			_ = cmd.Process.Signal(syscall.SIGTERM)
-			t.Fatal("no trial was filmed within 5 minutes")
-		case <-tick.C:
-		}
-	}
+		reelPath = matches[0]
+		info, err := os.Stat(reelPath)
+		return err == nil && info.Size() > 100_000
+	}, func() any { return cmd.Process.Signal(syscall.SIGTERM) })
+	return reelPath
 }
 
 func TestDemoBadInput(t *testing.T) {

@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"eidetic/capture/v4l2"
-	"eidetic/cmd/appliance/client"
 	"eidetic/internal/base/adbserver"
 	"eidetic/internal/run/device"
+	"eidetic/internal/tell/terminal"
 )
 
 // DevicesCmd lists what is plugged in.
@@ -86,7 +86,7 @@ func (c *DevicesCmd) printGrabbers(out io.Writer, list []v4l2.Grabber) error {
 				strconv.FormatBool(m.Supported)})
 		}
 	}
-	return printRows(out, rows)
+	return terminal.Rows(out, rows)
 }
 
 // printControls prints the parts by which a device can be driven, and how to mend them.
@@ -98,12 +98,12 @@ func printControls(out io.Writer, parts []device.Part, problems []error) error {
 		for _, p := range parts {
 			rows = append(rows, []string{p.Use, p.Kind, p.Name, cmp.Or(p.Problem, p.State)})
 		}
-		if err := printRows(out, rows); err != nil {
+		if err := terminal.Rows(out, rows); err != nil {
 			return err
 		}
 	}
 	for _, p := range problems {
-		fmt.Fprintln(out, client.Plain(p.Error()))
+		fmt.Fprintln(out, terminal.Plain(p.Error()))
 	}
 	return nil
 }

@@ -52,7 +52,7 @@ func (c *DoctorCmd) Run(ctx context.Context, std *streams) error {
 		return cannot(err)
 	}
 	if len(c.Checks) > 0 && !doctor.AllGood(chosen) {
-		return &exitError{status: exitFailed} // the table says which
+		return failed(nil) // the table says which
 	}
 	return nil
 }
@@ -63,10 +63,7 @@ func (c *DoctorCmd) inside(ctx context.Context) error {
 	if _, err := out.Stat(); err != nil || os.Getpid() != 1 {
 		return usage(errors.New("--inside is started by appliance doctor"))
 	}
-	if err := doctor.CheckInside(ctx, out); err != nil {
-		return cannot(err)
-	}
-	return nil
+	return cannot(doctor.CheckInside(ctx, out))
 }
 
 // printFindings prints a table for people: all findings, then the remedies.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"eidetic/cmd/appliance/client"
+	"eidetic/internal/tell/terminal"
 	"eidetic/internal/web/panel"
 )
 
@@ -58,59 +59,50 @@ func (c *ErrandCmd) body() any {
 
 // Run implements the command.
 func (c *ErrandCmd) Run(ctx context.Context, std *streams) error {
-	box, err := c.boxOf(std)
-	if err != nil {
-		return usage(err)
+	var e panel.Errand
+	err := show(&c.boxFlags, std, c.JSON, func(box *client.Client) (_ panel.Errand, err error) {
+		e, err = c.ask(ctx, std, box)
+		return e, err
+	}, func(e panel.Errand) error {
+		_, err := fmt.Fprintln(std.out, terminal.Plain(errandText(c.Device, e)))
+		return err
+	})
+	if err == nil && e.State == "failed" {
+		err = failed(fmt.Errorf("%s of %s failed: %s", e.Do, c.Device, e.Error))
 	}
-	defer box.Close()
-	path := "/api/v1/devices/" + url.PathEscape(c.Device) + "/errand"
+	return err
+}
+
+// ask begins or changes the errand, or asks how it goes; with --wait until it is over.
+func (c *ErrandCmd) ask(ctx context.Context, std *streams, box *client.Client) (panel.Errand, error) {
 	ask := func(method, more string, body any) (e panel.Errand, err error) {
-		text, err := box.Exchange(ctx, method, path+more, body)
+		text, err := box.Exchange(ctx, method, "/api/v1/devices/"+url.PathEscape(c.Device)+"/errand"+more, body)
 		if err != nil {
-			return e, boxError(err)
+			return e, err
 		}
 		return decode[panel.Errand](text)
 	}
-	var e panel.Errand
-	switch c.Do {
-	case "show":
-		e, err = ask("GET", "", nil)
-	case "trigger":
-		e, err = ask("POST", "/trigger", nil)
-	case "keep":
-		e, err = ask("DELETE", "?keep=true", nil)
-	case "cancel":
-		e, err = ask("DELETE", "", nil)
-	default:
-		e, err = ask("POST", "", c.body())
+	how, ok := map[string][2]string{"show": {"GET", ""}, "trigger": {"POST", "/trigger"}, "keep": {"DELETE", "?keep=true"}, "cancel": {"DELETE", ""}}[c.Do]
+	if !ok {
+		how[0] = "POST"
 	}
+	e, err := ask(how[0], how[1], c.body())
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	said := ""
 	for err == nil && c.Wait && e.Ended == nil && e.State != "none" {
 		select {
 		case <-ctx.Done():
-			return cannot(ctx.Err())
+			return e, cannot(ctx.Err())
 		case <-tick.C:
 		}
 		e, err = ask("GET", "", nil)
 		if e.State == "waiting" && e.Doing != said { // for somebody
 			said = e.Doing
-			fmt.Fprintln(std.err, "appliance: note:", client.Plain(said))
+			std.note("appliance: note: %s", terminal.Plain(said))
 		}
 	}
-	switch {
-	case err != nil:
-		return err
-	case c.JSON:
-		err = printJSON(std.out, e)
-	default:
-		_, err = fmt.Fprintln(std.out, client.Plain(errandText(c.Device, e)))
-	}
-	if err == nil && e.State == "failed" {
-		err = failed(fmt.Errorf("%s of %s failed: %s", e.Do, c.Device, e.Error))
-	}
-	return err
+	return e, err
 }
 
 // errandText is how an errand goes, in words.
@@ -120,7 +112,7 @@ func errandText(device string, e panel.Errand) string {
 	}
 	parts := []string{fmt.Sprintf("%s of %s: %s", e.Do, device, e.State), e.Doing, e.Note}
 	if e.Ends != nil {
-		parts = append(parts, "ends by itself at "+clock(*e.Ends))
+		parts = append(parts, "ends by itself at "+terminal.Clock(*e.Ends))
 	}
 	if n := e.Noise; n != nil {
 		parts = append(parts, n.Floor, "seen for certain is a change "+n.Sees)

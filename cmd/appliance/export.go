@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
 	"eidetic/internal/tell/export"
+	"eidetic/internal/tell/terminal"
 )
 
 // ExportCmd writes a run in a format of other programs.
@@ -86,7 +88,7 @@ func (c *ExportCmd) Run(ctx context.Context, std *streams) error {
 			return usage(err)
 		}
 		if !named {
-			return usage(fmt.Errorf("%s: there is no such file or folder; for a run on a box name the box with --box", visible(c.Source)))
+			return usage(fmt.Errorf("%s: there is no such file or folder; for a run on a box name the box with --box", terminal.Visible(c.Source)))
 		}
 		return c.remote(ctx, std, format)
 	}
@@ -156,11 +158,10 @@ func openRun(path string) (run *lab.Run, files *os.Root, err error) {
 
 // remote has the box export one of its runs.
 func (c *ExportCmd) remote(ctx context.Context, std *streams, format export.Format) error {
-	config, err := c.config(std.err)
+	box, err := c.client(std, 0)
 	if err != nil {
-		return usage(err)
+		return err
 	}
-	box := client.New(config)
 	defer box.Close()
 	if c.Picture != "" {
 		picture, err := box.Export(ctx, c.Source, client.Export{Format: "picture"})
@@ -171,11 +172,9 @@ func (c *ExportCmd) remote(ctx context.Context, std *streams, format export.Form
 			return cannot(err)
 		}
 	}
-	report := c.Report
-	if report == "" {
-		report = box.ReportURL(c.Source)
-	}
-	text, err := box.Export(ctx, c.Source, client.Export{Format: format.Name, Report: report, Picture: c.link(), Trial: c.Trial})
+	text, err := box.Export(ctx, c.Source, client.Export{
+		Format: format.Name, Report: cmp.Or(c.Report, box.ReportURL(c.Source)), Picture: c.link(), Trial: c.Trial,
+	})
 	if err != nil {
 		return boxError(err)
 	}

@@ -65,7 +65,7 @@ func TestFleetMeasuresASuite(t *testing.T) {
 	}
 
 	killed, left := -1, -1
-	await(t, "a box in a trial of its second entry", func() bool {
+	testlab.Await(t, "a box in a trial of its second entry", func() bool {
 		r := result()
 		if !r.IsGoing() {
 			t.Fatalf("the result is %+v before a box was killed; want it to go on", r)
@@ -80,8 +80,8 @@ func TestFleetMeasuresASuite(t *testing.T) {
 		return false
 	})
 	boxes[killed].kill()
-	await(t, "the lost entry at the other box", func() bool { return begunRuns(t, boxes[left]) == 2 })
-	await(t, "the end of the result", func() bool { return !result().IsGoing() })
+	testlab.Await(t, "the lost entry at the other box", func() bool { return begunRuns(t, boxes[left]) == 2 })
+	testlab.Await(t, "the end of the result", func() bool { return !result().IsGoing() })
 
 	r := result()
 	if r.State != ownruns.StateDone || r.Done != 3 || r.Failed != 0 || r.Table == nil || len(r.Table.Rows) != 3 {

@@ -6,10 +6,10 @@ import (
 	"slices"
 	"strings"
 
-	"eidetic/cmd/appliance/client"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
 	"eidetic/internal/metric"
+	"eidetic/internal/tell/terminal"
 )
 
 // gate returns the error with the exit status that a run stands for, so that a
@@ -17,7 +17,7 @@ import (
 // one that found no difference. The verdict itself has been printed already.
 func gate(run *lab.Run, compared bool) error {
 	if run.State != store.StateDone {
-		return cannot(fmt.Errorf("the run is %s and has no verdict: %s", run.State, client.Plain(run.Error)))
+		return cannot(fmt.Errorf("the run is %s and has no verdict: %s", run.State, terminal.Plain(run.Error)))
 	}
 	valid := map[string]int{lab.Control: 0}
 	if compared {
@@ -30,7 +30,7 @@ func gate(run *lab.Run, compared bool) error {
 	}
 	for arm, n := range valid {
 		if n == 0 {
-			return cannot(fmt.Errorf("no trial of the %s was valid; the report has the reasons", client.Plain(arm)))
+			return cannot(fmt.Errorf("no trial of the %s was valid; the report has the reasons", terminal.Plain(arm)))
 		}
 	}
 	var err error
@@ -57,7 +57,7 @@ func withBudgets(err error, run *lab.Run) error {
 	case lab.Unknown:
 		if err == nil {
 			i := slices.IndexFunc(all, func(b lab.BudgetFound) bool { return b.Finding == lab.Unknown })
-			says := client.Plain(all[i].Words(metric.Label(all[i].Metric)))
+			says := terminal.Plain(all[i].Words(metric.Label(all[i].Metric)))
 			err = &exitError{exitUnsure, fmt.Errorf("%s; ask for more trials with --trials", says)}
 		}
 	}
@@ -71,9 +71,9 @@ func gateOf(c *lab.Comparison, slower, more string) error {
 	case lab.Faster, lab.NoChange, lab.Equivalent:
 		return nil
 	case lab.Slower, lab.Mixed:
-		return &exitError{exitFailed, nil}
+		return failed(nil)
 	default:
 		why, _, _ := strings.Cut(c.Detail, "; ") // all of it stands above
-		return cannot(fmt.Errorf("whether %s is not known: %s; %s", slower, client.Plain(why), more))
+		return cannot(fmt.Errorf("whether %s is not known: %s; %s", slower, terminal.Plain(why), more))
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
 	"eidetic/internal/tell/report/reporttest"
+	"eidetic/internal/tell/terminal"
 )
 
 // What a run stands for: nothing else than a regression is status 1, and what
@@ -99,12 +100,12 @@ func TestGateOfBudgets(t *testing.T) {
 			t.Errorf("%s: status %d, %q; want %d, %q", name, statusOf(err), said, c.status, c.says)
 		}
 		var out bytes.Buffer
-		to := newConsole(&out)
-		printFound(&to, run, true)
+		to := terminal.New(&out)
+		terminal.Found(&to, run, true)
 		if text := strings.Join(strings.Fields(strings.ReplaceAll(out.String(), "\u202f", "")), " "); !strings.Contains(text, c.printed) {
 			t.Errorf("%s: printed %q; want %q", name, text, c.printed)
 		}
-		if line := scriptLineOf(run, ""); !strings.Contains(line, " budgets=") {
+		if line := terminal.ScriptLine(run, ""); !strings.Contains(line, " budgets=") {
 			t.Errorf("%s: the line for scripts is %q; want its budgets", name, line)
 		}
 	}

@@ -1,16 +1,12 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"image"
 	"os"
-	"os/signal"
 
 	"eidetic/control/gesture"
-	"eidetic/internal/base/atomicfile"
 )
 
 // GestureCmd holds the commands of recorded gestures.
@@ -38,9 +34,9 @@ Example:
 
 // Run records.
 func (c *GestureRecordCmd) Run(ctx context.Context, std *streams) error {
-	var size image.Point
-	if n, err := fmt.Sscanf(c.Screen, "%dx%d", &size.X, &size.Y); n != 2 || err != nil {
-		return usage(fmt.Errorf("--screen %q is not of the form WIDTHxHEIGHT", c.Screen))
+	size, err := parseSize("--screen", c.Screen)
+	if err != nil {
+		return usage(err)
 	}
 	device, name, axes, err := gesture.OpenEvdev(c.Input)
 	if errors.Is(err, os.ErrPermission) {
@@ -50,8 +46,6 @@ func (c *GestureRecordCmd) Run(ctx context.Context, std *streams) error {
 		return usage(err)
 	}
 	defer device.Close()
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
-	defer stop()
 	defer context.AfterFunc(ctx, func() { _ = device.Close() })() // ends the read
 	fmt.Fprintf(std.err, "Make the gesture on %s; Ctrl-C ends without one.\n", name)
 	g, err := gesture.RecordEvdev(device, axes, size.X, size.Y)
@@ -61,11 +55,7 @@ func (c *GestureRecordCmd) Run(ctx context.Context, std *streams) error {
 	if err != nil {
 		return cannot(err)
 	}
-	var text bytes.Buffer
-	if err := g.Write(&text); err != nil {
-		return cannot(err)
-	}
-	if err := atomicfile.WriteOutput(c.Out, text.Bytes(), 0o644); err != nil {
+	if err := writeNamed(c.Out, g.Write); err != nil {
 		return cannot(err)
 	}
 	fmt.Fprintf(std.out, "%s: %s\n", c.Out, g.Describe())

@@ -6,9 +6,11 @@ import (
 	"log/slog"
 	"os"
 
+	"eidetic/internal/run/execute"
 	"eidetic/internal/run/inspect"
 	"eidetic/internal/run/meter"
 	"eidetic/internal/run/sandbox"
+	"eidetic/internal/tell/terminal"
 	"eidetic/netlab/link/packet"
 )
 
@@ -29,8 +31,8 @@ type InsideCmd struct{}
 
 // Run carries the task out and shows its progress.
 func (c *InsideCmd) Run(ctx context.Context, std *streams) error {
-	bar := newProgress(std.out)
-	defer bar.close()
+	bar := terminal.NewProgress(std.out)
+	defer bar.Close()
 	return insideError(ctx, sandbox.Inside(ctx, inner(std, bar)))
 }
 
@@ -39,18 +41,23 @@ type VisitCmd struct{}
 
 // Run opens the pages and shows the progress.
 func (c *VisitCmd) Run(ctx context.Context, std *streams) error {
-	bar := newProgress(std.err)
-	defer bar.close()
+	bar := terminal.NewProgress(std.err)
+	defer bar.Close()
 	return insideError(ctx, sandbox.VisitInside(ctx, inner(std, bar)))
 }
 
 // inner is what the half in namespaces gets from this program.
-func inner(std *streams, bar *progress) sandbox.Inner {
+func inner(std *streams, bar *terminal.Progress) sandbox.Inner {
+	news := newsOf(bar)
 	return sandbox.Inner{
-		Commands: ownCommands(), Software: versionLine(),
-		Say: func(text string) { bar.say("%s", text) }, Step: bar.step,
+		Commands: ownCommands(), Software: versionLine(), Say: news.Say, Step: news.Step,
 		Log: slog.New(slog.NewTextHandler(std.err, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	}
+}
+
+// newsOf shows how a run on this machine goes.
+func newsOf(bar *terminal.Progress) execute.News {
+	return execute.News{Say: func(text string) { bar.Say("%s", text) }, Step: bar.Step, Film: func(execute.FilmNews) {}}
 }
 
 // insideError gives an error of the half in namespaces its exit status.
@@ -88,10 +95,7 @@ func (c *InspectCmd) Run(std *streams) error {
 	} else {
 		err = inspect.ServeChange(std.out, std.in, c.File, c.Out, c.Memory)
 	}
-	if err != nil {
-		return cannot(err)
-	}
-	return nil
+	return cannot(err)
 }
 
 // LinkForwardCmd is the process that forwards packets.
@@ -103,8 +107,5 @@ func (c *LinkForwardCmd) Run() error {
 	if _, err := conn.Stat(); err != nil {
 		return usage(errors.New("this command is started by other commands, with a socket at descriptor 3"))
 	}
-	if err := packet.Serve(conn); err != nil {
-		return cannot(err)
-	}
-	return nil
+	return cannot(packet.Serve(conn))
 }

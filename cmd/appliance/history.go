@@ -13,6 +13,7 @@ import (
 	"eidetic/cmd/appliance/client"
 	"eidetic/internal/lab"
 	"eidetic/internal/tell/history"
+	"eidetic/internal/tell/terminal"
 )
 
 // HistoryCmd shows how the numbers of a page changed from run to run.
@@ -41,11 +42,6 @@ Example:
 
 // Run implements the command.
 func (c *HistoryCmd) Run(ctx context.Context, std *streams) error {
-	box, err := c.boxOf(std)
-	if err != nil {
-		return usage(err)
-	}
-	defer box.Close()
 	query := url.Values{"limit": {strconv.Itoa(c.Limit)}}
 	list := c.Series == "" && c.Name == "" && c.Page == ""
 	if c.Steady && !list {
@@ -65,26 +61,25 @@ func (c *HistoryCmd) Run(ctx context.Context, std *streams) error {
 			query.Set(name, value)
 		}
 	}
-	found, err := box.History(ctx, query)
-	switch {
-	case err != nil:
-		return boxError(err)
-	case c.JSON:
-		return printJSON(std.out, found)
-	case c.Steady:
-		return printSteady(std.out, found)
-	case list:
-		return printSeries(std.out, found)
-	}
-	for i, s := range found.Series {
-		if i > 0 {
-			fmt.Fprintln(std.out)
+	return show(&c.boxFlags, std, c.JSON, func(box *client.Client) (client.History, error) {
+		return box.History(ctx, query)
+	}, func(found client.History) error {
+		switch {
+		case c.Steady:
+			return printSteady(std.out, found)
+		case list:
+			return printSeries(std.out, found)
 		}
-		if err := printHistory(std.out, s, c.Line); err != nil {
-			return err
+		for i, s := range found.Series {
+			if i > 0 {
+				fmt.Fprintln(std.out)
+			}
+			if err := printHistory(std.out, s, c.Line); err != nil {
+				return err
+			}
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // printSeries prints the list of all series.
@@ -95,9 +90,9 @@ func printSeries(out io.Writer, all client.History) error {
 	}
 	rows := [][]string{{"SERIES", "NAME", "RUNS", "LAST", "LINK", "DEVICE", "BROWSER", "PAGE"}}
 	for _, s := range all.Series {
-		rows = append(rows, []string{s.Key, s.Name, strconv.Itoa(s.Count), clock(s.Last), s.Link, s.Device, s.Browser, s.Page})
+		rows = append(rows, []string{s.Key, s.Name, strconv.Itoa(s.Count), terminal.Clock(s.Last), s.Link, s.Device, s.Browser, s.Page})
 	}
-	return printRows(out, rows)
+	return terminal.Rows(out, rows)
 }
 
 // printSteady prints how much the runs of each series scatter, most first.
@@ -118,7 +113,7 @@ func printSteady(out io.Writer, all client.History) error {
 		rows = append(rows, []string{s.Key, strconv.Itoa(s.Steady.Runs), percent(&s.Steady.LeftOut), percent(s.Steady.Within),
 			percent(s.Steady.Between), s.Steady.Label, s.Name, s.Link, s.Device, s.Browser, s.Page})
 	}
-	if err := printRows(out, rows); err != nil || !all.LeftOut {
+	if err := terminal.Rows(out, rows); err != nil || !all.LeftOut {
 		return err
 	}
 	_, err := fmt.Fprintln(out, "There are more series: these are those of the newest runs.")
@@ -138,14 +133,14 @@ func scatter(s client.SeriesHistory) float64 {
 
 // printHistory prints a line of a series.
 func printHistory(out io.Writer, s client.SeriesHistory, line string) error {
-	fmt.Fprintf(out, "%s  %s  %s\n", client.Plain(s.Key), client.Plain(s.Name), client.Plain(s.Page))
+	fmt.Fprintf(out, "%s  %s  %s\n", terminal.Plain(s.Key), terminal.Plain(s.Name), terminal.Plain(s.Page))
 	for _, m := range s.Metrics {
 		steps := map[string]string{}
 		for _, step := range m.Steps {
 			steps[step.Run] = step.Text
-			fmt.Fprintln(out, client.Plain(step.Text))
+			fmt.Fprintln(out, terminal.Plain(step.Text))
 		}
-		fmt.Fprintf(out, "%s: %s\n", client.Plain(m.Label), client.Plain(m.Text))
+		fmt.Fprintf(out, "%s: %s\n", terminal.Plain(m.Label), terminal.Plain(m.Text))
 		head, number := "MEDIAN", func(v float64) string { return lab.Millis(v) }
 		if line == history.Difference {
 			head, number = "DIFFERENCE", func(v float64) string { return lab.Signed(v, 1) }
@@ -158,7 +153,7 @@ func printHistory(out io.Writer, s client.SeriesHistory, line string) error {
 			}
 			rows = append(rows, []string{v.Run, strconv.Itoa(v.N), number(v.Median), number(v.Low) + " … " + number(v.High), m.Unit, mark})
 		}
-		if err := printRows(out, rows); err != nil {
+		if err := terminal.Rows(out, rows); err != nil {
 			return err
 		}
 	}

@@ -105,10 +105,7 @@ func (c *LinkTestCmd) Run(ctx context.Context) error {
 	if errors.As(err, &exit) { // the half in namespaces has printed why
 		return &exitError{status: max(exit.ExitCode(), exitFailed)}
 	}
-	if err != nil {
-		return cannot(err)
-	}
-	return nil
+	return cannot(err)
 }
 
 // LinkInsideCmd runs in the namespaces.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 
+	"eidetic/internal/tell/terminal"
 	"eidetic/netlab/link"
 	"eidetic/netlab/link/packet"
 )
@@ -43,7 +44,7 @@ func (c *LinkTraceRecordCmd) Run(std *streams) error {
 		return cannot(fmt.Errorf("write %s: %w", c.Out, err))
 	}
 	if isCut {
-		fmt.Fprintf(std.err, "%s ends within a packet, which is left out.\n", visible(c.Pcap))
+		fmt.Fprintf(std.err, "%s ends within a packet, which is left out.\n", terminal.Visible(c.Pcap))
 	}
 	fmt.Fprintf(std.out, "%s: %d packets in %v, %.4g Mbit/s on average\n", c.Out, len(trace.At), trace.Period, float64(trace.Rate())/1e6)
 	return nil

@@ -20,6 +20,7 @@ import (
 	"eidetic/internal/run/execute"
 	"eidetic/internal/run/sandbox"
 	"eidetic/internal/tell/report"
+	"eidetic/internal/tell/terminal"
 	"eidetic/internal/web/panel"
 	"eidetic/netlab/link"
 )
@@ -108,14 +109,12 @@ func (l localRun) carryOut(ctx context.Context, std *streams, t *sandbox.Task) e
 	if !l.JSON && !l.Quiet {
 		return t.Run(ctx, ownCommands())
 	}
-	bar := newProgress(std.err)
+	bar := terminal.NewProgress(std.err)
 	if l.Quiet {
-		bar = newProgress(io.Discard)
+		bar = terminal.NewProgress(io.Discard)
 	}
-	defer bar.close()
-	return t.RunWithEvents(ctx, ownCommands(), execute.News{
-		Say: func(text string) { bar.say("%s", text) }, Step: bar.step, Film: func(execute.FilmNews) {},
-	})
+	defer bar.Close()
+	return t.RunWithEvents(ctx, ownCommands(), newsOf(bar))
 }
 
 // folder is where the run is.
@@ -128,44 +127,46 @@ func (l localRun) tell(std *streams, t *sandbox.Task) error {
 		return nil // it did not get as far as a folder, and the error that ended it says why
 	}
 	page := l.has(t.ID, report.FileName)
-	return l.conclude(std, run, page, true, func(c *console) {
+	return l.conclude(std, run, page, true, func(c *terminal.Console) {
 		if page != "" {
-			c.line("The report opens from disk: " + page)
+			c.Line("The report opens from disk: " + page)
 		}
 		if recording := l.has(t.ID, execute.ArchiveFile); recording != "" && t.Origins != sandbox.OriginsNone {
-			c.line("The recording can be replayed again: appliance demo --archive " + recording)
+			c.Line("The recording can be replayed again: appliance demo --archive " + recording)
 		}
 	})
 }
 
 // has is the path of a file of the run; "" if there is none.
 func (l localRun) has(id, name string) string {
-	file := filepath.Join(l.folder(id), name)
-	if _, err := os.Stat(file); err != nil {
-		return ""
+	if file := filepath.Join(l.folder(id), name); exists(file) {
+		return file
 	}
-	return file
+	return ""
+}
+
+// outcomeFlags say how a command that measures or compares ends.
+type outcomeFlags struct {
+	JSON  bool `name:"json" help:"Print the result as JSON, as in run.json, and the progress to standard error."`
+	Quiet bool `help:"Print one line with the result, for scripts, and nothing else but errors."`
 }
 
 // conclude prints what was found, for whoever reads it; where is the report, told as for printFound, and next says
 // where to look.
-func (f outcomeFlags) conclude(std *streams, run *lab.Run, where string, told bool, next func(*console)) error {
-	c := newConsole(std.out)
+func (f outcomeFlags) conclude(std *streams, run *lab.Run, where string, told bool, next func(*terminal.Console)) error {
+	c := terminal.New(std.out)
 	if f.JSON {
-		c = newConsole(std.err)
+		c = terminal.New(std.err)
 	}
 	if !f.Quiet {
-		printFound(&c, run, told)
+		terminal.Found(&c, run, told)
 		next(&c)
 	}
 	if f.JSON {
-		if err := printJSON(std.out, run); err != nil {
-			return cannot(err)
-		}
-		return nil
+		return cannot(printJSON(std.out, run))
 	}
-	if f.Quiet || !c.terminal {
-		fmt.Fprintln(std.out, scriptLineOf(run, where))
+	if f.Quiet || !c.Terminal {
+		fmt.Fprintln(std.out, terminal.ScriptLine(run, where))
 	}
 	return nil
 }
@@ -184,7 +185,7 @@ func checkFlags(p lab.Plan, trials int, still, limit time.Duration) error {
 // failed, its exit status.
 func ended(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
-		return &exitError{exitCannot, errors.New("interrupted; what was finished is kept")}
+		return cannot(errors.New("interrupted; what was finished is kept"))
 	}
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && exit.ExitCode() > 0 {

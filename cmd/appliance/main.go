@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -17,6 +18,8 @@ import (
 	"github.com/willabides/kongplete"
 
 	"eidetic/internal/keep/redact"
+	"eidetic/internal/tell/export"
+	"eidetic/internal/tell/terminal"
 )
 
 // CLI is the command line; each field is a command, declared in the file of its name.
@@ -99,10 +102,18 @@ func (e *exitError) Error() string {
 
 func (e *exitError) Unwrap() error { return e.err }
 
-// failed, usage and cannot mark err with an exit status; any other error is "cannot".
+// failed, usage and cannot mark err with an exit status; any other error is "cannot". A failure without an error has been
+// told already.
 func failed(err error) error { return &exitError{exitFailed, err} }
-func usage(err error) error  { return &exitError{exitUsage, err} }
-func cannot(err error) error { return &exitError{exitCannot, err} }
+func usage(err error) error  { return marked(exitUsage, err) }
+func cannot(err error) error { return marked(exitCannot, err) }
+
+func marked(status int, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &exitError{status, err}
+}
 
 // streams are the process's standard streams, passed to every command.
 type streams struct {
@@ -112,6 +123,13 @@ type streams struct {
 
 // note prints a line for a person, apart from what a program reads.
 func (s *streams) note(format string, args ...any) { fmt.Fprintf(s.err, format+"\n", args...) }
+
+// printJSON prints a value as indented JSON.
+func printJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(export.PlainJSON(w))
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -209,7 +227,7 @@ func printError(err error, w io.Writer) int {
 }
 
 // told is an error's text, which may quote a recording, or an address of a command line or a plan with its password.
-func told(err error) string { return brief(redact.Users(visible(err.Error()))) }
+func told(err error) string { return terminal.Brief(redact.Users(terminal.Visible(err.Error()))) }
 
 // statusOf is the exit status that an error stands for.
 func statusOf(err error) int {

@@ -81,23 +81,15 @@ func (s *serving) kill() {
 // interrupted waits until nobody works at a run any more, and reads it.
 func (s *serving) interrupted(t *testing.T, id string) *lab.Run {
 	t.Helper()
-	deadline := time.After(testlab.Hang)
-	ticker := time.NewTicker(50 * time.Millisecond)
-	defer ticker.Stop()
-	for {
-		run, err := store.ReadRun(filepath.Join(s.data, "runs", id))
-		if err != nil {
+	var run *lab.Run
+	testlab.Await(t, "the end of a killed service's processes", func() bool {
+		var err error
+		if run, err = store.ReadRun(filepath.Join(s.data, "runs", id)); err != nil {
 			t.Fatal(err)
 		}
-		if run.State == store.StateInterrupted {
-			return run
-		}
-		select {
-		case <-ticker.C:
-		case <-deadline:
-			t.Fatalf("the processes of a killed service still work: the run is %s", run.State)
-		}
-	}
+		return run.State == store.StateInterrupted
+	}, func() any { return run.State })
+	return run
 }
 
 // smallSite records three small pages, which show whether a user is known by its cookie and its storage.

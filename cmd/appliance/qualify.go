@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"eidetic/capture/qualify"
+	"eidetic/internal/tell/terminal"
 )
 
 // CaptureGroup groups what is done with sources. Recording is the default command.
@@ -73,5 +74,5 @@ func printQualification(std *streams, r qualify.Report) error {
 	for _, l := range r.Lines() {
 		rows = append(rows, []string{l.Name, l.Text})
 	}
-	return printRows(std.out, rows)
+	return terminal.Rows(std.out, rows)
 }

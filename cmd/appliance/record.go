@@ -14,6 +14,7 @@ import (
 	"eidetic/internal/plan"
 	"eidetic/internal/run/execute"
 	"eidetic/internal/run/sandbox"
+	"eidetic/internal/tell/terminal"
 	"eidetic/netlab"
 	"eidetic/netlab/archive"
 	"eidetic/netlab/inject"
@@ -107,10 +108,7 @@ func (c *RecordCmd) Run(ctx context.Context, std *streams) error {
 		}
 		return &exitError{statusOf(err), fmt.Errorf("%w; %s is as it was, and the new recording is in %s", err, c.Archive, path)}
 	}
-	if err := os.Rename(path, c.Archive); err != nil {
-		return cannot(err)
-	}
-	return nil
+	return cannot(os.Rename(path, c.Archive))
 }
 
 // checkArchive checks that the archive can be made, before anything is started.
@@ -155,7 +153,7 @@ func (c *RecordCmd) judge(std *streams, path string) error {
 			return failed(problem)
 		}
 		if note != "" {
-			fmt.Fprintf(std.out, "note  %s\n", oneLine(note))
+			fmt.Fprintf(std.out, "note  %s\n", terminal.OneLine(note))
 		}
 	}
 	if err := q.Unfit(c.MinScore); err != nil {
@@ -205,12 +203,12 @@ func (c *RecordCmd) proxy(ctx context.Context, std *streams, path string) error 
 	if err != nil {
 		return cannot(err)
 	}
-	bar := newProgress(std.out)
-	defer bar.close()
+	bar := terminal.NewProgress(std.out)
+	defer bar.Close()
 	recorder, err := network.Record(ctx, w, replay.RecordOptions{
 		Wall: time.Now, Traceparent: c.Traceparent, Inject: inject.Options{Seed: c.Seed, Date: wall}, Pages: true, Log: func(s lab.Served) {
 			if s.Error != "" {
-				bar.say("%s %s: %s", s.Method, s.URL, s.Error)
+				bar.Say("%s %s: %s", s.Method, s.URL, s.Error)
 			}
 		},
 	})
@@ -218,13 +216,10 @@ func (c *RecordCmd) proxy(ctx context.Context, std *streams, path string) error 
 		_ = w.Discard()
 		return cannot(err)
 	}
-	bar.say("Recording into %s what comes to the proxy, until you press Ctrl-C.", c.Archive)
-	bar.say("%s", c.usage(network.Addrs().Proxy, authority))
+	bar.Say("Recording into %s what comes to the proxy, until you press Ctrl-C.", c.Archive)
+	bar.Say("%s", c.usage(network.Addrs().Proxy, authority))
 	<-ctx.Done()
 	network.Disarm()
-	bar.say("%d requests", recorder.Stats().Requests)
-	if err := errors.Join(recorder.Wait(), w.Close()); err != nil {
-		return cannot(err)
-	}
-	return nil
+	bar.Say("%d requests", recorder.Stats().Requests)
+	return cannot(errors.Join(recorder.Wait(), w.Close()))
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"strings"
 	"text/tabwriter"
@@ -14,7 +13,7 @@ import (
 	"eidetic/capture/reel"
 	"eidetic/capture/video"
 	"eidetic/internal/lab"
-	"eidetic/internal/tell/export"
+	"eidetic/internal/tell/terminal"
 )
 
 // ReelCmd inspects screen recordings.
@@ -46,9 +45,9 @@ func (c *ReelInfoCmd) Run(std *streams) error {
 	w := tabwriter.NewWriter(std.out, 0, 0, 2, ' ', 0)
 	f := info.Format
 	fmt.Fprintf(w, "picture\t%d × %d %s, %g frames/s\n", f.Width, f.Height, f.Pixels, f.Rate)
-	fmt.Fprintf(w, "source\t%s\n", oneLine(info.Source))
+	fmt.Fprintf(w, "source\t%s\n", terminal.OneLine(info.Source))
 	if info.NotLossless != "" {
-		fmt.Fprintf(w, "not lossless\t%s\n", oneLine(info.NotLossless))
+		fmt.Fprintf(w, "not lossless\t%s\n", terminal.OneLine(info.NotLossless))
 	}
 	fmt.Fprintf(w, "started\t%s\n", info.Wall.Format("2006-01-02 15:04:05 MST"))
 	fmt.Fprintf(w, "frames\t%d in %.3f s, %d of them changed something\n", info.Frames, info.Seconds, info.Changed)
@@ -67,13 +66,13 @@ func (c *ReelInfoCmd) Run(std *streams) error {
 	}
 	for _, n := range r.Notes() {
 		if n.Gap != nil {
-			fmt.Fprintf(w, "gap\t%s\n", oneLine(n.String()))
+			fmt.Fprintf(w, "gap\t%s\n", terminal.OneLine(n.String()))
 		} else {
-			fmt.Fprintf(w, "event\t%s\n", oneLine(n.String()))
+			fmt.Fprintf(w, "event\t%s\n", terminal.OneLine(n.String()))
 		}
 	}
 	for _, d := range info.Recovered {
-		fmt.Fprintf(w, "damage\t%s\n", oneLine(d.String()))
+		fmt.Fprintf(w, "damage\t%s\n", terminal.OneLine(d.String()))
 	}
 	return w.Flush()
 }
@@ -101,7 +100,7 @@ func printReport(std *streams, asJSON bool, file string, report reel.Report) err
 		}
 	} else {
 		for _, d := range report.Damage {
-			fmt.Fprintln(std.out, oneLine(d.String()))
+			fmt.Fprintln(std.out, terminal.OneLine(d.String()))
 		}
 		fmt.Fprintf(std.out, "%d whole frames, %d lost while recording\n", report.Frames, report.Lost)
 	}
@@ -128,7 +127,7 @@ func (c *ReelRecoverCmd) Run(std *streams) error {
 		return printJSON(std.out, report)
 	}
 	for _, d := range report.Damage {
-		fmt.Fprintln(std.out, oneLine(d.String()))
+		fmt.Fprintln(std.out, terminal.OneLine(d.String()))
 	}
 	_, err = fmt.Fprintf(std.out, "%d whole frames are in %s\n", report.Frames, c.Out)
 	return err
@@ -206,11 +205,4 @@ func badFile(err error) error {
 		return cannot(err)
 	}
 	return usage(err)
-}
-
-// printJSON prints a value as indented JSON.
-func printJSON(w io.Writer, v any) error {
-	e := json.NewEncoder(export.PlainJSON(w))
-	e.SetIndent("", "  ")
-	return e.Encode(v)
 }

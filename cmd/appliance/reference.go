@@ -6,8 +6,11 @@ import (
 	"io"
 	"strings"
 
+	"github.com/alecthomas/kong"
+
 	"eidetic/cmd/appliance/client"
 	"eidetic/internal/box/automation"
+	"eidetic/internal/tell/terminal"
 )
 
 // ReferenceCmd manages the runs that later ones are compared with.
@@ -41,14 +44,10 @@ type ReferenceLsCmd struct {
 
 // Run implements the command.
 func (c *ReferenceLsCmd) Run(ctx context.Context, std *streams) error {
-	return c.onBox(std, func(box *client.Client) error {
-		all, err := box.RunReferences(ctx, c.Name, c.Branch, c.Limit)
-		switch {
-		case err != nil:
-			return err
-		case c.JSON:
-			return printJSON(std.out, all)
-		case len(all) == 0:
+	return show(&c.boxFlags, std, c.JSON, func(box *client.Client) ([]automation.RunReference, error) {
+		return box.RunReferences(ctx, c.Name, c.Branch, c.Limit)
+	}, func(all []automation.RunReference) error {
+		if len(all) == 0 {
 			fmt.Fprintln(std.out, "There are no references: appliance reference set BRANCH RUN makes one.")
 		}
 		for _, r := range all {
@@ -64,7 +63,7 @@ func printReference(out io.Writer, r automation.RunReference) {
 	if r.Revision != "" {
 		text += ", revision " + r.Revision
 	}
-	fmt.Fprintln(out, client.Plain(fmt.Sprintf("%s, of %s, by %s: %s", text, r.Made.Format("2006-01-02 15:04 UTC"), r.By, r.Machine)))
+	fmt.Fprintln(out, terminal.Plain(fmt.Sprintf("%s, of %s, by %s: %s", text, r.Made.Format("2006-01-02 15:04 UTC"), r.By, r.Machine)))
 }
 
 // ReferenceSetCmd makes a run a reference.
@@ -78,14 +77,9 @@ type ReferenceSetCmd struct {
 
 // Run implements the command.
 func (c *ReferenceSetCmd) Run(ctx context.Context, std *streams) error {
-	return c.onBox(std, func(box *client.Client) error {
-		r, err := box.MakeRunReference(ctx, c.Branch, c.ID, c.Revision)
-		switch {
-		case err != nil:
-			return err
-		case c.JSON:
-			return printJSON(std.out, r)
-		}
+	return show(&c.boxFlags, std, c.JSON, func(box *client.Client) (automation.RunReference, error) {
+		return box.MakeRunReference(ctx, c.Branch, c.ID, c.Revision)
+	}, func(r automation.RunReference) error {
 		printReference(std.out, r)
 		return nil
 	})
@@ -98,8 +92,8 @@ type ReferenceRmCmd struct {
 }
 
 // Run implements the command.
-func (c *ReferenceRmCmd) Run(ctx context.Context, std *streams) error {
-	return c.onBox(std, func(box *client.Client) error { return box.RemoveRunReference(ctx, c.ID) })
+func (c *ReferenceRmCmd) Run(ctx context.Context, std *streams, k *kong.Context) error {
+	return c.carryOut(ctx, std, k, things{"id": c.ID}, nil, false)
 }
 
 // isBranch says whether a reference is of a branch, and not a run.

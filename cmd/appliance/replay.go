@@ -14,6 +14,7 @@ import (
 	"eidetic/internal/lab"
 	"eidetic/internal/plan"
 	"eidetic/internal/run/sandbox"
+	"eidetic/internal/tell/terminal"
 	"eidetic/netlab"
 	"eidetic/netlab/archive"
 	"eidetic/netlab/link"
@@ -103,7 +104,7 @@ func (c *ReplayCmd) Run(ctx context.Context, std *streams) error {
 		return usage(fmt.Errorf("--archive: %w", err))
 	}
 	for _, w := range a.Warnings() {
-		fmt.Fprintln(std.err, "appliance:", oneLine(w))
+		fmt.Fprintln(std.err, "appliance:", terminal.OneLine(w))
 	}
 	if c.Match == "" {
 		if c.Match = string(replay.PolicyOf(a)); c.Match == lab.LooseMatch {
@@ -215,10 +216,7 @@ func (c *ReplayCmd) listen(ctx context.Context, std *streams, a *archive.Archive
 	}
 	<-ctx.Done()
 	network.Disarm()
-	if err := end(session); err != nil {
-		return cannot(err)
-	}
-	return nil
+	return cannot(end(session))
 }
 
 // missPolicy sets up the policies for missing requests that ask origins, and returns how origins are reached. The

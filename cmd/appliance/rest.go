@@ -15,6 +15,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"eidetic/cmd/appliance/client"
+	"eidetic/internal/tell/terminal"
 )
 
 // call is a command that is one request of a box's REST interface. All that is not written here follows from the
@@ -26,8 +27,12 @@ type call struct {
 	// find is the list in which the box has the thing that a person names; the request wants its {id}.
 	find string
 	body any // unless the command has one of its own
-	// said is printed when it is done, with {properties} of the answer, of what was found, or arguments.
-	said string
+	// sends says that the command has a body of its own.
+	sends bool
+	// said is printed when it is done, with {properties} of the answer, of what was found, or arguments; note before it,
+	// on standard error, where a program reads what is said.
+	said, note string
+	ofHead     bool // a panel that does not know the path is no head's
 	// list is the property of the answer that has things to print, one a line. A column is its title = the properties
 	// that it shows, with | what it shows without them.
 	list    string
@@ -59,6 +64,10 @@ func calls() map[string]call {
 			columns: []string{"NAME=name", "ID=id", "EVENTS=events", "STATE=paused reason|on", "URL=url"},
 			empty:   "There are no webhooks. Make one with: appliance webhook make NAME URL",
 		},
+		"webhook make": {
+			request: "POST /webhooks", sends: true, said: "{secret}",
+			note: "The webhook {name} is told of {events}. The box cannot show its secret again:",
+		},
 		"webhook test": {
 			request: "POST /webhooks/{id}/test", find: "webhooks",
 			said: "The test is posted as {id}. What came of it: appliance webhook log {name}",
@@ -88,15 +97,26 @@ func calls() map[string]call {
 			columns: []string{"ID=id", "NAME=name", "SCOPE=scope", "MADE=created", "LAST USED=used from|never"},
 			empty:   "There are no named tokens. Make one with: appliance token make NAME --scope run",
 		},
+		"token make": {
+			request: "POST /tokens", sends: true, said: "{secret}",
+			note: "The token {name} has the scope {scope}. The box cannot show it again:",
+		},
 		"token revoke": {request: "DELETE /tokens/{id}", find: "tokens", said: "The token {name} is revoked."},
-		"alerts ack":   {request: "POST /alerts/{id}/acknowledgement", said: "The alert {id} is acknowledged: {text}"},
+		"alerts ack": {
+			request: "POST /alerts/{id}/acknowledgement", sends: true, said: "The alert {id} is acknowledged: {text}",
+		},
 		"alerts resolve": {
-			request: "POST /alerts/{id}/resolution", said: "The alert {id} is resolved: {text}",
+			request: "POST /alerts/{id}/resolution", sends: true, said: "The alert {id} is resolved: {text}",
 		},
 		"alerts accept": {
-			request: "POST /alerts/{id}/acceptance", said: "The alert {id} is accepted until {until}: {text}",
+			request: "POST /alerts/{id}/acceptance", sends: true, said: "The alert {id} is accepted until {until}: {text}",
 		},
-		"alerts assign": {request: "PATCH /alerts/{id}", said: "The alert {id} is kept: {text}"},
+		"alerts assign": {request: "PATCH /alerts/{id}", sends: true, said: "The alert {id} is kept: {text}"},
+		"reference rm":  {request: "DELETE /references/{id}"},
+		"boxes code": {
+			request: "POST /boxes/codes", ofHead: true, said: "{link}",
+			note: "One box can join with this link until {expires}. On the box: appliance join 'LINK'",
+		},
 		"boxes remove": {
 			request: "DELETE /boxes/{name}",
 			said:    "The box {name} is removed. What it carried out waits in the queue again; its runs stay.",
@@ -149,51 +169,70 @@ type things = map[string]any
 // answer.
 func (f *boxFlags) carryOut(ctx context.Context, std *streams, k *kong.Context, known things, body any, asJSON bool) error {
 	group := k.Selected().Parent.Name
-	c := calls()[group+" "+k.Selected().Name]
-	box, err := f.boxOf(std)
-	if err != nil {
-		return usage(err)
-	}
-	defer box.Close()
-	if known == nil {
-		known = things{}
-	}
-	if name, _ := known["name"].(string); c.find != "" && name != "" {
-		found, err := find(ctx, box, group, c.find, name)
-		if err != nil {
+	return f.make(ctx, std, group, calls()[group+" "+k.Selected().Name], known, body, asJSON)
+}
+
+// make is carryOut of a call of a group of commands.
+func (f *boxFlags) make(ctx context.Context, std *streams, group string, c call, known things, body any, asJSON bool) error {
+	return f.onBox(std, func(box *client.Client) error {
+		if known == nil {
+			known = things{}
+		}
+		if name, _ := known["name"].(string); c.find != "" && name != "" {
+			found, err := find(ctx, box, group, c.find, name)
+			if err != nil {
+				return err
+			}
+			maps.Copy(known, found)
+		}
+		if body == nil {
+			body = c.body
+		}
+		method, path, _ := strings.Cut(c.request, " ")
+		text, err := box.Exchange(ctx, method, apiPath(path, known), body)
+		switch {
+		case c.ofHead && isMissing(err):
+			return errNoHead
+		case err != nil:
+			return err
+		case c.list != "":
+			return c.print(std.out, text, asJSON)
+		case asJSON:
+			return printJSON(std.out, json.RawMessage(text))
+		}
+		answer, err := decode[things](text)
+		if err != nil && len(text) > 0 { // many requests have no answer but their status
 			return err
 		}
-		maps.Copy(known, found)
-	}
-	if body == nil {
-		body = c.body
-	}
-	method, path, _ := strings.Cut(c.request, " ")
-	text, err := box.Exchange(ctx, method, apiPath(path, known), body)
-	if err != nil {
-		return boxError(err)
-	}
-	if c.list != "" {
-		return c.print(std.out, text, asJSON)
-	}
-	answer, err := decode[things](text)
-	if err != nil && len(text) > 0 { // many requests have no answer but their status
-		return cannot(err)
-	}
-	maps.Copy(known, answer)
-	_, err = fmt.Fprintln(std.out, fill(c.said, func(name string) string { return client.Plain(words(known[name], name)) }))
-	return err
+		maps.Copy(known, answer)
+		filled := func(text string) string {
+			return fill(text, func(name string) string { return terminal.Plain(words(known[name], name)) })
+		}
+		said := filled(c.said)
+		switch {
+		case c.said == "" && c.note == "":
+			return nil
+		case c.said != "" && said == "":
+			return fmt.Errorf("the box's answer cannot be used: it has no %s", strings.Trim(c.said, "{}"))
+		case c.note != "":
+			fmt.Fprintln(std.err, filled(c.note))
+		}
+		if said != "" {
+			_, err = fmt.Fprintln(std.out, said)
+		}
+		return err
+	})
 }
 
 // find returns the thing of that name or identifier in a list of the box.
 func find(ctx context.Context, box *client.Client, group, list, name string) (things, error) {
 	text, err := box.Exchange(ctx, "GET", apiPath("/"+list, nil), nil)
 	if err != nil {
-		return nil, boxError(err)
+		return nil, err
 	}
 	answer, err := decode[map[string][]things](text)
 	if err != nil {
-		return nil, cannot(err)
+		return nil, err
 	}
 	for _, one := range answer[list] {
 		if own, _ := one["name"].(string); one["id"] == name || strings.EqualFold(own, name) {
@@ -207,7 +246,7 @@ func find(ctx context.Context, box *client.Client, group, list, name string) (th
 func (c call) print(out io.Writer, text []byte, asJSON bool) error {
 	answer, err := decode[map[string]json.RawMessage](text)
 	if err != nil {
-		return cannot(err)
+		return err
 	}
 	if asJSON {
 		return printJSON(out, answer[c.list])
@@ -215,7 +254,7 @@ func (c call) print(out io.Writer, text []byte, asJSON bool) error {
 	all, err := decode[[]any](answer[c.list])
 	switch {
 	case err != nil:
-		return cannot(err)
+		return err
 	case len(all) == 0:
 		_, err := fmt.Fprintln(out, c.empty)
 		return err
@@ -231,7 +270,7 @@ func (c call) print(out io.Writer, text []byte, asJSON bool) error {
 		}
 		rows = append(rows, row)
 	}
-	return printRows(out, rows)
+	return terminal.Rows(out, rows)
 }
 
 // decode reads JSON, and keeps numbers as they are written.
@@ -280,7 +319,7 @@ func words(v any, name string) string {
 		return strings.Join(all, ", ")
 	case string:
 		if at, err := time.Parse(time.RFC3339, v); err == nil {
-			return clock(at)
+			return terminal.Clock(at)
 		}
 		return v
 	}

@@ -8,6 +8,7 @@ import (
 
 	"eidetic/cmd/appliance/client"
 	"eidetic/internal/keep/retention"
+	"eidetic/internal/tell/terminal"
 	"eidetic/internal/web/panel"
 )
 
@@ -47,16 +48,9 @@ func (c *RetentionCmd) policy() retention.Policy {
 
 // Run implements the command.
 func (c *RetentionCmd) Run(ctx context.Context, std *streams) error {
-	return c.onBox(std, func(box *client.Client) error {
-		got, err := box.Retention(ctx, c.policy(), !c.DryRun)
-		switch {
-		case err != nil:
-			return err
-		case c.JSON:
-			return printJSON(std.out, got)
-		}
-		return printRetention(std.out, got, c.DryRun)
-	})
+	return show(&c.boxFlags, std, c.JSON, func(box *client.Client) (panel.Retention, error) {
+		return box.Retention(ctx, c.policy(), !c.DryRun)
+	}, func(got panel.Retention) error { return printRetention(std.out, got, c.DryRun) })
 }
 
 func printRetention(out io.Writer, r panel.Retention, dry bool) error {
@@ -66,10 +60,10 @@ func printRetention(out io.Writer, r panel.Retention, dry bool) error {
 	}
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	for _, d := range r.Delete {
-		fmt.Fprintf(table, "delete\t%s\t%d MB\t%s\n", client.Plain(d.Run), d.Bytes/1_000_000, client.Plain(d.Why))
+		fmt.Fprintf(table, "delete\t%s\t%d MB\t%s\n", terminal.Plain(d.Run), d.Bytes/1_000_000, terminal.Plain(d.Why))
 	}
 	for _, k := range r.Kept {
-		fmt.Fprintf(table, "keep\t%s\t%d MB\t%s\n", client.Plain(k.Run), k.Bytes/1_000_000, client.Plain(k.Needed))
+		fmt.Fprintf(table, "keep\t%s\t%d MB\t%s\n", terminal.Plain(k.Run), k.Bytes/1_000_000, terminal.Plain(k.Needed))
 	}
 	if err := table.Flush(); err != nil {
 		return err

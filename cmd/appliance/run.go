@@ -12,6 +12,7 @@ import (
 	"eidetic/cmd/appliance/client"
 	"eidetic/internal/lab"
 	"eidetic/internal/plan"
+	"eidetic/internal/tell/terminal"
 )
 
 // RunCmd asks a box for a run, waits for it, and ends with the status that stands for what it found.
@@ -157,10 +158,10 @@ func (c *RunCmd) Run(ctx context.Context, std *streams) error {
 	}
 	w := &waiting{
 		box: client.New(config),
-		bar: newProgress(news), workflow: c.Workflow,
+		bar: terminal.NewProgress(news), workflow: c.Workflow,
 	}
 	defer w.box.Close()
-	defer w.bar.close()
+	defer w.bar.Close()
 	if c.Workflow != "" && (len(c.Tag) > 0 || c.ChangedPaths != "") {
 		name, version, _ := parseVersion(c.Workflow) // it was checked
 		flow, err := w.box.Workflow(ctx, name, version)
@@ -175,7 +176,7 @@ func (c *RunCmd) Run(ctx context.Context, std *streams) error {
 		}
 	}
 	if why != "" {
-		w.bar.say("%s.", why)
+		w.bar.Say("%s.", why)
 	}
 	id, err := w.start(ctx, q)
 	if err != nil {
@@ -248,7 +249,7 @@ func inMS(d *time.Duration) *float64 {
 
 // conclude prints what was found, and fetches it.
 func (c *RunCmd) conclude(ctx context.Context, std *streams, w *waiting, run *lab.Run, compared bool) error {
-	w.bar.close()
+	w.bar.Close()
 	if c.Out != "" {
 		if err := errors.Join(w.box.Fetch(ctx, run.ID, c.Out), w.box.FetchCells(ctx, run.ID, len(run.Cells), c.Out)); err != nil {
 			return boxError(fmt.Errorf("fetching the report into %s: %w", c.Out, err))
@@ -258,12 +259,12 @@ func (c *RunCmd) conclude(ctx context.Context, std *streams, w *waiting, run *la
 	if run.Environment.Appliance != "" { // it got as far as a folder
 		where = w.box.ReportURL(run.ID)
 	}
-	err := c.outcomeFlags.conclude(std, run, where, false, func(to *console) {
+	err := c.outcomeFlags.conclude(std, run, where, false, func(to *terminal.Console) {
 		if where != "" {
-			to.line("The report is at " + where)
+			to.Line("The report is at " + where)
 		}
 		if c.Out != "" {
-			to.line("Report and numbers are in " + c.Out)
+			to.Line("Report and numbers are in " + c.Out)
 		}
 	})
 	return cmp.Or(err, c.onBox(ctx, std, w.box, run, gate(run, compared)))

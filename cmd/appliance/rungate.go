@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strconv"
 	"strings"
 
@@ -17,6 +16,7 @@ import (
 	"eidetic/internal/lab"
 	"eidetic/internal/plan"
 	"eidetic/internal/tell/compare"
+	"eidetic/internal/tell/terminal"
 )
 
 // gateFlags make a run the gate of a push: what of the plan is needed, and what the run is compared with.
@@ -48,12 +48,6 @@ func (f *gateFlags) checkGate(c *RunCmd) error {
 		return fmt.Errorf("--tag %w", err)
 	}
 	return nil
-}
-
-// exists says whether there is a file of a name.
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
 }
 
 // maxPaths bounds the list of changed files.
@@ -112,14 +106,14 @@ func (f *gateFlags) selects(std *streams, q, whole plan.Request) (selected plan.
 
 // unneeded ends a run of which nothing is needed: a gate that has nothing to check is open.
 func (c *RunCmd) unneeded(std *streams, why string) error {
-	to := newConsole(std.out)
+	to := terminal.New(std.out)
 	if c.JSON {
-		to = newConsole(std.err)
+		to = terminal.New(std.err)
 	}
 	if !c.Quiet {
-		to.line(client.Plain(why + ": no run is made."))
+		to.Line(terminal.Plain(why + ": no run is made."))
 	}
-	if c.Quiet || !to.terminal && !c.JSON {
+	if c.Quiet || !to.Terminal && !c.JSON {
 		fmt.Fprintln(std.out, "result: state=unneeded")
 	}
 	return nil
@@ -134,18 +128,13 @@ func (c *RunCmd) against(std *streams, run *lab.Run, find func(margin float64) (
 	if err != nil {
 		return err
 	}
-	to := newConsole(std.out)
+	to := terminal.New(std.out)
 	if !c.Quiet {
-		to.line(client.Plain(fmt.Sprintf("Against the reference %s (%s):", c.Reference, named(found))))
-		tellBetween(&to, found)
+		to.Line(terminal.Plain(fmt.Sprintf("Against the reference %s (%s):", c.Reference, named(found))))
+		terminal.Between(&to, found)
 	}
-	if c.Quiet || !to.terminal {
-		var l scriptLine
-		l.WriteString("against:")
-		l.addEffect(tellingOf(found))
-		l.add("reference", found.Reference)
-		l.add("run", found.Run)
-		fmt.Fprintln(std.out, l.String())
+	if c.Quiet || !to.Terminal {
+		fmt.Fprintln(std.out, terminal.BetweenLine("against:", found))
 	}
 	return gateOf(found.Comparison, "the run is slower than the reference", "ask for more trials with --trials")
 }
@@ -162,11 +151,7 @@ func named(found *compare.Between) string {
 // unsure.
 func worse(a, b error) error {
 	rank := func(err error) int {
-		var exit *exitError
-		if !errors.As(err, &exit) {
-			return 0
-		}
-		return map[int]int{exitFailed: 4, exitUsage: 3, exitCannot: 2, exitUnsure: 1}[exit.status]
+		return map[int]int{exitFailed: 4, exitUsage: 3, exitCannot: 2, exitUnsure: 1}[statusOf(err)]
 	}
 	if rank(b) > rank(a) {
 		return b
@@ -189,7 +174,7 @@ func (c *RunCmd) hereAgainst(std *streams, folder string) error {
 			return nil, usage(fmt.Errorf("--reference: %w", err))
 		}
 		found, err := compare.Runs(reference, run, margin, 1)
-		return found, cannotIf(err)
+		return found, cannot(err)
 	})
 }
 
@@ -210,8 +195,8 @@ func (c *RunCmd) onBox(ctx context.Context, std *streams, box *client.Client, ru
 		return boxError(err)
 	}
 	if !c.Quiet && !c.JSON {
-		to := newConsole(std.out)
-		to.line(client.Plain(fmt.Sprintf("It is the reference %s@%d of %q.", r.Branch, r.Version, r.Name)))
+		to := terminal.New(std.out)
+		to.Line(terminal.Plain(fmt.Sprintf("It is the reference %s@%d of %q.", r.Branch, r.Version, r.Name)))
 	}
 	return nil
 }

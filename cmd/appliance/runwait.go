@@ -16,12 +16,13 @@ import (
 	"eidetic/internal/keep/store"
 	"eidetic/internal/plan"
 	"eidetic/internal/run/experiment"
+	"eidetic/internal/tell/terminal"
 )
 
 // waiting is a person or a script that waits for a run.
 type waiting struct {
 	box *client.Client
-	bar *progress
+	bar *terminal.Progress
 
 	workflow string // of the box, which the request changes; empty: the request is the plan
 }
@@ -40,7 +41,7 @@ func (w *waiting) start(ctx context.Context, q plan.Request) (id string, err err
 	if err := w.box.CheckReady(ctx); err != nil {
 		return "", boxError(err)
 	}
-	err = w.box.UploadArchives(ctx, &q, uploads("box", w.bar.say))
+	err = w.box.UploadArchives(ctx, &q, uploads("box", w.bar.Say))
 	if err != nil {
 		return "", boxError(err)
 	}
@@ -69,7 +70,7 @@ func (w *waiting) start(ctx context.Context, q plan.Request) (id string, err err
 	if err != nil {
 		return "", boxError(located(err, q))
 	}
-	w.bar.say("Run %s on %s", id, w.box.Base())
+	w.bar.Say("Run %s on %s", id, w.box.Base())
 	return id, nil
 }
 
@@ -104,12 +105,12 @@ func (w *waiting) show() func(client.Event) {
 			if strings.HasSuffix(e.Doing, " in all") { // the run's own words
 				why = e.Doing
 			}
-			w.bar.say("%s", why)
+			w.bar.Say("%s", why)
 		}
 		if e.Trial > 0 {
 			of = e.Of
 		}
-		w.bar.step(experiment.Step{Trial: e.Trial, Of: e.Of, Doing: e.Doing, Done: e.Done})
+		w.bar.Step(experiment.Step{Trial: e.Trial, Of: e.Of, Doing: e.Doing, Done: e.Done})
 	}
 }
 
@@ -119,14 +120,14 @@ const saysWaits = time.Minute
 // queueNews tells of one run why it waits.
 type queueNews struct{ told time.Time }
 
-func (n *queueNews) say(bar *progress, which, why string) {
+func (n *queueNews) say(bar *terminal.Progress, which, why string) {
 	switch {
 	case time.Since(n.told) < saysWaits:
 	case why == "":
-		bar.say("%s waits for its device.", which)
+		bar.Say("%s waits for its device.", which)
 	default:
 		n.told = time.Now()
-		bar.say("%s waits: %s.", which, why)
+		bar.Say("%s waits: %s.", which, why)
 	}
 }
 
@@ -134,7 +135,7 @@ func (n *queueNews) say(bar *progress, which, why string) {
 func (w *waiting) cancel(ctx context.Context, id string) error {
 	again, stop := untilInterruptedAgain(context.WithoutCancel(ctx), cancelLimit)
 	defer stop()
-	w.bar.say("Cancelling run %s; another Ctrl-C leaves at once.", id)
+	w.bar.Say("Cancelling run %s; another Ctrl-C leaves at once.", id)
 	err := w.box.Cancel(again, id)
 	if err != nil && again.Err() != nil {
 		return cannot(fmt.Errorf("interrupted; the box did not answer, and run %s may go on: see %s", id, w.box.Base()))
@@ -145,7 +146,7 @@ func (w *waiting) cancel(ctx context.Context, id string) error {
 	run, err := w.box.Await(again, id)
 	switch {
 	case err == nil && run.State != store.StateInterrupted:
-		return cannot(fmt.Errorf("interrupted; run %s had ended: it is %s", id, client.Plain(run.State)))
+		return cannot(fmt.Errorf("interrupted; run %s had ended: it is %s", id, terminal.Plain(run.State)))
 	case err == nil || client.NotRunning(err): // the box forgets a run that only waited
 		return cannot(fmt.Errorf("interrupted; run %s was cancelled", id))
 	}
@@ -168,13 +169,10 @@ func boxError(err error) error {
 	var refused *client.RefusedError
 	var unreachable *client.UnreachableError
 	var unsuitable *client.UnsuitableError
-	var untrusted *client.UntrustedError
 	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, client.ErrNoArchive), errors.Is(err, errNoHead):
-		return usage(err)
-	case errors.As(err, &untrusted):
+	case err == nil, errors.As(err, new(*exitError)): // it has its status
+		return err
+	case errors.Is(err, client.ErrNoArchive), errors.Is(err, errNoHead), errors.As(err, new(*client.UntrustedError)):
 		return usage(err)
 	case errors.As(err, &unsuitable):
 		return usage(fmt.Errorf("%w; --box is the address that appliance serve prints", err))

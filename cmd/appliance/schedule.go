@@ -11,17 +11,18 @@ import (
 
 	"eidetic/cmd/appliance/client"
 	"eidetic/internal/box/automation"
+	"eidetic/internal/tell/terminal"
 )
 
 // ScheduleCmd manages what starts the workflows of a box.
 type ScheduleCmd struct {
-	Set    ScheduleSetCmd    `cmd:"" help:"Make a schedule, or change it." example:"appliance schedule set nightly --workflow checkout --cron '30 2 * * 1-5' --zone Europe/Berlin"`
-	Ls     listCmd           `cmd:"" help:"List the schedules, with their next time." example:"appliance schedule ls --box https://box.local:8080"`
-	Log    ScheduleLogCmd    `cmd:"" help:"Show what became of a schedule's times: the run, or why there is none." example:"appliance schedule log nightly --box https://box.local:8080"`
-	Start  ScheduleStartCmd  `cmd:"" help:"Start a schedule's run now, wait for it, and end as appliance run does." example:"appliance schedule start nightly --box https://box.local:8080"`
-	Pause  SchedulePauseCmd  `cmd:"" help:"Let a schedule start nothing." example:"appliance schedule pause nightly --box https://box.local:8080"`
-	Resume ScheduleResumeCmd `cmd:"" help:"Let a paused schedule go on." example:"appliance schedule resume nightly --box https://box.local:8080"`
-	Rm     thingCmd          `cmd:"" help:"Remove a schedule." set:"thing=Name of the schedule." example:"appliance schedule rm nightly --box https://box.local:8080"`
+	Set    ScheduleSetCmd   `cmd:"" help:"Make a schedule, or change it." example:"appliance schedule set nightly --workflow checkout --cron '30 2 * * 1-5' --zone Europe/Berlin"`
+	Ls     listCmd          `cmd:"" help:"List the schedules, with their next time." example:"appliance schedule ls --box https://box.local:8080"`
+	Log    ScheduleLogCmd   `cmd:"" help:"Show what became of a schedule's times: the run, or why there is none." example:"appliance schedule log nightly --box https://box.local:8080"`
+	Start  ScheduleStartCmd `cmd:"" help:"Start a schedule's run now, wait for it, and end as appliance run does." example:"appliance schedule start nightly --box https://box.local:8080"`
+	Pause  schedulePauseCmd `cmd:"" help:"Let a schedule start nothing." example:"appliance schedule pause nightly --box https://box.local:8080"`
+	Resume schedulePauseCmd `cmd:"" help:"Let a paused schedule go on." example:"appliance schedule resume nightly --box https://box.local:8080"`
+	Rm     thingCmd         `cmd:"" help:"Remove a schedule." set:"thing=Name of the schedule." example:"appliance schedule rm nightly --box https://box.local:8080"`
 }
 
 // Help is shown by appliance schedule --help.
@@ -75,38 +76,30 @@ func (c *ScheduleSetCmd) Run(ctx context.Context, std *streams) error {
 // changeSchedule changes a schedule, or makes it.
 func changeSchedule(ctx context.Context, std *streams, flags *boxFlags, name string, asJSON, makes bool,
 	change func(*automation.Timing)) error {
-	box, err := flags.boxOf(std)
-	if err != nil {
-		return usage(err)
-	}
-	defer box.Close()
-	old, err := box.Schedule(ctx, name)
-	if err != nil && !(makes && isMissing(err)) {
-		return boxError(err)
-	}
-	revision := client.NewThing
-	if err == nil {
-		revision = old.Revision
-	}
-	timing := old.Timing
-	change(&timing)
-	s, err := box.PutSchedule(ctx, name, timing, revision)
-	switch {
-	case err != nil:
-		return boxError(err)
-	case asJSON:
-		return printJSON(std.out, s)
-	}
-	fmt.Fprintf(std.out, "The schedule %s starts %s %s: %s.\n", client.Plain(s.Name), client.Plain(s.Workflow), whenOf(s), nextOf(s))
-	return nil
+	return show(flags, std, asJSON, func(box *client.Client) (client.Schedule, error) {
+		old, err := box.Schedule(ctx, name)
+		if err != nil && !(makes && isMissing(err)) {
+			return old, err
+		}
+		revision := client.NewThing
+		if err == nil {
+			revision = old.Revision
+		}
+		timing := old.Timing
+		change(&timing)
+		return box.PutSchedule(ctx, name, timing, revision)
+	}, func(s client.Schedule) error {
+		fmt.Fprintf(std.out, "The schedule %s starts %s %s: %s.\n", terminal.Plain(s.Name), terminal.Plain(s.Workflow), whenOf(s), nextOf(s))
+		return nil
+	})
 }
 
 // whenOf says when a schedule is due, in words.
 func whenOf(s automation.Schedule) string {
 	if s.Every != "" {
-		return "every " + client.Plain(s.Every)
+		return "every " + terminal.Plain(s.Every)
 	}
-	return fmt.Sprintf("at %q (%s)", client.Plain(s.Cron), client.Plain(cmp.Or(s.Zone, "UTC")))
+	return fmt.Sprintf("at %q (%s)", terminal.Plain(s.Cron), terminal.Plain(cmp.Or(s.Zone, "UTC")))
 }
 
 // nextOf says when a schedule is due next.
@@ -117,7 +110,7 @@ func nextOf(s automation.Schedule) string {
 	case s.Next == nil:
 		return "the next time is not known yet"
 	}
-	return "next at " + clock(*s.Next)
+	return "next at " + terminal.Clock(*s.Next)
 }
 
 // ScheduleLogCmd shows what became of a schedule's times.
@@ -133,26 +126,16 @@ func (c *ScheduleLogCmd) Run(ctx context.Context, std *streams, k *kong.Context)
 	return c.carryOut(ctx, std, k, things{"name": c.Name, "limit": c.Limit}, nil, c.JSON)
 }
 
-// SchedulePauseCmd pauses a schedule.
-type SchedulePauseCmd struct {
+// schedulePauseCmd pauses a schedule, or lets it go on.
+type schedulePauseCmd struct {
 	Name string `arg:"" help:"Name of the schedule."`
 	boxFlags
 }
 
 // Run implements the command.
-func (c *SchedulePauseCmd) Run(ctx context.Context, std *streams) error {
-	return changeSchedule(ctx, std, &c.boxFlags, c.Name, false, false, func(t *automation.Timing) { t.Paused = true })
-}
-
-// ScheduleResumeCmd lets a schedule go on.
-type ScheduleResumeCmd struct {
-	Name string `arg:"" help:"Name of the schedule."`
-	boxFlags
-}
-
-// Run implements the command.
-func (c *ScheduleResumeCmd) Run(ctx context.Context, std *streams) error {
-	return changeSchedule(ctx, std, &c.boxFlags, c.Name, false, false, func(t *automation.Timing) { t.Paused = false })
+func (c *schedulePauseCmd) Run(ctx context.Context, std *streams, k *kong.Context) error {
+	paused := k.Selected().Name == "pause"
+	return changeSchedule(ctx, std, &c.boxFlags, c.Name, false, false, func(t *automation.Timing) { t.Paused = paused })
 }
 
 // ScheduleStartCmd starts a schedule's run now, and waits for it.
@@ -165,33 +148,30 @@ type ScheduleStartCmd struct {
 
 // Run implements the command.
 func (c *ScheduleStartCmd) Run(ctx context.Context, std *streams) error {
-	box, err := c.boxOf(std)
-	if err != nil {
-		return usage(err)
-	}
-	defer box.Close()
-	asked, err := box.StartSchedule(ctx, c.Name)
-	if err != nil || c.NoWait {
-		return boxError(err)
-	}
-	news := std.out
-	if c.JSON || c.Quiet {
-		news = std.err
-	}
-	w := &waiting{box: box, bar: newProgress(news)}
-	defer w.bar.close()
-	id, err := c.launched(ctx, box, asked.Due)
-	if err != nil {
-		return err
-	}
-	w.bar.say("Run %s on %s", id, box.Base())
-	run, err := box.Follow(ctx, id, w.show())
-	if err != nil {
-		return boxError(err)
-	}
-	w.bar.close()
-	err = c.conclude(std, run, box.ReportURL(id), false, func(to *console) { to.line("The report is at " + box.ReportURL(id)) })
-	return cmp.Or(err, gate(run, run.Plan.Compares()))
+	return c.onBox(std, func(box *client.Client) error {
+		asked, err := box.StartSchedule(ctx, c.Name)
+		if err != nil || c.NoWait {
+			return err
+		}
+		news := std.out
+		if c.JSON || c.Quiet {
+			news = std.err
+		}
+		w := &waiting{box: box, bar: terminal.NewProgress(news)}
+		defer w.bar.Close()
+		id, err := c.launched(ctx, box, asked.Due)
+		if err != nil {
+			return err
+		}
+		w.bar.Say("Run %s on %s", id, box.Base())
+		run, err := box.Follow(ctx, id, w.show())
+		if err != nil {
+			return err
+		}
+		w.bar.Close()
+		err = c.conclude(std, run, box.ReportURL(id), false, func(to *terminal.Console) { to.Line("The report is at " + box.ReportURL(id)) })
+		return cmp.Or(err, gate(run, run.Plan.Compares()))
+	})
 }
 
 // launched waits until there is a run for a time, which a revision may be deployed for first.
@@ -200,7 +180,7 @@ func (c *ScheduleStartCmd) launched(ctx context.Context, box *client.Client, due
 	for {
 		all, err := box.Firings(ctx, c.Name, 10)
 		if err != nil {
-			return "", boxError(err)
+			return "", err
 		}
 		for _, f := range all {
 			switch {
@@ -208,7 +188,7 @@ func (c *ScheduleStartCmd) launched(ctx context.Context, box *client.Client, due
 			case f.State == automation.FiringRun:
 				return f.Run, nil
 			case f.State != automation.FiringWaits:
-				return "", cannot(fmt.Errorf("there is no run: %s", client.Plain(f.Reason)))
+				return "", cannot(fmt.Errorf("there is no run: %s", terminal.Plain(f.Reason)))
 			}
 		}
 		select {

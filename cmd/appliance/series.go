@@ -13,6 +13,7 @@ import (
 
 	"eidetic/internal/lab"
 	"eidetic/internal/tell/series"
+	"eidetic/internal/tell/terminal"
 )
 
 // SeriesCmd finds the changes in a series of numbers.
@@ -91,7 +92,7 @@ func (c *SeriesCmd) Run(ctx context.Context, std *streams) error {
 		return cannot(err)
 	}
 	if a.found.Worse(c.Worse, c.Recent) {
-		return &exitError{exitFailed, nil}
+		return failed(nil)
 	}
 	return nil
 }
@@ -104,7 +105,7 @@ func (c *SeriesCmd) print(out io.Writer, r *series.Result) error {
 	case c.CSV:
 		return printPoints(out, r)
 	}
-	fmt.Fprintf(out, "%s: %d values", oneLine(r.Column), r.Values)
+	fmt.Fprintf(out, "%s: %d values", terminal.OneLine(r.Column), r.Values)
 	if r.Missing > 0 {
 		fmt.Fprintf(out, " (%d more rows have none)", r.Missing)
 	}
@@ -120,7 +121,7 @@ func (c *SeriesCmd) print(out io.Writer, r *series.Result) error {
 		if p.Percent != nil {
 			percent = fmt.Sprintf("%+.1f", *p.Percent)
 		}
-		fmt.Fprintf(w, "%d\t%d\t%s\t%.6g\t%.6g\t%+.4g\t%+.4g … %+.4g\t%s\t%.1f %%\t\n", p.Value, p.Line, oneLine(p.Time), p.Before, p.After,
+		fmt.Fprintf(w, "%d\t%d\t%s\t%.6g\t%.6g\t%+.4g\t%+.4g … %+.4g\t%s\t%.1f %%\t\n", p.Value, p.Line, terminal.OneLine(p.Time), p.Before, p.After,
 			p.Change.Value, p.Change.Low, p.Change.High, percent, 100*p.Confidence)
 	}
 	return w.Flush()

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"image"
 	"io"
 	"os"
 	"strings"
@@ -33,11 +34,21 @@ type sourceFlags struct {
 func (s *sourceFlags) format() (lab.Format, error) {
 	f := lab.Format{Pixels: lab.PixelFormat(s.Pixels), Rate: s.Rate}
 	if s.Size != "" {
-		if n, err := fmt.Sscanf(s.Size, "%dx%d", &f.Width, &f.Height); n != 2 || err != nil {
-			return f, usage(fmt.Errorf("--size %q is not of the form WIDTHxHEIGHT", s.Size))
+		size, err := parseSize("--size", s.Size)
+		if err != nil {
+			return f, usage(err)
 		}
+		f.Width, f.Height = size.X, size.Y
 	}
 	return f, nil
+}
+
+// parseSize reads the size of a screen from a flag.
+func parseSize(flag, text string) (size image.Point, err error) {
+	if n, err := fmt.Sscanf(text, "%dx%d", &size.X, &size.Y); n != 2 || err != nil {
+		return size, fmt.Errorf("%s %q is not of the form WIDTHxHEIGHT", flag, text)
+	}
+	return size, nil
 }
 
 // open opens the source.

@@ -12,10 +12,10 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"eidetic/cmd/appliance/client"
 	"eidetic/internal/box/suites"
 	"eidetic/internal/lab"
 	"eidetic/internal/tell/suite"
+	"eidetic/internal/tell/terminal"
 )
 
 // SuiteCmd compares browsers over many pages and journeys.
@@ -167,8 +167,8 @@ func (f *suiteRunFlags) measure(
 	default:
 		r = earlier
 	}
-	bar := newProgress(std.err)
-	defer bar.close()
+	bar := terminal.NewProgress(std.err)
+	defer bar.Close()
 	m := &suiteHere{suite: s, out: out, only: only, bar: bar, quiet: f.Quiet,
 		run: RunCmd{Out: out, beside: ".", hereFlags: f.hereFlags}}
 	if _, err := os.Stat(s.File()); err == nil {
@@ -187,7 +187,7 @@ func foundIn(r *suite.Result) (found suiteFound, err error) {
 	if found.Table, err = r.Table(); err == nil {
 		found.Known, err = r.Knowns()
 	}
-	return found, cannotIf(err)
+	return found, cannot(err)
 }
 
 // keep leaves out what was not asked for, if only some entries were.
@@ -208,9 +208,9 @@ func (f suiteFound) print(std *streams, asJSON bool) error {
 	if asJSON {
 		return printJSON(std.out, f)
 	}
-	to := newConsole(std.out)
-	printMarks(&to, f.Table)
-	printKnown(&to, f.Known)
+	to := terminal.New(std.out)
+	terminal.Marks(&to, f.Table)
+	terminal.Known(&to, f.Known)
 	return nil
 }
 
@@ -253,17 +253,17 @@ type SuiteLsCmd struct {
 
 // Run lists.
 func (c *SuiteLsCmd) Run(std *streams) error {
-	to := newConsole(std.out)
+	to := terminal.New(std.out)
 	if c.Suite == "" {
-		list := table{head: []string{"suite", "entries", "about"}}
+		list := terminal.Table{Head: []string{"suite", "entries", "about"}}
 		for _, name := range suite.Shipped() {
 			s, err := suite.Open(name)
 			if err != nil {
 				return cannot(err)
 			}
-			list.add("", name, fmt.Sprint(len(s.Entries)), s.About)
+			list.Add("", name, fmt.Sprint(len(s.Entries)), s.About)
 		}
-		list.print(&to)
+		list.Print(&to)
 		return nil
 	}
 	s, err := suite.Open(c.Suite)
@@ -274,15 +274,15 @@ func (c *SuiteLsCmd) Run(std *streams) error {
 		_, err := std.out.Write(s.Text())
 		return err
 	}
-	list := table{head: []string{"entry", "weight", "type, marks and known answers"}}
+	list := terminal.Table{Head: []string{"entry", "weight", "type, marks and known answers"}}
 	for _, e := range s.Entries {
 		what := ""
 		for _, name := range e.Names() {
 			what += ", " + name
 		}
-		list.add("", e.Name, fmt.Sprint(e.Counts()), client.Plain(e.Type)+"  "+client.Plain(what[min(2, len(what)):]))
+		list.Add("", e.Name, fmt.Sprint(e.Counts()), terminal.Plain(e.Type)+"  "+terminal.Plain(what[min(2, len(what)):]))
 	}
-	list.print(&to)
+	list.Print(&to)
 	return nil
 }
 

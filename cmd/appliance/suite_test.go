@@ -110,7 +110,7 @@ func TestSuiteOnABox(t *testing.T) {
 	if asked.status != exitGood || id == "" {
 		t.Fatalf("suite run --no-wait: status %d: %s%s; want the result's ID", asked.status, asked.out, asked.err)
 	}
-	await(t, "a trial of the result", func() bool {
+	testlab.Await(t, "a trial of the result", func() bool {
 		found, err := filepath.Glob(filepath.Join(data, "runs", "*", "trials", "001", "trial.json"))
 		return err == nil && len(found) > 0
 	})
@@ -120,7 +120,7 @@ func TestSuiteOnABox(t *testing.T) {
 	defer box.Close()
 	var r client.SuiteResult
 	var err error
-	await(t, "the end of the result", func() bool {
+	testlab.Await(t, "the end of the result", func() bool {
 		r, err = box.SuiteResult(t.Context(), id)
 		return err == nil && !r.IsGoing()
 	})
@@ -130,21 +130,6 @@ func TestSuiteOnABox(t *testing.T) {
 	runs, err := os.ReadDir(filepath.Join(data, "runs"))
 	if err != nil || len(runs) != 1 {
 		t.Errorf("%d runs, %v; want one, which went on", len(runs), err)
-	}
-}
-
-// await waits until something holds.
-func await(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	deadline := time.After(testlab.Hang)
-	ticker := time.NewTicker(50 * time.Millisecond)
-	defer ticker.Stop()
-	for !holds() {
-		select {
-		case <-ticker.C:
-		case <-deadline:
-			t.Fatalf("%s did not come", what)
-		}
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
 	"eidetic/internal/tell/suite"
+	"eidetic/internal/tell/terminal"
 	"eidetic/internal/web/panel"
 )
 
@@ -24,15 +25,13 @@ const lookAtSuite = 2 * time.Second
 
 // measureThere has a box measure the suite.
 func (c *SuiteRunCmd) measureThere(ctx context.Context, std *streams) error {
-	config, err := c.config(std.err)
+	box, err := c.client(std, c.Patience)
 	if err != nil {
-		return usage(err)
+		return err
 	}
-	config.Patience = c.Patience
-	box := client.New(config)
 	defer box.Close()
-	bar := newProgress(std.err)
-	defer bar.close()
+	bar := terminal.NewProgress(std.err)
+	defer bar.Close()
 	if err := box.CheckReady(ctx); err != nil {
 		return boxError(err)
 	}
@@ -60,7 +59,7 @@ func (c *SuiteRunCmd) measureThere(ctx context.Context, std *streams) error {
 		fmt.Fprintln(std.out, r.ID)
 		return nil
 	}
-	bar.say("Result %s on %s: %d %s", r.ID, box.Base(), r.Runs, lab.Plural(r.Runs, "run", "runs"))
+	bar.Say("Result %s on %s: %d %s", r.ID, box.Base(), r.Runs, lab.Plural(r.Runs, "run", "runs"))
 	if r, err = c.follow(ctx, box, bar, r); err != nil {
 		return err
 	}
@@ -71,16 +70,16 @@ func (c *SuiteRunCmd) measureThere(ctx context.Context, std *streams) error {
 	if err := found.Write(c.Out); err != nil {
 		return cannot(err)
 	}
-	bar.close()
+	bar.Close()
 	err = c.tell(std, found)
 	if r.State != ownruns.StateDone {
-		return cannot(fmt.Errorf("the result %s %s: %s", r.ID, r.State, client.Plain(cmp.Or(r.Error, "somebody stopped it"))))
+		return cannot(fmt.Errorf("the result %s %s: %s", r.ID, r.State, terminal.Plain(cmp.Or(r.Error, "somebody stopped it"))))
 	}
 	return err
 }
 
 // bring uploads a suite that is a file here, with the recordings beside it, and returns its name on the box.
-func (c *SuiteRunCmd) bring(ctx context.Context, box *client.Client, bar *progress) (string, error) {
+func (c *SuiteRunCmd) bring(ctx context.Context, box *client.Client, bar *terminal.Progress) (string, error) {
 	if _, err := os.Stat(c.Suite); err != nil { // of the box, or of its program
 		return c.Suite, nil
 	}
@@ -107,7 +106,7 @@ func (c *SuiteRunCmd) bring(ctx context.Context, box *client.Client, bar *progre
 			return "", usage(fmt.Errorf("%w", s.Locate(i, &lab.FieldError{Path: "archive", Err: err})))
 		}
 		err = box.PutArchive(ctx, q.Archive, file, func(size int64) {
-			bar.say("Uploading %s (%.1f MB) to the box", file, float64(size)/1e6)
+			bar.Say("Uploading %s (%.1f MB) to the box", file, float64(size)/1e6)
 		})
 		if err != nil {
 			return "", boxError(fmt.Errorf("archive %s: %w", q.Archive, err))
@@ -117,7 +116,9 @@ func (c *SuiteRunCmd) bring(ctx context.Context, box *client.Client, bar *progre
 }
 
 // follow shows how a result goes on until it has ended. Ctrl-C stops it.
-func (c *SuiteRunCmd) follow(ctx context.Context, box *client.Client, bar *progress, r client.SuiteResult) (client.SuiteResult, error) {
+func (c *SuiteRunCmd) follow(
+	ctx context.Context, box *client.Client, bar *terminal.Progress, r client.SuiteResult,
+) (client.SuiteResult, error) {
 	said, doing := map[string]bool{}, ""
 	tick := time.NewTicker(lookAtSuite)
 	defer tick.Stop()
@@ -128,12 +129,12 @@ func (c *SuiteRunCmd) follow(ctx context.Context, box *client.Client, bar *progr
 			for _, e := range r.Entries {
 				if e.State != suite.StateBegun && !said[e.Run] {
 					said[e.Run] = true
-					bar.say("%s", client.Plain(endOf(e)))
+					bar.Say("%s", terminal.Plain(endOf(e)))
 				}
 			}
 			if r.IsGoing() && r.Doing != "" && r.Doing != doing && !c.Quiet {
 				doing = r.Doing
-				bar.say("%s", client.Plain(doing))
+				bar.Say("%s", terminal.Plain(doing))
 			}
 			if !r.IsGoing() {
 				return r, nil

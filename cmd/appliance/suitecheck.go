@@ -8,10 +8,10 @@ import (
 	"slices"
 	"time"
 
-	"eidetic/cmd/appliance/client"
 	"eidetic/internal/box/suites"
 	"eidetic/internal/lab"
 	"eidetic/internal/tell/suite"
+	"eidetic/internal/tell/terminal"
 )
 
 // SuiteVerifyCmd measures the reels of a result again.
@@ -67,16 +67,16 @@ func (c *SuiteVerifyCmd) Run(ctx context.Context, std *streams) error {
 }
 
 func printVerified(std *streams, all []suites.Verified) {
-	to := newConsole(std.out)
-	list := table{head: []string{"entry", "reels", "numbers", "agrees"}}
+	to := terminal.New(std.out)
+	list := terminal.Table{Head: []string{"entry", "reels", "numbers", "agrees"}}
 	for _, v := range all {
-		word, colour := "yes", green
+		word, colour := "yes", terminal.Green
 		if len(v.Problems) > 0 {
-			word, colour = fmt.Sprintf("no: %s", client.Plain(lab.Clip(v.Problems[0], 160))), red
+			word, colour = fmt.Sprintf("no: %s", terminal.Plain(lab.Clip(v.Problems[0], 160))), terminal.Red
 		}
-		list.add(colour, v.Entry, fmt.Sprint(v.Reels), fmt.Sprint(v.Numbers), word)
+		list.Add(colour, v.Entry, fmt.Sprint(v.Reels), fmt.Sprint(v.Numbers), word)
 	}
-	list.print(&to)
+	list.Print(&to)
 }
 
 // withinFlag is the bound of an agreement.
@@ -108,18 +108,18 @@ func (f withinFlag) tell(std *streams, earlier, later *suite.Result) error {
 			return cannot(err)
 		}
 	} else {
-		to := newConsole(std.out)
-		list := table{head: []string{"browser", "later ÷ earlier", "95 % interval", "agrees within", "finding"}}
+		to := terminal.New(std.out)
+		list := terminal.Table{Head: []string{"browser", "later ÷ earlier", "95 % interval", "agrees within", "finding"}}
 		for _, a := range all {
 			interval, bound := "–", "–"
 			if a.Ratio.Confidence > 0 {
 				interval, bound = fmt.Sprintf("%.4f … %.4f", a.Ratio.Low, a.Ratio.High), fmt.Sprintf("± %.1f %%", a.Bound)
 			}
-			list.add("", client.Plain(a.Browser), fmt.Sprintf("%.4f", a.Ratio.Value), interval, bound, a.Words())
+			list.Add("", terminal.Plain(a.Browser), fmt.Sprintf("%.4f", a.Ratio.Value), interval, bound, a.Words())
 		}
-		list.print(&to)
+		list.Print(&to)
 		for _, d := range different {
-			to.line("Not alike: " + client.Plain(d))
+			to.Line("Not alike: " + terminal.Plain(d))
 		}
 	}
 	unknown := false
@@ -197,7 +197,7 @@ func (c *SuiteRepeatCmd) Run(ctx context.Context, std *streams) error {
 	for _, b := range earlier.Browsers {
 		if named := lab.BrowserNamed(b); named != nil && named.Command != "" && !slices.Contains(c.Programs, b) {
 			return usage(fmt.Errorf("%s compares the program %s: a file from somebody else starts no program here by itself; add --program %s if it may",
-				c.File, client.Plain(b), client.Plain(b)))
+				c.File, terminal.Plain(b), terminal.Plain(b)))
 		}
 	}
 	if !s.IsShipped() {

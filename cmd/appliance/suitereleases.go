@@ -3,9 +3,9 @@ package main
 import (
 	"fmt"
 
-	"eidetic/cmd/appliance/client"
 	"eidetic/internal/lab"
 	"eidetic/internal/tell/suite"
+	"eidetic/internal/tell/terminal"
 )
 
 // SuiteReleasesCmd shows how a suite's geometric mean went on from release to release.
@@ -46,26 +46,26 @@ func (c *SuiteReleasesCmd) Run(std *streams) error {
 			return cannot(err)
 		}
 	} else {
-		to := newConsole(std.out)
-		list := table{head: []string{"release", "result of", "geometric mean", "times the one before", "95 % interval", "finding"}}
+		to := terminal.New(std.out)
+		list := terminal.Table{Head: []string{"release", "result of", "geometric mean", "times the one before", "95 % interval", "finding"}}
 		for _, r := range all {
 			cells, finding, colour := []string{"–", "–"}, "first", ""
 			if r.Ratio != nil {
-				cells, finding = ratioCells(r.Ratio), r.Ratio.Finding()
-				colour = map[string]string{lab.Slower: red, lab.Faster: green}[finding]
+				cells, finding = terminal.RatioCells(r.Ratio), r.Ratio.Finding()
+				colour = map[string]string{lab.Slower: terminal.Red, lab.Faster: terminal.Green}[finding]
 			}
 			name := r.Version
 			if name == "" {
 				name = r.Browser
 			}
-			list.add(colour, append(append([]string{client.Plain(name), r.Begun.Format("2006-01-02 15:04"), fmt.Sprintf("%.1f", r.Score.Value)},
+			list.Add(colour, append(append([]string{terminal.Plain(name), r.Begun.Format("2006-01-02 15:04"), fmt.Sprintf("%.1f", r.Score.Value)},
 				cells...), finding)...)
 		}
-		list.print(&to)
+		list.Print(&to)
 	}
 	for i, r := range all {
 		if newest := i == len(all)-1 || all[i+1].Family != r.Family; newest && r.Ratio.Finding() == lab.Slower {
-			return failed(fmt.Errorf("%s is slower than the release before it", client.Plain(r.Version)))
+			return failed(fmt.Errorf("%s is slower than the release before it", terminal.Plain(r.Version)))
 		}
 	}
 	return nil

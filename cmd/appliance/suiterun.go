@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"eidetic/cmd/appliance/client"
 	"eidetic/internal/base/programs"
 	"eidetic/internal/box/doctor"
 	"eidetic/internal/box/suites"
@@ -17,6 +16,7 @@ import (
 	"eidetic/internal/run/device"
 	"eidetic/internal/run/execute"
 	"eidetic/internal/tell/suite"
+	"eidetic/internal/tell/terminal"
 	"eidetic/netlab/link"
 )
 
@@ -25,7 +25,7 @@ type suiteHere struct {
 	suite *suite.Suite
 	out   string
 	only  []string
-	bar   *progress
+	bar   *terminal.Progress
 	quiet bool
 	run   RunCmd
 }
@@ -39,13 +39,13 @@ func (l *suiteHere) all(ctx context.Context, r *suite.Result) error {
 	}
 	keep := func(change func()) error {
 		change()
-		return cannotIf(r.Write(l.out))
+		return cannot(r.Write(l.out))
 	}
 	m := &suites.Machine{Suite: l.suite, Result: r, Only: l.only, Lab: l, Runs: l.out, Keep: keep,
-		Begins: func(j suites.Job, n, of int) { l.bar.say("%s, %d of %d", j.Entry.Name, n, of) },
+		Begins: func(j suites.Job, n, of int) { l.bar.Say("%s, %d of %d", j.Entry.Name, n, of) },
 		Ended: func(o suite.Outcome) {
 			if o.State != store.StateDone {
-				l.bar.say("%s: %s", o.Entry, visible(client.Plain(o.Error)))
+				l.bar.Say("%s: %s", o.Entry, terminal.Plain(o.Error))
 			}
 		},
 	}
@@ -111,14 +111,11 @@ func (l *suiteHere) Make(ctx context.Context, j suites.Job, earlier suite.Outcom
 	if err := begun(task.ID); err != nil {
 		return "", err
 	}
-	return task.ID, task.RunWithEvents(ctx, ownCommands(), execute.News{
-		Say: func(text string) {
-			if !l.quiet {
-				l.bar.say("%s", visible(text))
-			}
-		},
-		Step: l.bar.step, Film: func(execute.FilmNews) {},
-	})
+	news := newsOf(l.bar)
+	if l.quiet {
+		news.Say = func(string) {}
+	}
+	return task.ID, task.RunWithEvents(ctx, ownCommands(), news)
 }
 
 // findNamed returns an error for a browser of a name or path that this machine lacks.

@@ -4,10 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
+	"eidetic/cmd/appliance/client"
 	"eidetic/image/box"
-	"eidetic/internal/base/atomicfile"
 	"eidetic/internal/box/doctor"
 	"eidetic/internal/keep/redact"
 	"eidetic/internal/keep/support"
@@ -33,26 +34,16 @@ Example:
 
 // Run implements the command.
 func (c *SupportCmd) Run(ctx context.Context, std *streams) error {
-	file, err := atomicfile.Output(c.Out) // only its owner can read it
-	if err != nil {
-		return cannot(err)
-	}
-	defer file.Discard()
-	if c.Here {
-		err = here(ctx, support.New(file, redact.New(), time.Now()), examine)
-	} else if box, wrong := c.boxOf(std); wrong != nil {
-		return usage(wrong)
-	} else {
-		err = box.Support(ctx, file)
-		box.Close()
-	}
+	err := writePrivate(c.Out, func(w io.Writer) error {
+		if c.Here {
+			return here(ctx, support.New(w, redact.New(), time.Now()), examine)
+		}
+		return c.onBox(std, func(box *client.Client) error { return box.Support(ctx, w) })
+	})
 	if isMissing(err) {
 		return cannot(errors.New("only a box can be asked for a support bundle; where a head runs, use --here"))
 	} else if err != nil {
-		return boxError(err)
-	}
-	if err := file.Commit(); err != nil {
-		return cannot(err)
+		return err
 	}
 	fmt.Fprintf(std.out, "%s is written. README.txt in it says what it holds; look through it before you send it.\n", c.Out)
 	return nil

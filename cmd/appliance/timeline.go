@@ -4,14 +4,13 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"eidetic/analysis/trace"
-	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
+	"eidetic/internal/tell/terminal"
 	"eidetic/internal/tell/timeline"
 )
 
@@ -44,10 +43,7 @@ func (c *TimelineCmd) Validate() error {
 
 // Run prints a trial.
 func (c *TimelineCmd) Run(std *streams) error {
-	if newest := filepath.Join(c.Source, store.Latest); isThere(newest) {
-		c.Source = newest
-	}
-	dir, err := filepath.EvalSymlinks(c.Source)
+	dir, err := newestRun(c.Source)
 	if err != nil {
 		return usage(err)
 	}
@@ -56,7 +52,7 @@ func (c *TimelineCmd) Run(std *streams) error {
 		return usage(err)
 	}
 	if files == nil {
-		return usage(fmt.Errorf("%s: name the run's folder: its trials' files are there", visible(c.Source)))
+		return usage(fmt.Errorf("%s: name the run's folder: its trials' files are there", terminal.Visible(c.Source)))
 	}
 	defer files.Close()
 	n := slices.IndexFunc(run.Trials, func(t *lab.Trial) bool { return t.Number == c.Trial || c.Trial == 0 && t.Valid })
@@ -72,16 +68,11 @@ func (c *TimelineCmd) Run(std *streams) error {
 		if _, err := files.Stat("timeline.html"); err != nil {
 			return cannot(errors.New("the run has no page of timelines yet: it is written at the run's end; --text works before"))
 		}
-		return writeOut(std.out, []byte(visible(fmt.Sprintf("%s#%d\n", page, trial.Number))))
+		return writeOut(std.out, []byte(terminal.Visible(fmt.Sprintf("%s#%d\n", page, trial.Number))))
 	}
 	var text bytes.Buffer
 	if err := trace.Text(&text, timeline.NewReader(files).Of(trial), c.Row, c.Most); err != nil {
 		return cannot(err)
 	}
-	return writeOut(std.out, []byte(strings.TrimLeft(visible(text.String()), "\n")))
-}
-
-func isThere(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
+	return writeOut(std.out, []byte(strings.TrimLeft(terminal.Visible(text.String()), "\n")))
 }

@@ -2,13 +2,8 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"time"
 
 	"github.com/alecthomas/kong"
-
-	"eidetic/cmd/appliance/client"
-	"eidetic/internal/box/credentials"
 )
 
 // TokenCmd manages the tokens of a box.
@@ -30,29 +25,6 @@ Example:
   appliance token revoke nightly`
 }
 
-// boxOf returns a client that asks for some seconds.
-func (f *boxFlags) boxOf(std *streams) (*client.Client, error) {
-	config, err := f.config(std.err)
-	config.Patience = 5 * time.Second
-	return client.New(config), err
-}
-
-// onBox asks a box, or a head.
-func (f *boxFlags) onBox(std *streams, question func(*client.Client) error) error {
-	box, err := f.boxOf(std)
-	if err != nil {
-		return usage(err)
-	}
-	defer box.Close()
-	if err := question(box); err != nil {
-		return boxError(err)
-	}
-	return nil
-}
-
-// Validate checks what kong cannot.
-func (f *boxFlags) Validate() error { return f.check() }
-
 // TokenMakeCmd makes a token.
 type TokenMakeCmd struct {
 	Name  string `arg:"" help:"What to call it."`
@@ -62,19 +34,8 @@ type TokenMakeCmd struct {
 }
 
 // Run implements the command.
-func (c *TokenMakeCmd) Run(ctx context.Context, std *streams) error {
-	return c.onBox(std, func(box *client.Client) error {
-		made, err := box.CreateToken(ctx, c.Name, credentials.Scope(c.Scope))
-		switch {
-		case err != nil:
-			return err
-		case c.JSON:
-			return printJSON(std.out, made)
-		}
-		fmt.Fprintf(std.err, "The token %s has the scope %s. The box cannot show it again:\n", made.Name, made.Scope)
-		_, err = fmt.Fprintln(std.out, made.Secret)
-		return err
-	})
+func (c *TokenMakeCmd) Run(ctx context.Context, std *streams, k *kong.Context) error {
+	return c.carryOut(ctx, std, k, nil, things{"name": c.Name, "scope": c.Scope}, c.JSON)
 }
 
 // TokenRevokeCmd revokes a token.

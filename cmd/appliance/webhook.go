@@ -7,9 +7,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"eidetic/cmd/appliance/client"
 	"eidetic/internal/base/bounded"
-	"eidetic/internal/lab"
 )
 
 // WebhookCmd manages the addresses that a box tells of events.
@@ -48,32 +46,23 @@ type WebhookMakeCmd struct {
 
 // Run implements the command.
 func (c *WebhookMakeCmd) Run(ctx context.Context, std *streams) error {
-	var secret lab.Secret
+	body, made := things{"name": c.Name, "url": c.URL}, calls()["webhook make"]
+	if c.As != "" { // its secret is no new one
+		body["as"] = c.As
+		made.note, made.said = "The webhook {name} is told of {events}.", ""
+	}
+	if len(c.Event) > 0 {
+		body["events"] = c.Event
+	}
 	if c.SecretFile != "" {
 		const most = 1000
 		text, err := readNamed(c.SecretFile, most)
 		if err != nil {
 			return usage(fmt.Errorf("--secret-file: %w", err))
 		}
-		secret = lab.NewSecret(strings.TrimSpace(string(bounded.UTF8(text))))
+		body["secret"] = strings.TrimSpace(string(bounded.UTF8(text)))
 	}
-	return c.onBox(std, func(box *client.Client) error {
-		made, err := box.MakeWebhook(ctx, c.Name, c.As, c.URL, c.Event, secret)
-		switch {
-		case err != nil:
-			return err
-		case c.JSON:
-			return printJSON(std.out, made)
-		}
-		if c.As != "" {
-			fmt.Fprintf(std.err, "The webhook %s is told of %s.\n", client.Plain(made.Name), client.Plain(strings.Join(made.Events, ", ")))
-			return nil
-		}
-		fmt.Fprintf(std.err, "The webhook %s is told of %s. The box cannot show its secret again:\n", client.Plain(made.Name),
-			client.Plain(strings.Join(made.Events, ", ")))
-		_, err = fmt.Fprintln(std.out, made.Secret)
-		return err
-	})
+	return c.make(ctx, std, "webhook", made, nil, body, c.JSON)
 }
 
 // WebhookLogCmd shows deliveries.

@@ -10,6 +10,7 @@ import (
 
 	"eidetic/cmd/appliance/client"
 	"eidetic/internal/plan"
+	"eidetic/internal/tell/terminal"
 )
 
 // WorkflowCmd manages the plans that a box keeps under names.
@@ -61,44 +62,31 @@ type WorkflowPutCmd struct {
 
 // Run implements the command.
 func (c *WorkflowPutCmd) Run(ctx context.Context, std *streams) error {
-	q, err := plan.ReadFile(c.Plan)
-	if err != nil {
-		return usage(fmt.Errorf("--plan: %w", err))
-	}
-	if err := attachFiles(&q); err != nil {
-		return usage(q.Locate(err))
-	}
-	box, err := c.boxOf(std)
-	if err != nil {
-		return usage(err)
-	}
-	defer box.Close()
-	if err := box.UploadArchives(ctx, &q, uploads("box", std.note)); err != nil {
-		return boxError(err)
-	}
-	old, err := box.Workflow(ctx, c.Name, 0)
-	if err != nil && !isMissing(err) {
-		return boxError(err)
-	}
-	version, tags := client.NewThing, c.Tag
-	if err == nil {
-		version = old.Version
-		if len(tags) == 0 {
-			tags = old.Tags
+	return c.keepPlan(ctx, std, c.Plan, "box", func(box *client.Client, q *plan.Request) error {
+		old, err := box.Workflow(ctx, c.Name, 0)
+		if err != nil && !isMissing(err) {
+			return err
 		}
-	}
-	w, err := box.PutWorkflow(ctx, c.Name, &q, tags, version)
-	switch {
-	case err != nil:
-		return boxError(located(err, q))
-	case c.JSON:
-		return printJSON(std.out, w)
-	case w.Version == version:
-		fmt.Fprintf(std.out, "The workflow %s has this plan already: version %d.\n", client.Plain(w.Name), w.Version)
+		version, tags := client.NewThing, c.Tag
+		if err == nil {
+			version = old.Version
+			if len(tags) == 0 {
+				tags = old.Tags
+			}
+		}
+		w, err := box.PutWorkflow(ctx, c.Name, q, tags, version)
+		switch {
+		case err != nil:
+			return err
+		case c.JSON:
+			return printJSON(std.out, w)
+		case w.Version == version:
+			fmt.Fprintf(std.out, "The workflow %s has this plan already: version %d.\n", terminal.Plain(w.Name), w.Version)
+			return nil
+		}
+		fmt.Fprintf(std.out, "The workflow %s has version %d. Start it with: appliance run --workflow %[1]s\n", terminal.Plain(w.Name), w.Version)
 		return nil
-	}
-	fmt.Fprintf(std.out, "The workflow %s has version %d. Start it with: appliance run --workflow %[1]s\n", client.Plain(w.Name), w.Version)
-	return nil
+	})
 }
 
 // WorkflowShowCmd prints a plan.
@@ -114,14 +102,9 @@ func (c *WorkflowShowCmd) Run(ctx context.Context, std *streams) error {
 	if err != nil {
 		return usage(err)
 	}
-	return c.onBox(std, func(box *client.Client) error {
-		w, err := box.Workflow(ctx, name, version)
-		switch {
-		case err != nil:
-			return err
-		case c.JSON:
-			return printJSON(std.out, w)
-		}
+	return show(&c.boxFlags, std, c.JSON, func(box *client.Client) (client.Workflow, error) {
+		return box.Workflow(ctx, name, version)
+	}, func(w client.Workflow) error {
 		var q plan.Request
 		if w.Plan != nil {
 			q.Plan = *w.Plan
@@ -130,9 +113,9 @@ func (c *WorkflowShowCmd) Run(ctx context.Context, std *streams) error {
 		if err != nil {
 			return cannot(err)
 		}
-		fmt.Fprintf(std.out, "# %s, version %d of %s by %s\n", client.Plain(w.Name), w.Version, clock(w.Changed), client.Plain(w.By))
+		fmt.Fprintf(std.out, "# %s, version %d of %s by %s\n", terminal.Plain(w.Name), w.Version, terminal.Clock(w.Changed), terminal.Plain(w.By))
 		for line := range strings.Lines(text) {
-			fmt.Fprintln(std.out, visible(strings.TrimSuffix(line, "\n")))
+			fmt.Fprintln(std.out, terminal.Visible(strings.TrimSuffix(line, "\n")))
 		}
 		return nil
 	})

@@ -271,11 +271,6 @@ func (a *Authority) SPKI() string {
 	return base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// KeyPair returns the authority with its key, for proxies that sign leaves.
-func (a *Authority) KeyPair() tls.Certificate {
-	return tls.Certificate{Certificate: [][]byte{a.cert.Raw}, PrivateKey: a.key, Leaf: a.cert}
-}
-
 func serialNumber() (*big.Int, error) {
 	b := make([]byte, 16)
 	if _, err := rand.Read(b); err != nil {

@@ -8,26 +8,15 @@ import "time"
 // as lab.done().
 const BoxPath = "/.well-known/eidetic/"
 
-// DateMode says how the Date of a page advances.
-type DateMode string
-
-const (
-	// DateCount advances Date as Web Page Replay does: 50 ms for every 25 readings, so that a page
-	// reads the same dates at each load, however fast it runs.
-	DateCount DateMode = "count"
-	// DateClock starts at Options.Date and then runs with performance.now().
-	DateClock DateMode = "clock"
-)
-
 // Options of the script. The zero value of Date leaves Date alone.
 type Options struct {
 	// Off leaves documents as recorded.
 	Off bool
 	// Seed starts the generator of Math.random and crypto; 0 is a seed like any other.
 	Seed uint64
-	// Date is the first instant that a page's Date shows.
+	// Date is the first instant that a page's Date shows. It advances as Web Page Replay's does: 50 ms for every 25
+	// readings, so that a page reads the same dates at each load, however fast it runs.
 	Date time.Time
-	Mode DateMode // default DateCount
 	// Dialog is what is answered to a page that asks a person something in a window of the browser's own: "accept",
 	// "dismiss", or "" to let it be shown. Each is told to the box in either case.
 	Dialog string

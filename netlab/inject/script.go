@@ -29,7 +29,6 @@ type Script struct {
 type arguments struct {
 	Seed [4]int32 `json:"seed"`
 	Date *int64   `json:"date"` // ms since 1970, null to leave Date alone
-	Mode DateMode `json:"mode"`
 	Path string   `json:"path"`
 	// Dialog is what is answered to a page's dialogues; "" shows them.
 	Dialog string `json:"dialog"`
@@ -43,10 +42,7 @@ func NewScript(o Options) *Script {
 	if o.Off {
 		return nil
 	}
-	a := arguments{Mode: o.Mode, Path: BoxPath, Dialog: o.Dialog}
-	if a.Mode == "" {
-		a.Mode = DateCount
-	}
+	a := arguments{Path: BoxPath, Dialog: o.Dialog}
 	// The seed's bits are mixed, so that seeds 1 and 2 give unrelated numbers.
 	h := sha256.Sum256(binary.BigEndian.AppendUint64([]byte("eidetic seed "), o.Seed))
 	for i := range a.Seed {

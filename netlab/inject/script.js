@@ -353,15 +353,14 @@ return made || Reflect.apply(f, self, args);
 function dates(win, modified) {
 var D = win.Date;
 var realNow = D.now;
-var perf = win.performance;
 var base = a.date;
 var count = 0;
 var peek = function () {
-return a.mode === "clock" && perf ? a.date + Math.floor(perf.now()) : base;
+return base;
 };
 // Web Page Replay's rule: time goes on by 50 ms with every 25 readings.
 var now = () => {
-if (a.mode !== "clock" && ++count > 25) {
+if (++count > 25) {
 base += 50;
 count = 1;
 }

@@ -14,20 +14,6 @@ import (
 	"eidetic/netlab/replay"
 )
 
-// await waits until a condition holds.
-func await(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(testlab.Hang)
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for !ok() {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited too long for %s", what)
-		}
-		<-tick.C
-	}
-}
-
 func (p *Port) mustStatus(t *testing.T) Status {
 	t.Helper()
 	s, err := p.Status()
@@ -56,14 +42,14 @@ func TestFlaps(t *testing.T) {
 	watch := p.Watch()
 	for i := range 100 {
 		must(phone.Namespace, "link", "set", "eth0", "down")
-		await(t, "the cable's loss to be seen", func() bool { return !p.mustStatus(t).Carrier })
+		testlab.Await(t, "the cable's loss to be seen", func() bool { return !p.mustStatus(t).Carrier })
 		if i == 0 {
 			if why := strings.Join(watch.Reasons(), "; "); !strings.Contains(why, "cable was lost (1 times)") {
 				t.Errorf("Reasons() of a trial whose cable was lost = %q, want that loss", why)
 			}
 		}
 		must(phone.Namespace, "link", "set", "eth0", "up")
-		await(t, "the cable to be seen", func() bool { return p.mustStatus(t).Carrier })
+		testlab.Await(t, "the cable to be seen", func() bool { return p.mustStatus(t).Carrier })
 	}
 	if n := p.mustStatus(t).Flaps; n != 100 {
 		t.Errorf("Status() counts %d losses of the cable, want 100", n)
@@ -76,9 +62,9 @@ func TestFlaps(t *testing.T) {
 	watch = p.Watch()
 	for range 20 { // a USB adapter goes, and comes back as a new interface
 		must(w.box, "link", "del", "dev0")
-		await(t, "the port's loss to be seen", func() bool { return !p.mustStatus(t).Present })
+		testlab.Await(t, "the port's loss to be seen", func() bool { return !p.mustStatus(t).Present })
 		nstest.Veth(t, w.box, "dev0", phone.Namespace, "eth0")
-		await(t, "the port to be seen", func() bool { s := p.mustStatus(t); return s.Present && s.Carrier })
+		testlab.Await(t, "the port to be seen", func() bool { s := p.mustStatus(t); return s.Present && s.Carrier })
 	}
 	if why := strings.Join(watch.Reasons(), "; "); !strings.Contains(why, "dev0 went away (20 times)") {
 		t.Errorf("Reasons() of a trial whose port went away = %q, want that", why)
@@ -102,7 +88,7 @@ func TestRenamedPort(t *testing.T) {
 	rename := func(from, to string) {
 		t.Helper()
 		// The port brings its interface up again at once, and one that is up may refuse a new name.
-		await(t, "the renaming", func() bool {
+		testlab.Await(t, "the renaming", func() bool {
 			_, _ = w.box.Output("ip", "link", "set", from, "down") // the next step says what is wrong
 			_, err := w.box.Output("ip", "link", "set", from, "name", to)
 			return err == nil
@@ -110,7 +96,7 @@ func TestRenamedPort(t *testing.T) {
 	}
 	trial := p.Watch()
 	rename("dev0", "old0")
-	await(t, "the renaming to be seen", func() bool { return !p.mustStatus(t).Present })
+	testlab.Await(t, "the renaming to be seen", func() bool { return !p.mustStatus(t).Present })
 	if why := strings.Join(trial.Reasons(), "; "); !strings.Contains(why, "dev0 went away (1 times)") {
 		t.Errorf("Reasons() of a trial whose port was renamed = %q, want that", why)
 	}
@@ -122,7 +108,7 @@ func TestRenamedPort(t *testing.T) {
 		t.Errorf("nftables still has rules for the interface: %v\n%s", err, rules)
 	}
 	rename("old0", "dev0")
-	await(t, "the port to be back", func() bool { s := p.mustStatus(t); return s.Present && s.Carrier })
+	testlab.Await(t, "the port to be back", func() bool { s := p.mustStatus(t); return s.Present && s.Carrier })
 	if out, err := phone.curl(t, "http://box.test/"); err != nil || !strings.Contains(out, "Set up") {
 		t.Errorf("under the old name again: %v %s", err, out)
 	}
@@ -270,7 +256,7 @@ func TestFlood(t *testing.T) {
 	if n := len(attacked.mustStatus(t).Leases); n > 253 {
 		t.Errorf("there are %d leases in a /24, want at most 253", n)
 	}
-	await(t, "the attacked port to answer", func() bool {
+	testlab.Await(t, "the attacked port to answer", func() bool {
 		out, err := bad.curl(t, "http://box.test/")
 		return err == nil && strings.Contains(out, "Set up")
 	})

@@ -117,7 +117,7 @@ func (p *phone) linkLocal(t *testing.T) (a netip.Addr) {
 func (p *phone) awaitOwnAddress(t *testing.T) {
 	t.Helper()
 	ip := testlab.NeedProgram(t, "ip")
-	await(t, "the device's link-local address", func() bool {
+	testlab.Await(t, "the device's link-local address", func() bool {
 		out, err := p.Output(ip, "-6", "address", "show", "dev", "eth0", "scope", "link", "-tentative")
 		if err != nil {
 			t.Fatal(err, out)
@@ -130,24 +130,17 @@ func (p *phone) awaitOwnAddress(t *testing.T) {
 func (p *phone) awaitIPv6(t *testing.T) {
 	t.Helper()
 	ip := testlab.NeedProgram(t, "ip")
-	deadline := time.Now().Add(testlab.Hang)
-	for tick := time.NewTicker(20 * time.Millisecond); ; <-tick.C {
-		addrs, err := p.Output(ip, "-6", "address", "show", "dev", "eth0", "scope", "global", "-tentative")
-		if err != nil {
+	var addrs, routes string
+	testlab.Await(t, "an IPv6 address and a route of the device", func() bool {
+		var err error
+		if addrs, err = p.Output(ip, "-6", "address", "show", "dev", "eth0", "scope", "global", "-tentative"); err != nil {
 			t.Fatal(err, addrs)
 		}
-		routes, err := p.Output(ip, "-6", "route")
-		if err != nil {
+		if routes, err = p.Output(ip, "-6", "route"); err != nil {
 			t.Fatal(err, routes)
 		}
-		if strings.Contains(addrs, "fd00:77:") && strings.Contains(routes, "default via fe80::1") {
-			tick.Stop()
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("the device has no IPv6 address or route:\n%s%s", addrs, routes)
-		}
-	}
+		return strings.Contains(addrs, "fd00:77:") && strings.Contains(routes, "default via fe80::1")
+	}, func() any { return addrs + routes })
 }
 
 // chromium loads a page in a new profile that trusts the box, as a user would set it

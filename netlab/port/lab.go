@@ -67,7 +67,7 @@ func (p *Port) makeLab() (undo func() error, err error) {
 		// read-only, only the filter drops the device's advertisements.
 		for _, name := range []string{"accept_ra", "accept_redirects", "autoconf"} {
 			if err := p.set("ipv6", name, "0"); err != nil {
-				return undo, fmt.Errorf("prepare %s for IPv6 (set IPv4Only to do without): %w", p.names.lab, err)
+				return undo, fmt.Errorf("prepare %s for IPv6: %w", p.names.lab, err)
 			}
 		}
 		addrs = append(addrs, p.names.gateway6, linkLocal)

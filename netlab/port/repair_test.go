@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	"eidetic/internal/rigs/testlab"
 	"eidetic/netlab/nstest"
 )
 
@@ -61,7 +62,7 @@ func TestLinkEnds(t *testing.T) {
 	phone.lease(t)
 	kill := func() (pid int) {
 		t.Helper()
-		await(t, "the link's process", func() bool { pid = forwarder(t); return pid != 0 })
+		testlab.Await(t, "the link's process", func() bool { pid = forwarder(t); return pid != 0 })
 		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
@@ -76,7 +77,7 @@ func TestLinkEnds(t *testing.T) {
 	browse()
 	trial := p.Watch()
 	killed := kill()
-	await(t, "another process", func() bool { now := forwarder(t); return now != 0 && now != killed && p.mustStatus(t).Carrier })
+	testlab.Await(t, "another process", func() bool { now := forwarder(t); return now != 0 && now != killed && p.mustStatus(t).Carrier })
 	browse()
 	if why := strings.Join(trial.Reasons(), ""); !strings.Contains(why, "went away") {
 		t.Errorf("Reasons() of the trial meanwhile = %q", why)
@@ -86,10 +87,10 @@ func TestLinkEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	kill()
-	await(t, "a problem", func() bool { s := p.mustStatus(t); return s.Problem != "" && !s.Present })
+	testlab.Await(t, "a problem", func() bool { s := p.mustStatus(t); return s.Problem != "" && !s.Present })
 	if err := os.WriteFile(may, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	await(t, "the port to be back", func() bool { s := p.mustStatus(t); return s.Problem == "" && s.Present && s.Carrier })
+	testlab.Await(t, "the port to be back", func() bool { s := p.mustStatus(t); return s.Problem == "" && s.Present && s.Carrier })
 	browse()
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/hex"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -147,20 +148,14 @@ func TestKernel(t *testing.T) {
 	ip := testlab.NeedProgram(t, "ip")
 	await := func(want bool, what string, args ...string) {
 		t.Helper()
-		deadline := time.Now().Add(testlab.Hang)
-		for tick := time.NewTicker(20 * time.Millisecond); ; <-tick.C {
-			out, err := device.Output(ip, args...)
-			if err != nil {
+		out := ""
+		testlab.Await(t, fmt.Sprintf("%v of %q in what ip %v prints", want, what, args), func() bool {
+			var err error
+			if out, err = device.Output(ip, args...); err != nil {
 				t.Fatal(err, out)
 			}
-			if strings.Contains(out, what) == want {
-				tick.Stop()
-				return
-			}
-			if time.Now().After(deadline) {
-				t.Fatalf("ip %v prints\n%s", args, out)
-			}
-		}
+			return strings.Contains(out, what) == want
+		}, func() any { return out })
 	}
 	await(true, "fd00:77:", "-6", "address", "show", "dev", "eth0", "scope", "global")
 	await(true, "default via fe80::1", "-6", "route")

@@ -19,12 +19,7 @@ import (
 	"eidetic/internal/rigs/benchtable"
 )
 
-func main() {
-	if err := run(); err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(1)
-	}
-}
+func main() { benchtable.Exit("bench", run()) }
 
 func run() error {
 	count := flag.Int("series", 50, "with steps")

@@ -24,12 +24,7 @@ import (
 	"eidetic/internal/rigs/benchtable"
 )
 
-func main() {
-	if err := run(); err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(1)
-	}
-}
+func main() { benchtable.Exit("bench", run()) }
 
 func run() error {
 	out := flag.String("out", "out/bench/stats.json", "file for the list of results")

@@ -56,12 +56,7 @@ type options struct {
 	peers                       bool
 }
 
-func main() {
-	if err := run(); err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(1)
-	}
-}
+func main() { benchtable.Exit("bench", run()) }
 
 func run() error {
 	var o options

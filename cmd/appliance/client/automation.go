@@ -2,14 +2,12 @@ package client
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"net/http"
 	"net/url"
 	"strconv"
 
 	"eidetic/internal/box/automation"
-	"eidetic/internal/keep/store"
 	"eidetic/internal/tell/compare"
 	"eidetic/internal/web/panel"
 )
@@ -37,29 +35,37 @@ func (c *Client) exchange(ctx context.Context, method, path, match string, in, o
 }
 
 func (c *Client) exchanged(ctx context.Context, method, path, match string, in any) (text []byte, err error) {
+	asking := *c
+	if method != http.MethodGet { // a change that is made again may be refused because it was made
+		asking.config.Patience = 0
+	}
+	switch match {
+	case "":
+		return asking.send(ctx, method, path, in)
+	case "*":
+		return asking.send(ctx, method, path, in, "If-None-Match", match)
+	}
+	return asking.send(ctx, method, path, in, "If-Match", match)
+}
+
+// send makes a request that may be made again until it is answered or patience ends, with in, if it is not nil, as JSON.
+// head is names of fields, each with its value.
+func (c *Client) send(ctx context.Context, method, path string, in any, head ...string) (text []byte, err error) {
 	var body []byte
 	if in != nil {
 		if body, err = json.Marshal(in); err != nil {
 			return nil, err
 		}
+		head = append(head, "Content-Type", "application/json")
 	}
-	asking := *c
-	if method != http.MethodGet { // a change that is made again may be refused because it was made
-		asking.config.Patience = 0
-	}
-	text, err = asking.request(ctx, method, path, body, func(r *http.Request) {
-		if body != nil {
-			r.Header.Set("Content-Type", "application/json")
-		}
-		switch match {
-		case "":
-		case "*":
-			r.Header.Set("If-None-Match", match)
-		default:
-			r.Header.Set("If-Match", match)
-		}
-	}, maxWorkflow)
+	text, err = c.request(ctx, method, path, body, func(r *http.Request) { setFields(r, head) }, maxWorkflow)
 	return text, c.outcome(err)
+}
+
+func setFields(r *http.Request, head []string) {
+	for i := 0; i < len(head); i += 2 {
+		r.Header.Set(head[i], head[i+1])
+	}
 }
 
 // NewThing is the version of what is not there yet.
@@ -113,23 +119,7 @@ func (c *Client) StartWorkflow(ctx context.Context, name string, version int, q 
 	if version != 0 {
 		asked["version"] = version
 	}
-	body, err := json.Marshal(asked)
-	if err != nil {
-		return "", err
-	}
-	key := rand.Text()
-	text, err := c.request(ctx, http.MethodPost, workflowPath(name)+"/runs", body, func(r *http.Request) {
-		r.Header.Set("Content-Type", "application/json")
-		r.Header.Set("Idempotency-Key", key)
-	}, maxAnswer)
-	if err != nil {
-		return "", c.outcome(err)
-	}
-	var accepted panel.Accepted
-	if err := json.Unmarshal(text, &accepted); err != nil || !store.ValidID(accepted.ID) {
-		return "", c.garbled("the answer names no run")
-	}
-	return accepted.ID, nil
+	return c.start(ctx, workflowPath(name)+"/runs", asked)
 }
 
 func schedulePath(name string) string { return "/api/v1/schedules/" + url.PathEscape(name) }

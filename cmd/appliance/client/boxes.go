@@ -3,8 +3,6 @@ package client
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
-	"io"
 	"net/http"
 	"net/url"
 	"os"
@@ -59,26 +57,10 @@ func (c *Client) UpdateBoxes(ctx context.Context, file string, boxes, labels []s
 		return r, err
 	}
 	path := "/api/v1/boxes/update?" + url.Values{"box": boxes, "label": labels}.Encode()
-	key := rand.Text() // the answer may be lost
 	starts(info.Size())
-	err = c.retry(ctx, func() error {
-		if _, err := f.Seek(0, io.SeekStart); err != nil {
-			return &localError{err}
-		}
-		limited, done := context.WithTimeout(ctx, transferLimit(info.Size()))
-		defer done()
-		answer, err := c.do(limited, http.MethodPost, path, io.NopCloser(f), func(r *http.Request) {
-			r.ContentLength = info.Size()
-			r.Header.Set("Content-Type", "application/octet-stream")
-			r.Header.Set("Idempotency-Key", key)
-		})
-		if err != nil {
-			return err
-		}
-		defer answer.Body.Close()
-		return json.NewDecoder(io.LimitReader(answer.Body, maxAnswer)).Decode(&r)
-	})
-	return r, c.outcome(err)
+	err = c.upload(ctx, http.MethodPost, path, f, info.Size(), &r,
+		"Content-Type", "application/octet-stream", "Idempotency-Key", rand.Text()) // the answer may be lost
+	return r, err
 }
 
 // StopUpdate stops the update of the boxes that goes on.

@@ -47,11 +47,7 @@ func (c *Client) Devices(ctx context.Context) (devices []Device, links []string,
 // StartPlan is [Client.Start] with a plan. A field that has its zero value is left out, so
 // that the box chooses.
 func (c *Client) StartPlan(ctx context.Context, p Plan) (id string, err error) {
-	body, err := json.Marshal(p)
-	if err != nil {
-		return "", err
-	}
-	return c.Start(ctx, body)
+	return c.start(ctx, "/api/v1/runs", p)
 }
 
 // Runs lists runs, the newest first: at most limit, after the one that Next of the page before

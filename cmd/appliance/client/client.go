@@ -106,13 +106,13 @@ func (c *Client) CheckReady(ctx context.Context) error {
 // Start asks for a run, which body describes in JSON, and returns its ID. An
 // idempotency key makes sure that it is one run, however often it is asked for.
 func (c *Client) Start(ctx context.Context, body []byte) (id string, err error) {
-	key := rand.Text()
-	text, err := c.request(ctx, http.MethodPost, "/api/v1/runs", body, func(r *http.Request) {
-		r.Header.Set("Content-Type", "application/json")
-		r.Header.Set("Idempotency-Key", key)
-	}, maxAnswer)
+	return c.start(ctx, "/api/v1/runs", json.RawMessage(body))
+}
+
+func (c *Client) start(ctx context.Context, path string, in any) (id string, err error) {
+	text, err := c.send(ctx, http.MethodPost, path, in, "Idempotency-Key", rand.Text())
 	if err != nil {
-		return "", c.outcome(err)
+		return "", err
 	}
 	var accepted panel.Accepted
 	if err := json.Unmarshal(text, &accepted); err != nil || !store.ValidID(accepted.ID) {

@@ -232,16 +232,6 @@ func TestFetch(t *testing.T) {
 	}
 }
 
-func TestPlain(t *testing.T) {
-	long := Plain(strings.Repeat("x", maxPlain+1))
-	if want := maxPlain + len("…"); len(long) != want {
-		t.Errorf("Plain() of a long text has %d bytes; want %d", len(long), want)
-	}
-	if got, want := Plain("a\r\nb\u202e\x1b[2J"), "a  b\uFFFD\uFFFD[2J"; got != want {
-		t.Errorf("Plain() = %q; want %q", got, want)
-	}
-}
-
 func FuzzReadEvents(f *testing.F) {
 	for _, s := range []string{"", ": alive\n\n", "event: progress\r\ndata: {\"state\":\"running\"}\r\n\r\n", "data: {\ndata: }\n\n", "data: [[[\n\n", "data:x"} {
 		f.Add([]byte(s))

@@ -4,7 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strconv"
+
+	"eidetic/internal/tell/terminal"
 )
 
 // RefusedError is an answer of the box that says no.
@@ -106,24 +107,5 @@ func (c *Client) garbled(detail string) error {
 	return &RefusedError{Base: c.config.Base, Status: http.StatusOK, Detail: detail}
 }
 
-// maxPlain bounds a text that others wrote, in characters.
-const maxPlain = 2000
-
-// Plain makes a text that others wrote fit for a terminal: one line, which moves
-// no cursor and sets no colour.
-func Plain(text string) string {
-	out := make([]rune, 0, min(len(text), maxPlain))
-	for _, r := range text {
-		switch {
-		case len(out) == maxPlain:
-			return string(out) + "…"
-		case r == '\n' || r == '\t' || r == '\r':
-			out = append(out, ' ')
-		case strconv.IsPrint(r) || r == '\u202f':
-			out = append(out, r)
-		default:
-			out = append(out, '\uFFFD')
-		}
-	}
-	return string(out)
-}
+// Plain makes a text that others wrote fit for a terminal: one line, which moves no cursor and sets no colour.
+func Plain(text string) string { return terminal.Plain(text) }

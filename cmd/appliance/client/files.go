@@ -27,15 +27,8 @@ const maxReport = 1 << 30
 
 // Archives lists the recordings on the box.
 func (c *Client) Archives(ctx context.Context) ([]panel.Archive, error) {
-	text, err := c.request(ctx, http.MethodGet, "/api/v1/archives", nil, nil, maxAnswer)
-	if err != nil {
-		return nil, c.outcome(err)
-	}
 	var list struct{ Archives []panel.Archive }
-	if err := json.Unmarshal(text, &list); err != nil {
-		return nil, c.garbled("the list of recordings cannot be read")
-	}
-	return list.Archives, nil
+	return list.Archives, c.exchange(ctx, http.MethodGet, "/api/v1/archives", "", nil, &list)
 }
 
 // UploadArchive uploads a recording unless the box has it, and returns its name
@@ -43,17 +36,12 @@ func (c *Client) Archives(ctx context.Context) ([]panel.Archive, error) {
 // different files of one name do not get each other's. starts is called before
 // an upload.
 func (c *Client) UploadArchive(ctx context.Context, file string, starts func(name string, size int64)) (name string, err error) {
-	f, err := os.Open(file)
+	f, digest, size, err := openHashed(file)
 	if err != nil {
 		return "", err
 	}
 	defer f.Close()
-	digest := sha256.New()
-	size, err := io.Copy(digest, f)
-	if err != nil {
-		return "", err
-	}
-	name = uploadName(file, digest.Sum(nil))
+	name = uploadName(file, digest)
 	have, err := c.Archives(ctx)
 	if err != nil {
 		return "", err
@@ -64,22 +52,17 @@ func (c *Client) UploadArchive(ctx context.Context, file string, starts func(nam
 		}
 	}
 	starts(name, size)
-	return name, c.upload(ctx, name, f, size)
+	return name, c.uploadArchive(ctx, name, f, size)
 }
 
 // PutArchive uploads a recording under a name, unless the box has it. Another recording of that name is refused. starts
 // is called before an upload.
 func (c *Client) PutArchive(ctx context.Context, name, file string, starts func(size int64)) error {
-	f, err := os.Open(file)
+	f, digest, size, err := openHashed(file)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	digest := sha256.New()
-	size, err := io.Copy(digest, f)
-	if err != nil {
-		return err
-	}
 	have, err := c.Archives(ctx)
 	if err != nil {
 		return err
@@ -92,13 +75,26 @@ func (c *Client) PutArchive(ctx context.Context, name, file string, starts func(
 		if err := c.exchange(ctx, http.MethodGet, "/api/v1/archives/"+url.PathEscape(name)+"/contents", "", nil, &there); err != nil {
 			return err
 		}
-		if there.SHA256 != hex.EncodeToString(digest.Sum(nil)) {
+		if there.SHA256 != hex.EncodeToString(digest) {
 			return errors.New("the box has another recording of this name: rename one of them")
 		}
 		return nil
 	}
 	starts(size)
-	return c.upload(ctx, name, f, size)
+	return c.uploadArchive(ctx, name, f, size)
+}
+
+// openHashed opens a file to be uploaded, and returns its SHA-256 and its size.
+func openHashed(file string) (f *os.File, digest []byte, size int64, err error) {
+	if f, err = os.Open(file); err != nil {
+		return nil, nil, 0, err
+	}
+	sum := sha256.New()
+	if size, err = io.Copy(sum, f); err != nil {
+		f.Close()
+		return nil, nil, 0, err
+	}
+	return f, sum.Sum(nil), size, nil
 }
 
 // uploadName is what a recording is called on the box.
@@ -114,28 +110,30 @@ func uploadName(file string, digest []byte) string {
 	return base + "-" + hex.EncodeToString(digest[:8]) + ".wacz"
 }
 
-// upload sends a recording.
-func (c *Client) upload(ctx context.Context, name string, content io.ReadSeeker, size int64) error {
+func (c *Client) uploadArchive(ctx context.Context, name string, content io.ReadSeeker, size int64) error {
+	return c.upload(ctx, http.MethodPut, "/api/v1/archives/"+url.PathEscape(name), content, size, nil, "Content-Type", "application/wacz")
+}
+
+// upload sends a file; the answer is decoded into out unless that is nil. head is names of fields, each with its value.
+func (c *Client) upload(ctx context.Context, method, path string, content io.ReadSeeker, size int64, out any, head ...string) error {
 	return c.outcome(c.retry(ctx, func() error {
 		if _, err := content.Seek(0, io.SeekStart); err != nil {
 			return &localError{err}
 		}
 		limited, done := context.WithTimeout(ctx, transferLimit(size))
 		defer done()
-		answer, err := c.do(
-			limited,
-			http.MethodPut,
-			"/api/v1/archives/"+url.PathEscape(name),
-			io.NopCloser(content),
-			func(r *http.Request) {
-				r.ContentLength = size
-				r.Header.Set("Content-Type", "application/wacz")
-			},
-		)
+		answer, err := c.do(limited, method, path, io.NopCloser(content), func(r *http.Request) {
+			r.ContentLength = size
+			setFields(r, head)
+		})
 		if err != nil {
 			return err
 		}
-		return answer.Body.Close()
+		defer answer.Body.Close()
+		if out == nil {
+			return nil
+		}
+		return json.NewDecoder(io.LimitReader(answer.Body, maxAnswer)).Decode(out)
 	}))
 }
 

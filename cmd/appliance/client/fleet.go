@@ -10,14 +10,9 @@ import (
 
 // JoinFleet makes the box a member of the fleet of the link's head; without a name the box chooses one.
 func (c *Client) JoinFleet(ctx context.Context, link, name string) (st panel.FleetStatus, err error) {
-	body, err := json.Marshal(map[string]string{"link": link, "name": name})
+	text, err := c.send(ctx, http.MethodPut, "/api/v1/fleet", map[string]string{"link": link, "name": name})
 	if err != nil {
 		return st, err
-	}
-	text, err := c.request(ctx, http.MethodPut, "/api/v1/fleet", body,
-		func(r *http.Request) { r.Header.Set("Content-Type", "application/json") }, maxAnswer)
-	if err != nil {
-		return st, c.outcome(err)
 	}
 	if json.Unmarshal(text, &st) != nil || !st.Joined {
 		return st, c.garbled("the answer does not say that the box has joined")
@@ -32,6 +27,6 @@ func (c *Client) LeaveFleet(ctx context.Context, force bool) error {
 	if force {
 		path += "?force=true"
 	}
-	_, err := c.request(ctx, http.MethodDelete, path, nil, nil, maxAnswer)
-	return c.outcome(err)
+	_, err := c.send(ctx, http.MethodDelete, path, nil)
+	return err
 }

@@ -21,15 +21,9 @@ const maxSuiteFile = 64 << 20
 
 // PutSuite uploads a suite, in place of what the box has under its name.
 func (c *Client) PutSuite(ctx context.Context, s *suite.Suite) error {
-	body, err := json.Marshal(map[string]string{"yaml": string(s.Text())})
-	if err != nil {
-		return err
-	}
-	_, err = c.request(ctx, http.MethodPut, "/api/v1/suites/"+url.PathEscape(s.Name), body, func(r *http.Request) {
-		r.Header.Set("Content-Type", "application/json")
-		r.Header.Set("If-Match", "*")
-	}, maxAnswer)
-	return c.outcome(err)
+	body := map[string]string{"yaml": string(s.Text())}
+	_, err := c.send(ctx, http.MethodPut, "/api/v1/suites/"+url.PathEscape(s.Name), body, "If-Match", "*")
+	return err
 }
 
 // Suite reads a suite that the box has.
@@ -39,17 +33,9 @@ func (c *Client) Suite(ctx context.Context, name string) (s suites.Suite, err er
 
 // MeasureSuite asks for a result. An idempotency key makes sure that it is one, however often it is asked for.
 func (c *Client) MeasureSuite(ctx context.Context, q panel.NewSuiteResult) (r SuiteResult, err error) {
-	body, err := json.Marshal(q)
+	text, err := c.send(ctx, http.MethodPost, "/api/v1/suite-results", q, "Idempotency-Key", rand.Text())
 	if err != nil {
 		return r, err
-	}
-	key := rand.Text()
-	text, err := c.request(ctx, http.MethodPost, "/api/v1/suite-results", body, func(r *http.Request) {
-		r.Header.Set("Content-Type", "application/json")
-		r.Header.Set("Idempotency-Key", key)
-	}, maxAnswer)
-	if err != nil {
-		return r, c.outcome(err)
 	}
 	if err := json.Unmarshal(text, &r); err != nil || r.ID == "" {
 		return r, c.garbled("the answer names no result")
@@ -61,21 +47,17 @@ func suiteResult(id string) string { return "/api/v1/suite-results/" + url.PathE
 
 // SuiteResult reads what a result says so far. A box that does not answer is waited for.
 func (c *Client) SuiteResult(ctx context.Context, id string) (r SuiteResult, err error) {
-	text, err := c.request(ctx, http.MethodGet, suiteResult(id), nil, nil, maxWorkflow)
-	if err == nil && json.Unmarshal(text, &r) != nil {
-		err = c.garbled("the result cannot be read")
-	}
-	return r, c.outcome(err)
+	return r, c.exchange(ctx, http.MethodGet, suiteResult(id), "", nil, &r)
 }
 
 // StopSuiteResult stops measuring a result. One that has ended meanwhile is no error.
 func (c *Client) StopSuiteResult(ctx context.Context, id string) error {
-	_, err := c.request(ctx, http.MethodDelete, suiteResult(id), nil, nil, maxAnswer)
+	_, err := c.send(ctx, http.MethodDelete, suiteResult(id), nil)
 	var refused *RefusedError
 	if errors.As(err, &refused) && refused.Status == http.StatusConflict {
 		return nil
 	}
-	return c.outcome(err)
+	return err
 }
 
 // SuiteFile reads the file of a result.

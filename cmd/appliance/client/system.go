@@ -1,16 +1,16 @@
 package client
 
 import (
-	"encoding/json"
-	"net/url"
-	"strconv"
-
 	"context"
-	"eidetic/internal/keep/retention"
-	"eidetic/internal/web/panel"
+	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
+	"net/url"
+	"strconv"
+
+	"eidetic/internal/keep/retention"
+	"eidetic/internal/web/panel"
 )
 
 // Backup writes all that the box keeps to w: see package backup. It asks once, since what was
@@ -32,16 +32,13 @@ func (c *Client) download(ctx context.Context, path string, w io.Writer) error {
 	defer answer.Body.Close()
 	into := &localWriter{w: w}
 	_, err = io.Copy(into, answer.Body)
-	if into.err != nil {
+	switch {
+	case into.err != nil:
 		return into.err
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		err = errors.New("the answer ended in the middle; the box's log says why")
 	}
-	if errors.Is(err, io.ErrUnexpectedEOF) {
-		return c.outcome(errors.New("the answer ended in the middle; the box's log says why"))
-	}
-	if err != nil {
-		return c.outcome(err)
-	}
-	return nil
+	return c.outcome(err)
 }
 
 // Retention says what a policy would delete, or with apply deletes it. A policy that bounds nothing
@@ -57,9 +54,9 @@ func (c *Client) Retention(ctx context.Context, p retention.Policy, apply bool) 
 	if apply {
 		method = http.MethodPost
 	}
-	text, err := c.request(ctx, method, "/api/v1/retention?"+query.Encode(), nil, nil, maxAnswer)
+	text, err := c.send(ctx, method, "/api/v1/retention?"+query.Encode(), nil)
 	if err != nil {
-		return got, c.outcome(err)
+		return got, err
 	}
 	if json.Unmarshal(text, &got) != nil {
 		return got, c.garbled("the answer about retention cannot be read")
@@ -69,19 +66,14 @@ func (c *Client) Retention(ctx context.Context, p retention.Policy, apply bool) 
 
 // Pin keeps a run with all its files.
 func (c *Client) Pin(ctx context.Context, id, why string) error {
-	body, err := json.Marshal(map[string]string{"why": why})
-	if err != nil {
-		return err
-	}
-	_, err = c.request(ctx, http.MethodPut, "/api/v1/runs/"+url.PathEscape(id)+"/pin", body,
-		func(r *http.Request) { r.Header.Set("Content-Type", "application/json") }, maxAnswer)
-	return c.outcome(err)
+	_, err := c.send(ctx, http.MethodPut, "/api/v1/runs/"+url.PathEscape(id)+"/pin", map[string]string{"why": why})
+	return err
 }
 
 // Unpin removes the pin of a run.
 func (c *Client) Unpin(ctx context.Context, id string) error {
-	_, err := c.request(ctx, http.MethodDelete, "/api/v1/runs/"+url.PathEscape(id)+"/pin", nil, nil, maxAnswer)
-	return c.outcome(err)
+	_, err := c.send(ctx, http.MethodDelete, "/api/v1/runs/"+url.PathEscape(id)+"/pin", nil)
+	return err
 }
 
 // Support writes a support bundle to w.

@@ -172,20 +172,11 @@ func Open(c Config) (*Keeper, error) {
 		return nil, fmt.Errorf("open bisects: %w", err)
 	}
 	k := &Keeper{Config: c, line: ownruns.NewLine[*kept]()}
-	folders, err := os.ReadDir(c.Dir)
+	err := k.line.Read(c.Dir, readKept, func(name string, err error) {
+		c.Log.Error("a bisect cannot be read, and is left out", "bisect", name, "error", err)
+	})
 	if err != nil {
 		return nil, fmt.Errorf("open bisects: %w", err)
-	}
-	for _, f := range folders {
-		if !f.IsDir() || !store.ValidID(f.Name()) {
-			continue
-		}
-		b, err := readKept(filepath.Join(c.Dir, f.Name()))
-		if err != nil {
-			c.Log.Error("a bisect cannot be read, and is left out", "bisect", f.Name(), "error", err)
-			continue
-		}
-		k.line.All[b.ID] = b
 	}
 	return k, nil
 }
@@ -214,21 +205,12 @@ func (k *Keeper) Make(ctx context.Context, q Request) (Bisect, string, error) {
 		Good: q.Revisions[0].Name, Bad: q.Revisions[len(q.Revisions)-1].Name, Count: len(q.Revisions), Metric: q.Metric, Revisions: q.Revisions,
 		Repository: q.Repository,
 	}, request: q}
-	b.dir = filepath.Join(k.Dir, b.ID)
-	k.line.Lock()
-	defer k.line.Unlock()
-	if len(k.line.All) >= mostBisects || k.line.Going() >= mostGoing {
-		return Bisect{}, "", ErrMany
+	b.Dir = filepath.Join(k.Dir, b.ID)
+	made := b.Bisect
+	if err := k.line.Put(b, mostBisects, mostGoing, ErrMany, b.save); err != nil {
+		return Bisect{}, "", err
 	}
-	if err := os.Mkdir(b.dir, 0o700); err != nil {
-		return Bisect{}, "", fmt.Errorf("keep bisect: %w", err)
-	}
-	if err := b.save(); err != nil {
-		return Bisect{}, "", errors.Join(err, os.RemoveAll(b.dir))
-	}
-	k.line.All[b.ID] = b
-	k.line.Stir()
-	return b.Bisect, q.Secret.Reveal(), nil
+	return made, q.Secret.Reveal(), nil
 }
 
 // check returns an error for a request that cannot be carried out, and fills it in.
@@ -338,19 +320,7 @@ func (k *Keeper) Get(id string) (Bisect, error) {
 
 // Cancel ends a bisect, and the run that it has in the queue. The error is store.ErrNotFound, or [ErrOver].
 func (k *Keeper) Cancel(id string) error {
-	k.line.Lock()
-	defer k.line.Unlock()
-	b := k.line.All[id]
-	switch {
-	case b == nil:
-		return store.ErrNotFound
-	case !b.Going():
-		return ErrOver
-	}
-	if b.cancel != nil {
-		b.cancel(ownruns.ErrCancelled)
-	}
-	return k.end(b, ownruns.StateCancelled, "")
+	return k.line.Cancel(id, ErrOver, func(b *kept) error { return k.end(b, ownruns.StateCancelled, "") })
 }
 
 // Resume lets a bisect go on that has failed, from what it knows. The error is store.ErrNotFound, [ErrMany], or
@@ -430,22 +400,7 @@ func (k *Keeper) Secrets() (all []string) {
 
 // Remove removes a bisect that has ended, with its journal. Its runs stay. The error is store.ErrNotFound, or
 // [ErrGoing].
-func (k *Keeper) Remove(id string) error {
-	k.line.Lock()
-	defer k.line.Unlock()
-	b := k.line.All[id]
-	switch {
-	case b == nil:
-		return store.ErrNotFound
-	case b.Going() || b.cancel != nil:
-		return ErrGoing
-	}
-	if err := os.RemoveAll(b.dir); err != nil {
-		return fmt.Errorf("remove bisect: %w", err)
-	}
-	delete(k.line.All, id)
-	return nil
-}
+func (k *Keeper) Remove(id string) error { return k.line.Remove(id, ErrGoing) }
 
 // Deployed takes the answer of a hook that had accepted a deployment: reason says why the revision cannot be tried, ""
 // that it is deployed. The error is store.ErrNotFound, or [ErrNotAwaited].

@@ -58,23 +58,15 @@ func (b *box) make(t *testing.T, q Request) string {
 // await waits until something holds for a bisect.
 func (b *box) await(t *testing.T, id string, holds func(Bisect) bool) Bisect {
 	t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	limit := time.After(testlab.Hang)
-	for {
-		one, err := b.keeper.Get(id)
-		if err != nil {
+	var one Bisect
+	testlab.Await(t, "a bisect", func() bool {
+		var err error
+		if one, err = b.keeper.Get(id); err != nil {
 			t.Fatal(err)
 		}
-		if holds(one) {
-			return one
-		}
-		select {
-		case <-tick.C:
-		case <-limit:
-			t.Fatalf("the bisect is %+v, and what the test waits for did not happen", one)
-		}
-	}
+		return holds(one)
+	}, func() any { return one })
+	return one
 }
 
 // has says whether a run is in the queue.

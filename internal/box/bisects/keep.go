@@ -1,7 +1,6 @@
 package bisects
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -24,11 +23,10 @@ const maxFile = 16 << 20
 // kept is a bisect with its request.
 type kept struct {
 	Bisect
+	ownruns.Held
 	request Request
-	dir     string
-	runs    []string                // that it asked for
-	cancel  context.CancelCauseFunc // while it is carried out
-	answer  chan string             // of the hook, while Deploying is set; capacity 1
+	runs    []string    // that it asked for
+	answer  chan string // of the hook, while Deploying is set; capacity 1
 
 	underWay []string // runs that are followed
 }
@@ -69,7 +67,7 @@ func (b *kept) save() error {
 	}
 	text, err := json.Marshal(content{b.Bisect, a, b.runs, 1})
 	if err == nil {
-		err = atomicfile.WriteFile(filepath.Join(b.dir, file), append(text, '\n'), 0o600)
+		err = atomicfile.WriteFile(filepath.Join(b.Dir, file), append(text, '\n'), 0o600)
 	}
 	if err != nil {
 		return fmt.Errorf("keep bisect: %w", err)
@@ -90,7 +88,7 @@ func readKept(dir string) (*kept, error) {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	q := c.Request
-	b := &kept{Bisect: c.Bisect, dir: dir, runs: c.Runs, request: Request{
+	b := &kept{Bisect: c.Bisect, Held: ownruns.Held{Dir: dir}, runs: c.Runs, request: Request{
 		Name: c.Bisect.Name, Plan: q.Plan, Revisions: q.Revisions, URL: q.URL, Secret: lab.NewSecret(q.Secret),
 		Limit: q.Limit, Metric: c.Bisect.Metric,
 		Confidence: q.Confidence, Least: q.Least, Pairs: q.Pairs, Seed: q.Seed, Spread: q.Spread, By: c.Bisect.By,

@@ -33,16 +33,7 @@ import (
 	"eidetic/internal/rigs/testlab"
 )
 
-func TestMain(m *testing.M) {
-	if dir := os.Getenv(processDir); dir != "" {
-		if err := boxProcess(dir); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		return
-	}
-	testlab.NoLeaks(m)
-}
+func TestMain(m *testing.M) { testlab.Main(m, processDir, boxProcess) }
 
 const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 

@@ -48,7 +48,7 @@ func (k *Keeper) carryOut(ctx context.Context, b *kept) {
 	own, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	k.change(b, func() {
-		if b.State, b.cancel = ownruns.StateRunning, cancel; b.Began.IsZero() {
+		if b.State, b.Cancel = ownruns.StateRunning, cancel; b.Began.IsZero() {
 			b.Began = k.Now().UTC()
 		}
 	})
@@ -62,7 +62,7 @@ func (k *Keeper) carryOut(ctx context.Context, b *kept) {
 	}
 	k.line.Lock()
 	defer k.line.Unlock()
-	b.cancel = nil
+	b.Cancel = nil
 	var failed error
 	switch {
 	case !b.Going(): // it was cancelled
@@ -92,7 +92,7 @@ func (k *Keeper) hunt(ctx context.Context, b *kept) (*bisection.Result, error) {
 	digest := sha256.Sum256(text)
 	begun := time.Now()
 	c := bisection.Config{
-		Dir: b.dir, Revisions: q.Revisions, Deploy: q.URL, Metric: q.Metric, Records: q.Plan.Records(),
+		Dir: b.Dir, Revisions: q.Revisions, Deploy: q.URL, Metric: q.Metric, Records: q.Plan.Records(),
 		Plan: hex.EncodeToString(digest[:]), Seed: q.Seed,
 		Problem: bisect.Problem{Confidence: q.Confidence, Least: q.Least, Budget: q.Pairs},
 		Spread:  q.Spread,

@@ -4,12 +4,15 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"sync"
 	"time"
+
+	"eidetic/internal/keep/store"
 )
 
 // The states of what is carried out.
@@ -38,7 +41,18 @@ type Errand interface {
 	About() (id, state string, made time.Time)
 	// Replays says whether it needs the recording of a name.
 	Replays(name string) bool
+	// Holding is that of the [Held] which it embeds.
+	Holding() *Held
 }
+
+// Held is the part of an errand that its line needs, which embeds it.
+type Held struct {
+	Dir    string                  // the folder that it is kept in
+	Cancel context.CancelCauseFunc // while it is carried out
+}
+
+// Holding is what the line needs of the errand.
+func (h *Held) Holding() *Held { return h }
 
 // Line is the errands that there are. Its lock guards them.
 type Line[E Errand] struct {
@@ -49,6 +63,80 @@ type Line[E Errand] struct {
 
 // NewLine returns a line without errands.
 func NewLine[E Errand]() *Line[E] { return &Line[E]{All: map[string]E{}, wake: make(chan struct{}, 1)} }
+
+// Read reads the errands whose folders a folder has. leftOut is told of those that cannot be read.
+func (l *Line[E]) Read(dir string, read func(dir string) (E, error), leftOut func(name string, err error)) error {
+	folders, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, f := range folders {
+		if !f.IsDir() || !store.ValidID(f.Name()) {
+			continue
+		}
+		if e, err := read(filepath.Join(dir, f.Name())); err != nil {
+			leftOut(f.Name(), err)
+		} else {
+			l.All[f.Name()] = e
+		}
+	}
+	return nil
+}
+
+// Put makes the folder of an errand, has it saved there, and takes it into the line, unless that has most errands, or so
+// many that have not ended: then the error is many.
+func (l *Line[E]) Put(e E, most, going int, many error, save func() error) error {
+	l.Lock()
+	defer l.Unlock()
+	if len(l.All) >= most || l.Going() >= going {
+		return many
+	}
+	if err := os.Mkdir(e.Holding().Dir, 0o700); err != nil {
+		return err
+	}
+	if err := save(); err != nil {
+		return errors.Join(err, os.RemoveAll(e.Holding().Dir))
+	}
+	id, _, _ := e.About()
+	l.All[id] = e
+	l.Stir()
+	return nil
+}
+
+// Cancel ends an errand by end, and what it does now. The error is store.ErrNotFound, or over.
+func (l *Line[E]) Cancel(id string, over error, end func(E) error) error {
+	l.Lock()
+	defer l.Unlock()
+	e, ok := l.All[id]
+	if !ok {
+		return store.ErrNotFound
+	}
+	if _, state, _ := e.About(); !IsGoing(state) {
+		return over
+	}
+	if cancel := e.Holding().Cancel; cancel != nil {
+		cancel(ErrCancelled)
+	}
+	return end(e)
+}
+
+// Remove removes an errand that has ended, with its folder. The error is store.ErrNotFound, or going.
+func (l *Line[E]) Remove(id string, going error) error {
+	l.Lock()
+	defer l.Unlock()
+	e, ok := l.All[id]
+	if !ok {
+		return store.ErrNotFound
+	}
+	if _, state, _ := e.About(); IsGoing(state) || e.Holding().Cancel != nil {
+		return going
+	}
+	if err := os.RemoveAll(e.Holding().Dir); err != nil {
+		return err
+	}
+	delete(l.All, id)
+	return nil
+}
 
 // Work carries errands out, one after another in the order in which they were made, until ctx is done.
 func (l *Line[E]) Work(ctx context.Context, carryOut func(context.Context, E)) error {

@@ -195,19 +195,17 @@ func TestMain(m *testing.M) {
 // await waits until something holds, which the box is made to look for.
 func (b *loopBox) await(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	limit := time.After(testlab.Hang)
-	for !holds() {
-		b.keeper.Stir()
-		select {
-		case <-tick.C:
-		case <-limit:
-			all, _ := b.keeper.Alerts(t.Context(), automation.Filter{Limit: 10}) // for the message
-			fired, _ := b.keeper.Firings(t.Context(), "often", 10)
-			t.Fatalf("%s did not happen; alerts %+v, times %+v, bisects %+v", what, all, fired, b.bisects.List())
+	testlab.Await(t, what, func() bool {
+		if holds() {
+			return true
 		}
-	}
+		b.keeper.Stir()
+		return false
+	}, func() any {
+		all, _ := b.keeper.Alerts(t.Context(), automation.Filter{Limit: 10}) // for the message
+		fired, _ := b.keeper.Firings(t.Context(), "often", 10)
+		return fmt.Sprintf("alerts %+v, times %+v, bisects %+v", all, fired, b.bisects.List())
+	})
 }
 
 // commit is one of a repository: what its loads are like, or broken.

@@ -277,20 +277,13 @@ func TestKeptPlansAreJudged(t *testing.T) {
 // awaitState waits until a run is in a state, and returns its error.
 func awaitState(t *testing.T, a *attacked, id, state string) string {
 	t.Helper()
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	hang := time.After(testlab.Hang)
-	for {
-		var run struct{ State, Error string }
-		if a.do(t, a.own, "GET", "/api/v1/runs/"+id, "", &run); run.State == state {
-			return run.Error
-		}
-		select {
-		case <-hang:
-			t.Fatalf("run %s is %+v; want it %s", id, run, state)
-		case <-tick.C:
-		}
-	}
+	var run struct{ State, Error string }
+	testlab.Await(t, "run "+id+" to be "+state, func() bool {
+		run.Error = ""
+		a.do(t, a.own, "GET", "/api/v1/runs/"+id, "", &run)
+		return run.State == state
+	}, func() any { return run })
+	return run.Error
 }
 
 // A head can have a box start no program and copy no file of its own, whatever it says of the plan's scope. The box

@@ -2,7 +2,6 @@ package suites
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"fmt"
 	"path/filepath"
@@ -26,10 +25,9 @@ const maxFile = 1 << 20
 // kept is a result with its request.
 type kept struct {
 	Result
+	ownruns.Held
 	request  Request
-	dir      string
-	archives []string                // recordings that the suite's plans name
-	cancel   context.CancelCauseFunc // while it is carried out
+	archives []string // recordings that the suite's plans name
 
 	suite *suite.Suite
 	// found is the result's own record: held while it is measured, and else read when it is asked for.
@@ -69,7 +67,7 @@ type asked struct {
 func (b *kept) save() error {
 	text, err := json.Marshal(content{b.Result, asked{b.request.On, b.request.Scope, b.request.Opens}, b.archives, 1})
 	if err == nil {
-		err = atomicfile.WriteFile(filepath.Join(b.dir, file), append(text, '\n'), 0o600)
+		err = atomicfile.WriteFile(filepath.Join(b.Dir, file), append(text, '\n'), 0o600)
 	}
 	if err != nil {
 		return fmt.Errorf("keep result: %w", err)
@@ -79,27 +77,26 @@ func (b *kept) save() error {
 
 // saveFound writes the result's own record.
 func (b *kept) saveFound() error {
-	if err := b.found.Write(b.dir); err != nil {
+	if err := b.found.Write(b.Dir); err != nil {
 		return fmt.Errorf("keep result: %w", err)
 	}
 	return nil
 }
 
 // readKept reads a result. One that was going on waits.
-func (k *Keeper) readKept(id string) (*kept, error) {
-	dir := filepath.Join(k.results(), id)
+func readKept(dir string) (*kept, error) {
 	var c content
 	if err := ownruns.ReadFile(filepath.Join(dir, file), maxFile, &c); err != nil {
 		return nil, err
 	}
-	if c.Version != 1 || c.Result.ID != id {
+	if c.Version != 1 || c.Result.ID != filepath.Base(dir) {
 		return nil, fmt.Errorf("%s is of version %d and result %.40q", file, c.Version, c.Result.ID)
 	}
 	if err := suite.CheckBrowsers(c.Result.Browsers); err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	r := c.Result
-	b := &kept{Result: r, dir: dir, archives: c.Archives, request: Request{
+	b := &kept{Result: r, Held: ownruns.Held{Dir: dir}, archives: c.Archives, request: Request{
 		Suite: r.Suite, Browsers: r.Browsers, Only: r.Only, Trials: r.Trials, Seed: r.Seed, Device: r.Device, Spread: r.Spread, By: r.By,
 		On: c.Request.On, Scope: c.Request.Scope, Opens: c.Request.Opens,
 	}}
@@ -114,7 +111,7 @@ func (b *kept) open() error {
 	if b.found != nil {
 		return nil
 	}
-	r, err := suite.ReadResult(b.dir)
+	r, err := suite.ReadResult(b.Dir)
 	if err != nil {
 		return err
 	}
@@ -149,7 +146,7 @@ func (b *kept) whole() (Result, error) {
 			return Result{}, err
 		}
 		b.told = t
-		if !b.IsGoing() && b.cancel == nil {
+		if !b.IsGoing() && b.Cancel == nil {
 			b.rest()
 		}
 	}

@@ -125,7 +125,6 @@ var (
 	ErrGoing    = errors.New("it is being measured: stop it first, without files=true")                       // constant
 	ErrOver     = errors.New("it has ended: files=true deletes it")                                           // constant
 	ErrComplete = errors.New("nothing is left to do: it goes on by itself, or all its entries are measured")  // constant
-	ErrEmpty    = errors.New("it has no run yet")                                                             // constant
 	ErrShipped  = errors.New("a suite of this program has this name: choose another")                         // constant
 	ErrExists   = errors.New("there is another suite of this name: send its ETag in If-Match, or *")          // constant
 )
@@ -164,20 +163,11 @@ func Open(c Config) (*Keeper, error) {
 	if err := k.readShelf(); err != nil {
 		return nil, fmt.Errorf("open suites: %w", err)
 	}
-	folders, err := os.ReadDir(k.results())
+	err := k.line.Read(k.results(), readKept, func(name string, err error) {
+		c.Log.Error("the result of a suite cannot be read, and is left out", "result", name, "error", err)
+	})
 	if err != nil {
 		return nil, fmt.Errorf("open suites: %w", err)
-	}
-	for _, f := range folders {
-		if !f.IsDir() || !store.ValidID(f.Name()) {
-			continue
-		}
-		b, err := k.readKept(f.Name())
-		if err != nil {
-			c.Log.Error("the result of a suite cannot be read, and is left out", "result", f.Name(), "error", err)
-			continue
-		}
-		k.line.All[b.ID] = b
 	}
 	return k, nil
 }
@@ -209,24 +199,16 @@ func (k *Keeper) Measure(ctx context.Context, q Request) (Result, error) {
 		ID: "s" + strings.ToLower(rand.Text()[:12]), Suite: s.Name, SHA256: s.SHA256(), State: ownruns.StateWaiting,
 		Made: k.Now().UTC(), By: q.By, Browsers: q.Browsers, Only: q.Only, Trials: q.Trials, Seed: q.Seed, Device: q.Device, Spread: q.Spread,
 	}, request: q, suite: s, found: suite.New(s, k.Software, q.Browsers, q.Trials, q.Seed, k.Now().UTC())}
-	b.dir = filepath.Join(k.results(), b.ID)
+	b.Dir = filepath.Join(k.results(), b.ID)
 	if err := k.check(ctx, b); err != nil {
 		return Result{}, err
 	}
-	k.line.Lock()
-	defer k.line.Unlock()
-	if len(k.line.All) >= mostResults || k.line.Going() >= mostGoing {
-		return Result{}, ErrMany
+	made := b.Result
+	save := func() error { return errors.Join(b.saveFound(), b.save()) }
+	if err := k.line.Put(b, mostResults, mostGoing, ErrMany, save); err != nil {
+		return Result{}, err
 	}
-	if err := os.Mkdir(b.dir, 0o700); err != nil {
-		return Result{}, fmt.Errorf("keep result: %w", err)
-	}
-	if err := errors.Join(b.saveFound(), b.save()); err != nil {
-		return Result{}, errors.Join(err, os.RemoveAll(b.dir))
-	}
-	k.line.All[b.ID] = b
-	k.line.Stir()
-	return b.Result, nil
+	return made, nil
 }
 
 // check returns an error for a request that cannot be carried out, and counts its runs.
@@ -295,7 +277,7 @@ func (k *Keeper) Releases(name string) ([]suite.Release, error) {
 	k.line.Lock()
 	for _, b := range k.line.All {
 		if b.SHA256 == s.SHA256() && !b.IsGoing() {
-			dirs = append(dirs, b.dir)
+			dirs = append(dirs, b.Dir)
 		}
 	}
 	k.line.Unlock()
@@ -326,25 +308,13 @@ func (k *Keeper) File(id string) (string, error) {
 	if b == nil {
 		return "", store.ErrNotFound
 	}
-	return filepath.Join(b.dir, suite.ResultFile), nil
+	return filepath.Join(b.Dir, suite.ResultFile), nil
 }
 
 // Cancel ends the measuring of a result, and cancels its runs in the queue. The error is store.ErrNotFound, or
 // [ErrOver].
 func (k *Keeper) Cancel(id string) error {
-	k.line.Lock()
-	defer k.line.Unlock()
-	b := k.line.All[id]
-	switch {
-	case b == nil:
-		return store.ErrNotFound
-	case !b.IsGoing():
-		return ErrOver
-	}
-	if b.cancel != nil {
-		b.cancel(ownruns.ErrCancelled)
-	}
-	return k.end(b, ownruns.StateCancelled, "")
+	return k.line.Cancel(id, ErrOver, func(b *kept) error { return k.end(b, ownruns.StateCancelled, "") })
 }
 
 // Resume goes on with a result that failed or was stopped, and tries its entries again that did. The error is
@@ -356,7 +326,7 @@ func (k *Keeper) Resume(id string) (Result, error) {
 	switch {
 	case b == nil:
 		return Result{}, store.ErrNotFound
-	case b.IsGoing() || b.cancel != nil || b.State == ownruns.StateDone && b.Done == b.Runs:
+	case b.IsGoing() || b.Cancel != nil || b.State == ownruns.StateDone && b.Done == b.Runs:
 		return Result{}, ErrComplete
 	case k.line.Going() >= mostGoing:
 		return Result{}, ErrMany
@@ -367,22 +337,7 @@ func (k *Keeper) Resume(id string) (Result, error) {
 }
 
 // Remove removes a result that has ended. Its runs stay. The error is store.ErrNotFound, or [ErrGoing].
-func (k *Keeper) Remove(id string) error {
-	k.line.Lock()
-	defer k.line.Unlock()
-	b := k.line.All[id]
-	switch {
-	case b == nil:
-		return store.ErrNotFound
-	case b.IsGoing() || b.cancel != nil:
-		return ErrGoing
-	}
-	if err := os.RemoveAll(b.dir); err != nil {
-		return fmt.Errorf("remove result: %w", err)
-	}
-	delete(k.line.All, id)
-	return nil
-}
+func (k *Keeper) Remove(id string) error { return k.line.Remove(id, ErrGoing) }
 
 // Needs says since when runs may be those of a result that has not ended; the zero time is that there is none.
 func (k *Keeper) Needs() (since time.Time) { return k.line.Needs() }

@@ -23,16 +23,7 @@ import (
 	"eidetic/internal/tell/suite"
 )
 
-func TestMain(m *testing.M) {
-	if dir := os.Getenv(processDir); dir != "" {
-		if err := boxProcess(dir); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		return
-	}
-	testlab.NoLeaks(m)
-}
+func TestMain(m *testing.M) { testlab.Main(m, processDir, boxProcess) }
 
 const three = `suite: three
 trials: 2
@@ -177,23 +168,15 @@ func (b *box) measure(t *testing.T, q Request) string {
 // await waits until something holds for a result.
 func (b *box) await(t *testing.T, id string, holds func(Result) bool) Result {
 	t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	limit := time.After(testlab.Hang)
-	for {
-		r, err := b.Get(id)
-		if err != nil {
+	var r Result
+	testlab.Await(t, "a result", func() bool {
+		var err error
+		if r, err = b.Get(id); err != nil {
 			t.Fatal(err)
 		}
-		if holds(r) {
-			return r
-		}
-		select {
-		case <-tick.C:
-		case <-limit:
-			t.Fatalf("the result is %+v, and what the test waits for did not happen", r)
-		}
-	}
+		return holds(r)
+	}, func() any { return r })
+	return r
 }
 
 func ended(r Result) bool { return !r.IsGoing() }

@@ -30,7 +30,7 @@ func (k *Keeper) carryOut(ctx context.Context, b *kept) {
 	k.line.Lock()
 	err := b.open()
 	if b.IsGoing() {
-		b.State, b.cancel = ownruns.StateRunning, cancel
+		b.State, b.Cancel = ownruns.StateRunning, cancel
 	}
 	k.line.Unlock()
 	if err == nil {
@@ -38,7 +38,7 @@ func (k *Keeper) carryOut(ctx context.Context, b *kept) {
 	}
 	k.line.Lock()
 	defer k.line.Unlock()
-	b.cancel = nil
+	b.Cancel = nil
 	var failed error
 	switch {
 	case !b.IsGoing(): // it was stopped

@@ -10,12 +10,9 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"syscall"
 	"testing"
-
-	"golang.org/x/sys/unix"
 
 	"eidetic/internal/fleet/blob"
 	"eidetic/internal/fleet/blob/blobtest"
@@ -26,24 +23,7 @@ import (
 // room.
 func TestFullDisk(t *testing.T) {
 	testlab.NeedRoot(t)
-	dir := t.TempDir()
-	done := make(chan error, 1)
-	go func() {
-		runtime.LockOSThread() // never unlocked: the thread's mounts end with it
-		done <- func() error {
-			if err := unix.Unshare(unix.CLONE_NEWNS | unix.CLONE_FS); err != nil {
-				return err
-			}
-			if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
-				return err
-			}
-			if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=4m"); err != nil {
-				return err
-			}
-			return uploadToFullDisk(dir)
-		}()
-	}()
-	if err := <-done; err != nil {
+	if err := testlab.OnSmallDisk(t.TempDir(), uploadToFullDisk); err != nil {
 		t.Error(err)
 	}
 }

@@ -233,7 +233,7 @@ func TestTwoHeadsWithOneFolder(t *testing.T) {
 	if _, err := more.Write(content[:1000]); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, "the first bytes", func() bool { return stagedBytes(h.dir) > 0 })
+	testlab.Await(t, "the first bytes", func() bool { return stagedBytes(h.dir) > 0 })
 	other := &head{Server: second, dir: h.dir}
 	says(t, "look at the other head", headOf(t, other, digest, ""), "423 Upload-Offset=")
 	late, _ := patch(t, other, digest, 0, len(content), content[:10], "")
@@ -262,7 +262,7 @@ func TestSilentRequestGivesWay(t *testing.T) {
 	if _, err := c.Write(content[:1<<20]); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, "the first half", func() bool { return stagedBytes(h.dir) == 1<<20 })
+	testlab.Await(t, "the first half", func() bool { return stagedBytes(h.dir) == 1<<20 })
 	says(t, "look", headOf(t, h, digest, ""), "200 Upload-Offset=1048576")
 	if err := blob.Send(t.Context(), h.Client(), h.address(digest), nil, failing{bytes.NewReader(content), 3 << 20, nil}, 2<<20, fast()); err != nil {
 		t.Errorf("Send() after a silent request = %v; want nil", err)
@@ -278,17 +278,6 @@ func stagedBytes(dir string) (n int64) {
 		}
 	}
 	return n
-}
-
-func waitFor(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.Now().Add(testlab.Hang); !ok(); <-tick.C {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain for %s", what)
-		}
-	}
 }
 
 // process runs the test binary as a head, or as a box that sends.
@@ -386,7 +375,7 @@ func TestBoxIsKilled(t *testing.T) {
 	if !out.Scan() || out.Text() != "half" {
 		t.Fatalf("the box says %q, %v; want half", out.Text(), out.Err())
 	}
-	waitFor(t, "half of the file", func() bool { return stagedBytes(h.dir) > 1<<20 })
+	testlab.Await(t, "half of the file", func() bool { return stagedBytes(h.dir) > 1<<20 })
 	kill(t, box)
 	var read atomic.Int64
 	from := watched{bytes.NewReader(content), &read, func(int64) {}}

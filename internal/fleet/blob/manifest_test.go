@@ -99,14 +99,7 @@ func TestManifestRemembers(t *testing.T) {
 		return digests
 	}
 	// The change time cannot be set: wait until it is old enough to be trusted.
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.Now().Add(testlab.Hang); l.Known() < 2; <-tick.C {
-		manifest()
-		if time.Now().After(deadline) {
-			t.Fatalf("%d digests are known; want 2", l.Known())
-		}
-	}
+	testlab.Await(t, "two known digests", func() bool { manifest(); return l.Known() >= 2 })
 	// The same length and time, other content, as a program makes that sets times: the change time tells.
 	if err := os.WriteFile(filepath.Join(dir, "run.json"), []byte("[]"), 0o600); err != nil {
 		t.Fatal(err)

@@ -165,18 +165,7 @@ func (h *testHead) await(what string, f func(panel.Rollout) bool) panel.Rollout 
 // until returns when f is true; only a hang ends the test.
 func (h *testHead) until(what string, f func() bool, explain func()) {
 	h.t.Helper()
-	ctx, cancel := context.WithTimeout(h.t.Context(), testlab.Hang)
-	defer cancel()
-	ticker := time.NewTicker(10 * time.Millisecond)
-	defer ticker.Stop()
-	for !f() {
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			explain()
-			h.t.Fatalf("never: %s", what)
-		}
-	}
+	testlab.Await(h.t, what, f, func() any { explain(); return "" })
 }
 
 func (h *testHead) health(box string) string {

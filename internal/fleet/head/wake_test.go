@@ -73,20 +73,7 @@ func TestWakeThoseThatFit(t *testing.T) {
 // A head finds parts that another head was asked for. It tries again until they are taken, and leaves those alone for
 // which nobody waits.
 func TestGlance(t *testing.T) {
-	dir := t.TempDir()
-	l, err := ledger.Open(t.Context(), ledger.Config{Database: filepath.Join(dir, "fleet.db")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	blobs, err := blob.OpenFolder(filepath.Join(dir, "files"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	h, err := Over(l, Config{Data: dir, Blobs: blobs})
-	if err != nil {
-		t.Fatal(err)
-	}
+	h, l := bareHead(t)
 	plan := lab.Plan{Name: "other head", Arm: lab.Arm{Page: "https://www.shop.test/"}, Trials: 1}
 	for id, box := range map[string]string{"20261124-120000-a": "one", "20261124-120000-b": "three"} {
 		run := ledger.NewRun{ID: id, Plan: plan, Series: "s", Parts: []ledger.NewPart{{Plan: plan, Need: fleet.Need{Boxes: []string{box}}}}}
@@ -111,20 +98,7 @@ func TestGlance(t *testing.T) {
 // A part that is given back wakes a box that waits, also if a glance has left the part alone before, as nobody waited
 // then.
 func TestGivenBackWakes(t *testing.T) {
-	dir := t.TempDir()
-	l, err := ledger.Open(t.Context(), ledger.Config{Database: filepath.Join(dir, "fleet.db")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	blobs, err := blob.OpenFolder(filepath.Join(dir, "files"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	h, err := Over(l, Config{Data: dir, Blobs: blobs})
-	if err != nil {
-		t.Fatal(err)
-	}
+	h, l := bareHead(t)
 	cert, err := pin.LoadOrCreateBox(t.TempDir(), time.Now)
 	if err != nil {
 		t.Fatal(err)
@@ -157,4 +131,24 @@ func TestGivenBackWakes(t *testing.T) {
 	if w.Code != http.StatusNoContent || !rung(two) {
 		t.Errorf("POST return = %d %s; want 204, and that the other box is woken", w.Code, w.Body)
 	}
+}
+
+// bareHead is a head over a ledger of its own, without boxes.
+func bareHead(t *testing.T) (*Head, *ledger.Ledger) {
+	t.Helper()
+	dir := t.TempDir()
+	l, err := ledger.Open(t.Context(), ledger.Config{Database: filepath.Join(dir, "fleet.db")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	blobs, err := blob.OpenFolder(filepath.Join(dir, "files"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := Over(l, Config{Data: dir, Blobs: blobs})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h, l
 }

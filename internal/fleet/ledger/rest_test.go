@@ -246,16 +246,15 @@ func work(t *testing.T, l *Ledger) (stop func()) {
 // ended waits until so many runs have ended.
 func ended(t *testing.T, l *Ledger, n int) (all []Run) {
 	t.Helper()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
 	var seq int64
-	for deadline := time.Now().Add(testlab.Hang); len(all) < n; <-tick.C {
+	testlab.Await(t, fmt.Sprintf("%d runs that have ended", n), func() bool {
 		more, last, err := l.EndedSince(t.Context(), seq)
-		if err != nil || time.Now().After(deadline) {
+		if err != nil {
 			t.Fatalf("EndedSince() = %v, %v; want %d runs", ids(all), err, n)
 		}
 		all, seq = append(all, more...), last
-	}
+		return len(all) >= n
+	}, func() any { return ids(all) })
 	return all
 }
 

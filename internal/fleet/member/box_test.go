@@ -22,16 +22,7 @@ import (
 	"eidetic/internal/rigs/testlab"
 )
 
-func TestMain(m *testing.M) {
-	if dir := os.Getenv(processDir); dir != "" {
-		if err := boxProcess(dir); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		return
-	}
-	testlab.NoLeaks(m)
-}
+func TestMain(m *testing.M) { testlab.Main(m, processDir, boxProcess) }
 
 // simulated carries runs out without a browser: each trial leaves a reel. A run that was interrupted goes on.
 type simulated struct {
@@ -272,26 +263,4 @@ func awaitEnd(t *testing.T, h *fleettest.Head, part string) fleettest.Part {
 	h.Lock()
 	defer h.Unlock()
 	return *h.Part(part)
-}
-
-// awaitForgotten returns when the box holds no part any more.
-func awaitForgotten(t *testing.T, b *box) {
-	t.Helper()
-	ctx := limited(t)
-	ticker := time.NewTicker(5 * time.Millisecond)
-	defer ticker.Stop()
-	for {
-		parts, err := heldIn(b.keeper.Dir)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(parts) == 0 {
-			return
-		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			t.Fatalf("the box still holds %q", parts)
-		}
-	}
 }

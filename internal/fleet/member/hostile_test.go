@@ -70,7 +70,7 @@ func TestFleetHostileAssignments(t *testing.T) {
 			b := joined(t, h, &simulated{})
 			h.Add(assignment("honest", 1))
 			checkWhole(t, h, awaitEnd(t, h, "honest"), 1)
-			awaitForgotten(t, b)
+			awaitNoParts(t, b.keeper.Dir)
 			var runs []string
 			err := filepath.WalkDir(filepath.Dir(b.dir), func(path string, d fs.DirEntry, err error) error {
 				if err != nil {
@@ -208,7 +208,7 @@ func TestFleetDuplicatedAssignment(t *testing.T) {
 	if got.Attempt != 1 {
 		t.Errorf("the part was claimed %d times; want 1", got.Attempt)
 	}
-	awaitForgotten(t, b)
+	awaitNoParts(t, b.keeper.Dir)
 	if b.store.Has("p-2") {
 		t.Error("the part has two runs on the box")
 	}
@@ -245,7 +245,7 @@ func TestFleetWantedFiles(t *testing.T) {
 	a.Stay = []string{"reel", "[broken"}
 	h.Add(a)
 	got := awaitEnd(t, h, "p")
-	awaitForgotten(t, b)
+	awaitNoParts(t, b.keeper.Dir)
 	i := slices.IndexFunc(got.Outcome.Files, func(f fleet.File) bool { return f.Path == "trials/001/reel" })
 	if i < 0 || !got.Outcome.Files[i].Stays {
 		t.Fatalf("files = %+v; want a reel that stays", got.Outcome.Files)

@@ -56,7 +56,7 @@ func TestFleetPartIsCarriedOut(t *testing.T) {
 	a.Plan.Archive = a.Archives[0].SHA256 + ".wacz"
 	h.Add(a)
 	checkWhole(t, h, awaitEnd(t, h, a.Part), 4)
-	awaitForgotten(t, b)
+	awaitNoParts(t, b.keeper.Dir)
 	if text, err := os.ReadFile(filepath.Join(b.archives.dir, a.Plan.Archive)); string(text) != "a recording" || err != nil {
 		t.Errorf("the recording on the box = %q, %v", text, err)
 	}
@@ -176,7 +176,7 @@ func TestFleetPartIsGivenBack(t *testing.T) {
 			}
 			h.Add(a)
 			h.Await(limited(t), t, "return", func() bool { return len(h.Part("p").Returns) > 0 })
-			awaitForgotten(t, b)
+			awaitNoParts(t, b.keeper.Dir)
 			h.Lock()
 			defer h.Unlock()
 			if p := h.Part("p"); len(p.Returns) != 1 || !strings.Contains(p.Returns[0], c.want) || p.Attempt != 1 || p.Outcome != nil {
@@ -212,7 +212,7 @@ func TestFleetLostLease(t *testing.T) {
 	h.Part("p").Token = "another's"
 	h.Unlock()
 	<-third
-	awaitForgotten(t, b)
+	awaitNoParts(t, b.keeper.Dir)
 	if run, err := b.store.Run("p"); err != nil || run.State != store.StateInterrupted || len(run.Trials) != 2 {
 		t.Errorf("the box's run: %+v, %v; want it interrupted, with 2 trials", run, err)
 	}
@@ -242,7 +242,7 @@ func TestFleetCancel(t *testing.T) {
 	if got.Outcome.State != store.StateInterrupted || got.Outcome.Trials != 2 || len(got.Outcome.Files) < 5 {
 		t.Errorf("the part ended as %+v; want interrupted, with 2 trials and their files", got.Outcome)
 	}
-	awaitForgotten(t, b)
+	awaitNoParts(t, b.keeper.Dir)
 	// One that is to stop before it begins is not begun.
 	h.Add(assignment("q", 5))
 	h.Lock()
@@ -309,7 +309,7 @@ func TestFleetHeadIsAway(t *testing.T) {
 	h.Fault = nil
 	h.Unlock()
 	checkWhole(t, h, awaitEnd(t, h, "p"), 3)
-	awaitForgotten(t, b)
+	awaitNoParts(t, b.keeper.Dir)
 	if err := b.keeper.Leave(limited(t), false); err != nil || b.keeper.Joined() {
 		t.Errorf("Leave() = %v, joined %v; want nil, false", err, b.keeper.Joined())
 	}
@@ -340,7 +340,7 @@ func TestFleetNewerAttemptFollows(t *testing.T) {
 	h.Expire("p")
 	got := awaitEnd(t, h, "p")
 	checkWhole(t, h, got, 3)
-	awaitForgotten(t, b)
+	awaitNoParts(t, b.keeper.Dir)
 	old, err := b.store.Run("p")
 	if err != nil || old.State != store.StateInterrupted || len(old.Trials) != 1 || got.Attempt != 2 {
 		t.Errorf("the older run: %+v, %v; the part ended in attempt %d; want it interrupted after a trial, and 2", old, err, got.Attempt)

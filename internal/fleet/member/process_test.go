@@ -143,23 +143,20 @@ func newProcess(t *testing.T, h *fleettest.Head) *process {
 // heldBy returns when a box process holds no part.
 func heldBy(t *testing.T, p *process) {
 	t.Helper()
-	ctx := limited(t)
-	ticker := time.NewTicker(5 * time.Millisecond)
-	defer ticker.Stop()
-	for {
-		parts, err := heldIn(filepath.Join(p.dir, "fleet"))
-		if err != nil {
+	awaitNoParts(t, filepath.Join(p.dir, "fleet"))
+}
+
+// awaitNoParts returns when a box holds no part any more.
+func awaitNoParts(t *testing.T, dir string) {
+	t.Helper()
+	var parts []string
+	testlab.Await(t, "a box that holds no part", func() bool {
+		var err error
+		if parts, err = heldIn(dir); err != nil {
 			t.Fatal(err)
 		}
-		if len(parts) == 0 {
-			return
-		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			t.Fatalf("the box still holds %q", parts)
-		}
-	}
+		return len(parts) == 0
+	}, func() any { return parts })
 }
 
 // A box that is killed at any of its calls, before the head gets it or after it did it, goes on where it was: each part

@@ -10,10 +10,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"eidetic/internal/fleet"
 	"eidetic/internal/fleet/fleettest"
+	"eidetic/internal/rigs/testlab"
 )
 
 // updater keeps what it gets.
@@ -108,7 +108,7 @@ func TestFleetUpdateHostileHead(t *testing.T) {
 			if _, err := b.keeper.Join(t.Context(), h.Link(), "lab-1"); err != nil {
 				t.Fatal(err)
 			}
-			poll(t, "what becomes of the update", func() bool {
+			testlab.Await(t, "what becomes of the update", func() bool {
 				now, _ := u.Status()
 				h.Lock()
 				defer h.Unlock()
@@ -129,20 +129,5 @@ func TestFleetUpdateHostileHead(t *testing.T) {
 				checkWhole(t, h, awaitEnd(t, h, "p"), 1)
 			}
 		})
-	}
-}
-
-// poll returns when f is true; only a hang ends the test.
-func poll(t *testing.T, what string, f func() bool) {
-	t.Helper()
-	ctx := limited(t)
-	ticker := time.NewTicker(5 * time.Millisecond)
-	defer ticker.Stop()
-	for !f() {
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			t.Fatalf("never: %s", what)
-		}
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/rigs/benchtable"
 	"eidetic/internal/rigs/samplesite"
 	"eidetic/internal/run/device"
 	"eidetic/internal/run/execute"
@@ -30,6 +31,16 @@ import (
 
 // InsideArg is the argument with which a benchmark starts itself again in namespaces.
 const InsideArg = "inside"
+
+// Main is the main function of a benchmark that starts itself again in namespaces, where inside gets its settings.
+func Main(name string, run func(context.Context) error, inside func(ctx context.Context, settings string) error) {
+	benchtable.Main(name, func(ctx context.Context) error {
+		if len(os.Args) == 3 && os.Args[1] == InsideArg {
+			return inside(ctx, os.Args[2])
+		}
+		return run(ctx)
+	})
+}
 
 // tempSize bounds the RAM for the files of browsers and reels.
 const tempSize = 4 << 30

@@ -3,13 +3,31 @@
 package benchtable
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"math"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"slices"
+	"syscall"
 )
+
+// Main is the main function of a benchmark, which Ctrl-C ends.
+func Main(name string, run func(context.Context) error) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	Exit(name, run(ctx))
+}
+
+// Exit ends a benchmark that failed.
+func Exit(name string, err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, name+":", err)
+		os.Exit(1)
+	}
+}
 
 // What is better.
 const (

@@ -100,6 +100,11 @@ func directions() []direction {
 			append([]string{"analysis/stats", "internal/base/atomicfile", "internal/base/bounded", "internal/base/tempdir", "internal/keep/store", "internal/plan"}, lab...),
 			"a suite's result is told from what was kept of its runs; it carries nothing out",
 		},
+		{
+			"internal/tell/terminal",
+			append([]string{"analysis/stats", "internal/run/experiment", "internal/tell/compare", "internal/tell/report", "internal/tell/suite"}, lab...),
+			"what was found is printed as it is; steps of a run are shown as the run tells them",
+		},
 		{"internal/tell/series", append([]string{"analysis"}, lab...), "a series comes from anybody's file and concerns no run"},
 		{
 			"internal/run/journey",
@@ -206,7 +211,7 @@ func directions() []direction {
 		{
 			"cmd/appliance/client",
 			[]string{
-				"internal/box/automation", "internal/box/credentials", "internal/box/suites", "internal/lab", "internal/plan", "internal/web/panel", "internal/keep/pin", "internal/tell/compare", "internal/tell/report", "internal/tell/suite",
+				"internal/box/automation", "internal/box/credentials", "internal/box/suites", "internal/lab", "internal/plan", "internal/web/panel", "internal/keep/pin", "internal/tell/compare", "internal/tell/report", "internal/tell/suite", "internal/tell/terminal",
 				"internal/keep/retention", "internal/keep/store", "internal/keep/runqueue", "internal/box/service", "internal/box/webhook",
 				"internal/base/atomicfile",
 			},
@@ -252,6 +257,11 @@ func directions() []direction {
 			"internal/tell/timeline",
 			append([]string{"analysis/trace", "internal/keep/store", "internal/tell/report/reporttest"}, lab...),
 			"a timeline is read from what is stored, so that report and export show the same; its tests read a run that is made for tests",
+		},
+		{
+			"internal/tell/annotate",
+			append([]string{"internal/keep/store", "internal/tell/loglines", "internal/tell/otlp", "internal/tell/report", "internal/tell/timeline", "netlab/archive", "netlab/replay"}, lab...),
+			"what others kept of a run's time is put beside what the run kept, and its pages are written anew",
 		},
 		{"internal/tell/loglines", append([]string{"internal/base/bounded"}, lab...), "formats of lines, clocks and rules; which run the lines are of, it does not know"},
 		{"internal/tell/otlp", append([]string{"internal/base/bounded"}, lab...), "a format of spans, and how they lie to requests; which run the requests are of, it does not know"},
@@ -394,7 +404,8 @@ func directions() []direction {
 		{
 			"internal/rigs/benchrig",
 			append(
-				[]string{"netlab", "internal/run/device", "internal/run/experiment", "internal/run/isolate", "internal/run/execute", "internal/rigs/samplesite"},
+				[]string{"netlab", "internal/run/device", "internal/run/experiment", "internal/run/isolate", "internal/run/execute",
+					"internal/rigs/benchtable", "internal/rigs/samplesite"},
 				lab...),
 			"a benchmark of whole trials has the product's own rig and procedure, and no other",
 		},

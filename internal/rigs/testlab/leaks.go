@@ -30,6 +30,18 @@ func NoLeaks(m *testing.M, end ...func()) {
 	os.Exit(code)
 }
 
+// Main is NoLeaks for tests that start their own program again: where the variable names a folder, this is that process.
+func Main(m *testing.M, variable string, process func(dir string) error) {
+	dir := os.Getenv(variable)
+	if dir == "" {
+		NoLeaks(m)
+	}
+	if err := process(dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
 // leaked returns nil as soon as no goroutine is left, and after patience an error that names those left.
 func leaked(patience time.Duration) (err error) {
 	for deadline := time.Now().Add(patience); ; {

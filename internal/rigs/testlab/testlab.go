@@ -114,6 +114,24 @@ func NeedNamespaces(t testing.TB) {
 // long: no test asserts that something is quick.
 const Hang = 5 * time.Minute
 
+// Await returns when what the test waits for holds, at which it looks again and again. After [Hang] the test fails, with
+// what is known by then.
+func Await(t testing.TB, what string, holds func() bool, known ...func() any) {
+	t.Helper()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for limit := time.After(Hang); !holds(); {
+		select {
+		case <-tick.C:
+		case <-limit:
+			for _, is := range known {
+				t.Logf("%+v", is())
+			}
+			t.Fatalf("waited %v in vain for %s", Hang, what)
+		}
+	}
+}
+
 // LongReason begins the reason of a test that Long skips. internal/rigs/testrun counts such tests apart from skipped
 // ones.
 const LongReason = "make test-all: "

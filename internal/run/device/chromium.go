@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net"
 	"os"
 	"os/exec"
@@ -294,17 +293,4 @@ func removeAll(dir string) error {
 		time.Sleep(10 * time.Millisecond)
 	}
 	return fmt.Errorf("removing the trial's profile: %w", err)
-}
-
-// ProfileBytes is the RAM that the profile uses.
-func (b *Browser) ProfileBytes() (n int64) {
-	_ = filepath.WalkDir(b.home, func(_ string, d fs.DirEntry, err error) error {
-		if err == nil && d.Type().IsRegular() {
-			if info, err := d.Info(); err == nil {
-				n += info.Size()
-			}
-		}
-		return nil
-	})
-	return n
 }

@@ -3,6 +3,7 @@ package report
 import (
 	"strconv"
 
+	"eidetic/analysis/trace"
 	"eidetic/internal/lab"
 )
 
@@ -23,7 +24,7 @@ const maxFilled = 200
 func filledOf(run *lab.Run) (list []filledRow, more int) {
 	for _, t := range run.Trials {
 		more += t.Filled
-		zero := zeroOf(t)
+		zero := trace.ZeroOf(t)
 		for _, r := range t.FilledRequests {
 			if len(list) == maxFilled {
 				break

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"eidetic/analysis/trace"
 	"eidetic/internal/lab"
 	"eidetic/internal/metric"
 )
@@ -178,7 +179,7 @@ func pageOf(files *os.Root, run *lab.Run) *page {
 	}
 	loads, visuals := map[string][]steps{}, map[string][]steps{}
 	for _, t := range run.Trials {
-		zero := zeroOf(t)
+		zero := trace.ZeroOf(t)
 		p.Data.Trials = append(p.Data.Trials, valuesOf(t, p.Data.Metrics))
 		p.Trials = append(p.Trials, trialOf(files, t, zero, p.Columns))
 		if both(run) {
@@ -221,19 +222,6 @@ func valuesOf(t *lab.Trial, metrics []string) trialOfRow {
 		row.Values = append(row.Values, value)
 	}
 	return row
-}
-
-// zeroOf is the instant from which a trial's times count.
-func zeroOf(t *lab.Trial) lab.Time {
-	if t.StartTime != 0 {
-		return t.StartTime
-	}
-	for _, e := range t.Events {
-		if e.Name == "navigate" {
-			return e.Latest
-		}
-	}
-	return t.FirstFrame
 }
 
 // onOf names the link and the browser, if the run has them.

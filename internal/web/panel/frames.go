@@ -300,86 +300,68 @@ func (p *Panel) framesTable(c echo.Context) error {
 }
 
 func (p *Panel) framePicture(c echo.Context) error {
-	b, err := p.pictureFor(c)
-	if err != nil || b == nil {
-		return err
-	}
-	return c.Blob(http.StatusOK, "image/png", b) // without the turn: a slow client takes long
+	return p.ofReel(c, "image/png", func(r *openReel, frame int, b *bytes.Buffer) error {
+		img, err := frames.Picture(r.Reader, frame)
+		if err != nil {
+			return echo.NewHTTPError(http.StatusConflict, err.Error())
+		}
+		return (&png.Encoder{CompressionLevel: png.BestSpeed}).Encode(b, img)
+	})
 }
 
-// pictureFor makes the answer's body, or answers itself.
-func (p *Panel) pictureFor(c echo.Context) ([]byte, error) {
-	done, err := p.counted.turn.take(c.Request().Context())
-	if err != nil {
-		return nil, err
-	}
-	defer done()
-	r, frame, err := p.reelOf(c)
-	if err != nil {
-		return nil, err
-	}
-	if c.Request().Header.Get("If-None-Match") == r.tag {
-		return nil, c.NoContent(http.StatusNotModified)
-	}
-	img, err := frames.Picture(r.Reader, frame)
-	if err != nil {
-		return nil, echo.NewHTTPError(http.StatusConflict, err.Error())
-	}
+// ofReel answers with what fill makes of a reel's frame, of which nothing is sent after an error.
+func (p *Panel) ofReel(c echo.Context, kind string, fill func(r *openReel, frame int, b *bytes.Buffer) error) error {
 	var b bytes.Buffer
-	if err := (&png.Encoder{CompressionLevel: png.BestSpeed}).Encode(&b, img); err != nil {
-		return nil, err
+	err := func() error {
+		done, err := p.counted.turn.take(c.Request().Context())
+		if err != nil {
+			return err
+		}
+		defer done()
+		r, frame, err := p.reelOf(c)
+		if err != nil {
+			return err
+		}
+		if c.Request().Header.Get("If-None-Match") == r.tag {
+			return c.NoContent(http.StatusNotModified)
+		}
+		return fill(r, frame, &b)
+	}()
+	if err != nil || c.Response().Committed {
+		return err
 	}
-	return b.Bytes(), nil
+	return c.Blob(http.StatusOK, kind, b.Bytes()) // without the turn: a slow client takes long
 }
 
 func (p *Panel) frameDifferences(c echo.Context) error {
-	b, err := p.pieceFor(c)
-	if err != nil || b == nil {
-		return err
-	}
-	return c.Blob(http.StatusOK, "application/octet-stream", b) // without the turn: a slow client takes long
-}
-
-// pieceFor makes the answer's body, or answers itself.
-func (p *Panel) pieceFor(c echo.Context) ([]byte, error) {
-	done, err := p.counted.turn.take(c.Request().Context())
-	if err != nil {
-		return nil, err
-	}
-	defer done()
-	r, frame, err := p.reelOf(c)
-	if err != nil {
-		return nil, err
-	}
-	if c.Request().Header.Get("If-None-Match") == r.tag {
-		return nil, c.NoContent(http.StatusNotModified)
-	}
-	base := true
-	if text := c.QueryParam("base"); text != "" {
-		if base, err = strconv.ParseBool(text); err != nil {
-			return nil, echo.NewHTTPError(http.StatusUnprocessableEntity, "base "+clip(text)+": write true or false")
+	return p.ofReel(c, "application/octet-stream", func(r *openReel, frame int, b *bytes.Buffer) error {
+		base := true
+		if text := c.QueryParam("base"); text != "" {
+			var err error
+			if base, err = strconv.ParseBool(text); err != nil {
+				return echo.NewHTTPError(http.StatusUnprocessableEntity, "base "+clip(text)+": write true or false")
+			}
 		}
-	}
-	h := c.Response().Header()
-	h.Set("Vary", "Accept-Encoding")
-	var b bytes.Buffer // a piece is a few frames, and a failure in its middle must not look like its end
-	// On the same machine a copy takes less time than gzip does.
-	if isLocal(c.Request()) || !strings.Contains(c.Request().Header.Get("Accept-Encoding"), "gzip") {
-		if err := frames.WritePiece(&b, r.Reader, frame, base); err != nil {
-			return nil, echo.NewHTTPError(http.StatusConflict, err.Error())
+		h := c.Response().Header()
+		h.Set("Vary", "Accept-Encoding")
+		// On the same machine a copy takes less time than gzip does.
+		if isLocal(c.Request()) || !strings.Contains(c.Request().Header.Get("Accept-Encoding"), "gzip") {
+			if err := frames.WritePiece(b, r.Reader, frame, base); err != nil {
+				return echo.NewHTTPError(http.StatusConflict, err.Error())
+			}
+			return nil
 		}
-		return b.Bytes(), nil
-	}
-	z, err := gzip.NewWriterLevel(&b, gzip.BestSpeed)
-	if err != nil {
-		return nil, err
-	}
-	if err := frames.WritePiece(z, r.Reader, frame, base); err != nil {
-		return nil, echo.NewHTTPError(http.StatusConflict, err.Error())
-	}
-	if err := z.Close(); err != nil {
-		return nil, err
-	}
-	h.Set("Content-Encoding", "gzip")
-	return b.Bytes(), nil
+		z, err := gzip.NewWriterLevel(b, gzip.BestSpeed)
+		if err != nil {
+			return err
+		}
+		if err := frames.WritePiece(z, r.Reader, frame, base); err != nil {
+			return echo.NewHTTPError(http.StatusConflict, err.Error())
+		}
+		if err := z.Close(); err != nil {
+			return err
+		}
+		h.Set("Content-Encoding", "gzip")
+		return nil
+	})
 }

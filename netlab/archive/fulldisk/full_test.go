@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"runtime"
 	"syscall"
 	"testing"
 	"time"
@@ -20,24 +19,7 @@ import (
 // exchange that was whole, and goes on when there is room again.
 func TestFullDisk(t *testing.T) {
 	testlab.NeedRoot(t)
-	dir := t.TempDir()
-	done := make(chan error, 1)
-	go func() {
-		runtime.LockOSThread() // never unlocked: the thread's mounts end with it
-		done <- func() error {
-			if err := unix.Unshare(unix.CLONE_NEWNS | unix.CLONE_FS); err != nil {
-				return err
-			}
-			if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
-				return err
-			}
-			if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=4m"); err != nil {
-				return err
-			}
-			return recordUntilFull(dir)
-		}()
-	}()
-	if err := <-done; err != nil {
+	if err := testlab.OnSmallDisk(t.TempDir(), recordUntilFull); err != nil {
 		t.Error(err)
 	}
 }

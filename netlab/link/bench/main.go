@@ -13,10 +13,8 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"regexp"
-	"syscall"
 	"text/tabwriter"
 
 	"eidetic/internal/base/unshare"
@@ -25,14 +23,7 @@ import (
 	"eidetic/netlab/link/packet"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(1)
-	}
-}
+func main() { benchtable.Main("bench", run) }
 
 // forward is the first argument of the link's process.
 const forward = "forward"

@@ -26,12 +26,7 @@ import (
 	"eidetic/internal/rigs/benchtable"
 )
 
-func main() {
-	if err := run(); err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(1)
-	}
-}
+func main() { benchtable.Exit("bench", run()) }
 
 type bench struct {
 	boxes, readings int

@@ -35,12 +35,7 @@ func benches() []short {
 	}
 }
 
-func main() {
-	if err := run(os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, "bench-regress:", err)
-		os.Exit(1)
-	}
-}
+func main() { benchtable.Exit("bench-regress", run(os.Stdout)) }
 
 func run(w io.Writer) error {
 	dir, err := os.MkdirTemp("", "bench-regress")

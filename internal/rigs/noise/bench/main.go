@@ -11,12 +11,9 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
-	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
-	"syscall"
 
 	"eidetic/internal/rigs/benchrig"
 	"eidetic/internal/rigs/benchtable"
@@ -24,20 +21,7 @@ import (
 	"eidetic/internal/run/isolate"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	var err error
-	if len(os.Args) == 3 && os.Args[1] == benchrig.InsideArg {
-		err = inside(ctx, os.Args[2])
-	} else {
-		err = run(ctx)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "noise:", err)
-		os.Exit(1)
-	}
-}
+func main() { benchrig.Main("noise", run, inside) }
 
 // variant is a way to load the page.
 type variant struct {

@@ -14,11 +14,9 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"eidetic/internal/rigs/benchrig"
@@ -28,20 +26,7 @@ import (
 	"eidetic/netlab/archive"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	var err error
-	if len(os.Args) == 3 && os.Args[1] == benchrig.InsideArg {
-		err = inside(ctx, os.Args[2])
-	} else {
-		err = run(ctx)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "truth:", err)
-		os.Exit(1)
-	}
-}
+func main() { benchrig.Main("truth", run, inside) }
 
 // settings are passed from the outer half to the inner one.
 type settings struct {

@@ -16,11 +16,9 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"eidetic/internal/lab"
@@ -30,14 +28,7 @@ import (
 	"eidetic/netlab/archive"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(1)
-	}
-}
+func main() { benchtable.Main("bench", run) }
 
 // outcome is one experiment: a line of outcomes.jsonl.
 type outcome struct {

@@ -14,9 +14,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"os/signal"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	"eidetic/analysis/stats"
@@ -30,20 +28,7 @@ import (
 	"eidetic/netlab/archive"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	var err error
-	if len(os.Args) == 3 && os.Args[1] == benchrig.InsideArg {
-		err = inside(ctx, os.Args[2])
-	} else {
-		err = run(ctx)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(1)
-	}
-}
+func main() { benchrig.Main("bench", run, inside) }
 
 // settings are those of the half in namespaces.
 type settings struct {

@@ -15,10 +15,8 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"slices"
-	"syscall"
 	"text/tabwriter"
 	"time"
 
@@ -27,14 +25,7 @@ import (
 	"eidetic/internal/run/experiment"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "trial:", err)
-		os.Exit(1)
-	}
-}
+func main() { benchtable.Main("trial", run) }
 
 // Goals on two idle cores: besides is the time of a trial in ms besides its load and its
 // stillness, and whole the time of a demo of ten trials in s.

@@ -30,12 +30,7 @@ import (
 	"eidetic/internal/tell/verdict"
 )
 
-func main() {
-	if err := run(); err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(1)
-	}
-}
+func main() { benchtable.Exit("bench", run()) }
 
 // primary is alone, so that it has the whole level, which is the hardest case.
 const primary = metric.SpeedIndex

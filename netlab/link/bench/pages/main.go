@@ -17,11 +17,9 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"text/tabwriter"
 
 	"eidetic/internal/lab"
@@ -29,14 +27,7 @@ import (
 	"eidetic/internal/rigs/benchtable"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "pages:", err)
-		os.Exit(1)
-	}
-}
+func main() { benchtable.Main("pages", run) }
 
 // metrics are those whose spread is compared.
 var metrics = [...]metric.ID{metric.FirstChange, metric.SpeedIndex, metric.LastChange}

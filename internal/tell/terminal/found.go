@@ -1,4 +1,4 @@
-package main
+package terminal
 
 import (
 	"fmt"
@@ -7,20 +7,12 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
-	"eidetic/cmd/appliance/client"
 	"eidetic/internal/lab"
 	"eidetic/internal/metric"
 	"eidetic/internal/run/experiment"
 	"eidetic/internal/tell/report"
 )
-
-// outcomeFlags say how a command that measures or compares ends.
-type outcomeFlags struct {
-	JSON  bool `name:"json" help:"Print the result as JSON, as in run.json, and the progress to standard error."`
-	Quiet bool `help:"Print one line with the result, for scripts, and nothing else but errors."`
-}
 
 // mostLines bounds the table of an answer, with its head. Whatever else there is, the report has.
 const mostLines = 8
@@ -31,52 +23,52 @@ const mostServers = 3
 // causesOfBlur begins what an explanation says of the machine's other work.
 const causesOfBlur = " What was seen: "
 
-// printFound ends a run for a person: how far its trials may be trusted, the answer, its numbers and their cause. told
+// Found ends a run for a person: how far its trials may be trusted, the answer, its numbers and their cause. told
 // says that a person has seen the notes of the run while it went on.
-func printFound(c *console, run *lab.Run, told bool) {
+func Found(c *Console, run *lab.Run, told bool) {
 	if run.Measured() == 0 {
 		return // it ended before its first trial
 	}
 	if run.Tolerance.Relaxed() || !told {
 		text, more, _ := strings.Cut(experiment.Explain(run.Tolerance, run.Trials), causesOfBlur)
 		switch {
-		case more != "" && c.terminal:
+		case more != "" && c.Terminal:
 			text += " The report names what was seen, and what would help."
 		case more != "":
 			text += causesOfBlur + more
 		}
 		if text != "" {
-			c.line(text)
+			c.Line(text)
 		}
 	}
 	if words := report.WordsOf(run); words.Headline != "" {
-		printHeadline(c, words.Verdict, words.Headline, words.Detail)
+		Headline(c, words.Verdict, words.Headline, words.Detail)
 	}
 	switch {
 	case len(run.Cells) > 0:
 		printCells(c, run)
 	case run.Comparison != nil:
-		printEffects(c, run.Comparison, "control", "treatment", "in the report")
+		Effects(c, run.Comparison, "control", "treatment", "in the report")
 	default:
 		printMedians(c, run.Summary)
 	}
 	for i, row := range run.Servers {
 		if i == mostServers {
-			c.line(more(len(run.Servers)-mostServers, "server's answer", "servers' answers", "in the report"))
+			c.Line(more(len(run.Servers)-mostServers, "server's answer", "servers' answers", "in the report"))
 			break
 		}
-		c.line("Server: " + client.Plain(row.String()))
+		c.Line("Server: " + Plain(row.String()))
 	}
 	for i, row := range run.Assets {
 		if i == mostServers {
-			c.line(more(len(run.Assets)-mostServers, "answer", "answers", "that differ, in the report"))
+			c.Line(more(len(run.Assets)-mostServers, "answer", "answers", "that differ, in the report"))
 			break
 		}
-		c.line("Recordings: " + client.Plain(row.String()))
+		c.Line("Recordings: " + Plain(row.String()))
 	}
 	for _, b := range run.Budgets() {
-		colour := map[string]string{lab.OverBudget: red, lab.WithinBudget: green}[b.Finding]
-		c.coloured(colour, client.Plain("Budget: "+b.Words(labelOf(b.Metric))))
+		colour := map[string]string{lab.OverBudget: Red, lab.WithinBudget: Green}[b.Finding]
+		c.coloured(colour, Plain("Budget: "+b.Words(labelOf(b.Metric))))
 	}
 	for i, view := range run.Views() {
 		if view.Causes == nil {
@@ -86,17 +78,17 @@ func printFound(c *console, run *lab.Run, told bool) {
 		if run.Plan.IsMany() && i < len(run.Cells) {
 			of = run.Cells[i].Name + ": "
 		}
-		c.line(client.Plain(of + report.Why(view.Causes)))
+		c.Line(Plain(of + report.Why(view.Causes)))
 	}
-	c.line(fmt.Sprintf("%d of %d trials are valid; it took %v", valids(run), run.Measured(),
+	c.Line(fmt.Sprintf("%d of %d trials are valid; it took %v", valids(run), run.Measured(),
 		time.Duration(run.Elapsed*float64(time.Second)).Round(time.Second)))
 }
 
-// printHeadline prints the answer in words.
-func printHeadline(c *console, verdict, headline, detail string) {
-	lines := c.wrapped(client.Plain(headline + ": " + detail))
-	if first, ok := strings.CutPrefix(lines[0], client.Plain(headline)); ok {
-		lines[0] = c.paint(bold, c.paint(colourOf(verdict), client.Plain(headline))) + first
+// Headline prints the answer in words.
+func Headline(c *Console, verdict, headline, detail string) {
+	lines := c.wrapped(Plain(headline + ": " + detail))
+	if first, ok := strings.CutPrefix(lines[0], Plain(headline)); ok {
+		lines[0] = c.paint(bold, c.paint(colourOf(verdict), Plain(headline))) + first
 	}
 	fmt.Fprintln(c.out, strings.Join(lines, "\n"))
 }
@@ -105,9 +97,9 @@ func printHeadline(c *console, verdict, headline, detail string) {
 func colourOf(finding string) string {
 	switch finding {
 	case lab.Slower, lab.Mixed:
-		return red
+		return Red
 	case lab.Faster:
-		return green
+		return Green
 	}
 	return ""
 }
@@ -180,14 +172,14 @@ func isStepEnd(ref metric.Ref) bool { return ref.ID == metric.TimeToEnd && ref.R
 func isJourney(ref metric.Ref) bool { return ref.ID == metric.Journey && ref.Step == "" }
 
 // printMedians prints what a run without a second arm measured.
-func printMedians(c *console, all []lab.Summary) {
+func printMedians(c *Console, all []lab.Summary) {
 	rows, left := shortened(medianRows(all), func(s lab.Summary) int {
 		if isJourney(metric.Parse(s.Metric)) {
 			return 0
 		}
 		return highestRank
 	})
-	t := &table{head: []string{"", "median", boundsOf(rows), "trials"}}
+	t := &Table{Head: []string{"", "median", boundsOf(rows), "trials"}}
 	var values []float64
 	alike := true
 	for _, s := range rows {
@@ -197,9 +189,9 @@ func printMedians(c *console, all []lab.Summary) {
 	if alike {
 		t.bar = lengths(values)
 	}
-	t.print(c)
+	t.Print(c)
 	if left > 0 {
-		c.line(more(left, "row", "rows", "in the report"))
+		c.Line(more(left, "row", "rows", "in the report"))
 	}
 }
 
@@ -212,12 +204,12 @@ func boundsOf(rows []lab.Summary) string {
 }
 
 // addMedian adds a row of a metric's median.
-func (t *table) addMedian(name string, s lab.Summary) {
+func (t *Table) addMedian(name string, s lab.Summary) {
 	interval := valueOf(s.Low, s.Unit) + " … " + valueOf(s.High, s.Unit)
 	if !s.Bounded() {
 		interval = "from " + valueOf(s.Min, s.Unit) + " to " + valueOf(s.Max, s.Unit)
 	}
-	t.add("", name, valueOf(s.Median, s.Unit), interval, strconv.Itoa(s.N))
+	t.Add("", name, valueOf(s.Median, s.Unit), interval, strconv.Itoa(s.N))
 }
 
 // ofTreatment marks rows of the second arm, where a run has two and compares nothing: it ended too early.
@@ -232,9 +224,9 @@ func ofTreatment(arm string) string {
 func labelOf(name string) string {
 	ref := metric.Parse(name)
 	if isStepEnd(ref) {
-		return client.Plain(ref.Step)
+		return Plain(ref.Step)
 	}
-	return client.Plain(ref.Label())
+	return Plain(ref.Label())
 }
 
 // valueOf is a value with its unit.
@@ -269,9 +261,9 @@ func effectRows(c *lab.Comparison) (rows []*lab.Effect) {
 	return rows
 }
 
-// printEffects prints what was found of each guard, under the names of what was compared. rest says where the rows are
+// Effects prints what was found of each guard, under the names of what was compared. rest says where the rows are
 // that are left out.
-func printEffects(c *console, found *lab.Comparison, control, treatment, rest string) {
+func Effects(c *Console, found *lab.Comparison, control, treatment, rest string) {
 	rows, left := shortened(effectRows(found), func(e *lab.Effect) int {
 		switch {
 		case isJourney(metric.Parse(e.Metric)):
@@ -281,7 +273,7 @@ func printEffects(c *console, found *lab.Comparison, control, treatment, rest st
 		}
 		return highestRank
 	})
-	t := &table{head: []string{"", control, treatment, "change", "95 % interval", ""}}
+	t := &Table{Head: []string{"", control, treatment, "change", "95 % interval", ""}}
 	var drawn []span
 	alike := true
 	var adjusted *lab.Adjustment
@@ -299,35 +291,35 @@ func printEffects(c *console, found *lab.Comparison, control, treatment, rest st
 	if alike {
 		t.bar = spans(drawn)
 	}
-	t.print(c)
+	t.Print(c)
 	if left > 0 {
-		c.line(more(left, "row", "rows", rest))
+		c.Line(more(left, "row", "rows", rest))
 	}
 	if adjusted != nil {
-		c.line(client.Plain(fmt.Sprintf("Changes are adjusted by what was known before each load (%s); the others are %s.",
+		c.Line(Plain(fmt.Sprintf("Changes are adjusted by what was known before each load (%s); the others are %s.",
 			strings.Join(adjusted.Covariates, ", "), rest)))
 	}
 }
 
 // addEffect adds a row of a metric's effect, with what was found.
-func (t *table) addEffect(name string, e *lab.Effect, said string) {
+func (t *Table) addEffect(name string, e *lab.Effect, said string) {
 	interval := "too few pairs"
 	if e.Bounded() {
 		interval = lab.Change(e.Shift.Low) + " … " + lab.Change(e.Shift.High)
 	}
-	t.add(colourOf(e.Finding), name, valueOf(e.Control, e.Unit), valueOf(e.Treatment, e.Unit),
+	t.Add(colourOf(e.Finding), name, valueOf(e.Control, e.Unit), valueOf(e.Treatment, e.Unit),
 		strings.TrimSpace(lab.Change(e.Shift.Value)+" "+e.Unit), interval, said)
 }
 
 // addCompared adds a row of a page and user: the guard that tells most; found is nil where there is nothing to compare.
-func (t *table) addCompared(name string, found *lab.Comparison) {
+func (t *Table) addCompared(name string, found *lab.Comparison) {
 	if found != nil {
 		if e := found.Telling(); e != nil {
 			t.addEffect(name+": "+labelOf(e.Metric), e, found.Words(e))
 			return
 		}
 	}
-	t.add("", name, "–", "–", "–", "–", "not compared")
+	t.Add("", name, "–", "–", "–", "–", "not compared")
 }
 
 // rankOf is that of the row of a page and user.
@@ -339,12 +331,12 @@ func rankOf(found *lab.Comparison) int {
 }
 
 // printCells prints a line for each page and user of a run of many: the guard that tells most, or the first median.
-func printCells(c *console, run *lab.Run) {
+func printCells(c *Console, run *lab.Run) {
 	cells, left := shortened(run.Cells, func(one lab.CellResult) int { return rankOf(one.Comparison) })
-	t := &table{}
+	t := &Table{}
 	var firsts []lab.Summary
 	for _, one := range cells {
-		name := client.Plain(one.Name)
+		name := Plain(one.Name)
 		switch {
 		case run.Comparison != nil:
 			t.addCompared(name, one.Comparison)
@@ -353,81 +345,15 @@ func printCells(c *console, run *lab.Run) {
 			firsts = append(firsts, s)
 			t.addMedian(name+": "+labelOf(s.Metric), s)
 		default:
-			t.add("", name, "–", "no valid trial", "0")
+			t.Add("", name, "–", "no valid trial", "0")
 		}
 	}
-	t.head = []string{"", "median", boundsOf(firsts), "trials"}
+	t.Head = []string{"", "median", boundsOf(firsts), "trials"}
 	if run.Comparison != nil {
-		t.head = []string{"", "control", "treatment", "change", "95 % interval", ""}
+		t.Head = []string{"", "control", "treatment", "change", "95 % interval", ""}
 	}
-	t.print(c)
+	t.Print(c)
 	if left > 0 {
-		c.line(more(left, "page and user", "pages and users", "in the report"))
+		c.Line(more(left, "page and user", "pages and users", "in the report"))
 	}
-}
-
-// scriptLine is the result as one line for scripts: words NAME=VALUE, in an order that stays. New ones come at the end.
-type scriptLine struct{ strings.Builder }
-
-// add adds a word. A value that has a space or needs quoting is a string of Go and JSON.
-func (l *scriptLine) add(name string, value any) {
-	text := fmt.Sprint(value)
-	if number, ok := value.(float64); ok {
-		text = strconv.FormatFloat(number, 'g', 6, 64)
-	}
-	if strings.ContainsFunc(text, func(r rune) bool {
-		return unicode.IsSpace(r) || r == '"' || r == '=' || r == '\\' || !unicode.IsPrint(r)
-	}) {
-		text = strconv.Quote(text)
-	}
-	fmt.Fprintf(l, " %s=%s", name, text)
-}
-
-// addEffect adds the verdict, and the effect that tells most.
-func (l *scriptLine) addEffect(c *lab.Comparison) {
-	l.add("verdict", c.Verdict)
-	e := c.Telling()
-	if e == nil {
-		return
-	}
-	l.add("metric", e.Metric)
-	l.add("unit", e.Unit)
-	l.add("control", e.Control)
-	l.add("treatment", e.Treatment)
-	l.add("change", e.Shift.Value)
-	l.add("low", e.Shift.Low)
-	l.add("high", e.Shift.High)
-	l.add("p", e.Adjusted)
-}
-
-// scriptLineOf is that of a run; where is its report.
-func scriptLineOf(run *lab.Run, where string) string {
-	var l scriptLine
-	l.WriteString("result:")
-	l.add("state", run.State)
-	rows := medianRows(run.Summary)
-	switch {
-	case run.Comparison != nil:
-		l.addEffect(run.Comparison)
-	case len(rows) > 0:
-		s := rows[0]
-		if last := rows[len(rows)-1]; isJourney(metric.Parse(last.Metric)) {
-			s = last
-		}
-		l.add("metric", s.Metric)
-		l.add("unit", s.Unit)
-		l.add("median", s.Median)
-		l.add("low", s.Low)
-		l.add("high", s.High)
-	}
-	l.add("valid", valids(run))
-	l.add("trials", run.Measured())
-	l.add("run", run.ID)
-	if where != "" {
-		l.add("report", where)
-	}
-	if found := lab.WorstBudget(run.Budgets()); found != "" {
-		l.add("budgets", found)
-	}
-	return l.String()
 }

@@ -1,4 +1,4 @@
-package main
+package terminal
 
 import (
 	"fmt"
@@ -14,11 +14,11 @@ import (
 	"eidetic/internal/run/experiment"
 )
 
-// progress shows a person how a run goes: on a terminal one line that is
+// Progress shows a person how a run goes: on a terminal one line that is
 // overwritten, elsewhere a line for each trial that has ended.
-type progress struct {
+type Progress struct {
 	mu sync.Mutex
-	console
+	Console
 	drawn bool
 	now   func() time.Time
 	begun time.Time // of the progress
@@ -27,20 +27,21 @@ type progress struct {
 	arms  bool // there are two
 }
 
-func newProgress(out io.Writer) *progress {
-	return &progress{console: newConsole(out), now: time.Now, begun: time.Now()}
+// NewProgress begins one.
+func NewProgress(out io.Writer) *Progress {
+	return &Progress{Console: New(out), now: time.Now, begun: time.Now()}
 }
 
-// say prints a line that stays.
-func (p *progress) say(format string, args ...any) {
+// Say prints a line that stays.
+func (p *Progress) Say(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.wipe()
-	p.line(fmt.Sprintf(format, args...))
+	p.Line(fmt.Sprintf(format, args...))
 }
 
-// step shows a step of a run.
-func (p *progress) step(s experiment.Step) {
+// Step shows a step of a run.
+func (p *Progress) Step(s experiment.Step) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.arms = p.arms || s.Arm != "" || s.Done != nil && s.Done.Arm == lab.Treatment
@@ -50,22 +51,22 @@ func (p *progress) step(s experiment.Step) {
 	switch {
 	case s.Note != "":
 		p.wipe()
-		p.line(s.Note)
-	case s.Done == nil && p.terminal:
+		p.Line(s.Note)
+	case s.Done == nil && p.Terminal:
 		p.wipe()
 		fmt.Fprint(p.out, p.status(s))
 		p.drawn = true
 	case s.Done == nil:
-	case !p.terminal:
-		p.line(p.title(s) + ": " + resultOf(s.Done))
+	case !p.Terminal:
+		p.Line(p.title(s) + ": " + TrialResult(s.Done))
 	case !s.Done.Valid: // the line that is overwritten tells the rest
 		p.wipe()
-		fmt.Fprintln(p.out, clip(p.title(s)+": "+oneLine(resultOf(s.Done)), p.width-1))
+		fmt.Fprintln(p.out, clip(p.title(s)+": "+OneLine(TrialResult(s.Done)), p.width-1))
 	}
 }
 
 // title names a trial, with its arm where there are two.
-func (p *progress) title(s experiment.Step) string {
+func (p *Progress) title(s experiment.Step) string {
 	text := fmt.Sprintf("Trial %*d of %d", len(fmt.Sprint(s.Of)), s.Trial, s.Of)
 	arm := s.Arm
 	if s.Done != nil {
@@ -79,9 +80,9 @@ func (p *progress) title(s experiment.Step) string {
 
 // status is the line that is overwritten: which trial of which arm, the time, what is known so far, and what goes on,
 // as far as there is room.
-func (p *progress) status(s experiment.Step) string {
+func (p *Progress) status(s experiment.Step) string {
 	if s.Trial == 0 {
-		return clip(fmt.Sprintf("Recording, %s: %s", clockOf(p.now().Sub(p.begun)), oneLine(s.Doing)), p.width-1)
+		return clip(fmt.Sprintf("Recording, %s: %s", clockOf(p.now().Sub(p.begun)), OneLine(s.Doing)), p.width-1)
 	}
 	text := p.title(s) + ", " + clockOf(p.now().Sub(p.begun))
 	if left, known := p.pace.Left(s.Trial, s.Of, p.now()); known {
@@ -96,7 +97,7 @@ func (p *progress) status(s experiment.Step) string {
 	if len(p.done) > 0 {
 		text += fmt.Sprintf(", %d valid", valid)
 	}
-	for _, part := range []string{p.soFar(), oneLine(s.Doing)} {
+	for _, part := range []string{p.soFar(), OneLine(s.Doing)} {
 		if longer := text + ", " + part; part != "" && utf8.RuneCountInString(longer) < p.width {
 			text = longer
 		}
@@ -108,7 +109,7 @@ func (p *progress) status(s experiment.Step) string {
 }
 
 // soFar is the result of the valid trials until now; "" where they have none in common.
-func (p *progress) soFar() string {
+func (p *Progress) soFar() string {
 	of := metric.Guards()[0]
 	values := map[string][]float64{}
 	for _, t := range p.done {
@@ -139,13 +140,13 @@ func clockOf(d time.Duration) string {
 	return fmt.Sprintf("%d:%02d", int(d.Minutes()), int(d.Seconds())%60)
 }
 
-// resultOf returns a line on how a trial went.
-func resultOf(t *lab.Trial) string {
+// TrialResult returns a line on how a trial went.
+func TrialResult(t *lab.Trial) string {
 	switch {
 	case t.IsSuperseded():
 		return t.Invalid[0]
 	case !t.Valid:
-		return "invalid: " + brief(visible(strings.Join(t.Invalid, "; ")))
+		return "invalid: " + Brief(Visible(strings.Join(t.Invalid, "; ")))
 	}
 	if len(t.Steps) > 0 {
 		return fmt.Sprintf("%d steps in %.0f ms; %d requests, %d frames%s", len(t.Steps), metric.Journey.In(t), t.Requests, t.Frames, flawsOf(t))
@@ -179,15 +180,15 @@ func barOf(done, all, cells int) string {
 	return "[" + strings.Repeat("█", full) + strings.Repeat("·", cells-full) + "]"
 }
 
-// close leaves the terminal without a half-drawn line.
-func (p *progress) close() {
+// Close leaves the terminal without a half-drawn line.
+func (p *Progress) Close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.wipe()
 }
 
 // wipe removes the line that is overwritten.
-func (p *progress) wipe() {
+func (p *Progress) wipe() {
 	if p.drawn {
 		fmt.Fprint(p.out, "\r\033[K")
 		p.drawn = false

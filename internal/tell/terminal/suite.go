@@ -1,37 +1,36 @@
-package main
+package terminal
 
 import (
 	"fmt"
 	"strings"
 
-	"eidetic/cmd/appliance/client"
 	"eidetic/internal/lab"
 	"eidetic/internal/tell/suite"
 )
 
-// printMarks prints the table of marks.
-func printMarks(to *console, t *suite.Table) {
+// Marks prints the table of marks.
+func Marks(to *Console, t *suite.Table) {
 	if len(t.Rows) == 0 && len(t.Missing) == 0 {
 		return
 	}
-	list := table{head: []string{"entry", "type"}}
+	list := Table{Head: []string{"entry", "type"}}
 	for i, b := range t.Browsers {
-		b = client.Plain(b)
-		list.head = append(list.head, b+" visual", "interactive")
+		b = Plain(b)
+		list.Head = append(list.Head, b+" visual", "interactive")
 		if i > 0 {
-			list.head = append(list.head, "times "+client.Plain(t.Browsers[0]), "95 % interval")
+			list.Head = append(list.Head, "times "+Plain(t.Browsers[0]), "95 % interval")
 		}
 	}
-	list.head = append(list.head, "finding")
+	list.Head = append(list.Head, "finding")
 	for _, row := range t.Rows {
 		cells := []string{row.Entry, row.Type}
 		for i := range t.Browsers {
 			cells = append(cells, numberOf(row.Visual[i]), numberOf(row.Interactive[i]))
 			if i > 0 {
-				cells = append(cells, ratioCells(row.Ratios[i])...)
+				cells = append(cells, RatioCells(row.Ratios[i])...)
 			}
 		}
-		list.add("", append(cells, findings(row.Ratios))...)
+		list.Add("", append(cells, findings(row.Ratios))...)
 	}
 	last := []string{"geometric mean", ""}
 	for i := range t.Browsers {
@@ -44,18 +43,18 @@ func printMarks(to *console, t *suite.Table) {
 		}
 		last = append(last, score, "")
 		if i > 0 {
-			last = append(last, ratioCells(t.Ratios[i])...)
+			last = append(last, RatioCells(t.Ratios[i])...)
 		}
 	}
-	list.add("", append(last, findings(t.Ratios))...)
-	list.print(to)
+	list.Add("", append(last, findings(t.Ratios))...)
+	list.Print(to)
 	for _, m := range t.Missing {
-		to.line("Not in the table: " + client.Plain(m))
+		to.Line("Not in the table: " + Plain(m))
 	}
 	if len(t.Unmeasured) > 0 {
-		to.line("Not measured: " + client.Plain(strings.Join(t.Unmeasured, ", ")))
+		to.Line("Not measured: " + Plain(strings.Join(t.Unmeasured, ", ")))
 	}
-	to.line("Marks are medians, of times in ms, of rates in frames/s; the geometric mean counts a rate as its period. " +
+	to.Line("Marks are medians, of times in ms, of rates in frames/s; the geometric mean counts a rate as its period. " +
 		"A ratio above 1 is slower. Findings are corrected by Holm's method.")
 }
 
@@ -69,7 +68,8 @@ func numberOf(v *float64) string {
 	return fmt.Sprintf("%.0f", *v)
 }
 
-func ratioCells(r *suite.Ratio) []string {
+// RatioCells are the cells of a ratio and of its interval.
+func RatioCells(r *suite.Ratio) []string {
 	switch {
 	case r == nil:
 		return []string{"–", "–"}
@@ -88,12 +88,12 @@ func findings(all []*suite.Ratio) string {
 	return strings.Join(words, ", ")
 }
 
-// printKnown prints the table of known answers.
-func printKnown(to *console, all []suite.Known) {
+// Known prints the table of known answers.
+func Known(to *Console, all []suite.Known) {
 	if len(all) == 0 {
 		return
 	}
-	list := table{head: []string{"known answer", "browser", "knob", "page did", "measured", "worst trial", "bound", "blur", "trials", "holds"}}
+	list := Table{Head: []string{"known answer", "browser", "knob", "page did", "measured", "worst trial", "bound", "blur", "trials", "holds"}}
 	for _, k := range all {
 		number := func(v *float64) string {
 			if v == nil {
@@ -101,18 +101,18 @@ func printKnown(to *console, all []suite.Known) {
 			}
 			return fmt.Sprintf("%.2f", *v)
 		}
-		holds, colour, off := "yes", green, fmt.Sprintf("%+.2f", k.Off)
+		holds, colour, off := "yes", Green, fmt.Sprintf("%+.2f", k.Off)
 		switch {
 		case k.Measured == nil:
-			holds, colour, off = "no trial: "+client.Plain(lab.Clip(k.Why, 100)), "", "–"
+			holds, colour, off = "no trial: "+Plain(lab.Clip(k.Why, 100)), "", "–"
 		case !k.Holds:
-			holds, colour = "no", red
+			holds, colour = "no", Red
 		}
-		list.add(colour, k.Entry+": "+client.Plain(k.Metric), client.Plain(k.Browser),
+		list.Add(colour, k.Entry+": "+Plain(k.Metric), Plain(k.Browser),
 			fmt.Sprintf("%g", k.Asked), number(k.Did), number(k.Measured), off,
 			fmt.Sprintf("± %g", k.Within), blurOf(k), fmt.Sprint(k.Trials), holds)
 	}
-	list.print(to)
+	list.Print(to)
 }
 
 // blurOf is by how much a bound in ms is wider.

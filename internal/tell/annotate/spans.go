@@ -1,4 +1,4 @@
-package main
+package annotate
 
 import (
 	"cmp"
@@ -22,54 +22,37 @@ const (
 	failedColour = "#b3261e"
 )
 
-// importSpans puts the spans of a back end onto the requests of a run's trials. A replayed request is answered as it was
-// recorded, so what the back end did then stands in each trial, as long after the request as it was then.
-func (c *AnnotateCmd) importSpans(std *streams) error {
-	dir, run, err := c.folder()
-	if err != nil {
-		return err
-	}
+// Spans puts the spans of a back end, in a file, onto the requests of a run's trials. A replayed request is answered as it
+// was recorded, so what the back end did then stands in each trial, as long after the request as it was then.
+func Spans(file string, run *lab.Run, files *os.Root, own []lab.Annotation, traced Traced) (found Import, err error) {
 	if len(run.Trials) == 0 {
-		return usage(fmt.Errorf("%s has no trial yet", visible(c.To)))
+		return found, errNoTrial
 	}
-	own, err := ownAnnotations(dir)
-	if err != nil {
-		return cannot(err)
-	}
-	found := imported{isOld: func(a lab.Annotation) bool { return a.Source == ofSpans }}
+	found.isOld = func(a lab.Annotation) bool { return a.Source == ofSpans }
 	own = slices.DeleteFunc(own, found.isOld)
-	exchanges, requests, err := tracedRequests(dir)
-	if err != nil {
-		return cannot(err)
+	if len(traced.requests) == 0 {
+		return found, errors.New("no recorded request has a traceparent: record with --traceparent, or with traceparent: true in the plan's measure")
 	}
-	if len(requests) == 0 {
-		return usage(errors.New("no recorded request has a traceparent: record with --traceparent, or with traceparent: true in the plan's measure"))
-	}
-	f, err := os.Open(c.OTLP)
+	f, err := os.Open(file)
 	if err != nil {
-		return usage(err)
+		return found, err
 	}
 	defer f.Close()
-	joiner := otlp.NewJoiner(requests)
+	joiner := otlp.NewJoiner(traced.requests)
 	left, err := otlp.Read(f, joiner.Add)
 	cut := ""
 	if errors.Is(err, otlp.ErrCut) {
 		cut, err = fmt.Sprintf("; %v, so that it is left out", err), nil
 	}
 	if err != nil {
-		return usage(fmt.Errorf("%s: %w", visible(c.OTLP), err))
+		return found, fmt.Errorf("%s: %w", file, err)
 	}
 	byExchange := map[string][]otlp.Placed{}
 	widest := int64(0)
 	for _, p := range joiner.Placed() {
-		id := exchanges[p.Request]
+		id := traced.exchanges[p.Request]
 		byExchange[id], widest = append(byExchange[id], p), max(widest, p.Latest-p.Earliest)
 	}
-	files, err := os.OpenRoot(dir)
-	if err != nil {
-		return cannot(err)
-	}
-	defer files.Close()
 	reader := timeline.NewReader(files)
 	served := 0
 	for _, t := range run.Trials {
@@ -91,7 +74,7 @@ func (c *AnnotateCmd) importSpans(std *streams) error {
 	found.many += joiner.More
 	found.said = fmt.Sprintf("%d spans are on the timelines, at %d requests, each known within %.3f ms or better; "+
 		"%d are of traces that no recorded request has, %d have no ID or no time%s", len(found.list), served, float64(widest)/1e6, joiner.Others, left, cut)
-	return found.put(std, dir)
+	return found, nil
 }
 
 // spanNote is a span of a back end at a request of a trial.
@@ -106,16 +89,22 @@ func spanNote(t *lab.Trial, line lab.Served, p otlp.Placed) lab.Annotation {
 	return a.Clean()
 }
 
-// tracedRequests are the requests of a run's recordings that have a traceparent, each with its exchange.
-func tracedRequests(dir string) (exchanges []string, requests []otlp.Request, err error) {
+// Traced are the requests of a run's recordings that have a traceparent, each with its exchange.
+type Traced struct {
+	exchanges []string
+	requests  []otlp.Request
+}
+
+// TracedIn reads them in a run's folder.
+func TracedIn(dir string) (t Traced, err error) {
 	names, err := fs.Glob(os.DirFS(dir), "*.wacz")
 	if err != nil {
-		return nil, nil, err
+		return t, err
 	}
 	for _, name := range names {
 		a, err := archive.Open(filepath.Join(dir, name))
 		if err != nil {
-			return nil, nil, err
+			return t, err
 		}
 		for _, e := range a.Exchanges() {
 			id, parent, ok := otlp.Traceparent(e.Request.Get(replay.Traceparent))
@@ -126,9 +115,9 @@ func tracedRequests(dir string) (exchanges []string, requests []otlp.Request, er
 			for _, piece := range e.Chunks {
 				took = max(took, piece.At)
 			}
-			exchanges = append(exchanges, e.ID)
-			requests = append(requests, otlp.Request{Trace: id, Parent: parent, Sent: e.Wall.UnixNano(), Took: int64(took)})
+			t.exchanges = append(t.exchanges, e.ID)
+			t.requests = append(t.requests, otlp.Request{Trace: id, Parent: parent, Sent: e.Wall.UnixNano(), Took: int64(took)})
 		}
 	}
-	return exchanges, requests, nil
+	return t, nil
 }

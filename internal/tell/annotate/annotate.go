@@ -1,4 +1,7 @@
-package main
+// Package annotate puts onto the timelines of a run what others kept of the same time: the lines of a program's log, and
+// the spans of a back end. In flow their files and the run; out flow annotations in the run's folder, each with the
+// bounds within which its time is known. Errors name the flags of appliance annotate.
+package annotate
 
 import (
 	"errors"
@@ -11,21 +14,20 @@ import (
 	"eidetic/internal/tell/report"
 )
 
-// imported is what an import of a log or of spans has found for the timelines of a run.
-type imported struct {
+// Import is what a log or spans have for the timelines of a run.
+type Import struct {
 	list  []lab.Annotation
 	isOld func(lab.Annotation) bool // says what of an earlier import it replaces
 	many  int                       // that there was no room for
 	said  string                    // of what was found, and how well it is known
 }
 
-// put puts what was imported onto the timelines of a run, all of it or nothing, and writes the run's pages anew.
-func (i imported) put(std *streams, dir string) error {
+// Put puts it onto the timelines of a run, all of it or nothing, writes the run's pages anew, and says what was found.
+func (i Import) Put(dir string) (said string, err error) {
 	replaced := 0
 	if len(i.list) > 0 {
-		var err error
 		if replaced, err = store.PutAnnotations(dir, i.isOld, i.list); err != nil {
-			return cannot(fmt.Errorf("nothing was imported: %w", err))
+			return "", fmt.Errorf("nothing was imported: %w", err)
 		}
 	}
 	run, err := store.ReadWhole(dir) // as it is by now, with the curves that its report shows
@@ -33,7 +35,7 @@ func (i imported) put(std *streams, dir string) error {
 		err = report.Write(dir, run)
 	}
 	if err != nil {
-		return cannot(fmt.Errorf("%s has the %d annotations, and the run's pages could not be written anew: %w", store.AnnotationsFile, len(i.list), err))
+		return "", fmt.Errorf("%s has the %d annotations, and the run's pages could not be written anew: %w", store.AnnotationsFile, len(i.list), err)
 	}
 	if i.many > 0 {
 		i.said += fmt.Sprintf(", %d are too many", i.many)
@@ -45,12 +47,11 @@ func (i imported) put(std *streams, dir string) error {
 	if run.State == store.StateRunning {
 		i.said += fmt.Sprintf(" The run is in progress, with %d trials so far: its pages come at its end, and later trials have nothing of this.", len(run.Trials))
 	}
-	fmt.Fprintln(std.err, i.said)
-	return nil
+	return i.said, nil
 }
 
-// ownAnnotations are those of the run itself.
-func ownAnnotations(dir string) ([]lab.Annotation, error) {
+// Own are the annotations that a run has.
+func Own(dir string) ([]lab.Annotation, error) {
 	f, err := os.Open(filepath.Join(dir, store.AnnotationsFile))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil

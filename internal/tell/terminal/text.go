@@ -1,15 +1,16 @@
-package main
+package terminal
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
 
-// visible returns a text of somebody else's, such as a URL in a recording, as a terminal may get it:
+// Visible returns a text of somebody else's, such as a URL in a recording, as a terminal may get it:
 // what would be an order to the terminal (control characters, also those of 8 bits, and marks that
 // change the direction of what follows) is written as an escape. Lines and tabs stay.
-func visible(text string) string {
+func Visible(text string) string {
 	if !strings.ContainsFunc(text, isOrder) && utf8.ValidString(text) {
 		return text
 	}
@@ -29,8 +30,8 @@ func visible(text string) string {
 	return b.String()
 }
 
-// brief is a text for a terminal in which no word, such as the address of a request with data in it, fills the screen.
-func brief(text string) string {
+// Brief is a text for a terminal in which no word, such as the address of a request with data in it, fills the screen.
+func Brief(text string) string {
 	const longest, begin = 400, 200
 	if len(text) <= longest {
 		return text
@@ -57,7 +58,29 @@ func isOrder(r rune) bool {
 	return false
 }
 
-// oneLine is visible, on one line.
-func oneLine(text string) string {
-	return visible(strings.NewReplacer("\n", `\n`, "\t", `\t`).Replace(text))
+// OneLine is [Visible], on one line.
+func OneLine(text string) string {
+	return Visible(strings.NewReplacer("\n", `\n`, "\t", `\t`).Replace(text))
+}
+
+// maxPlain bounds a text that others wrote, in characters.
+const maxPlain = 2000
+
+// Plain makes a text that others wrote fit for a terminal: one line, which moves
+// no cursor and sets no colour.
+func Plain(text string) string {
+	out := make([]rune, 0, min(len(text), maxPlain))
+	for _, r := range text {
+		switch {
+		case len(out) == maxPlain:
+			return string(out) + "…"
+		case r == '\n' || r == '\t' || r == '\r':
+			out = append(out, ' ')
+		case strconv.IsPrint(r) || r == '\u202f':
+			out = append(out, r)
+		default:
+			out = append(out, '\uFFFD')
+		}
+	}
+	return string(out)
 }

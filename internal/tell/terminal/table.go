@@ -1,90 +1,13 @@
-package main
+package terminal
 
 import (
 	"fmt"
-	"io"
-	"os"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
-	"golang.org/x/term"
-
 	"eidetic/internal/lab"
 )
-
-// console is where a person, or a program, reads what a command prints. Colours and bars are for terminals alone.
-type console struct {
-	out      io.Writer
-	terminal bool
-	width    int // of a terminal, in characters; 0: lines have any length
-	colours  bool
-}
-
-// usualWidth is that of a terminal that does not say its own.
-const usualWidth = 80
-
-func newConsole(out io.Writer) console {
-	f, ok := out.(*os.File)
-	if !ok || !term.IsTerminal(int(f.Fd())) {
-		return console{out: out}
-	}
-	c := console{out: out, terminal: true, width: usualWidth}
-	if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
-		c.width = width
-	}
-	c.colours = os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" // https://no-color.org
-	return c
-}
-
-// The colours, by their numbers in the orders of ECMA-48 that set them.
-const (
-	bold  = "1"
-	faint = "2"
-	red   = "31"
-	green = "32"
-)
-
-// paint is a text in a colour, where there are colours.
-func (c *console) paint(colour, text string) string {
-	if !c.colours || colour == "" || text == "" {
-		return text
-	}
-	return "\x1b[" + colour + "m" + text + "\x1b[0m"
-}
-
-// line prints a text that others may have written, broken between words where the terminal is narrower.
-func (c *console) line(text string) { c.coloured("", text) }
-
-// coloured is line in a colour.
-func (c *console) coloured(colour, text string) {
-	for _, line := range c.wrapped(visible(text)) {
-		fmt.Fprintln(c.out, c.paint(colour, line))
-	}
-}
-
-// wrapped breaks a text into lines.
-func (c *console) wrapped(text string) (lines []string) {
-	if c.width == 0 {
-		return []string{text}
-	}
-	for _, paragraph := range strings.Split(text, "\n") {
-		line, length := "", 0
-		for i, word := range strings.Split(paragraph, " ") {
-			n := utf8.RuneCountInString(word)
-			if i > 0 && length+1+n > c.width {
-				lines, line, length = append(lines, line), word, n
-				continue
-			}
-			if i > 0 {
-				line, length = line+" ", length+1
-			}
-			line, length = line+word, length+n
-		}
-		lines = append(lines, line)
-	}
-	return lines
-}
 
 // clip shortens a text to so many characters.
 func clip(text string, most int) string {
@@ -95,17 +18,17 @@ func clip(text string, most int) string {
 	return string(runes[:max(most-1, 0)]) + "…"
 }
 
-// table is a small table: its first column is one of names, and its last one is of words; the others are of numbers.
-type table struct {
-	head  []string
+// Table is a small table: its first column is one of names, and its last one is of words; the others are of numbers.
+type Table struct {
+	Head  []string
 	rows  [][]string
 	paint []string // of each row's last cell
 	// bar is what is drawn of a row beside it, on a terminal that has room for n characters; nil for nothing.
 	bar func(row, n int) string
 }
 
-// add adds a row, whose last cell has a colour.
-func (t *table) add(colour string, cells ...string) {
+// Add adds a row, whose last cell has a colour.
+func (t *Table) Add(colour string, cells ...string) {
 	t.rows, t.paint = append(t.rows, cells), append(t.paint, colour)
 }
 
@@ -114,14 +37,14 @@ const (
 	mostBar  = 24
 )
 
-// print prints the table. Where the terminal is too narrow there is one space between columns, and then the names are
+// Print prints the table. Where the terminal is too narrow there is one space between columns, and then the names are
 // cut.
-func (t *table) print(c *console) {
+func (t *Table) Print(c *Console) {
 	if len(t.rows) == 0 {
 		return
 	}
-	widths := make([]int, len(t.head))
-	for _, row := range append([][]string{t.head}, t.rows...) {
+	widths := make([]int, len(t.Head))
+	for _, row := range append([][]string{t.Head}, t.rows...) {
 		for i, cell := range row {
 			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
 		}
@@ -139,14 +62,14 @@ func (t *table) print(c *console) {
 		}
 	}
 	room, clipped := min(c.width-total()-gap, mostBar), 0
-	for i, row := range append([][]string{t.head}, t.rows...) {
+	for i, row := range append([][]string{t.Head}, t.rows...) {
 		var b strings.Builder
 		for j, cell := range row {
 			if utf8.RuneCountInString(cell) > widths[j] {
 				cell, clipped = clip(cell, widths[j]), clipped+1
 			}
 			pad := strings.Repeat(" ", widths[j]-utf8.RuneCountInString(cell))
-			switch last := j == len(t.head)-1; {
+			switch last := j == len(t.Head)-1; {
 			case j == 0:
 				b.WriteString(cell + pad)
 			case last && i > 0:
