@@ -74,6 +74,8 @@ func TestPlace(t *testing.T) {
 		},
 		{"open comment", "<!-- never ends", "<!-- never ends"},
 		{"open comment of a page", "<!doctype html><html><!-- never ends", "<!doctype html><html><!-- never ends"},
+		{"comment behind the head", "<html><head><!-- a > b --><script>", "<html><head>§<!-- a > b --><script>"},
+		{"open comment behind the head", "<html><head><!-- a > b", "<html><head><!-- a > b"},
 		{"open doctype", "<!doc", "<!doc"},
 		{"open XML declaration", "<?xml", "<?xml"},
 		{"open tag", "<!doctype html><html lang=", "<!doctype html>§<html lang="},
@@ -298,7 +300,7 @@ func decode(t testing.TB, coding string, b []byte) string {
 func TestCodings(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		coding := rapid.SampledFrom([]string{"", "gzip", "br", "zstd", "deflate"}).Draw(t, "coding")
-		text := "<!doctype html><html><head>" + strings.Repeat(
+		text := "<!doctype html><html><head><title>" + strings.Repeat(
 			rapid.StringN(0, 200, 2000).Draw(t, "text"),
 			rapid.IntRange(1, 40).Draw(t, "times"),
 		)

@@ -53,6 +53,14 @@ func place(text []byte, eof bool) (at int, root, ok bool) {
 	}
 }
 
+// isOpen tells a text that begins with a comment, a doctype or an XML declaration that does not end.
+func isOpen(text []byte) bool {
+	if hasFold(text, "<!--") {
+		return commentEnd(text) < 0
+	}
+	return (hasFold(text, "<!") || hasFold(text, "<?")) && bytes.IndexByte(text, '>') < 0
+}
+
 // placeXML finds where in an XML document the script goes: behind the root's start tag, whatever prefix its name has. ok is
 // false while more bytes are needed; root tells whether the root has the local name that is wanted, and can have the script.
 func placeXML(text []byte, name string, eof bool) (at int, root, ok bool) {

@@ -203,7 +203,7 @@ func (s *Stream) insert(eof, last bool) []byte {
 		s.skipped = true
 		return s.done(held)
 	}
-	if rest := text[skip+at:]; last && (hasFold(rest, "<!") || hasFold(rest, "<?")) {
+	if last && isOpen(text[skip+at:]) {
 		// All that is left is a comment or a doctype that does not end: there is nothing that could run, and the
 		// script's place would be before it.
 		s.skipped = true

@@ -221,7 +221,8 @@ func (x *Execution) warmUp(ctx context.Context, cell string, a plan.Arm, network
 
 // awaitKept waits until a page that nobody films has loaded what its browser is to keep.
 func (x *Execution) awaitKept(ctx context.Context, life experiment.Life, session experiment.Session) error {
-	return experiment.AwaitKept(ctx, life, session, experiment.Rest{MainThreads: x.Rig.MainThreads}, clock, x.Plan.StillTime(), x.Plan.LimitTime())
+	rest := experiment.Rest{MainThreads: x.Rig.MainThreads}
+	return experiment.AwaitKept(ctx, life, session, rest, clock, x.Plan.StillTime(), x.Plan.LimitTime())
 }
 
 // idleShare is the most of a processor that a program uses that has nothing to do.
