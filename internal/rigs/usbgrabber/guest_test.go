@@ -201,9 +201,10 @@ func TestFaultsAreNamed(t *testing.T) {
 	if i := place[Twice]; len(r.Info(i).Changed) != 0 {
 		t.Errorf("frame %d repeats the one before and changes %v", i, r.Info(i).Changed)
 	}
-	// A picture that is never sent leaves no gap in the driver's count; the time of the next one says it.
-	if status.Capture.Irregular < 1 || !told(r, lab.SourceIrregular, at[10]) {
-		t.Errorf("%d irregular, none of them frame %d: %v", status.Capture.Irregular, at[10], r.Events())
+	// A picture that is never sent leaves no gap in the driver's count; the time of the next one says it, or that of the one
+	// before, which a machine that stalled has stamped late.
+	if !told(r, lab.SourceIrregular, at[10]) && !told(r, lab.SourceIrregular, at[10]-1) {
+		t.Errorf("%d irregular, none of them frame %d or the one before: %v", status.Capture.Irregular, at[10], r.Events())
 	}
 	torn, err := tearing.Find(r, tearing.Options{})
 	if err != nil {
