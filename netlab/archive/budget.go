@@ -104,8 +104,8 @@ func (b *budget) give(n int64) {
 // drop gives back all that a child took.
 func (b *budget) drop() {
 	if b != nil {
-		b.parent.give(-b.left.Load())
-		b.parent.passed.Add(-b.passed.Load())
+		b.parent.give(-b.left.Swap(0))
+		b.parent.passed.Add(-b.passed.Swap(0))
 	}
 }
 

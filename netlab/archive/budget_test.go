@@ -51,6 +51,35 @@ func TestMemoryBounds(t *testing.T) {
 	}
 }
 
+// TestSocketsAreBounded: messages of a WebSocket are counted before they are made, as each takes many times its bytes.
+func TestSocketsAreBounded(t *testing.T) {
+	const many, fewer = 200_000, 40_000
+	upgrade := []any{[]any{[]byte("Upgrade"), []byte("websocket")}}
+	messages := netString{']', bytes.Repeat([]byte(netText([]any{1, true, []byte(""), 1772359201.25})), many)}
+	for name, c := range map[string]struct {
+		text         string
+		many         int
+		memory, most int64
+	}{
+		"mitmproxy": {flowText(nil, fields{"status_code", 101, "headers", upgrade}, fields{"websocket", fields{"messages", messages}}), many, 12 << 20, 50 << 20},
+		"Fiddler": {zipText(t, "raw/1_c.txt", "GET /ws HTTP/1.1\r\nHost: f.test\r\nUpgrade: websocket\r\n\r\n",
+			"raw/1_s.txt", "HTTP/1.1 101 S\r\nUpgrade: websocket\r\n\r\n", "raw/1_m.xml", "<a/>",
+			"raw/1_w.txt", strings.Repeat("Request-Length: 1\r\n\r\nx\r\n", fewer)), fewer, 2 << 20, 6 << 20},
+	} {
+		read := func(memory int64) (*Archive, error) {
+			return OpenReader(strings.NewReader(c.text), int64(len(c.text)), Limits{Memory: memory, Ratio: 1000})
+		}
+		testlab.Bounded(t, uint64(c.most), func() {
+			if _, err := read(c.memory); !errors.Is(err, errLimit) {
+				t.Errorf("%s: %v; want that it takes too much memory", name, err)
+			}
+		})
+		if a, err := read(10 * c.memory); err != nil || len(a.Exchanges()) != 1 || len(a.Exchanges()[0].Socket) != c.many {
+			t.Errorf("%s with more memory: %v; want one exchange with all messages", name, err)
+		}
+	}
+}
+
 // What this program writes is within the ratio that it reads: bodies that shrink too much are stored.
 func TestOwnArchivesAreWithinTheRatio(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.wacz")

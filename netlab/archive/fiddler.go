@@ -112,10 +112,12 @@ func (hi *harImport) session(n int, read func(kind string) ([]byte, error)) erro
 		unread = xml.Unmarshal(bytes.TrimPrefix(parts[2], []byte(byteOrderMark)), &meta)
 		hi.limits.budget.give(cost)
 	}
-	e, err := meta.exchange(parts[0], parts[1], parts[3], hi.limits)
+	pieces := hi.limits.budget.child()
+	defer pieces.drop()
+	e, err := meta.exchange(parts[0], parts[1], parts[3], hi.limits, pieces)
 	switch {
 	case errors.Is(err, errLimit):
-		return err
+		return fmt.Errorf("%s: %w", place, err)
 	case err != nil:
 		hi.notes.add(place, e.URL, fmt.Sprintf("left out: %v", err))
 		if !errors.Is(err, errNothing) {
@@ -129,6 +131,7 @@ func (hi *harImport) session(n int, read func(kind string) ([]byte, error)) erro
 	if isSocketExchange(e) && len(e.Socket) == 0 {
 		hi.notes.add(place, e.URL, "a WebSocket without messages (_w.txt) that can be read, which stays silent")
 	}
+	pieces.drop() // they are part of the cost
 	if err := hi.limits.budget.take(costOf(e)); err != nil {
 		return err
 	}
@@ -148,8 +151,8 @@ func (m *fiddlerMeta) flag(name string) string {
 	return ""
 }
 
-// exchange makes an exchange of what a session has. Also one that is left out has its address, as far as it is known.
-func (m *fiddlerMeta) exchange(request, response, frames []byte, l Limits) (*lab.Exchange, error) {
+// exchange makes an exchange of what a session has, whose pieces of a WebSocket the budget counts. Also one that is left out has its address, as far as it is known.
+func (m *fiddlerMeta) exchange(request, response, frames []byte, l Limits, pieces *budget) (*lab.Exchange, error) {
 	e := &lab.Exchange{}
 	line, _, _ := bytes.Cut(request, []byte("\n"))
 	words := strings.Fields(string(line[:min(len(line), l.Header)]))
@@ -201,8 +204,7 @@ func (m *fiddlerMeta) exchange(request, response, frames []byte, l Limits) (*lab
 	e.FirstByte = sinceThen(e.Wall, harTime(m.Timers.Answered))
 	if isSocketExchange(e) {
 		e.Response.Body, e.Truncated = nil, ""
-		e.Socket = framesOf(frames, e)
-		return e, nil
+		return e, readFrames(frames, e, pieces)
 	}
 	if n := len(e.Response.Body); n > 0 {
 		e.Chunks = []lab.Chunk{{At: max(e.FirstByte, sinceThen(e.Wall, harTime(m.Timers.Done))), Bytes: n}}
@@ -210,15 +212,15 @@ func (m *fiddlerMeta) exchange(request, response, frames []byte, l Limits) (*lab
 	return e, nil
 }
 
-// framesOf reads the frames of a WebSocket: a header that says from whom a frame is, its length and when it was read,
+// readFrames reads the frames of a WebSocket: a header that says from whom a frame is, its length and when it was read,
 // an empty line, and the frame as it was sent. What follows on one that cannot be read is not used.
-func framesOf(text []byte, e *lab.Exchange) (frames []lab.SocketPiece) {
+func readFrames(text []byte, e *lab.Exchange, pieces *budget) error {
 	last := e.FirstByte
 	for len(text) > 0 {
 		head, rest, found := bytes.Cut(text, []byte("\r\n\r\n"))
 		const longest = 4096
 		if !found || len(head) > longest {
-			return frames
+			return nil
 		}
 		size, isDevice, at := -1, false, time.Time{}
 		for line := range strings.SplitSeq(string(head), "\r\n") {
@@ -237,11 +239,14 @@ func framesOf(text []byte, e *lab.Exchange) (frames []lab.SocketPiece) {
 			continue
 		}
 		if size > len(text) {
-			return frames
+			return nil
+		}
+		if err := pieces.take(elementCost + int64(size)); err != nil {
+			return err
 		}
 		last = max(last, sinceThen(e.Wall, at))
-		frames = append(frames, lab.SocketPiece{At: last, Device: isDevice, Data: bytes.Clone(text[:size])})
+		e.Socket = append(e.Socket, lab.SocketPiece{At: last, Device: isDevice, Data: bytes.Clone(text[:size])})
 		text = bytes.TrimPrefix(text[size:], []byte("\r\n"))
 	}
-	return frames
+	return nil
 }

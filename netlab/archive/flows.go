@@ -94,7 +94,12 @@ func readFlow(in *bufio.Reader, l Limits) (flow netString, size int64, err error
 // flow takes a flow, or notes why it is left out. An error ends the reading.
 func (hi *harImport) flow(v netString) error {
 	place := fmt.Sprint("flow ", hi.entries)
-	e, notes, err := exchangeOf(v)
+	pieces := hi.limits.budget.child()
+	defer pieces.drop()
+	e, notes, err := exchangeOf(v, pieces)
+	if errors.Is(err, errLimit) {
+		return fmt.Errorf("%s: %w", place, err)
+	}
 	if err != nil {
 		what := ""
 		if e != nil {
@@ -106,6 +111,7 @@ func (hi *harImport) flow(v netString) error {
 		}
 		return nil
 	}
+	pieces.drop() // they are part of the cost
 	if err := hi.limits.budget.take(costOf(e)); err != nil {
 		return err
 	}
@@ -118,8 +124,9 @@ func (hi *harImport) flow(v netString) error {
 	return nil
 }
 
-// exchangeOf makes an exchange of a flow. One that is left out has its address, if that is known.
-func exchangeOf(v netString) (e *lab.Exchange, notes []string, err error) {
+// exchangeOf makes an exchange of a flow, whose pieces of a WebSocket the budget counts. One that is left out has its
+// address, if that is known.
+func exchangeOf(v netString, pieces *budget) (e *lab.Exchange, notes []string, err error) {
 	flow, err := v.fields()
 	if err != nil {
 		return nil, nil, err
@@ -182,7 +189,7 @@ func exchangeOf(v netString) (e *lab.Exchange, notes []string, err error) {
 	}
 	e.FirstByte = since(response["timestamp_start"])
 	if isSocketExchange(e) {
-		return e, nil, flowSocket(e, flow["websocket"], since)
+		return e, nil, flowSocket(e, flow["websocket"], since, pieces)
 	}
 	if e.Response.Body = nonEmpty(response["content"].text); response["content"].isNull() {
 		e.Response.Body = nil
@@ -237,16 +244,20 @@ func serverOf(server map[string]netString) netip.AddrPort {
 
 // flowSocket makes e the WebSocket whose messages a flow has: lists of the opcode, whether the device sent it, the
 // content without compression, and the time.
-func flowSocket(e *lab.Exchange, v netString, since func(netString) time.Duration) error {
+func flowSocket(e *lab.Exchange, v netString, since func(netString) time.Duration, pieces *budget) error {
 	asSocket(e)
 	socket, err := v.fields()
 	if err != nil {
 		return err
 	}
 	last := e.FirstByte
-	add := func(at time.Duration, isDevice bool, opcode int, content []byte) {
+	add := func(at time.Duration, isDevice bool, opcode int, content []byte) error {
+		if err := pieces.take(elementCost + int64(len(content))); err != nil {
+			return err
+		}
 		last = max(last, at)
 		e.Socket = append(e.Socket, lab.SocketPiece{At: last, Device: isDevice, Data: appendFrame(nil, opcode, isDevice, content)})
+		return nil
 	}
 	err = socket["messages"].each(func(one netString) error {
 		m := one.items(4)
@@ -254,7 +265,7 @@ func flowSocket(e *lab.Exchange, v netString, since func(netString) time.Duratio
 			return errNetString
 		}
 		if opcode := int(m[0].number()); opcode == opText || opcode == opBinary {
-			add(since(m[3]), m[1].isTrue(), opcode, m[2].text)
+			return add(since(m[3]), m[1].isTrue(), opcode, m[2].text)
 		}
 		return nil
 	})
@@ -262,7 +273,7 @@ func flowSocket(e *lab.Exchange, v netString, since func(netString) time.Duratio
 		e.OriginClosed = !socket["closed_by_client"].isTrue()
 		content := binary.BigEndian.AppendUint16(nil, uint16(code.number()))
 		reason := socket["close_reason"].string()
-		add(since(socket["timestamp_end"]), !e.OriginClosed, opClose, append(content, reason[:min(len(reason), maxControl-len(content))]...))
+		err = add(since(socket["timestamp_end"]), !e.OriginClosed, opClose, append(content, reason[:min(len(reason), maxControl-len(content))]...))
 	}
 	return err
 }

@@ -26,6 +26,8 @@ func netText(v any) string {
 		text, kind = strconv.FormatFloat(v, 'f', -1, 64), '^'
 	case bool:
 		text, kind = strconv.FormatBool(v), '!'
+	case netString:
+		text, kind = string(v.text), v.kind
 	case []any:
 		kind = ']'
 		for _, one := range v {
