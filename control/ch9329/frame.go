@@ -62,9 +62,11 @@ const maxData = 64
 // overhead is the number of bytes of a frame without data.
 const overhead = 6
 
-// maxExtra bounds the bytes that a CH9329F puts behind its configuration, between the 50 that it states and the sum: its
-// answers have 72 or 88 bytes (One-KVM, pull request 300).
-const maxExtra = 40
+// extras are the numbers of bytes that a CH9329F puts behind its configuration, between the 50 that it states and the sum:
+// its answers have 72 or 88 bytes (One-KVM, pull request 300). maxExtra is the largest.
+func extras() []int { return []int{16, maxExtra} }
+
+const maxExtra = 32
 
 // appendFrame appends a command with its data.
 func appendFrame(b []byte, cmd byte, data []byte) []byte {
@@ -90,12 +92,13 @@ type frame struct {
 // frameEnd returns where a frame with n bytes of data ends, 0 if it is damaged; whole is false if that is not known before
 // more has come.
 func frameEnd(b []byte, n int) (end int, whole bool) {
-	extra := 0
+	more := []int{0}
 	if b[3] == cmdGet|answerMark {
-		extra = maxExtra
+		more = append(more, extras()...)
 	}
-	for at := 5 + n; at <= 5+n+extra; at++ {
-		if at == len(b) {
+	for _, extra := range more {
+		at := 5 + n + extra
+		if at >= len(b) {
 			return 0, false
 		}
 		if sum(b[:at]) == b[at] {
