@@ -123,7 +123,7 @@ func carriers(all []netlink.Link, index int) map[int]bool {
 		n = len(found)
 		for _, l := range all {
 			a := l.Attrs()
-			if found[a.MasterIndex] {
+			if a.MasterIndex != 0 && found[a.MasterIndex] {
 				found[a.Index] = true
 			}
 			if found[a.Index] && isStacked(l) && a.NetNsID < 0 {
