@@ -182,10 +182,26 @@ func account(t *testing.T, g *Grabber, r *reel.Reader) []int {
 // other pictures as they are.
 func TestFaultsAreNamed(t *testing.T) {
 	load(t, "")
+	const tries = 5 // a machine that stalls stamps pictures late
+	for n := 1; n <= tries; n++ {
+		stalled := false
+		t.Run(fmt.Sprint("film ", n), func(t *testing.T) { stalled = nameFaults(t, n < tries) })
+		if !stalled {
+			return
+		}
+	}
+}
+
+// nameFaults is a try of TestFaultsAreNamed. If the machine stalled just before the lost picture, so that the next one
+// follows in its usual time, and there may be another try, it returns true.
+func nameFaults(t *testing.T, isAnother bool) (stalled bool) {
 	g := New(Options{Film: Scroll, Faults: map[int]Fault{6: Twice, 10: Lost, 14: Torn, 18: Jump, 22: ErrorBit, 26: Short}})
 	plugged(t, g)
 	status, r := filmed(t, g, small(lab.YUYV, 5), 34)
 	at := account(t, g, r)
+	if isAnother && told(r, lab.SourceIrregular, at[10]-1) {
+		return true
+	}
 	place := map[Fault]int{} // in the reel
 	for seq, s := range arrived(g)[:len(at)] {
 		place[s.Fault] = at[seq]
@@ -201,10 +217,9 @@ func TestFaultsAreNamed(t *testing.T) {
 	if i := place[Twice]; len(r.Info(i).Changed) != 0 {
 		t.Errorf("frame %d repeats the one before and changes %v", i, r.Info(i).Changed)
 	}
-	// A picture that is never sent leaves no gap in the driver's count; the time of the next one says it, or that of the one
-	// before, which a machine that stalled has stamped late.
-	if !told(r, lab.SourceIrregular, at[10]) && !told(r, lab.SourceIrregular, at[10]-1) {
-		t.Errorf("%d irregular, none of them frame %d or the one before: %v", status.Capture.Irregular, at[10], r.Events())
+	// A picture that is never sent leaves no gap in the driver's count; the time of the next one says it.
+	if status.Capture.Irregular < 1 || !told(r, lab.SourceIrregular, at[10]) {
+		t.Errorf("%d irregular, none of them frame %d: %v", status.Capture.Irregular, at[10], r.Events())
 	}
 	torn, err := tearing.Find(r, tearing.Options{})
 	if err != nil {
@@ -223,6 +238,7 @@ func TestFaultsAreNamed(t *testing.T) {
 			t.Errorf("frame %d is not the picture that was sent: %v", at[seq], err)
 		}
 	}
+	return false
 }
 
 // missing counts the pictures that are not in the reel.
