@@ -170,6 +170,9 @@ func TestStackedInterfaces(t *testing.T) {
 			t.Errorf("packets of %s pass %v, want %v", of.Attrs().Name, got, want)
 		}
 	}
+	if got := carriers(all, 0); len(got) != 1 || !got[0] {
+		t.Errorf("packets of a route that names no interface pass %v, want none of them", got)
+	}
 	for l, want := range map[netlink.Link]string{
 		vlan: "bond0.7 is a virtual interface (vlan) on ", mac: "inside is a virtual interface (macvlan) on another interface and shares", port: "",
 		veth: "", top: "", bond: "",
