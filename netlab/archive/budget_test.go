@@ -56,12 +56,13 @@ func TestSocketsAreBounded(t *testing.T) {
 	const many, fewer = 200_000, 40_000
 	upgrade := []any{[]any{[]byte("Upgrade"), []byte("websocket")}}
 	messages := netString{']', bytes.Repeat([]byte(netText([]any{1, true, []byte(""), 1772359201.25})), many)}
+	flow := flowText(nil, fields{"status_code", 101, "headers", upgrade}, fields{"websocket", fields{"messages", messages}})
 	for name, c := range map[string]struct {
 		text         string
 		many         int
 		memory, most int64
 	}{
-		"mitmproxy": {flowText(nil, fields{"status_code", 101, "headers", upgrade}, fields{"websocket", fields{"messages", messages}}), many, 12 << 20, 50 << 20},
+		"mitmproxy": {flow, many, 12 << 20, 50 << 20},
 		"Fiddler": {zipText(t, "raw/1_c.txt", "GET /ws HTTP/1.1\r\nHost: f.test\r\nUpgrade: websocket\r\n\r\n",
 			"raw/1_s.txt", "HTTP/1.1 101 S\r\nUpgrade: websocket\r\n\r\n", "raw/1_m.xml", "<a/>",
 			"raw/1_w.txt", strings.Repeat("Request-Length: 1\r\n\r\nx\r\n", fewer)), fewer, 2 << 20, 6 << 20},
