@@ -151,7 +151,8 @@ func (m *fiddlerMeta) flag(name string) string {
 	return ""
 }
 
-// exchange makes an exchange of what a session has, whose pieces of a WebSocket the budget counts. Also one that is left out has its address, as far as it is known.
+// exchange makes an exchange of what a session has, whose pieces of a WebSocket the budget counts. Also one that is left out
+// has its address, as far as it is known.
 func (m *fiddlerMeta) exchange(request, response, frames []byte, l Limits, pieces *budget) (*lab.Exchange, error) {
 	e := &lab.Exchange{}
 	line, _, _ := bytes.Cut(request, []byte("\n"))

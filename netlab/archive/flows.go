@@ -273,7 +273,8 @@ func flowSocket(e *lab.Exchange, v netString, since func(netString) time.Duratio
 		e.OriginClosed = !socket["closed_by_client"].isTrue()
 		content := binary.BigEndian.AppendUint16(nil, uint16(code.number()))
 		reason := socket["close_reason"].string()
-		err = add(since(socket["timestamp_end"]), !e.OriginClosed, opClose, append(content, reason[:min(len(reason), maxControl-len(content))]...))
+		content = append(content, reason[:min(len(reason), maxControl-len(content))]...)
+		err = add(since(socket["timestamp_end"]), !e.OriginClosed, opClose, content)
 	}
 	return err
 }
