@@ -23,6 +23,8 @@ needs() {
 		test|firefox-esr|firefox-esr|the second browser that replays are held against
 		test|xserver-xorg-core|Xorg|the virtual device's screen, where it is touched
 		test|xserver-xorg-video-dummy|/usr/lib/xorg/modules/drivers/dummy_drv.so|that screen is in memory
+		test|uim-gtk3-immodule|/usr/lib/*/gtk-3.0/3.0.0/immodules/im-uim.so|input methods, through which a browser is typed into
+		test|uim-anthy|/usr/lib/*/uim/plugin/libuim-anthy-utf8.so|the one of them for Japanese
 		test|edid-decode|edid-decode|reads the EDIDs that receivers are given, and finds what is wrong with them
 		test|adb|adb|the server that speaks with Android devices
 		test|mousepad|mousepad|a program that is no browser, whose start is measured

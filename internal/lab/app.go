@@ -16,10 +16,11 @@ type App struct {
 	Command string `json:"command,omitempty" maxLength:"1000" doc:"The virtual device: a program with its whole command line, in which {home}, {profile}, {width}, {height} and, for the plan's page, {url} are replaced" example:"mousepad --disable-server"`
 	Home    string `json:"home,omitempty" maxLength:"1000" doc:"The virtual device: a folder that is copied into the program's home before each trial; without it the home is empty"`
 	// Viewport is for what a plan without a browser cannot say there.
-	Viewport string `json:"viewport,omitempty" maxLength:"11" pattern:"^[0-9]+x[0-9]+$" patternDescription:"WIDTHxHEIGHT" doc:"The virtual device: size of the screen, WIDTHxHEIGHT; without it 1280x720" example:"1920x1080"`
-	Package  string `json:"package,omitempty" maxLength:"255" doc:"A phone that adb drives: a package, which is started as by its icon, or PACKAGE/ACTIVITY" example:"org.example.notes"`
-	Recipe   string `json:"recipe,omitempty" maxLength:"1000" doc:"A device at a port: steps in one line that start the program; times count from the last of their events" example:"key Meta+R; wait 1s; type \"notepad\"; key Enter"`
-	Close    string `json:"close,omitempty" maxLength:"1000" doc:"A device at a port: steps in one line that end the program after each trial" example:"key Alt+F4"`
+	Viewport    string `json:"viewport,omitempty" maxLength:"11" pattern:"^[0-9]+x[0-9]+$" patternDescription:"WIDTHxHEIGHT" doc:"The virtual device: size of the screen, WIDTHxHEIGHT; without it 1280x720" example:"1920x1080"`
+	InputMethod string `json:"input_method,omitempty" enum:"anthy,byeoru,pinyin" doc:"The virtual device: input method (IME) of a program made with GTK 3, as a browser's"`
+	Package     string `json:"package,omitempty" maxLength:"255" doc:"A phone that adb drives: a package, which is started as by its icon, or PACKAGE/ACTIVITY" example:"org.example.notes"`
+	Recipe      string `json:"recipe,omitempty" maxLength:"1000" doc:"A device at a port: steps in one line that start the program; times count from the last of their events" example:"key Meta+R; wait 1s; type \"notepad\"; key Enter"`
+	Close       string `json:"close,omitempty" maxLength:"1000" doc:"A device at a port: steps in one line that end the program after each trial" example:"key Alt+F4"`
 	// Entry is the name under which the box's admin has configured the app; empty for one that the plan describes.
 	Entry string `json:"-" yaml:"-"`
 }
@@ -69,6 +70,9 @@ func (a *App) String() string {
 	if a.Viewport != "" {
 		words = append(words, "viewport "+a.Viewport)
 	}
+	if a.InputMethod != "" {
+		words = append(words, "input method "+a.InputMethod)
+	}
 	return strings.Join(slices.DeleteFunc(slices.Compact(words), func(w string) bool { return w == "" }), " ")
 }
 
@@ -94,7 +98,7 @@ func (a *App) page() string {
 
 // Browser is the app's program as what the virtual device starts, which knows programs as browsers.
 func (a *App) Browser() *Browser {
-	return &Browser{Command: a.Command, Profile: a.Home, Viewport: a.Viewport, Entry: a.Entry, IsApp: true}
+	return &Browser{Command: a.Command, Profile: a.Home, Viewport: a.Viewport, InputMethod: a.InputMethod, Entry: a.Entry, IsApp: true}
 }
 
 // The ways in which a device starts an app.

@@ -12,16 +12,17 @@ import (
 
 // Browser is the browser of a virtual device. In a plan it is a name, or an object.
 type Browser struct {
-	Name       string   `json:"name,omitempty" maxLength:"40" doc:"chromium, firefox or firefox-esr, or a name under browsers: in the configuration" example:"firefox-esr"`
-	Command    string   `json:"command,omitempty" maxLength:"1000" doc:"Program with its flags, instead of a name. With {url} in it, it is the whole command line, in which {profile}, {width}, {height} and {home} are replaced as well" example:"/opt/firefox-nightly/firefox"`
-	Profile    string   `json:"profile,omitempty" maxLength:"1000" doc:"Folder of a profile, which is copied for each trial; without it the profile is empty"`
-	Flags      []string `json:"flags,omitempty" maxItems:"50" doc:"Further flags of the command line"`
-	Prefs      []string `json:"prefs,omitempty" maxItems:"100" doc:"Firefox: further preferences, NAME=VALUE" example:"[\"layout.frame_rate=30\"]"`
-	Scale      float64  `json:"scale,omitempty" minimum:"0.5" maximum:"4" doc:"Device pixels of a CSS pixel; without it 1"`
-	Viewport   string   `json:"viewport,omitempty" maxLength:"11" pattern:"^[0-9]+x[0-9]+$" patternDescription:"WIDTHxHEIGHT" doc:"Size of the screen that the browser fills, WIDTHxHEIGHT; without it 1280x720" example:"412x915"`
-	Extensions []string `json:"extensions,omitempty" maxItems:"10" doc:"Chromium: folders of unpacked extensions, which are loaded" example:"[\"/srv/extensions/blocker\"]"`
-	Scheme     string   `json:"scheme,omitempty" enum:"light,dark" doc:"Colour scheme that pages are told"`
-	Draw       string   `json:"draw,omitempty" enum:"software,webgl,gl" doc:"How it draws. software, as without it: the same on every machine; Chromium then has no WebGL. webgl: the same, and Chromium has WebGL in software, as Firefox always does. gl: by the machine's OpenGL, which a graphics processor does where the sandbox has one, and Mesa's software else; pictures may then differ between machines"`
+	Name        string   `json:"name,omitempty" maxLength:"40" doc:"chromium, firefox or firefox-esr, or a name under browsers: in the configuration" example:"firefox-esr"`
+	Command     string   `json:"command,omitempty" maxLength:"1000" doc:"Program with its flags, instead of a name. With {url} in it, it is the whole command line, in which {profile}, {width}, {height} and {home} are replaced as well" example:"/opt/firefox-nightly/firefox"`
+	Profile     string   `json:"profile,omitempty" maxLength:"1000" doc:"Folder of a profile, which is copied for each trial; without it the profile is empty"`
+	Flags       []string `json:"flags,omitempty" maxItems:"50" doc:"Further flags of the command line"`
+	Prefs       []string `json:"prefs,omitempty" maxItems:"100" doc:"Firefox: further preferences, NAME=VALUE" example:"[\"layout.frame_rate=30\"]"`
+	Scale       float64  `json:"scale,omitempty" minimum:"0.5" maximum:"4" doc:"Device pixels of a CSS pixel; without it 1"`
+	Viewport    string   `json:"viewport,omitempty" maxLength:"11" pattern:"^[0-9]+x[0-9]+$" patternDescription:"WIDTHxHEIGHT" doc:"Size of the screen that the browser fills, WIDTHxHEIGHT; without it 1280x720" example:"412x915"`
+	Extensions  []string `json:"extensions,omitempty" maxItems:"10" doc:"Chromium: folders of unpacked extensions, which are loaded" example:"[\"/srv/extensions/blocker\"]"`
+	Scheme      string   `json:"scheme,omitempty" enum:"light,dark" doc:"Colour scheme that pages are told"`
+	Draw        string   `json:"draw,omitempty" enum:"software,webgl,gl" doc:"How it draws. software, as without it: the same on every machine; Chromium then has no WebGL. webgl: the same, and Chromium has WebGL in software, as Firefox always does. gl: by the machine's OpenGL, which a graphics processor does where the sandbox has one, and Mesa's software else; pictures may then differ between machines"`
+	InputMethod string   `json:"input_method,omitempty" enum:"anthy,byeoru,pinyin" doc:"Input method (IME) through which keys go once Shift+Space has switched it on: anthy (Japanese), byeoru (Korean) or pinyin (Chinese). Pages then see composition events"`
 	// Entry is the name under which the box's admin has configured the browser; empty for one that the plan describes.
 	Entry string `json:"-" yaml:"-"`
 	// IsApp says that it is the program of an [App]: Command is the whole command line, and Profile the home.
@@ -101,6 +102,9 @@ func (b *Browser) String() string {
 	}
 	if b.Viewport != "" {
 		words = append(words, "viewport "+b.Viewport)
+	}
+	if b.InputMethod != "" {
+		words = append(words, "input method "+b.InputMethod)
 	}
 	for _, folder := range b.Extensions {
 		words = append(words, "extension "+path.Base(folder))

@@ -56,6 +56,9 @@ func (all Apps) resolve(a *lab.App) *lab.App {
 	if a.Viewport != "" {
 		entry.Viewport = a.Viewport
 	}
+	if a.InputMethod != "" {
+		entry.InputMethod = a.InputMethod
+	}
 	return &entry
 }
 
@@ -81,8 +84,8 @@ func checkApp(path string, a *lab.App, o Options) error {
 	if ways != 1 {
 		return fieldError(path, "say how it is started, in one way: command (virtual device), package (Android) or recipe (keys)")
 	}
-	if a.Command == "" && (a.Home != "" || a.Viewport != "") {
-		return fieldError(path, "home and viewport are of a command, which the virtual device starts")
+	if a.Command == "" && (a.Home != "" || a.Viewport != "" || a.InputMethod != "") {
+		return fieldError(path, "home, viewport and input_method are of a command, which the virtual device starts")
 	}
 	if (a.Recipe == "") != (a.Close == "") {
 		return fieldError(path+".close", "a recipe needs the steps that end the program after each trial, and nothing else has them")

@@ -75,6 +75,7 @@ func (all Browsers) resolve(b *lab.Browser, elsewhere bool) *lab.Browser {
 	entry.Extensions = slices.Concat(entry.Extensions, b.Extensions)
 	for _, text := range []struct{ to, said *string }{
 		{&entry.Profile, &b.Profile}, {&entry.Viewport, &b.Viewport}, {&entry.Scheme, &b.Scheme}, {&entry.Draw, &b.Draw},
+		{&entry.InputMethod, &b.InputMethod},
 	} {
 		if *text.said != "" {
 			*text.to = *text.said

@@ -6,7 +6,6 @@ package programs
 
 import (
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -52,6 +51,17 @@ func Dummy() Program {
 		"virtual devices: a touch screen, for gestures of several fingers"}
 }
 
+// Uim is the module by which programs of GTK 3 have the input methods of uim.
+func Uim() Program {
+	return Program{"uim", []string{"/usr/lib/*/gtk-3.0/3.0.0/immodules/im-uim.so"}, "uim-gtk3-immodule",
+		"virtual devices: input methods, where a plan asks for one"}
+}
+
+// Anthy is the one of them for Japanese, with its dictionary.
+func Anthy() Program {
+	return Program{"anthy", []string{"/usr/lib/*/uim/plugin/libuim-anthy-utf8.so"}, "uim-anthy", "virtual devices: Japanese by an input method"}
+}
+
 // Vpxenc encodes the evidence videos.
 func Vpxenc() Program {
 	return Program{"vpxenc", []string{"vpxenc"}, "vpx-tools", "evidence videos"}
@@ -69,7 +79,7 @@ func Hostapd() Program {
 
 // All returns every program of the table.
 func All() []Program {
-	return append(VirtualDevice(), Xorg(), Dummy(), FFmpeg(), Hostapd())
+	return append(VirtualDevice(), Xorg(), Dummy(), Uim(), Anthy(), FFmpeg(), Hostapd())
 }
 
 // VirtualDevice returns the programs without which no run on a virtual device can begin.
@@ -78,13 +88,13 @@ func VirtualDevice() []Program {
 }
 
 // Find returns the path of the first of the program's files that is installed.
-// A file with a path is where it says, and need not be a program. Others are searched on the PATH, and where Debian
+// A file with a path is where it says, and need not be a program; it may be a pattern. Others are searched on the PATH, and where Debian
 // keeps root's programs, which the PATH of an ordinary user lacks. The error names the package to install.
 func (p Program) Find() (path string, err error) {
 	for _, file := range p.Files {
 		if filepath.IsAbs(file) {
-			if _, err := os.Stat(file); err == nil {
-				return file, nil
+			if found, err := filepath.Glob(file); err == nil && len(found) > 0 {
+				return found[0], nil
 			}
 			continue
 		}

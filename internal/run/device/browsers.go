@@ -1,6 +1,7 @@
 package device
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,7 +45,7 @@ func CheckBrowser(b *lab.Browser) error {
 	if b == nil {
 		return nil
 	}
-	if err := CheckExtensions(b); err != nil {
+	if err := cmp.Or(CheckExtensions(b), checkInputMethod(b.InputMethod)); err != nil {
 		return err
 	}
 	_, err := findProgram(b, strings.Fields(b.Command))
@@ -69,8 +70,8 @@ func OpenBrowser(ctx context.Context, w Workshop, b *lab.Browser) (Program, erro
 		return nil, fmt.Errorf("%s: %w", o.name, err)
 	}
 	words = words[min(1, len(words)):]
-	if err := CheckExtensions(b); err != nil {
-		return nil, fmt.Errorf("browser: %w", err)
+	if err := cmp.Or(CheckExtensions(b), checkInputMethod(b.InputMethod)); err != nil {
+		return nil, fmt.Errorf("%s: %w", o.name, err)
 	}
 	if b.IsApp { // it may know no --version
 		o.version, o.whole = filepath.Base(o.program), words
@@ -201,11 +202,12 @@ func chromiumFlags(b lab.Browser) (all []string) {
 	case "light":
 		all = append(all, "--blink-settings=preferredColorScheme=1")
 	}
-	return all
+	return append(all, inputMethodFlags(b)...)
 }
 
 // Start implements [Program].
 func (o *other) Start(options Options) (*Browser, error) {
+	options.inputMethod = o.what.InputMethod
 	options.words = slices.Concat(o.whole, o.more, o.what.Extensions)
 	args := func(home string) []string { return o.arguments(home, options) }
 	return startIn(o.dir, o.template, o.program, filepath.Base(o.program), args, options)

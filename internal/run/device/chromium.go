@@ -75,7 +75,8 @@ type Options struct {
 	// Counters count the browser's events; nil for none.
 	Counters *counters.Counters
 
-	profiled bool // Firefox samples itself
+	profiled    bool   // Firefox samples itself
+	inputMethod string // "" for none
 }
 
 // Browser is a running browser.
@@ -229,9 +230,13 @@ func (b *Browser) begin(cmd *exec.Cmd, name string, o Options) error {
 	if o.Touch {
 		cmd.Env = append(cmd.Env, "MOZ_USE_XINPUT2=1") // without it Firefox makes a mouse of the first finger
 	}
+	input, err := giveInputMethod(b.home, o.inputMethod, o.Sandbox)
+	if err != nil {
+		return err
+	}
+	cmd.Env = append(cmd.Env, input...)
 	cmd.ExtraFiles = o.Files
-	var err error
-	readable := append(programFiles(cmd.Path, o.words), socket(o.Display))
+	readable := append(programFiles(cmd.Path, o.words), socket(o.Display), engineFiles)
 	if b.process, b.execed, err = startConfined(cmd, name, b.home, o.Namespace, o.Sandbox, readable, o.Counters); err != nil {
 		return err
 	}
@@ -256,6 +261,7 @@ func environment(home, display string) []string {
 		// No message bus: the browser must not start desktop services.
 		"DBUS_SESSION_BUS_ADDRESS=disabled:", "DBUS_SYSTEM_BUS_ADDRESS=disabled:",
 		"GTK_THEME=Adwaita",
+		"GTK_IM_MODULE=gtk-im-context-simple", // and not what the machine has: some declare themselves everybody's default
 		"MOZ_CRASHREPORTER_DISABLE=1", "MOZ_LEGACY_PROFILES=1",
 	}
 }

@@ -14,20 +14,74 @@ import (
 	"eidetic/control/x11"
 	"eidetic/internal/lab"
 	"eidetic/internal/rigs/testlab"
+	"eidetic/internal/run/isolate"
 )
 
 // touches is a page that tells of each touch which fingers are where.
 const touches = `<!doctype html><meta name=viewport content="width=device-width"><style>body {margin: 0; height: 100vh; touch-action: none}</style><script>
-	const tell = e => navigator.sendBeacon("/touch", JSON.stringify({Kind: e.type, Fingers: [...e.touches].map(t => [t.screenX, t.screenY])}))
+	const tell = e => navigator.sendBeacon("/tell", JSON.stringify({Kind: e.type, Fingers: [...e.touches].map(t => [t.screenX, t.screenY])}))
 	for (const kind of ["touchstart", "touchmove", "touchend"]) addEventListener(kind, tell)
-	addEventListener("mousemove", e => navigator.sendBeacon("/touch", JSON.stringify({Kind: e.type})))
-	requestAnimationFrame(() => requestAnimationFrame(() => navigator.sendBeacon("/touch", JSON.stringify({Kind: "shown"}))))
+	addEventListener("mousemove", e => navigator.sendBeacon("/tell", JSON.stringify({Kind: e.type})))
+	requestAnimationFrame(() => requestAnimationFrame(() => navigator.sendBeacon("/tell", JSON.stringify({Kind: "shown"}))))
 </script>`
 
-// told is what the page tells.
+// told is what a page tells.
 type told struct {
-	Kind    string
-	Fingers [][2]int
+	Kind, Text string
+	Fingers    [][2]int
+}
+
+// listen serves a page at 192.168.77.1 and returns what it posts to /tell.
+func listen(t *testing.T, page string) <-chan told {
+	t.Helper()
+	events := make(chan told, 100)
+	l, err := net.Listen("tcp", "192.168.77.1:80")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var e told
+		if r.URL.Path != "/tell" {
+			fmt.Fprint(w, page)
+		} else if err := json.NewDecoder(r.Body).Decode(&e); err != nil {
+			t.Error(err)
+		} else {
+			events <- e
+		}
+	})}
+	go server.Serve(l)
+	t.Cleanup(func() { _ = server.Close() })
+	return events
+}
+
+// openPage opens that page in a browser on a screen of its own, which can be driven.
+func openPage(t *testing.T, ns *Namespace, b lab.Browser, size Screen, touch bool) (*XServer, *x11.Controller) {
+	t.Helper()
+	x, err := StartX(t.Context(), size, touch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(x.Stop)
+	sandbox, err := isolate.ProbeSandbox(t.Context(), ns.Do)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := testlab.TempDir(t)
+	browser, err := OpenBrowser(t.Context(), Workshop{Dir: dir, Authority: authority(t, dir), Namespace: ns, Sandbox: sandbox}, &b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	running, err := browser.Start(Options{Namespace: ns, Display: x.Display, Screen: size, Touch: touch, URL: "http://192.168.77.1/", Sandbox: sandbox})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = running.Stop() })
+	c, err := x11.Open(t.Context(), x.Display, lab.Monotonic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return x, c
 }
 
 // TestTouchScreen: a browser on a screen with a touch screen gets each finger at its pixel, and keys and a mouse as ever.
@@ -37,47 +91,11 @@ func TestTouchScreen(t *testing.T) {
 	testlab.NeedProgram(t, "firefox-esr")
 	missing := CheckTouchScreen()
 	testlab.Need(t, missing == nil, fmt.Sprint("a touch screen: ", missing))
-	events := make(chan told, 100)
-	l, err := net.Listen("tcp", "192.168.77.1:80")
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var e told
-		if r.URL.Path != "/touch" {
-			fmt.Fprint(w, touches)
-		} else if err := json.NewDecoder(r.Body).Decode(&e); err != nil {
-			t.Error(err)
-		} else {
-			events <- e
-		}
-	})}
-	go server.Serve(l)
-	t.Cleanup(func() { _ = server.Close() })
+	events := listen(t, touches)
 	order := func(a, b [2]int) int { return slices.Compare(a[:], b[:]) }
 	for _, name := range []string{lab.Chromium, lab.FirefoxESR} {
 		t.Run(name, func(t *testing.T) {
-			size := Screen{1000, 640}
-			x, err := StartX(t.Context(), size, true)
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(x.Stop)
-			dir := testlab.TempDir(t)
-			browser, err := OpenBrowser(t.Context(), Workshop{Dir: dir, Authority: authority(t, dir), Namespace: ns}, &lab.Browser{Name: name})
-			if err != nil {
-				t.Fatal(err)
-			}
-			b, err := browser.Start(Options{Namespace: ns, Display: x.Display, Screen: size, Touch: true, URL: "http://192.168.77.1/"})
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = b.Stop() })
-			c, err := x11.Open(t.Context(), x.Display, lab.Monotonic)
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = c.Close() })
+			x, c := openPage(t, ns, lab.Browser{Name: name}, Screen{1000, 640}, true)
 			if err := c.ConnectTouch(t.Context(), x.Touch); err != nil {
 				t.Fatal(err)
 			}

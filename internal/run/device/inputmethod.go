@@ -1,0 +1,72 @@
+package device
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"eidetic/internal/base/programs"
+	"eidetic/internal/lab"
+	"eidetic/internal/run/isolate"
+)
+
+// engine is an engine of uim: an input method that GTK loads into the program itself, so that it needs no server and no
+// message bus.
+type engine struct {
+	name, file string // as uim calls it, and the file of its programs that registers it, without .scm
+	needs      []programs.Program
+}
+
+// engines are those of a plan's input methods.
+func engines() map[string]engine {
+	module := programs.Uim()
+	return map[string]engine{
+		"anthy":  {"anthy-utf8", "anthy-utf8", []programs.Program{module, programs.Anthy()}},
+		"byeoru": {"byeoru", "byeoru", []programs.Program{module}},
+		"pinyin": {"py", "pyload", []programs.Program{module}},
+	}
+}
+
+// engineFiles is where Debian keeps which engines are installed, outside of the system's folders.
+const engineFiles = "/var/lib/uim"
+
+// checkInputMethod returns an error for an input method that this machine lacks; "" is none.
+func checkInputMethod(name string) error {
+	e, ok := engines()[name]
+	if name != "" && !ok {
+		return fmt.Errorf("input_method: there is none %q", name)
+	}
+	if err := programs.Missing(e.needs); err != nil {
+		return fmt.Errorf("input_method: %w", err)
+	}
+	return nil
+}
+
+// giveInputMethod writes what the input method reads in a home, and returns what the program's environment needs.
+func giveInputMethod(home, name string, s isolate.Sandbox) (environment []string, err error) {
+	if name == "" {
+		return nil, nil
+	}
+	if s == isolate.SandboxNone {
+		return nil, fmt.Errorf("input_method: %s learns, and without the sandbox it would learn in your own home: leave out --no-sandbox", name)
+	}
+	e := engines()[name]
+	settings := filepath.Join(home, "uim.scm")
+	text := fmt.Sprintf("(define enabled-im-list '(%s direct))\n(require-module %q)\n(define default-im-name '%s)\n", e.name, e.file, e.name)
+	if err := os.WriteFile(settings, []byte(text), 0o644); err != nil {
+		return nil, err
+	}
+	// Where its folder in $XDG_RUNTIME_DIR cannot be made, it starts no daemon, which would outlive the program.
+	if err := os.WriteFile(filepath.Join(home, "uim"), nil, 0o444); err != nil {
+		return nil, err
+	}
+	return []string{"GTK_IM_MODULE=uim", "LIBUIM_USER_SCM_FILE=" + settings}, nil
+}
+
+// inputMethodFlags make Chromium load the GTK whose module the input method has.
+func inputMethodFlags(b lab.Browser) []string {
+	if b.InputMethod == "" {
+		return nil
+	}
+	return []string{"--gtk-version=3"}
+}
