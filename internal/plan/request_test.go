@@ -63,7 +63,6 @@ func TestSetAndWith(t *testing.T) {
 	}
 }
 
-// An error of a field has file and line, also where the field is missing or was set by a flag.
 // TestFractionsAreNotCutOff: a whole number is not made of another one without a word.
 func TestFractionsAreNotCutOff(t *testing.T) {
 	for text, want := range map[string]string{
@@ -77,6 +76,7 @@ func TestFractionsAreNotCutOff(t *testing.T) {
 	}
 }
 
+// An error of a field has file and line, also where the field is missing or was set by a flag.
 func TestLocate(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "plan.yaml")
 	write := func(text string) (Request, error) {

@@ -202,6 +202,10 @@ func checkYAML(text string) error {
 		if n.add(t) > MaxDepth {
 			return &Error{t.Position.Line, fmt.Sprintf("the text is nested more than %d deep", MaxDepth)}
 		}
+		if t.Type == token.OctetIntegerType && !strings.Contains(t.Value, "o") {
+			return &Error{t.Position.Line, fmt.Sprintf("%s is another number to some readers of YAML, because of the 0 before it: leave that "+
+				"out, or put a text in quotes", t.Value)}
+		}
 		if t.Type != token.AliasType {
 			continue
 		}
