@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -64,6 +65,16 @@ func TestFleetFindsTheAuthor(t *testing.T) {
 		in("shop"), in("shop"), in("trunk/index.html")))
 	write("head.yaml", fmt.Sprintf("repositories:\n  shop: {git: '%s', branch: main, deploy: 'sh %s \"$1\"'}\n", in("shop"), in("deploy.sh")))
 	write("trunk.yaml", "name: trunk\npage: http://127.0.0.1:18481/\ntrials: 20\ntreatment: {page: 'http://127.0.0.1:18482/'}\n")
+
+	for port, folder := range map[string]string{"18481": "production", "18482": "trunk"} { // boxes look whether somebody answers
+		l, err := net.Listen("tcp", "127.0.0.1:"+port)
+		if err != nil {
+			t.Fatal(err)
+		}
+		server := &http.Server{Handler: http.FileServer(http.Dir(in(folder)))}
+		go server.Serve(l)
+		t.Cleanup(func() { _ = server.Close() })
+	}
 
 	head := headHere(t, in("head"), "127.0.0.1:0", "--config", in("head.yaml"))
 	box := func(name string) *serving {
