@@ -131,7 +131,7 @@ func (o *other) prepare(ctx context.Context, w Workshop) error {
 	if o.what.Profile != "" {
 		err = copyFolder(given, o.what.Profile, ofProfile())
 	}
-	if err = errors.Join(err, os.MkdirAll(profile, 0o700)); err != nil {
+	if err = errors.Join(err, writeEngine(o.template, o.what.InputMethod), os.MkdirAll(profile, 0o700)); err != nil {
 		return fmt.Errorf("preparing the %s's profile: %w", o.name, err)
 	}
 	// Chromium and its kin read the first folder, Firefox its profile.

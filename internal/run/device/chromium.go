@@ -230,7 +230,7 @@ func (b *Browser) begin(cmd *exec.Cmd, name string, o Options) error {
 	if o.Touch {
 		cmd.Env = append(cmd.Env, "MOZ_USE_XINPUT2=1") // without it Firefox makes a mouse of the first finger
 	}
-	input, err := giveInputMethod(b.home, o.inputMethod, o.Sandbox)
+	input, err := engineEnvironment(b.home, o.inputMethod, o.Sandbox)
 	if err != nil {
 		return err
 	}

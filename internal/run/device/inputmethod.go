@@ -1,6 +1,7 @@
 package device
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -42,25 +43,31 @@ func checkInputMethod(name string) error {
 	return nil
 }
 
-// giveInputMethod writes what the input method reads in a home, and returns what the program's environment needs.
-func giveInputMethod(home, name string, s isolate.Sandbox) (environment []string, err error) {
+// engineSettings are what an engine reads in a home.
+const engineSettings = "uim.scm"
+
+// writeEngine writes what an input method reads in a home in which no program has run yet.
+func writeEngine(home, name string) error {
 	if name == "" {
-		return nil, nil
-	}
-	if s == isolate.SandboxNone {
-		return nil, fmt.Errorf("input_method: %s learns, and without the sandbox it would learn in your own home: leave out --no-sandbox", name)
+		return nil
 	}
 	e := engines()[name]
-	settings := filepath.Join(home, "uim.scm")
 	text := fmt.Sprintf("(define enabled-im-list '(%s direct))\n(require-module %q)\n(define default-im-name '%s)\n", e.name, e.file, e.name)
-	if err := os.WriteFile(settings, []byte(text), 0o644); err != nil {
-		return nil, err
+	return errors.Join(
+		os.WriteFile(filepath.Join(home, engineSettings), []byte(text), 0o644),
+		// Where its folder in $XDG_RUNTIME_DIR cannot be made, it starts no daemon, which would outlive the program.
+		os.WriteFile(filepath.Join(home, "uim"), nil, 0o644))
+}
+
+// engineEnvironment is what a program's environment needs for an input method.
+func engineEnvironment(home, name string, s isolate.Sandbox) ([]string, error) {
+	switch {
+	case name == "":
+		return nil, nil
+	case s == isolate.SandboxNone:
+		return nil, fmt.Errorf("input_method: %s learns, and without the sandbox it would learn in your own home: leave out --no-sandbox", name)
 	}
-	// Where its folder in $XDG_RUNTIME_DIR cannot be made, it starts no daemon, which would outlive the program.
-	if err := os.WriteFile(filepath.Join(home, "uim"), nil, 0o444); err != nil {
-		return nil, err
-	}
-	return []string{"GTK_IM_MODULE=uim", "LIBUIM_USER_SCM_FILE=" + settings}, nil
+	return []string{"GTK_IM_MODULE=uim", "LIBUIM_USER_SCM_FILE=" + filepath.Join(home, engineSettings)}, nil
 }
 
 // inputMethodFlags make Chromium load the GTK whose module the input method has.

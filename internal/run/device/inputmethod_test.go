@@ -118,7 +118,7 @@ func TestInputMethodsAreRefused(t *testing.T) {
 	if err := checkInputMethod("mozc"); err == nil || !strings.Contains(err.Error(), `none "mozc"`) {
 		t.Errorf("an unknown input method: %v", err)
 	}
-	_, err := giveInputMethod(t.TempDir(), "anthy", isolate.SandboxNone)
+	_, err := engineEnvironment("/home", "anthy", isolate.SandboxNone)
 	if err == nil || !strings.Contains(err.Error(), "leave out --no-sandbox") {
 		t.Errorf("without a sandbox: %v", err)
 	}
