@@ -160,7 +160,7 @@ func TestSuiteKnobs(t *testing.T) {
 	testlab.EachBrowser(t, func(t *testing.T, program string) {
 		needLab(t)
 		out := filepath.Join(t.TempDir(), "out")
-		got := finishCmd(t, appliance(t, "suite", "run", "knobs-1", "--browser", filepath.Base(program), "--trials", "2", "--out", out))
+		got := finishCmd(t, appliance(t, "suite", "run", "knobs-1", "--browser", filepath.Base(program), "--out", out))
 		t.Log(got.out)
 		if got.status != exitGood {
 			t.Errorf("status %d: %s", got.status, got.err)
