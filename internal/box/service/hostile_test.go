@@ -27,6 +27,9 @@ import (
 // watchdog is the period of the service's watchdog.
 const watchdog = 4 * time.Second
 
+// calm is between the connections of a page: fewer than the address of somebody who is logged in may make.
+const calm = 25 * time.Millisecond
+
 // besieged is a service in a namespace whose neighbour, lab, has the addresses 10.9.0.2 to 10.9.0.10.
 type besieged struct {
 	lab       *nstest.Namespace
@@ -110,11 +113,13 @@ func TestStrangersCannotSilenceTheWatchdog(t *testing.T) {
 	attacked := make(chan struct{})
 	go func() { attack.Wait(); close(attacked) }()
 	asked, longest, during := 0, time.Duration(0), v.pings.Load()
+	often := time.NewTicker(calm)
+	defer often.Stop()
 	for over := false; !over || v.pings.Load() < during+2; asked++ {
 		select {
 		case <-attacked:
-			over = true
-		default:
+			over, attacked = true, nil
+		case <-often.C:
 		}
 		began := time.Now()
 		if err := fetch(page, v.base+"/api/v1/runs"); err != nil {
@@ -167,11 +172,13 @@ func TestStrangersWhoComeBack(t *testing.T) {
 	}
 	over := make(chan struct{})
 	go func() { attack.Wait(); close(over) }()
+	often := time.NewTicker(calm)
+	defer often.Stop()
 	for during, ended := v.pings.Load(), false; !ended || v.pings.Load() < during+1; {
 		select {
 		case <-over:
-			ended = true
-		default:
+			ended, over = true, nil
+		case <-often.C:
 		}
 		if err := fetch(page, v.base+"/api/v1/runs"); err != nil {
 			t.Fatalf("a logged-in page beside strangers who come back: %v", err)
