@@ -68,7 +68,8 @@ func browse(t *testing.T, display, url string) {
 		"--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1", "--user-data-dir="+filepath.Join(home, "profile"),
 		"--window-position=0,0", "--window-size=1000,700", url)
 	// Chromium's painting process does not take the cookie from where Main puts it: its screen stays grey.
-	cmd.Env = append(os.Environ(), "XAUTHORITY="+xtest.File(t, display), "HOME="+home, "DISPLAY="+display, "LANG=C.UTF-8", "DBUS_SESSION_BUS_ADDRESS=disabled:")
+	cmd.Env = append(os.Environ(), "XAUTHORITY="+xtest.File(t, display), "HOME="+home, "DISPLAY="+display, "LANG=C.UTF-8", "DBUS_SESSION_BUS_ADDRESS=disabled:",
+		"GTK_IM_MODULE=gtk-im-context-simple")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := testlab.Start(t, cmd); err != nil {
 		t.Fatal(err)

@@ -44,7 +44,7 @@ func Browser(t testing.TB, display, program, url string) {
 	}
 	cmd := exec.Command(program, args...)
 	cmd.Env = []string{"PATH=/usr/bin:/bin", "HOME=" + home, "DISPLAY=" + display, "XAUTHORITY=" + File(t, display),
-		"XDG_RUNTIME_DIR=" + home, "LANG=C.UTF-8"}
+		"XDG_RUNTIME_DIR=" + home, "LANG=C.UTF-8", "GTK_IM_MODULE=gtk-im-context-simple"}
 	if err := testlab.Start(t, cmd); err != nil {
 		t.Fatal(err)
 	}
