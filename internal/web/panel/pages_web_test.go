@@ -299,7 +299,7 @@ func pagesInFirefox(t *testing.T, config setup, tests []pageTest) {
 	}
 	answers := make(chan string, len(tests))
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if at := slices.IndexFunc(tests, func(p pageTest) bool { return r.URL.Path == "/probe"+p.route()+".js" }); at >= 0 {
+		if at := len(answers); r.URL.Path == "/probe.js" && at < len(tests) { // several tests may be of one page
 			w.Header().Set("Content-Type", "text/javascript")
 			fmt.Fprintf(w, `(async () => {%s})().catch(e => "failed: " + e).then(body => fetch("/probe", { method: "POST", body })).then(a => a.text()).then(next => { if (next) location = next; });`,
 				tests[at].code())
@@ -325,7 +325,7 @@ func pagesInFirefox(t *testing.T, config setup, tests []pageTest) {
 		for name, values := range page.Header() {
 			w.Header()[name] = values
 		}
-		fmt.Fprint(w, strings.Replace(page.Body.String(), "</body>", `<script type="module" src="/probe`+r.URL.Path+`.js"></script></body>`, 1))
+		fmt.Fprint(w, strings.Replace(page.Body.String(), "</body>", `<script type="module" src="/probe.js"></script></body>`, 1))
 	}))
 	t.Cleanup(s.Close)
 	startFirefox(t, program, s.URL+tests[0].path)
