@@ -52,7 +52,7 @@ func fileTools() []string {
 }
 
 // companions use namespaces and browsers but assert nothing about times: they run one
-// after another behind the booted image, beside the unit tests and what follows those.
+// after another, beside the booted image and the unit tests.
 func companions() []string {
 	return []string{
 		"netlab/replay/conformance", "internal/rigs/samplesite", "internal/keep/store", "netlab/archive/fulldisk", "netlab/ra",
@@ -60,10 +60,15 @@ func companions() []string {
 }
 
 // followers are such tests, too: they run one after another behind the unit tests.
-func followers() []string {
+func followers() []string { return []string{"internal/web/panel"} }
+
+// lodgers are such tests, too: they run one after another behind the booted image.
+func lodgers() []string {
 	return []string{
-		"internal/web/panel", "internal/fleet/head", "internal/box/service", "internal/run/drive", "internal/run/seat", "internal/base/rfb",
+		"internal/fleet/head", "internal/box/service", "internal/run/drive", "internal/run/seat", "internal/base/rfb",
 		"internal/base/rfb/rfbtest", "netlab/dhcp", "image/build", "internal/rigs/storytest",
+		"netlab/port", "capture/rfb", "image/oci", "internal/base/unshare", "internal/rigs/testlab/xtest", "internal/run/isolate",
+		"internal/run/sandbox", "internal/tell/suite",
 	}
 }
 
@@ -123,7 +128,7 @@ func plan(ctx context.Context, c config) ([]stage, error) {
 	case groupRace:
 		return []stage{{"race", [][]job{p.raced()}}}, nil
 	case groupNet:
-		return []stage{{"machine", [][]job{slices.Concat(p.companions(0), p.followers(0), p.quiet())}}}, nil
+		return []stage{{"machine", [][]job{slices.Concat(p.companions(0), p.followers(0), p.lodgers(0), p.quiet())}}}, nil
 	case groupBox:
 		return []stage{{"box", [][]job{p.box()}}}, nil
 	case groupTest, groupAll:
@@ -138,8 +143,9 @@ func (p planner) whole() []stage {
 	const yielding = 5
 	return []stage{
 		{"box, and what minds no company", [][]job{
-			slices.Concat(p.box(), p.companions(0)),
-			slices.Concat([]job{{name: "vet", command: []string{"make", "vet"}, nice: yielding}}, p.unit(yielding), p.followers(yielding)),
+			slices.Concat(p.box(), p.lodgers(yielding)),
+			slices.Concat(p.unit(yielding), p.followers(yielding)),
+			slices.Concat([]job{{name: "vet", command: []string{"make", "vet"}, nice: yielding}}, p.companions(0)),
 		}},
 		{"films, links and browsers, one at a time", [][]job{p.quiet()}},
 	}
@@ -166,7 +172,7 @@ func named(c config) stage {
 	return stage{"packages", [][]job{{j}}}
 }
 
-// flags are those of every go test. The job vet has looked at the tests already.
+// flags are those of every go test. The job vet looks at the tests.
 func (p planner) flags() []string {
 	flags := []string{"-timeout", packageLimit.String(), "-vet=off"}
 	if p.short {
@@ -223,10 +229,14 @@ func (p planner) followers(nice int) []job {
 	return p.oneByOne(nice, "", func(s sources) bool { return contains(followers(), s.path) })
 }
 
+func (p planner) lodgers(nice int) []job {
+	return p.oneByOne(nice, "", func(s sources) bool { return contains(lodgers(), s.path) })
+}
+
 // quiet returns the tests that other programs would disturb.
 func (p planner) quiet() []job {
 	return p.oneByOne(0, commandMachineTests, func(s sources) bool {
-		return s.path != boxPackage && !s.isUnit() && !contains(companions(), s.path) && !contains(followers(), s.path)
+		return s.path != boxPackage && !s.isUnit() && !contains(slices.Concat(companions(), followers(), lodgers()), s.path)
 	})
 }
 
