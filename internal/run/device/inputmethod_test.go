@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"eidetic/control"
 	"eidetic/internal/lab"
@@ -21,7 +20,7 @@ const composes = `<!doctype html><meta charset=utf-8><textarea id=field style="p
 	field.oninput = e => tell("field", field.value)
 	for (const kind of ["compositionstart", "compositionupdate", "compositionend"]) field.addEventListener(kind, e => tell(kind, e.data))
 	field.onfocus = () => tell("focus", "")
-	requestAnimationFrame(() => requestAnimationFrame(() => tell("shown", "")))
+	onmousemove = () => tell("mousemove", "")
 </script>`
 
 // TestInputMethods: what is typed goes through an input method, whose composition a page sees, and each browser begins
@@ -77,20 +76,11 @@ func TestInputMethods(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				await("shown", "")
-				// A browser may show a page before it passes it clicks.
-				for focused := false; !focused; {
-					if _, err := keys.Click(t.Context(), 400, 300, control.Left); err != nil {
-						t.Fatal(err)
-					}
-					select {
-					case e := <-events:
-						focused = e.Kind == "focus"
-					case <-time.After(2 * time.Second):
-					case <-t.Context().Done():
-						t.Fatal("the field never had the keyboard")
-					}
+				awaitInput(t, keys, events)
+				if _, err := keys.Click(t.Context(), 400, 300, control.Left); err != nil {
+					t.Fatal(err)
 				}
+				await("focus", "")
 				write("a")
 				await("field", "a")
 				press("Backspace")

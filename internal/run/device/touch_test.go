@@ -22,7 +22,6 @@ const touches = `<!doctype html><meta name=viewport content="width=device-width"
 	const tell = e => navigator.sendBeacon("/tell", JSON.stringify({Kind: e.type, Fingers: [...e.touches].map(t => [t.screenX, t.screenY])}))
 	for (const kind of ["touchstart", "touchmove", "touchend"]) addEventListener(kind, tell)
 	addEventListener("mousemove", e => navigator.sendBeacon("/tell", JSON.stringify({Kind: e.type})))
-	requestAnimationFrame(() => requestAnimationFrame(() => navigator.sendBeacon("/tell", JSON.stringify({Kind: "shown"}))))
 </script>`
 
 // told is what a page tells.
@@ -84,6 +83,27 @@ func openPage(t *testing.T, ns *Namespace, b lab.Browser, size Screen, touch boo
 	return x, c
 }
 
+// awaitInput moves the mouse until the page tells that it sees it: a browser may show a page before it passes it input.
+func awaitInput(t *testing.T, c *x11.Controller, events <-chan told) {
+	t.Helper()
+	again := time.NewTicker(time.Second)
+	defer again.Stop()
+	for limit, x := time.After(testlab.Hang), 300; ; x++ {
+		select {
+		case e := <-events:
+			if e.Kind == "mousemove" {
+				return
+			}
+		case <-again.C:
+			if _, err := c.Move(t.Context(), x%600, 300); err != nil {
+				t.Fatal(err)
+			}
+		case <-limit:
+			t.Fatal("the page never saw the mouse")
+		}
+	}
+}
+
 // TestTouchScreen: a browser on a screen with a touch screen gets each finger at its pixel, and keys and a mouse as ever.
 func TestTouchScreen(t *testing.T) {
 	ns := cabled(t)
@@ -125,7 +145,7 @@ func TestTouchScreen(t *testing.T) {
 					t.Fatalf("Touch(%v) = %+v, %v; want an interval", fingers, e, err)
 				}
 			}
-			await("shown")
+			awaitInput(t, c, events)
 			touch(image.Pt(0, 200), image.Pt(999, 639)) // above is the browser's own bar
 			await("touchstart", [2]int{0, 200}, [2]int{999, 639})
 			touch(image.Pt(400, 320), image.Pt(600, 321))
