@@ -200,10 +200,12 @@ func (p planner) raced() []job {
 // command returns those tests of the command that need nothing of the machine.
 func (p planner) command(nice int, race []string) job {
 	j := job{name: "command", packages: []string{commandPackage}, nice: nice}
+	skip := commandMachineTests + "|" + commandCompanions
 	if race != nil {
 		j.name, j.env = "race of the command", []string{"CGO_ENABLED=1"}
+		skip += "|ArchiveMemory$" // bounds memory, of which the race detector takes many times as much
 	}
-	j.flags = slices.Concat([]string{"-skip", commandMachineTests + "|" + commandCompanions}, p.flags(), race)
+	j.flags = slices.Concat([]string{"-skip", skip}, p.flags(), race)
 	return j
 }
 
