@@ -202,7 +202,10 @@ func chromiumFlags(b lab.Browser) (all []string) {
 	case "light":
 		all = append(all, "--blink-settings=preferredColorScheme=1")
 	}
-	return append(all, inputMethodFlags(b)...)
+	if b.InputMethod != "" {
+		all = append(all, "--gtk-version=3") // whose module the input method has
+	}
+	return all
 }
 
 // Start implements [Program].

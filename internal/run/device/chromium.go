@@ -150,7 +150,6 @@ func quietFlags() []string {
 //
 // Chromium makes a window of exactly the screen's size one pixel smaller, so that window
 // managers do not take it for full-screen; a virtual screen has no window manager.
-// window manager takes it for full-screen; on a virtual screen there is none.
 func windowFlags(width, height, wider, higher string) []string {
 	return []string{
 		"--default-tile-width=" + width, "--default-tile-height=" + height,
@@ -236,7 +235,10 @@ func (b *Browser) begin(cmd *exec.Cmd, name string, o Options) error {
 	}
 	cmd.Env = append(cmd.Env, input...)
 	cmd.ExtraFiles = o.Files
-	readable := append(programFiles(cmd.Path, o.words), socket(o.Display), engineFiles)
+	readable := append(programFiles(cmd.Path, o.words), socket(o.Display))
+	if o.inputMethod != "" {
+		readable = append(readable, engineFiles)
+	}
 	if b.process, b.execed, err = startConfined(cmd, name, b.home, o.Namespace, o.Sandbox, readable, o.Counters); err != nil {
 		return err
 	}

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 
 	"eidetic/internal/base/programs"
-	"eidetic/internal/lab"
 	"eidetic/internal/run/isolate"
 )
 
@@ -68,12 +67,4 @@ func engineEnvironment(home, name string, s isolate.Sandbox) ([]string, error) {
 		return nil, fmt.Errorf("input_method: %s learns, and without the sandbox it would learn in your own home: leave out --no-sandbox", name)
 	}
 	return []string{"GTK_IM_MODULE=uim", "LIBUIM_USER_SCM_FILE=" + filepath.Join(home, engineSettings)}, nil
-}
-
-// inputMethodFlags make Chromium load the GTK whose module the input method has.
-func inputMethodFlags(b lab.Browser) []string {
-	if b.InputMethod == "" {
-		return nil
-	}
-	return []string{"--gtk-version=3"}
 }

@@ -3,6 +3,8 @@ package device
 import (
 	"context"
 	"fmt"
+	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -33,11 +35,12 @@ func TestInputMethods(t *testing.T) {
 	for _, c := range []struct {
 		method, typed, composed string
 		commit                  []string // keys
-		want                    string
+		kind, want              string
 	}{
-		{"anthy", "nihongo", "にほんご", []string{"Space", "Enter"}, "日本語"},
-		{"byeoru", "gksrmf", "글", []string{"Enter"}, "한글\n"},
-		{"pinyin", "nihao", "好", []string{"Space", "Enter"}, "你号"},
+		// The second choice: an engine that had learnt it in the first browser would offer it first in the second one.
+		{"anthy", "nihongo", "にほんご", []string{"Space", "Space", "Enter"}, "compositionend", "にほんご"},
+		{"byeoru", "gksrmf", "글", []string{"Enter"}, "field", "한글\n"},
+		{"pinyin", "nihao", "好", []string{"Space", "Enter"}, "field", "你号"},
 	} {
 		missing := checkInputMethod(c.method)
 		testlab.Need(t, missing == nil, fmt.Sprint("an input method: ", missing))
@@ -94,11 +97,25 @@ func TestInputMethods(t *testing.T) {
 				for _, chord := range c.commit {
 					press(chord)
 				}
-				await("field", c.want)
+				await(c.kind, c.want)
+				if c.method == "anthy" && !slices.Contains(seen, "compositionupdate 日本語") {
+					t.Errorf("the page saw %q; want 日本語, the first choice", seen)
+				}
 				if !slices.Contains(seen, "compositionstart ") || !slices.Contains(seen, "key Process") {
 					t.Errorf("the page saw %q; want the beginning of a composition, and keys that an input method processes", seen)
 				}
 			})
+		}
+	}
+}
+
+// TestInputMethodsOfPlans: a plan may name those that there are, and no others.
+func TestInputMethodsOfPlans(t *testing.T) {
+	want := strings.Join(slices.Sorted(maps.Keys(engines())), ",")
+	for _, of := range []reflect.Type{reflect.TypeFor[lab.Browser](), reflect.TypeFor[lab.App]()} {
+		field, ok := of.FieldByName("InputMethod")
+		if got := field.Tag.Get("enum"); !ok || got != want {
+			t.Errorf("%v may have the input methods %q; want %q", of, got, want)
 		}
 	}
 }
