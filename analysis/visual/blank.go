@@ -3,6 +3,8 @@ package visual
 import (
 	"fmt"
 	"image/color"
+
+	"eidetic/internal/lab"
 )
 
 // blankPixels is the most pixels of another colour that a blank picture may have: a blinking
@@ -22,6 +24,9 @@ func (r *Result) NoLoad() string {
 		return fmt.Sprintf("nothing changed on the screen after frame %d: the page was not shown", r.Start)
 	case r.Odd <= min(blankPixels, total/blankShare):
 		return fmt.Sprintf("the final picture is blank: all but %d of %d pixels have the colour #%06x", r.Odd, total, r.Ground)
+	case 2*r.Odd < total && isNear(r.Ground, lab.SyncGreen()) && 2*r.Heat.still() > total:
+		return fmt.Sprintf("the final picture is still the green synchronisation page in %d of %d pixels: the browser did not leave it; "+
+			"it saves the address as a file, opens another program or asks a person", r.Heat.still(), total)
 	case len(r.LoadHistogram) > 0 && r.LoadHistogram[0] == 100:
 		return fmt.Sprintf("the final picture is that of frame %d again, from which the load starts: what was shown meanwhile went away", r.Start)
 	}

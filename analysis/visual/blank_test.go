@@ -14,6 +14,7 @@ func TestNoLoad(t *testing.T) {
 	f := bgrx(160, 120)
 	green := lab.SyncGreen()
 	page := paint(f, canvas(f, white), image.Rect(10, 10, 30, 20), black)
+	bubble := paint(f, canvas(f, green), image.Rect(10, 10, 40, 30), black)
 	caret := paint(f, canvas(f, white), image.Rect(10, 10, 12, 30), black)
 	noisy := canvas(f, white)
 	for i := range noisy { // as a grabber's
@@ -31,6 +32,8 @@ func TestNoLoad(t *testing.T) {
 		{"white with a caret", [][]byte{canvas(f, green), page, caret}, nil, "all but 40 of 19200"},
 		{"white with noise", [][]byte{canvas(f, green), page, noisy}, nil, "the final picture is blank"},
 		{"white but for what is ignored", [][]byte{canvas(f, green), page}, []image.Rectangle{image.Rect(0, 0, 40, 40)}, "blank"},
+		{"a bubble over the green page", [][]byte{canvas(f, green), bubble}, nil, "still the green synchronisation page in 18600 of 19200 pixels"},
+		{"a page on green", [][]byte{canvas(f, green), canvas(f, white), bubble}, nil, ""},
 		{"the first again", [][]byte{page, canvas(f, white), page}, nil, "the final picture is that of frame 0 again"},
 	} {
 		r, err := Analyze(newFilm(f, c.frames...), Options{Ignore: c.ignore})

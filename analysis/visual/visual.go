@@ -153,6 +153,16 @@ type Heat struct {
 	Counts []uint16        // rows from the top, Area.Dx() each; saturates at 65535
 }
 
+// still returns how many pixels never changed.
+func (h Heat) still() (n int) {
+	for _, c := range h.Counts {
+		if c == 0 {
+			n++
+		}
+	}
+	return n
+}
+
 // Most returns the count of the pixel that changed in the most frames.
 func (h Heat) Most() (most uint16) {
 	for _, n := range h.Counts {
