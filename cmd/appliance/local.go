@@ -131,7 +131,7 @@ func (l localRun) tell(std *streams, t *sandbox.Task) error {
 		if page != "" {
 			c.Line("The report opens from disk: " + page)
 		}
-		if recording := l.has(t.ID, execute.ArchiveFile); recording != "" && t.Origins != sandbox.OriginsNone {
+		if recording := l.has(t.ID, execute.ArchiveFile); recording != "" && t.Origins != sandbox.OriginsNone && len(run.Trials) > 0 {
 			c.Line("The recording can be replayed again: appliance demo --archive " + recording)
 		}
 	})

@@ -363,6 +363,7 @@ func TestHostileZip(t *testing.T) {
 		{"long index", "limit", build([2]string{namePackage, strings.Repeat(" ", 5000)})},
 		{"bomb", "limit", build(pkg, [2]string{nameData, bomb.String()})},
 		{"not a WARC", "not a WACZ, WARC, HAR or Web Page Replay", build(pkg, [2]string{nameData, "hello world"})},
+		{"half a record", "cut off or damaged before the end of its first record", []byte("WARC/1.1\r\nWARC-Type: response\r\nContent-Length: 80\r\n\r\nHTTP/1.1")},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

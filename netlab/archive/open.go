@@ -131,8 +131,10 @@ func (a *Archive) openStream(file *io.SectionReader, l Limits) error {
 	case err == nil:
 	case errors.Is(err, errLimit), errors.Is(err, errARC), errors.Is(err, errUnknown):
 		return err
+	case ld.records == 0 && errors.Is(err, io.ErrUnexpectedEOF):
+		return fmt.Errorf("the file is cut off or damaged before the end of its first record (%w): get a whole one", err)
 	case ld.records == 0:
-		return fmt.Errorf("not a WACZ, WARC, HAR or Web Page Replay file: %w", err)
+		return fmt.Errorf("%w: %w", errUnknown, err)
 	default:
 		a.lose("the file is cut off or damaged after %d complete records (%v), which are used", ld.records, err)
 	}

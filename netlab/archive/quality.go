@@ -250,7 +250,7 @@ func judge(e *lab.Exchange, main, hasComplete bool, limit *DecodeLimit) (Problem
 		p.Kind, p.What = "truncated", attempt
 	case e.Status >= 400 && main:
 		p.Kind, p.What, p.Grave = "main-document", fmt.Sprintf("the document's status is %d", e.Status), true
-	case main && isUnseen(e):
+	case main && IsUnseen(e):
 		p.Kind, p.What, p.Grave = "main-document", "the document is none that a browser shows: it stays where it was, or saves a file", true
 	case e.Status >= 400:
 		p.Kind, p.What = "error", fmt.Sprintf("the status is %d", e.Status)
@@ -270,8 +270,8 @@ func AnswersStranger(e *lab.Exchange) bool {
 	return e.Status == http.StatusUnauthorized && e.Truncated == "" && !Navigates(e) && !message.OpensDialogue(e.Response.Header)
 }
 
-// isUnseen tells an answer to a navigation after which a browser shows what it showed before (HTML, navigate; RFC 6266).
-func isUnseen(e *lab.Exchange) bool {
+// IsUnseen tells an answer to a navigation after which a browser shows what it showed before (HTML, navigate; RFC 6266).
+func IsUnseen(e *lab.Exchange) bool {
 	kind, _, _ := strings.Cut(e.Response.Get("Content-Disposition"), ";")
 	return e.Status == 204 || e.Status == 205 || e.Status == 200 && strings.EqualFold(strings.TrimSpace(kind), "attachment")
 }

@@ -2,6 +2,7 @@ package execute
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"net/http"
 	"regexp"
@@ -18,38 +19,32 @@ const maxRedirects = 20
 // Document looks at what a recording holds for a page. The problem says why what was
 // recorded is not the page, and what to do. The note says what else a person may not expect.
 func Document(a *archive.Archive, page string) (note string, problem error) {
-	byURL := map[string]*lab.Exchange{}
-	for _, e := range a.Exchanges() {
-		if at := document(e.URL); archive.Navigates(e) && (byURL[at] == nil || byURL[at].Status == http.StatusUnauthorized) {
-			byURL[at] = e
-		}
-	}
-	at := document(page)
-	e := byURL[at]
-	for range maxRedirects {
-		if e == nil || e.Status/100 != 3 || e.Response.Get("Location") == "" {
-			break
-		}
-		next, err := lab.NetURL(at).Parse(e.Response.Get("Location"))
-		if err != nil {
-			break
-		}
-		at = document(next.String())
-		e = byURL[at]
-	}
-	if e == nil {
-		return "", nil
-	}
+	at, e, redirects := landing(a, page)
 	led := ""
 	if at != document(page) {
 		led = fmt.Sprintf("%s led to %s", page, at)
 	}
+	switch {
+	case redirects > maxRedirects:
+		return "", fmt.Errorf("%s leads in a circle: %d redirects led from it to %s, and none to a page; browsers give up there", page, maxRedirects, at)
+	case e == nil && redirects == 0:
+		return "", nil
+	case e == nil:
+		return "", fmt.Errorf("%s, and nothing was asked for there: its name has no address, or it is none that a browser follows a redirect to", led)
+	case e.IsFailed() && redirects > 0:
+		return "", fmt.Errorf("%s, which gave no answer: its origin could not be reached, is not trusted (--trust), "+
+			"refused or broke the connection, or spoke no HTTP", led)
+	}
+	where := page
+	if led != "" {
+		where = led + ", which"
+	}
 	if e.Status >= http.StatusBadRequest {
-		where := page
-		if led != "" {
-			where = led + ", which"
-		}
 		return "", fmt.Errorf("%s answers %d (%s): %s", where, e.Status, http.StatusText(e.Status), statusAdvice(e))
+	}
+	if archive.IsUnseen(e) {
+		return "", fmt.Errorf("%s answers %d with nothing that a browser shows (%s): it stays where it was; name a page that leads there",
+			where, e.Status, cmp.Or(e.Response.Get("Content-Disposition"), http.StatusText(e.Status)))
 	}
 	if asksPassword(e) {
 		who := page + " asks"
@@ -64,6 +59,49 @@ func Document(a *archive.Archive, page string) (note string, problem error) {
 			"with --header 'Cookie: NAME=VALUE'", of, page), nil
 	}
 	return "", nil
+}
+
+// landing follows the redirects of a page through a recording. It returns where they end, the exchange there, nil if
+// nothing is recorded of it, and how many they are: more than maxRedirects if they do not end. What an address answers
+// may change on the way, by a cookie; a redirect that a browser kept is not asked for again.
+func landing(a *archive.Archive, page string) (at string, e *lab.Exchange, redirects int) {
+	byURL := map[string][]*lab.Exchange{}
+	for _, e := range a.Exchanges() {
+		at := document(e.URL)
+		if !archive.Navigates(e) {
+			continue
+		}
+		if list := byURL[at]; len(list) > 0 && list[len(list)-1].Status == http.StatusUnauthorized {
+			byURL[at] = list[:len(list)-1] // asked again with a password
+		}
+		byURL[at] = append(byURL[at], e)
+	}
+	at = document(page)
+	for {
+		list := byURL[at]
+		if len(list) == 0 {
+			list = byURL[strings.Replace(at, "http:", "https:", 1)] // some hosts are asked by https only, whatever the address says
+		}
+		if len(list) == 0 {
+			return at, nil, redirects
+		}
+		e = list[0]
+		if len(list) > 1 {
+			byURL[document(e.URL)] = list[1:]
+		}
+		to := e.Response.Get("Location")
+		if e.Status/100 != 3 || to == "" {
+			return at, e, redirects
+		}
+		if redirects++; redirects > maxRedirects {
+			return at, e, redirects
+		}
+		next, err := lab.NetURL(at).Parse(to)
+		if err != nil {
+			return to, nil, redirects
+		}
+		at = document(next.String())
+	}
 }
 
 // refused returns the first address of the page's host that answers its scripts as somebody who has not logged in, and
