@@ -25,6 +25,17 @@ function tell(place) {
 }
 </script>`
 
+// others is a page that asks for a passkey and for other programs, and sends what came of it.
+const others = `<!doctype html><link rel="icon" href="data:,"><h1 id="h">others</h1><iframe id="f"></iframe><script>
+setTimeout(function () {
+	location = "mailto:a@shop.test";
+	f.src = "foo:frame";
+	navigator.credentials.get({publicKey: {challenge: new Uint8Array(16)}}).catch(function (e) {
+		fetch("/answers?" + encodeURIComponent(e.name + "|" + f.src)).then(function () { h.textContent = e.name; });
+	});
+}, 300);
+</script>`
+
 // answered are the answers that a run's trials sent.
 func answered(t *testing.T, dir string, trial *lab.Trial) string {
 	t.Helper()
@@ -48,15 +59,18 @@ func TestDialogues(t *testing.T) {
 		switch r.URL.Path {
 		case "/":
 			fmt.Fprint(w, asking)
+		case "/others":
+			fmt.Fprint(w, others)
 		case "/alert":
 			fmt.Fprint(w, `<!doctype html><link rel="icon" href="data:,"><h1>hello</h1><script>setTimeout(alert, 300, "Cookies?")</script>`)
 		}
 	}))
 	t.Cleanup(site.Close)
+	address := strings.Replace(site.URL, "127.0.0.1", "localhost", 1) // no browser asks for a passkey of an address
 	testlab.EachBrowser(t, func(t *testing.T, program string) {
 		measure := func(page string, more ...string) (result, string, *lab.Run) {
 			out := t.TempDir()
-			got := finishCmd(t, appliance(t, append([]string{"measure", site.URL + page, "--trials", "1", "--browser", program, "--no-serve", "--out", out}, more...)...))
+			got := finishCmd(t, appliance(t, append([]string{"measure", address + page, "--trials", "1", "--browser", program, "--no-serve", "--out", out}, more...)...))
 			dir, run := readRun(t, out)
 			return got, dir, run
 		}
@@ -73,6 +87,22 @@ func TestDialogues(t *testing.T) {
 			t.Errorf("dismissed, the trial is invalid because of %q, with the dialogues %+v; want it valid, with six", trial.Invalid, trial.Dialogues)
 		}
 
+		_, dir, run = measure("/others", "--on-dialog", "dismiss")
+		if len(run.Trials) == 0 {
+			t.Fatal("others dismissed: no trial")
+		}
+		trial = run.Trials[0]
+		if text := answered(t, dir, trial); text != "NotAllowedError|foo:frame" {
+			t.Errorf("others dismissed, the page was answered %q", text)
+		}
+		want, shown := 3, `another program ("mailto:a@shop.test")`
+		if strings.Contains(program, "firefox") { // has no other programs, and asks nobody
+			want, shown = 1, "choose (CredentialsContainer.get)"
+		}
+		if !trial.Valid && !slowed(trial) || len(trial.Dialogues) != want {
+			t.Errorf("others dismissed, the trial is invalid because of %q, with the dialogues %+v; want it valid, with %d", trial.Invalid, trial.Dialogues, want)
+		}
+
 		got, dir, _ = measure("/alert")
 		if got.status != exitCannot || !strings.Contains(got.err, `alert("Cookies?")`) || !strings.Contains(got.err, "--on-dialog accept") {
 			t.Errorf("shown: status %d, %s; want %d, what was asked, and how to answer", got.status, got.err, exitCannot)
@@ -82,7 +112,13 @@ func TestDialogues(t *testing.T) {
 			t.Errorf("shown: %v, the report has no picture of it", err)
 		}
 		if testing.Short() {
-			return // the third run is left to make test-all
+			return // what is shown in other ways is left to make test-all
+		}
+		if _, _, run = measure("/others"); len(run.Trials) == 0 {
+			t.Fatalf("others shown: no trial")
+		}
+		if text := fmt.Sprint(run.Trials[0].Invalid); !strings.Contains(text, shown) {
+			t.Errorf("others shown: the trial is invalid because of %q; want %q", text, shown)
 		}
 		if _, _, run = measure("/", "--on-dialog", "accept"); len(run.Trials) == 0 {
 			t.Fatalf("accepted: no trial")

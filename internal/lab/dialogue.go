@@ -4,9 +4,11 @@ import "fmt"
 
 // Dialogue is something that a page asked a person in a window of the browser's own, above the page.
 type Dialogue struct {
-	// Kind is "alert", "confirm", "prompt", "print", "beforeunload" (whether to leave the page) or "permission".
+	// Kind is "alert", "confirm", "prompt", "print", "beforeunload" (whether to leave the page), "permission", "chooser"
+	// (of a passkey, a card or a device) or "program" (whether another program may open an address).
 	Kind string `json:"kind"`
-	// Text is what the page says there, or the function that needs the permission, such as "getUserMedia".
+	// Text is what the page says there, the function that needs the permission or the choice, such as "getUserMedia", or
+	// the address.
 	Text string `json:"text,omitempty"`
 	// Answered says that the box answered, and that no window was shown.
 	Answered bool `json:"answered,omitempty"`
@@ -19,6 +21,10 @@ func (d Dialogue) Shown() string {
 	switch d.Kind {
 	case "permission":
 		advice = "--on-dialog dismiss, or on_dialog in a plan, refuses it at once; a profile that was given the permission (browser: {profile: …}) grants it"
+	case "chooser":
+		advice = "--on-dialog dismiss, or on_dialog in a plan, chooses nothing"
+	case "program":
+		advice = "--on-dialog accept or dismiss, or on_dialog in a plan, leaves the page as it is"
 	case "beforeunload":
 		advice = "--on-dialog accept, or on_dialog in a plan, leaves"
 	default:
@@ -32,6 +38,10 @@ func (d Dialogue) Asked() string {
 	switch d.Kind {
 	case "permission":
 		return fmt.Sprintf("the page asked for a permission (%s), and the browser asked a person", d.Text)
+	case "chooser":
+		return fmt.Sprintf("the page had a person choose (%s)", d.Text)
+	case "program":
+		return fmt.Sprintf("the page asked for another program (%.60q), and the browser asked a person, or started it", d.Text)
 	case "beforeunload":
 		return "the page asked whether to leave it"
 	}

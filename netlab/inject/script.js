@@ -156,7 +156,7 @@ attempt(function () {
 frames(win, seeds);
 });
 attempt(function () {
-dialogues(win);
+dialogues(win, seeds);
 });
 }
 var tell;
@@ -167,14 +167,14 @@ tell = laboratory(win, name);
 }
 
 // dialogues tells the box what a page asks a person in a window of the browser's own, and answers where the plan says how.
-function dialogues(win) {
+function dialogues(win, seeds) {
 var send = win.fetch;
 var path = box + "dialogue";
 var used = function () {
 return win.navigator.userActivation ? win.navigator.userActivation.hasBeenActive : true;
 };
 var tell = function (kind, text) {
-var body = JSON.stringify({kind: kind, text: text === undefined ? "" : String(text).slice(0, 200), answered: kind === "permission" ? a.dialog === "dismiss" : a.dialog !== ""});
+var body = JSON.stringify({kind: kind, text: text === undefined ? "" : String(text).slice(0, 200), answered: kind === "permission" || kind === "chooser" ? a.dialog === "dismiss" : a.dialog !== ""});
 attempt(function () {
 send.call(win, path, {method: "POST", keepalive: true, credentials: "omit", body: body}).then(function () {}, function () {});
 });
@@ -288,6 +288,63 @@ guard(win.MediaDevices.prototype, "getDisplayMedia", "display-capture", refused)
 });
 attempt(function () {
 guard(win.Navigator.prototype, "requestMIDIAccess", "midi", refused);
+});
+
+// A person chooses a passkey, a card or a device. A page that may not ask is refused at once.
+var choose = function (type, name, error, asks) {
+attempt(function () {
+wrap(win[type].prototype, name, function (old, self, args) {
+if (asks && !asks(args[0])) {
+return Reflect.apply(old, self, args);
+}
+if (a.dialog === "dismiss") {
+tell("chooser", type + "." + name);
+return win.Promise.reject(new win.DOMException("Nothing was chosen", error));
+}
+var got = Reflect.apply(old, self, args);
+attempt(function () {
+var open = later.call(win, tell, 100, "chooser", type + "." + name);
+var settled = function () {
+never.call(win, open);
+};
+got.then(settled, settled);
+});
+return got;
+});
+});
+};
+var never = win.clearTimeout;
+var asksForPasskey = function (o) {
+return !!o && !!o.publicKey && o.mediation !== "conditional" && o.mediation !== "silent";
+};
+choose("CredentialsContainer", "get", "NotAllowedError", asksForPasskey);
+choose("CredentialsContainer", "create", "NotAllowedError", asksForPasskey);
+choose("PaymentRequest", "show", "AbortError");
+choose("Bluetooth", "requestDevice", "NotFoundError");
+choose("USB", "requestDevice", "NotFoundError");
+choose("HID", "requestDevice", "NotAllowedError");
+choose("Serial", "requestPort", "NotFoundError");
+
+// What no browser shows itself, another program does. Chromium and its relatives ask before they start it, or start it;
+// Firefox asks only for what it knows a program for.
+var asksFirst = /Chrome\//.test(win.navigator.userAgent);
+seeds.elsewhere = function (url) {
+if (!asksFirst) {
+return false;
+}
+var scheme = /^\s*([a-z][a-z0-9+.-]*):/i.exec(url);
+if (!scheme || /^(https?|data|blob|about|javascript|file|filesystem|view-source|chrome.*|moz.*|resource)$/i.test(scheme[1])) {
+return false;
+}
+tell("program", url);
+return a.dialog !== "";
+};
+attempt(function () {
+win.navigation.addEventListener("navigate", function (e) {
+if (seeds.elsewhere(e.destination.url)) {
+e.preventDefault();
+}
+});
 });
 }
 
@@ -818,7 +875,9 @@ return got;
 var given = new WeakMap();
 var rewritten = {srcdoc: function (v) {
 return edited(win, v, true);
-}, src: seeds.frame};
+}, src: function (v) {
+return seeds.elsewhere && seeds.elsewhere(v) ? "about:blank" : seeds.frame(v);
+}};
 var put = function (self, name, v) {
 var made = v;
 attempt(function () {

@@ -53,6 +53,8 @@ func calmPrefs() map[string]any {
 		"gfx.color_management.mode": 0, "layers.acceleration.disabled": true, "signon.rememberSignons": false,
 		"security.enterprise_roots.enabled": false, "widget.gtk.overlay-scrollbars.enabled": false,
 		"network.http.http3.enable": false,
+		// It asks nobody which program is to write a letter, over the page: there is none in a trial.
+		"network.protocol-handler.external.mailto": false,
 		// The processes that it has in stock are born when it starts, and not a second later, within a load.
 		"dom.ipc.processPrelaunch.delayMs": 0,
 	}
