@@ -230,7 +230,7 @@ func TestFleetKilledPostgres(t *testing.T) {
 		}
 		for _, head := range heads {
 			if err := head.Sweep(t.Context()); err != nil {
-				t.Errorf("Sweep() after the restart = %v; want nil", err)
+				t.Errorf("Sweep() after the restart = %v, because of %v; want nil", err, errors.Unwrap(err))
 			}
 		}
 	}
