@@ -1,6 +1,9 @@
 package lab
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+)
 
 // The verdicts of a comparison.
 const (
@@ -169,6 +172,36 @@ func (r ServerRow) String() string {
 		return text + ": no difference found"
 	}
 	return text
+}
+
+// ServersApart is how much later the treatment's server answered than the control's where each was recorded once, and
+// trials give both arms the mean. On one occasion that may be chance, so no test counts it.
+type ServersApart struct {
+	Answers  int     `json:"answers"` // that both arms ask for
+	Median   float64 `json:"median_ms"`
+	Document float64 `json:"document_ms"` // of the page itself; 0 in a run of several pages
+}
+
+// Most is the larger of the two in size.
+func (s ServersApart) Most() float64 {
+	if math.Abs(s.Document) > math.Abs(s.Median) {
+		return s.Document
+	}
+	return s.Median
+}
+
+// String says it as a part of a sentence.
+func (s ServersApart) String() string {
+	by, of := s.Most(), fmt.Sprintf("its answers (median of %d)", s.Answers)
+	if by != s.Median {
+		of = "its document"
+	}
+	than := "later"
+	if by < 0 {
+		than = "earlier"
+	}
+	return fmt.Sprintf("the servers' own times are left out (timing: shared): on the one occasion that each was recorded, the treatment's server sent "+
+		"%s %s %s, which timing: recorded would test", of, Millis(math.Abs(by)), than)
 }
 
 // AssetRow is an answer in which the recordings of the arms differ.

@@ -282,6 +282,8 @@ type Run struct {
 	Archive ArchiveInfo `json:"archive"` // what was replayed
 	// Servers are the answers of the two servers of a comparison of addresses, where each was recorded several times.
 	Servers []ServerRow `json:"servers,omitempty"`
+	// ServersApart is set where each of two addresses was recorded once, and both arms have the same times.
+	ServersApart *ServersApart `json:"servers_apart,omitempty"`
 	// Assets are the answers in which the recordings of the arms differ, those first that differ by most bytes.
 	Assets []AssetRow `json:"assets,omitempty"`
 	// Filled is the archive of what the recording lacked and the run fetched; nil for nothing.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"eidetic/analysis/stats"
 	"eidetic/internal/lab"
 	"eidetic/netlab/archive"
 )
@@ -16,6 +17,8 @@ import (
 // how long each server took on that one occasion would be a constant of its arm, which no number of trials averages
 // out: two equal servers would differ.
 func (x *Execution) share(all []*cellArm) {
+	var later []float64
+	apart, shared := lab.ServersApart{}, map[*archive.Archive]bool{}
 	for i := 0; i+1 < len(all); i++ {
 		control, treatment := all[i], all[i+1]
 		if control.cell != treatment.cell || control.recorded == treatment.recorded {
@@ -30,12 +33,23 @@ func (x *Execution) share(all []*cellArm) {
 				}
 				x.note(told)
 			}
+			once := len(a) == 1 && !shared[a[n]] // cells of several users have the same recordings
+			shared[a[n]] = true
 			for _, p := range pairs {
+				if by := float64(p.b.FirstByte-p.a.FirstByte) / float64(time.Millisecond); once {
+					if later = append(later, by); p.isOf(treatment.arm.Page) && !x.Plan.IsMany() {
+						apart.Document = by
+					}
+				}
 				mean := (p.a.FirstByte + p.b.FirstByte) / 2
 				postpone(p.a, mean-p.a.FirstByte)
 				postpone(p.b, mean-p.b.FirstByte)
 			}
 		}
+	}
+	if apart.Answers = len(later); apart.Answers > 0 {
+		apart.Median = stats.Median(later)
+		x.run.ServersApart = &apart
 	}
 }
 
@@ -44,6 +58,9 @@ type answerPair struct {
 	name string // its address without the server
 	a, b *lab.Exchange
 }
+
+// isOf says whether the answer is a page's document.
+func (p answerPair) isOf(page string) bool { return document(p.b.URL) == document(page) }
 
 // answersOfBoth pairs the exchanges of two recordings: those of the pages' own servers by path and query, others by
 // their whole address, equal ones in their order.

@@ -47,6 +47,9 @@ func TestShare(t *testing.T) {
 	if !strings.Contains(told, "/ after 73 ms and 107 ms") || !strings.Contains(told, "timing: recorded") || strings.Contains(told, "/api") {
 		t.Errorf("told is %q; want the document and the library, and how to keep the times", told)
 	}
+	if got := x.run.ServersApart; got == nil || *got != (lab.ServersApart{Answers: 3, Median: 20, Document: 34}) {
+		t.Errorf("the servers are apart by %+v; want 20 ms in the median of 3, 34 ms in the document", got)
+	}
 	again := &Execution{run: &lab.Run{}, News: News{}}
 	again.share([]*cellArm{control, treatment}) // of another user, with the same recordings
 	if len(again.run.Warnings) != 0 {

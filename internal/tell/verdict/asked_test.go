@@ -1,11 +1,29 @@
 package verdict
 
 import (
+	"strings"
 	"testing"
 
 	"eidetic/internal/lab"
 	"eidetic/internal/metric"
 )
+
+// TestServersLeftOut: who compares a slower server with the times shared reads that its servers are left out, where they
+// were apart by more than the run would have found.
+func TestServersLeftOut(t *testing.T) {
+	for apart, want := range map[lab.ServersApart]string{
+		{Answers: 14, Median: 104, Document: 96}:  "its answers (median of 14) 104 ms later",
+		{Answers: 14, Median: -1, Document: -400}: "its document 400 ms earlier",
+		{Answers: 14, Median: 3, Document: 5}:     "",
+	} {
+		r := run(10, 0)
+		r.ServersApart = &apart
+		got := Of(r, 1)
+		if said := strings.HasSuffix(got.Headline, ", the servers' times left out"); said != (want != "") || !strings.Contains(got.Detail, want) {
+			t.Errorf("%+v: %s: %s; want %q", apart, got.Headline, got.Detail, want)
+		}
+	}
+}
 
 // TestAskedGuards: a verdict rests on what the plan asks for as well, and of a frame rate less is
 // worse.

@@ -253,6 +253,9 @@ func wordsOfMany(c *lab.Comparison, found string, run *lab.Run, each []*lab.Comp
 	if c.Verdict == lab.Unknown {
 		parts = append(parts, fmt.Sprintf("%s, of each", morePairs(c.Missing)))
 	}
+	if text := sayServers(c, run); text != "" {
+		parts = append(parts, text)
+	}
 	if text := machineOf(run); text != "" {
 		parts = append(parts, text)
 	}

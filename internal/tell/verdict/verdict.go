@@ -83,6 +83,7 @@ func conclude(c *lab.Comparison, run *lab.Run, level float64) {
 	if p := run.Plan.Primary; p != "" && !slices.ContainsFunc(c.Effects, func(e lab.Effect) bool { return e.Guard }) {
 		c.Detail = fmt.Sprintf("no valid trial has the primary metric, %s", lab.Clip(p, 120))
 	}
+	c.Detail = joined(c.Detail, sayServers(c, run))
 	if text := machineOf(run); text != "" {
 		c.Detail += "; " + text
 	}

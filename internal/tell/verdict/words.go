@@ -184,6 +184,24 @@ func probability(p float64) string {
 	return fmt.Sprintf("p = %.2g", p)
 }
 
+// sayServers says of a comparison of two addresses that it leaves their servers out, in the headline, too, where these
+// seemed to differ by more than it would have found: who compares a slower server is not to read that there is no
+// difference.
+func sayServers(c *lab.Comparison, run *lab.Run) string {
+	const little = 10 // ms
+	least := float64(little)
+	if e := telling(c); e != nil && e.Unit == "ms" {
+		least = max(least, e.MinimalEffect)
+	}
+	if run.ServersApart == nil || math.Abs(run.ServersApart.Most()) < least {
+		return ""
+	}
+	if c.Verdict == lab.NoChange || c.Verdict == lab.Equivalent {
+		c.Headline += ", the servers' times left out"
+	}
+	return run.ServersApart.String()
+}
+
 // machineOf says how quiet the machine was beside the trials: "the machine was quiet: other work took 0.04 of its 2
 // processors"; "" for a device with processors of its own, and for a machine that was never quiet, of which the run
 // warns.
