@@ -109,17 +109,20 @@ test-slow: testrun ## Run the tests of PACKAGES with 1/SLOW of the processors' t
 	@$(testrun) -slow $(SLOW) $(if $(filter test all,$(PACKAGES)),$(PACKAGES),packages $(PACKAGES))
 
 .PHONY: lint
-lint: vet staticcheck ## Run gofmt, go vet, shellcheck and staticcheck (pinned in go.mod)
+lint: format vet staticcheck ## Run gofmt, shellcheck, go vet and staticcheck (pinned in go.mod)
 
 # The tags of what runs only in the virtual machine: one look covers all files.
 tags = guest,soak
 
-.PHONY: vet
-vet: ## Run gofmt, go vet and shellcheck
+.PHONY: format
+format: ## Run gofmt and shellcheck
 	@unformatted=$$(gofmt -l .); \
 		[[ -z $$unformatted ]] || { printf 'run gofmt -w on:\n%s\n' "$$unformatted" >&2; exit 1; }
-	go vet -tags $(tags) ./...
 	shellcheck $$(find . -name '*.sh' -not -path './out/*') .ci/run
+
+.PHONY: vet
+vet: ## Run go vet
+	go vet -tags $(tags) ./...
 
 .PHONY: staticcheck
 staticcheck: ## Run staticcheck, in the version that go.mod pins

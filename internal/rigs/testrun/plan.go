@@ -145,7 +145,7 @@ func (p planner) whole() []stage {
 		{"box, and what minds no company", [][]job{
 			slices.Concat(p.box(), p.lodgers(yielding)),
 			slices.Concat(p.unit(yielding), p.followers(yielding)),
-			slices.Concat([]job{{name: "vet", command: []string{"make", "vet"}, nice: yielding}}, p.companions(0)),
+			slices.Concat([]job{{name: "format", command: []string{"make", "format"}, nice: yielding}}, p.companions(0)),
 		}},
 		{"films, links and browsers, one at a time", [][]job{p.quiet()}},
 	}
@@ -172,7 +172,7 @@ func named(c config) stage {
 	return stage{"packages", [][]job{{j}}}
 }
 
-// flags are those of every go test. The job vet looks at the tests.
+// flags are those of every go test. The part vet of the rest looks at the tests.
 func (p planner) flags() []string {
 	flags := []string{"-timeout", packageLimit.String(), "-vet=off"}
 	if p.short {

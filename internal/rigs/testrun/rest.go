@@ -43,6 +43,7 @@ func (p planner) parts() (parts []part) {
 		benches = append(benches, module+area+"/bench")
 	}
 	parts = []part{
+		made("vet", everything),
 		made("staticcheck", everything),
 		made("bench-regress", benches), // compares what benchmarks count: the machine's load does not matter
 	}
