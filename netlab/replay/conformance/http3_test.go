@@ -150,6 +150,8 @@ func (l *farLab) chromium(t *testing.T, flags ...chromedp.ExecAllocatorOption) (
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(program), chromedp.NoSandbox, chromedp.UserDataDir(filepath.Join(home, "profile")),
 		chromedp.Env("HOME="+home), chromedp.Flag("disable-component-update", true), chromedp.WSURLReadTimeout(time.Minute),
+		// It asks for the accounts of its user by itself, which would be in the recording (see package device).
+		chromedp.Flag("host-resolver-rules", "MAP accounts.google.com ~NOTFOUND"),
 	)
 	alloc, stop := chromedp.NewExecAllocator(t.Context(), append(options, flags...)...)
 	browser, stopBrowser := chromedp.NewContext(alloc)
