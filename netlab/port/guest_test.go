@@ -20,6 +20,7 @@ import (
 	"github.com/insomniacslk/dhcp/dhcpv4/nclient4"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/rigs/testlab"
 	"eidetic/netlab/ca"
 	"eidetic/netlab/netspace"
 	"eidetic/netlab/replay"
@@ -254,7 +255,7 @@ func browse(name string, authority *ca.Authority) error {
 		},
 	}
 	defer tr.CloseIdleConnections()
-	r, err := (&http.Client{Transport: tr, Timeout: 30 * time.Second}).Get("https://www.shop.test/")
+	r, err := (&http.Client{Transport: tr, Timeout: testlab.Hang}).Get("https://www.shop.test/")
 	if err != nil {
 		return err
 	}

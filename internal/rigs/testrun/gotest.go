@@ -236,7 +236,11 @@ func (r *result) again(casesStandAlone bool) (patterns []string) {
 		if !casesStandAlone {
 			parts = parts[:1]
 		}
-		parts = parts[:min(2, len(parts))]
+		most := 2
+		if len(parts) > 1 && parts[1] == "cases" { // of a box that is started once for all of them
+			most = 3
+		}
+		parts = parts[:min(most, len(parts))]
 		for i, p := range parts {
 			parts[i] = "^" + regexp.QuoteMeta(p) + "$"
 		}

@@ -145,7 +145,7 @@ func (p planner) whole() []stage {
 		{"box, and what minds no company", [][]job{
 			slices.Concat(p.box(), p.lodgers(yielding)),
 			slices.Concat(p.unit(yielding), p.followers(yielding)),
-			slices.Concat([]job{{name: "format", command: []string{"make", "format"}, nice: yielding}}, p.companions(0)),
+			slices.Concat([]job{{name: "format", command: []string{"make", "format"}, nice: yielding}}, p.companions(yielding)),
 		}},
 		{"films, links and browsers, one at a time", [][]job{p.quiet()}},
 	}

@@ -192,3 +192,19 @@ func TestProgressLine(t *testing.T) {
 	none.end("x")
 	none.hide()
 }
+
+// A second try of a box starts it for the case that failed, and not for all.
+func TestAgain(t *testing.T) {
+	failed := func(name string) *test { return &test{name: name, state: "fail"} }
+	r := &result{tests: []*test{
+		failed("TestBoxes"), failed("TestBoxes/cases"), failed("TestBoxes/cases/access_point"), failed("TestBoxes/cases/access_point/x"),
+		failed("TestBoxes/updates"), failed("TestBoxes/updates/bad"), {name: "TestBoxes/cases/grabber", state: "pass"},
+	}}
+	want := []string{"^TestBoxes$/^cases$/^access_point$", "^TestBoxes$/^updates$"}
+	if got := r.again(true); !slices.Equal(got, want) {
+		t.Errorf("again(true) = %q, want %q", got, want)
+	}
+	if got := r.again(false); !slices.Equal(got, []string{"^TestBoxes$"}) {
+		t.Errorf("again(false) = %q; want the whole test", got)
+	}
+}

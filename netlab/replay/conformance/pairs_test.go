@@ -131,7 +131,11 @@ func (l *pairLab) show(t *testing.T, o *pairOrigin, pages []*oddPage, plain, sec
 				p := left[0]
 				left = left[1:]
 				mu.Unlock()
+				began := time.Now()
 				s := show(t, p.url())
+				if took := time.Since(began); took >= patience {
+					t.Logf("%s (%s) took %v: %s", p.name, p.url(), took.Round(time.Second), s.Failed)
+				}
 				mu.Lock()
 				sights[p.host] = s
 				mu.Unlock()
