@@ -110,6 +110,7 @@ func TestAccessPoint(t *testing.T) {
 		t.Errorf("the radio told of %+v before a page was loaded, and of %+v afterwards; want one station that got packets, on channel 6", before, after)
 	}
 	t.Log(lab.TellAir(&lab.Conditions{Air: before}, &lab.Conditions{Air: after}))
+	testlab.Await(t, "the lease to be seen", func() bool { return len(p.mustStatus(t).Leases) > 0 })
 	if st := p.mustStatus(t); len(st.Leases) != 1 || !st.Carrier {
 		t.Errorf("the replay or the port has %+v", st)
 	}

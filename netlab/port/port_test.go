@@ -107,6 +107,8 @@ func TestBrowse(t *testing.T) {
 	if got := w.reached(); len(got) != len(urls) {
 		t.Errorf("while replaying the site got the requests %q, want none", got[len(urls):])
 	}
+	// A lease counts once its device is seen to answer, which is looked for now and then.
+	testlab.Await(t, "the lease to be seen", func() bool { return len(p.mustStatus(t).Leases) > 0 })
 	if st, err := p.Status(); err != nil || !st.Present || !st.Carrier || len(st.Leases) != 1 {
 		t.Errorf("Status() = %+v, %v", st, err)
 	}
