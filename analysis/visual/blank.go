@@ -18,15 +18,15 @@ const (
 // NoLoad says why the recording shows no page load that could be measured, or "" if it does: every
 // metric of such a recording is small, or missing, and means nothing.
 func (r *Result) NoLoad() string {
-	total := len(r.Heat.Counts)
+	total, still := len(r.Heat.Counts), r.Heat.still()
 	switch {
 	case r.FirstChange < 0:
 		return fmt.Sprintf("nothing changed on the screen after frame %d: the page was not shown", r.Start)
 	case r.Odd <= min(blankPixels, total/blankShare):
 		return fmt.Sprintf("the final picture is blank: all but %d of %d pixels have the colour #%06x", r.Odd, total, r.Ground)
-	case 2*r.Odd < total && isNear(r.Ground, lab.SyncGreen()) && 2*r.Heat.still() > total:
+	case 2*r.Odd < total && isNear(r.Ground, lab.SyncGreen()) && 2*still > total:
 		return fmt.Sprintf("the final picture is still the green synchronisation page in %d of %d pixels: the browser did not leave it; "+
-			"it saves the address as a file, opens another program or asks a person", r.Heat.still(), total)
+			"it saves the address as a file, opens another program or asks a person", still, total)
 	case len(r.LoadHistogram) > 0 && r.LoadHistogram[0] == 100:
 		return fmt.Sprintf("the final picture is that of frame %d again, from which the load starts: what was shown meanwhile went away", r.Start)
 	}

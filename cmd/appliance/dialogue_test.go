@@ -25,16 +25,38 @@ function tell(place) {
 }
 </script>`
 
-// others is a page that asks for a passkey and for other programs, and sends what came of it.
+// others is a page that asks for other programs, and then has a person choose all that a browser has a window for. It
+// sends what came of it.
 const others = `<!doctype html><link rel="icon" href="data:,"><h1 id="h">others</h1><iframe id="f"></iframe><script>
-setTimeout(function () {
-	location = "mailto:a@shop.test";
-	f.src = "foo:frame";
-	navigator.credentials.get({publicKey: {challenge: new Uint8Array(16)}}).catch(function (e) {
-		fetch("/answers?" + encodeURIComponent(e.name + "|" + f.src)).then(function () { h.textContent = e.name; });
-	});
+setTimeout(async function () {
+	if (location.search != "?still") {
+		location = "mailto:a@shop.test";
+		f.src = "foo:frame";
+	}
+	const said = [];
+	const ask = async function (name, f) {
+		await f().then(function (got) { said.push(name + " " + got.length); }, function (e) { said.push(name + " " + e.name); });
+	};
+	const challenge = new Uint8Array(16), user = {id: challenge, name: "a", displayName: "a"}, pubKeyCredParams = [{type: "public-key", alg: -7}];
+	await ask("get", () => navigator.credentials.get({publicKey: {challenge}}));
+	await ask("create", () => navigator.credentials.create({publicKey: {challenge, user, pubKeyCredParams, rp: {name: "shop"}}}));
+	for (const [device, f] of [["usb", "requestDevice"], ["serial", "requestPort"], ["hid", "requestDevice"]]) {
+		if (navigator[device]) {
+			await ask(device, () => navigator[device][f]({filters: []}));
+		}
+	}
+	if (self.PaymentRequest) {
+		const total = {label: "all", amount: {currency: "EUR", value: "1"}};
+		await ask("pay", () => new PaymentRequest([{supportedMethods: "https://pay.test/"}], {total}).show());
+	}
+	fetch("/answers?" + encodeURIComponent(said.concat(f.src).join("|"))).then(function () { h.textContent = said.join(); });
 }, 300);
 </script>`
+
+// refused is what a page hears of a person who chooses nothing.
+var refused = []string{
+	"get NotAllowedError", "create NotAllowedError", "usb NotFoundError", "serial NotFoundError", "hid 0", "pay AbortError",
+} // constant
 
 // answered are the answers that a run's trials sent.
 func answered(t *testing.T, dir string, trial *lab.Trial) string {
@@ -59,6 +81,8 @@ func TestDialogues(t *testing.T) {
 		switch r.URL.Path {
 		case "/":
 			fmt.Fprint(w, asking)
+		case "/gone":
+			http.NotFound(w, r)
 		case "/others":
 			fmt.Fprint(w, others)
 		case "/alert":
@@ -92,15 +116,21 @@ func TestDialogues(t *testing.T) {
 			t.Fatal("others dismissed: no trial")
 		}
 		trial = run.Trials[0]
-		if text := answered(t, dir, trial); text != "NotAllowedError|foo:frame" {
-			t.Errorf("others dismissed, the page was answered %q", text)
+		said := strings.Split(answered(t, dir, trial), "|")
+		for _, one := range said[:len(said)-1] { // of those that this browser has
+			if !slices.Contains(refused, one) {
+				t.Errorf("others dismissed, the page was answered %q; want one of %q", one, refused)
+			}
 		}
-		want, shown := 3, `another program ("mailto:a@shop.test")`
+		if len(said) < 3 || said[0] != refused[0] || said[1] != refused[1] || said[len(said)-1] != "foo:frame" {
+			t.Errorf("others dismissed, the page was answered %q; want passkeys first, and its frame's address last", said)
+		}
+		asked, shown := len(said)+1, `another program ("mailto:a@shop.test")`
 		if strings.Contains(program, "firefox") { // has no other programs, and asks nobody
-			want, shown = 1, "choose (CredentialsContainer.get)"
+			asked, shown = len(said)-1, "choose (CredentialsContainer.get)"
 		}
-		if !trial.Valid && !slowed(trial) || len(trial.Dialogues) != want {
-			t.Errorf("others dismissed, the trial is invalid because of %q, with the dialogues %+v; want it valid, with %d", trial.Invalid, trial.Dialogues, want)
+		if !trial.Valid && !slowed(trial) || len(trial.Dialogues) != asked {
+			t.Errorf("others dismissed, the trial is invalid because of %q, with the dialogues %+v; want it valid, with %d", trial.Invalid, trial.Dialogues, asked)
 		}
 
 		got, dir, _ = measure("/alert")
@@ -113,6 +143,12 @@ func TestDialogues(t *testing.T) {
 		}
 		if testing.Short() {
 			return // what is shown in other ways is left to make test-all
+		}
+		if got, _, _ = measure("/gone"); got.status != exitCannot || !strings.Contains(got.err, "check the path") || strings.Contains(got.out, "replayed again") {
+			t.Errorf("gone: status %d, %s%s; want %d, why, and no word of replaying a recording of nothing", got.status, got.out, got.err, exitCannot)
+		}
+		if _, _, run = measure("/others?still", "--on-dialog", "dismiss"); len(run.Trials) == 0 || run.Trials[0].FinalFrame != trial.FinalFrame {
+			t.Errorf("others dismissed: the page does not look as one that asks for no other program")
 		}
 		if _, _, run = measure("/others"); len(run.Trials) == 0 {
 			t.Fatalf("others shown: no trial")

@@ -174,6 +174,9 @@ func (r ServerRow) String() string {
 	return text
 }
 
+// LeastApart is the least difference of two servers' waits that people are told of, in ms.
+const LeastApart = 10
+
 // ServersApart is how much later the treatment's server answered than the control's where each was recorded once, and
 // trials give both arms the mean. On one occasion that may be chance, so no test counts it.
 type ServersApart struct {

@@ -291,7 +291,8 @@ guard(win.Navigator.prototype, "requestMIDIAccess", "midi", refused);
 });
 
 // A person chooses a passkey, a card or a device. A page that may not ask is refused at once.
-var choose = function (type, name, error, asks) {
+var never = win.clearTimeout;
+var choose = function (type, name, nothing, asks) {
 attempt(function () {
 wrap(win[type].prototype, name, function (old, self, args) {
 if (asks && !asks(args[0])) {
@@ -299,21 +300,19 @@ return Reflect.apply(old, self, args);
 }
 if (a.dialog === "dismiss") {
 tell("chooser", type + "." + name);
-return win.Promise.reject(new win.DOMException("Nothing was chosen", error));
+return nothing ? win.Promise.reject(new win.DOMException("Nothing was chosen", nothing)) : win.Promise.resolve([]);
 }
-var got = Reflect.apply(old, self, args);
-attempt(function () {
 var open = later.call(win, tell, 100, "chooser", type + "." + name);
-var settled = function () {
+return Reflect.apply(old, self, args).then(function (chosen) {
 never.call(win, open);
+return chosen;
+}, function (why) {
+never.call(win, open);
+throw why;
+});
+});
+});
 };
-got.then(settled, settled);
-});
-return got;
-});
-});
-};
-var never = win.clearTimeout;
 var asksForPasskey = function (o) {
 return !!o && !!o.publicKey && o.mediation !== "conditional" && o.mediation !== "silent";
 };
@@ -322,8 +321,8 @@ choose("CredentialsContainer", "create", "NotAllowedError", asksForPasskey);
 choose("PaymentRequest", "show", "AbortError");
 choose("Bluetooth", "requestDevice", "NotFoundError");
 choose("USB", "requestDevice", "NotFoundError");
-choose("HID", "requestDevice", "NotAllowedError");
 choose("Serial", "requestPort", "NotFoundError");
+choose("HID", "requestDevice", "");
 
 // What no browser shows itself, another program does. Chromium and its relatives ask before they start it, or start it;
 // Firefox asks only for what it knows a program for.

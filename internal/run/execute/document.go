@@ -80,7 +80,9 @@ func landing(a *archive.Archive, page string) (at string, e *lab.Exchange, redir
 	for {
 		list := byURL[at]
 		if len(list) == 0 {
-			list = byURL[strings.Replace(at, "http:", "https:", 1)] // some hosts are asked by https only, whatever the address says
+			if rest, ok := strings.CutPrefix(at, "http:"); ok {
+				list = byURL["https:"+rest] // some hosts are asked by https only, whatever the address says
+			}
 		}
 		if len(list) == 0 {
 			return at, nil, redirects

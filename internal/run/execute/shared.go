@@ -117,7 +117,7 @@ func postpone(e *lab.Exchange, by time.Duration) {
 
 // toldOfServers says how the two servers' waits differed while they were recorded; "" if by little.
 func toldOfServers(pairs []answerPair) string {
-	const little = 10 * time.Millisecond
+	const little = lab.LeastApart * time.Millisecond
 	differs := func(p answerPair) time.Duration { return (p.b.FirstByte - p.a.FirstByte).Abs() }
 	var all []answerPair
 	for _, p := range pairs {

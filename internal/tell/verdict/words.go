@@ -188,8 +188,7 @@ func probability(p float64) string {
 // seemed to differ by more than it would have found: who compares a slower server is not to read that there is no
 // difference.
 func sayServers(c *lab.Comparison, run *lab.Run) string {
-	const little = 10 // ms
-	least := float64(little)
+	least := float64(lab.LeastApart)
 	if e := telling(c); e != nil && e.Unit == "ms" {
 		least = max(least, e.MinimalEffect)
 	}
