@@ -141,19 +141,20 @@ type viewer interface {
 	begin(t *testing.T) (tabs []show, end func())
 }
 
-// patience bounds the wait for a page that says nothing, as one that could not be decoded. One that does not come to
-// rest is compared like any other.
+// patience bounds the wait for a page that says nothing, or nothing new, as one that could not be decoded. One that does
+// not come to rest is compared like any other.
 const patience = 30 * time.Second
 
 // await polls until a page is at rest and stays the same.
 func await(ctx context.Context, poll func() string) (s *sight) {
 	tick := time.NewTicker(15 * time.Millisecond)
 	defer tick.Stop()
-	limit, silent := time.After(testlab.Hang), time.After(patience)
+	limit, silent := time.After(testlab.Hang), time.NewTimer(patience)
+	defer silent.Stop()
 	for last := ""; ; {
 		text := poll()
-		if text != "" {
-			silent = nil
+		if text != last {
+			silent.Reset(patience)
 		}
 		if text != "" && text[0] != '~' && text == last {
 			s = &sight{}
@@ -167,7 +168,10 @@ func await(ctx context.Context, poll func() string) (s *sight) {
 		case <-tick.C:
 		case <-limit:
 			return &sight{Failed: "it did not come to rest " + last}
-		case <-silent:
+		case <-silent.C:
+			if text != "" {
+				return &sight{Failed: "it did not come to rest " + text}
+			}
 			return &sight{Failed: "it has no document"}
 		case <-ctx.Done():
 			return &sight{Failed: "stopped"}
