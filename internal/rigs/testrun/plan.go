@@ -204,9 +204,7 @@ func (p planner) command(nice int, race []string) job {
 	if race != nil {
 		j.name, j.env = "race of the command", []string{"CGO_ENABLED=1"}
 		skip += "|ArchiveMemory$" // bounds memory, of which the race detector takes many times as much
-		if !p.short {
-			race = append([]string{"-short"}, race...) // what make test leaves out films, for which this is too slow
-		}
+		p.short = true            // what make test leaves out films, for which this is too slow
 	}
 	j.flags = slices.Concat([]string{"-skip", skip}, p.flags(), race)
 	return j
