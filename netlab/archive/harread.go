@@ -410,6 +410,11 @@ func (h *harEntry) exchange() (e *lab.Exchange, notes []string, err error) {
 	}
 	e.Response.Header = splitCookies(e.Response.Header, len(h.Response.Cookies))
 	e.FirstByte = harMs(h.Timings.Wait)
+	for _, t := range []harFloat{h.Timings.Wait, h.Timings.Receive} {
+		if float64(t) > harDay {
+			notes = append(notes, fmt.Sprintf("with a time of more than a day (timings: %.3g ms), which is not used", float64(t)))
+		}
+	}
 	if isSocket && (e.Status == 101 || e.Status == 200) { // 200 over HTTP/2
 		return e, append(notes, h.socket(e)...), nil
 	}
@@ -485,9 +490,15 @@ func (h *harEntry) headers(e *lab.Exchange) (err error) {
 	return err
 }
 
-// harMs is a time of a HAR, which is in milliseconds, or 0 for -1 (unknown).
+// harDay is maxTime in milliseconds.
+const harDay = float64(maxTime) / 1e6
+
+// harMs is a time of a HAR, which is in milliseconds, or 0 for -1 (unknown) and for what no answer takes.
 func harMs(v harFloat) time.Duration {
-	return time.Duration(min(max(float64(v), 0), float64(maxTime)/1e6) * float64(time.Millisecond))
+	if ms := float64(v); ms > 0 && ms <= harDay {
+		return time.Duration(ms * float64(time.Millisecond))
+	}
+	return 0
 }
 
 // uncache makes a 304, whose content the browser had in its cache, the 200 that a browser with an

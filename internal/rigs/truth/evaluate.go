@@ -101,6 +101,7 @@ type Spread struct {
 	Median        float64
 	Deviation     float64 // standard deviation
 	WithinBlocks  float64 // the same of differences from the block's mean
+	Adjusted      float64 // the same without what the covariates explain; 0 if there are none
 	MiddleHalf    float64 // third less first quartile
 	FarFromMedian int     // trials more than three frames away
 }
@@ -127,6 +128,9 @@ func Evaluate(ctx context.Context, d *Data, o Options) (*Evaluation, error) {
 	}
 	for _, m := range metrics() {
 		if s, ok := spread(pool, m); ok {
+			if c, err := joined(d, 0, m).compare(o.Seed); err == nil && c.Adjustment != nil {
+				s.Adjusted = c.Adjustment.Spread
+			}
 			e.Spread = append(e.Spread, s)
 		}
 	}
@@ -162,7 +166,7 @@ func (e *Evaluation) resample(ctx context.Context, pool Pool, pairs int, o Optio
 			}
 			for _, rule := range all {
 				for _, m := range measured {
-					answers[i] = append(answers[i], ask(rule, blocks(trials, m, 0), step(trials, m), r.Uint64()))
+					answers[i] = append(answers[i], ask(rule, sampleOf(trials, m), r.Uint64()))
 				}
 			}
 			alarms[i] = wholeVerdict(trials, r.Uint64()) != lab.NoChange
@@ -210,8 +214,8 @@ func (c *Cell) add(a one) {
 	}
 }
 
-func ask(rule Rule, all []stats.Block, step float64, seed uint64) one {
-	differs, low, high := rule.Decide(all, step, seed)
+func ask(rule Rule, s sample, seed uint64) one {
+	differs, low, high := rule.Decide(s, seed)
 	return one{differs(0), threshold(differs), low, high}
 }
 
@@ -227,7 +231,7 @@ func wholeVerdict(trials []Trial, seed uint64) string {
 			}
 		}
 	}
-	c := verdict.Of(&lab.Run{Trials: labTrials(guarded)}, seed)
+	c := verdict.Of(&lab.Run{Plan: lab.Plan{Covariates: lab.Covariates()}, Trials: labTrials(guarded)}, seed)
 	if c == nil {
 		return lab.Unknown
 	}
@@ -237,7 +241,7 @@ func wholeVerdict(trials []Trial, seed uint64) string {
 // carriedOut applies every rule to a real experiment; it returns false if the data lack it.
 func carriedOut(x Experiment, trials []Trial) (Real, bool) {
 	r := Real{Experiment: x, Verdict: wholeVerdict(trials, x.Seed)}
-	control, _ := pairsOf(blocks(trials, metrics()[0], 0))
+	control, _ := pairsOf(sampleOf(trials, metrics()[0]).blocks)
 	if r.Pairs = len(control); r.Pairs < verdict.Least {
 		return r, false
 	}
@@ -245,8 +249,7 @@ func carriedOut(x Experiment, trials []Trial) (Real, bool) {
 		var found []bool
 		var intervals [][2]float64
 		for _, m := range metrics() {
-			all, width := blocks(trials, m, 0), step(trials, m)
-			differs, low, high := rule.Decide(all, width, x.Seed)
+			differs, low, high := rule.Decide(sampleOf(trials, m), x.Seed)
 			found, intervals = append(found, differs(0)), append(intervals, [2]float64{low, high})
 		}
 		r.Found, r.Intervals = append(r.Found, found), append(r.Intervals, intervals)
@@ -257,21 +260,34 @@ func carriedOut(x Experiment, trials []Trial) (Real, bool) {
 // pooled joins the blocks of all experiments of a delay, for the real effect of the delay.
 func pooled(d *Data, delay int) (out []Pooled) {
 	for _, m := range metrics() {
-		var all []stats.Block
-		var trials []Trial
-		for _, x := range d.Plan.Experiments() {
-			if x.Delay == delay {
-				all = append(all, blocks(d.Of(x.Name), m, 0)...)
-				trials = append(trials, d.Of(x.Name)...)
-			}
-		}
-		c, err := stats.Compare(all, plan(step(trials, m), uint64(delay)))
+		c, err := joined(d, delay, m).compare(uint64(delay))
 		if err != nil { // not measured yet
 			continue
 		}
 		out = append(out, Pooled{delay, m, c.Shift, c.Pairs})
 	}
 	return out
+}
+
+// joined is the sample of all experiments of a delay.
+func joined(d *Data, delay int, m metric.ID) (all sample) {
+	var trials []Trial
+	for _, x := range d.Plan.Experiments() {
+		if x.Delay != delay {
+			continue
+		}
+		s := sampleOf(d.Of(x.Name), m)
+		all.blocks, trials = append(all.blocks, s.blocks...), append(trials, d.Of(x.Name)...)
+		if all.covariates == nil {
+			all.covariates = s.covariates
+			continue
+		}
+		for i, c := range s.covariates {
+			all.covariates[i].Blocks = append(all.covariates[i].Blocks, c.Blocks...)
+		}
+	}
+	all.step = step(trials, m)
+	return all
 }
 
 // frame is the screen's period in ms.

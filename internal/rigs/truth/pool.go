@@ -3,6 +3,7 @@ package truth
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 
@@ -46,15 +47,40 @@ func (p Pool) Draw(r *rand.Rand, pairs int) ([]Trial, error) {
 	return drawn, nil
 }
 
-// blocks returns the values of a metric of valid trials in the form of analysis/stats,
-// with shift added to those of the treatment.
-func blocks(trials []Trial, m metric.ID, shift float64) (all []stats.Block) {
+// sample is what rules get of a metric: its values in blocks, the step of one frame, and what was known of each trial
+// before its arm could act.
+type sample struct {
+	blocks     []stats.Block
+	step       float64
+	covariates []stats.Covariate
+}
+
+// sampleOf returns the sample of a metric of valid trials.
+func sampleOf(trials []Trial, m metric.ID) sample {
+	s := sample{blocks: blocks(trials, m, func(t Trial) float64 { return t.Metrics[m.String()].Value }), step: step(trials, m)}
+	for _, name := range lab.Covariates() {
+		s.covariates = append(s.covariates, stats.Covariate{Name: name, Blocks: blocks(trials, m, func(t Trial) float64 {
+			if v, ok := t.Before[name]; ok {
+				return v
+			}
+			return math.NaN()
+		})})
+	}
+	return s
+}
+
+// compare compares as the product does for one metric.
+func (s sample) compare(seed uint64) (stats.Comparison, error) {
+	return stats.Compare(s.blocks, stats.Plan{Seed: seed, Family: 1, Step: s.step, Covariates: s.covariates})
+}
+
+// blocks returns a number of each valid trial that has a metric in the form of analysis/stats.
+func blocks(trials []Trial, m metric.ID, number func(Trial) float64) (all []stats.Block) {
 	trials = slices.Clone(trials)
 	slices.SortStableFunc(trials, func(a, b Trial) int { return cmp.Compare(a.Number, b.Number) })
 	place := map[int]int{}
 	for _, t := range trials {
-		v, ok := t.Metrics[m.String()]
-		if !ok || !t.Valid {
+		if _, ok := t.Metrics[m.String()]; !ok || !t.Valid {
 			continue
 		}
 		i, known := place[t.Block]
@@ -63,9 +89,9 @@ func blocks(trials []Trial, m metric.ID, shift float64) (all []stats.Block) {
 			place[t.Block], all = i, append(all, stats.Block{})
 		}
 		if t.Arm == lab.Control {
-			all[i].Control = append(all[i].Control, v.Value)
+			all[i].Control = append(all[i].Control, number(t))
 		} else {
-			all[i].Treatment = append(all[i].Treatment, v.Value+shift)
+			all[i].Treatment = append(all[i].Treatment, number(t))
 		}
 	}
 	return all

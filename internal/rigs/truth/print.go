@@ -91,6 +91,7 @@ func (e *Evaluation) spreadTable() table {
 			"median",
 			"standard deviation",
 			"within blocks",
+			"the same, adjusted",
 			"middle half spans",
 			"over 3 frames from the median",
 		}}
@@ -103,6 +104,7 @@ func (e *Evaluation) spreadTable() table {
 				ms(s.Median),
 				ms(s.Deviation),
 				ms(s.WithinBlocks),
+				ms(s.Adjusted),
 				ms(s.MiddleHalf),
 				fmt.Sprint(s.FarFromMedian),
 			},

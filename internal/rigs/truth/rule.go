@@ -9,56 +9,51 @@ import (
 	"eidetic/internal/tell/verdict"
 )
 
-// ours is the name of the product's own rule for one metric.
-const ours = "eidetic"
+// ours is the name of the product's own rule for one metric, and unadjusted that of the same without covariates.
+const (
+	ours       = "eidetic"
+	unadjusted = "eidetic, without covariates"
+)
 
 // Rule is a way to decide from the blocks of one metric whether the arms differ.
 type Rule struct {
 	Name  string
 	Level float64 // of false alarms that it aims at
-	// Decide prepares the rule for blocks: differs then reports whether the arms differ
+	// Decide prepares the rule for a sample: differs then reports whether the arms differ
 	// after a shift was added to the treatment. The interval is the printed one, NaN
 	// if the rule has none.
-	Decide func(all []stats.Block, step float64, seed uint64) (differs func(shift float64) bool, low, high float64)
+	Decide func(s sample, seed uint64) (differs func(shift float64) bool, low, high float64)
 	// Intervals is set if the rule has intervals.
 	Intervals bool
 }
 
-// plan is how the product compares one metric.
-func plan(step float64, seed uint64) stats.Plan {
-	return stats.Plan{Seed: seed, Family: 1, Step: step}
-}
-
 // rules returns our rule and those of other tools.
 func rules() []Rule {
-	all := []Rule{{
-		Name: ours, Level: verdict.Level, Intervals: true,
-		Decide: func(all []stats.Block, step float64, seed uint64) (func(float64) bool, float64, float64) {
-			low, high := ourInterval(all, step, seed)
-			// The interval inverts the test, and both its ends move with the treatment.
-			return func(shift float64) bool { return low+shift > 0 || high+shift < 0 }, low, high
-		},
-	}}
+	adjusts := func(s sample, seed uint64) (func(float64) bool, float64, float64) {
+		low, high := math.NaN(), math.NaN()
+		if c, err := s.compare(seed); err == nil {
+			low, high = c.Shift.Low, c.Shift.High
+		}
+		// The interval inverts the test, and both its ends move with the treatment.
+		return func(shift float64) bool { return low+shift > 0 || high+shift < 0 }, low, high
+	}
+	all := []Rule{
+		{Name: ours, Level: verdict.Level, Intervals: true, Decide: adjusts},
+		{Name: unadjusted, Level: verdict.Level, Intervals: true, Decide: func(s sample, seed uint64) (func(float64) bool, float64, float64) {
+			return adjusts(sample{blocks: s.blocks, step: s.step}, seed)
+		}},
+	}
 	for _, p := range peers.All() {
 		all = append(all, Rule{Name: p.Name, Level: p.Level, Intervals: p.Interval != nil,
-			Decide: func(all []stats.Block, _ float64, _ uint64) (func(float64) bool, float64, float64) {
+			Decide: func(s sample, _ uint64) (func(float64) bool, float64, float64) {
 				low, high := math.NaN(), math.NaN()
 				if p.Interval != nil {
-					low, high = p.Interval(samples(all, p.Paired))
+					low, high = p.Interval(samples(s.blocks, p.Paired))
 				}
-				return func(shift float64) bool { return p.Differs(samples(shifted(all, shift), p.Paired)) }, low, high
+				return func(shift float64) bool { return p.Differs(samples(shifted(s.blocks, shift), p.Paired)) }, low, high
 			}})
 	}
 	return all
-}
-
-// ourInterval returns the interval of the shift as in a report.
-func ourInterval(all []stats.Block, step float64, seed uint64) (low, high float64) {
-	c, err := stats.Compare(all, plan(step, seed))
-	if err != nil {
-		return math.NaN(), math.NaN()
-	}
-	return c.Shift.Low, c.Shift.High
 }
 
 // samples returns the input of a rule that knows no blocks.

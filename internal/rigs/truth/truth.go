@@ -107,9 +107,11 @@ type Trial struct {
 	Faults     []string         `json:"faults,omitempty"` // the reasons besides its blur
 	Blur       *lab.Blur        `json:"blur,omitempty"`
 	Metrics    map[string]Value `json:"metrics"`
-	Seconds    float64          `json:"seconds"`
-	Steal      float64          `json:"steal_percent"` // of all processors' time
-	Wall       time.Time        `json:"wall"`          // its end
+	// Before are the covariates.
+	Before  map[string]float64 `json:"before,omitempty"`
+	Seconds float64            `json:"seconds"`
+	Steal   float64            `json:"steal_percent"` // of all processors' time
+	Wall    time.Time          `json:"wall"`          // its end
 	// Software is the version that carried it out.
 	Software string `json:"software,omitempty"`
 }
@@ -118,7 +120,7 @@ type Trial struct {
 func FromLab(e Experiment, t *lab.Trial) Trial {
 	out := Trial{
 		Experiment: e.Name, Delay: e.Delay, Number: t.Number, Arm: t.Arm, Block: t.Block,
-		Valid: t.Valid, Reasons: t.Invalid, Faults: t.Faults, Blur: t.Blur, Metrics: map[string]Value{},
+		Valid: t.Valid, Reasons: t.Invalid, Faults: t.Faults, Blur: t.Blur, Metrics: map[string]Value{}, Before: t.Before,
 	}
 	for _, m := range t.Measurements {
 		if m.Unit == "ms" {
@@ -138,6 +140,7 @@ func (t Trial) Lab() *lab.Trial {
 		Invalid: t.Reasons,
 		Faults:  t.Faults,
 		Blur:    t.Blur,
+		Before:  t.Before,
 	}
 	for name, v := range t.Metrics {
 		out.Measurements = append(out.Measurements, lab.Measurement{Name: name, Value: v.Value, Unit: "ms", Low: v.Low, High: v.High})

@@ -121,10 +121,13 @@ func TestDraw(t *testing.T) {
 // is found as often as it must be, and the intervals hold the truth.
 func TestEvaluate(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
+	var noise []float64
 	d := &Data{Plan: somePlan(), Trials: trials(400, func(i int) float64 {
-		return 1000 + 20*r.NormFloat64() + 200*math.Sin(float64(i)/30) // and drift
+		noise = append(noise, 20*r.NormFloat64())
+		return 1000 + noise[i] + 200*math.Sin(float64(i)/30) // and drift
 	})}
-	for i := range d.Trials {
+	for i := range d.Trials { // half of the noise's variance was known before
+		d.Trials[i].Before = map[string]float64{lab.CovariateMeter: noise[i] + 20*r.NormFloat64()}
 		if i%2 == 1 {
 			d.Trials[i].Arm = lab.Treatment
 		}
@@ -149,10 +152,14 @@ func TestEvaluate(t *testing.T) {
 			t.Errorf("50 pairs: 30 ms are found in %.2f, 1 ms in %.2f, and %.1f ms in 0.8", c.Power(30), c.Power(1), c.Smallest(0.8))
 		}
 	}
+	if with, without := cellOf(t, e, ours), cellOf(t, e, unadjusted); with.Smallest(0.8) >= without.Smallest(0.8) {
+		t.Errorf("%.1f ms are found with covariates and %.1f ms without; want less with them", with.Smallest(0.8), without.Smallest(0.8))
+	}
 	if welch, _ := e.cell("Welch's t", metric.FirstChange, 50); welch.Smallest(0.8) < 20 {
 		t.Errorf("Welch's t finds %.1f ms in spite of the drift, which is hardly so", welch.Smallest(0.8))
 	}
-	if len(e.Real) != 10 || len(e.Verdicts) != 3 || len(e.Spread) != 3 || e.Spread[0].WithinBlocks > 60 || e.Spread[0].Deviation < 50 {
+	if len(e.Real) != 10 || len(e.Verdicts) != 3 || len(e.Spread) != 3 || e.Spread[0].WithinBlocks > 60 || e.Spread[0].Deviation < 50 ||
+		e.Spread[0].Adjusted < 10 || e.Spread[0].Adjusted > 0.85*e.Spread[0].WithinBlocks {
 		t.Errorf("%d real experiments, %d sizes of verdicts, spread %+v", len(e.Real), len(e.Verdicts), e.Spread)
 	}
 	for _, markdown := range []bool{false, true} {
@@ -166,6 +173,16 @@ func TestEvaluate(t *testing.T) {
 			t.Errorf("a result that is no JSON, or says nothing: %+v", line)
 		}
 	}
+}
+
+// cellOf is a rule's cell of the first change with most pairs.
+func cellOf(t *testing.T, e *Evaluation, rule string) Cell {
+	t.Helper()
+	c, ok := e.cell(rule, metric.FirstChange, 50)
+	if !ok {
+		t.Fatalf("there is no cell of %s", rule)
+	}
+	return c
 }
 
 func TestBand(t *testing.T) {
@@ -242,6 +259,7 @@ func TestTrialIsKept(t *testing.T) {
 		Invalid:      []string{"late"},
 		Faults:       []string{"late"},
 		Blur:         &lab.Blur{Link: 3},
+		Before:       map[string]float64{lab.CovariateMeter: 60},
 		Measurements: []lab.Measurement{{Name: "a_ms", Value: 1.5, Unit: "ms", Low: &low, High: &high}},
 	}
 	if d := cmp.Diff(from, FromLab(Experiment{Name: "x"}, from).Lab()); d != "" {

@@ -108,7 +108,7 @@ func Read(file string, in io.Reader, column, times string, last int) (*Table, er
 	signs := decimalsOf(rows, len(header))
 	numbers := func(column int) cellReader { return numbersOf(separator, signs[column]) }
 	if at < 0 {
-		if at, err = onlyNumbers(file, header, rows, timeAt, numbers); err != nil {
+		if at, err = onlyNumbers(file, header, rows, lines, timeAt, numbers); err != nil {
 			return nil, err
 		}
 		if _, err := number(header[at]); err == nil {
@@ -305,30 +305,38 @@ func list(header []string) string {
 }
 
 // onlyNumbers finds the one column that has numbers in all rows.
-func onlyNumbers(file string, header []string, rows [][]string, not int, numbers func(int) cellReader) (int, error) {
+func onlyNumbers(file string, header []string, rows [][]string, lines []int, not int, numbers func(int) cellReader) (int, error) {
 	var found []int
+	most, nearest := 0, "" // of the columns that have a number and another word, what the one with most numbers has
 	for i := range header {
 		if i == not {
 			continue
 		}
-		number, some := numbers(i), false
-		all := !slices.ContainsFunc(rows, func(record []string) bool {
-			_, err := number(record[i])
-			some = some || err == nil
-			return err != nil && !errors.Is(err, errMissing)
-		})
-		if all && some {
+		number, good, odd := numbers(i), 0, ""
+		for k, record := range rows {
+			if _, err := number(record[i]); err == nil {
+				good++
+			} else if odd == "" && !errors.Is(err, errMissing) {
+				odd = fmt.Sprintf("; line %d: column %q: %v", lines[k], lab.Clip(header[i], 60), err)
+			}
+		}
+		if odd == "" && good > 0 {
 			found = append(found, i)
+		} else if good > most {
+			most, nearest = good, odd
 		}
 	}
-	if len(found) != 1 {
-		doubt := ""
-		if slices.ContainsFunc(header, func(cell string) bool { _, err := number(cell); return err == nil }) {
-			doubt = "; if these are values, a header with the columns' names is missing"
-		}
-		return 0, fmt.Errorf("%s:1: %d columns have numbers only: choose with --column; there are: %s%s", file, len(found), list(header), doubt)
+	if len(found) == 1 {
+		return found[0], nil
 	}
-	return found[0], nil
+	doubt := ""
+	if slices.ContainsFunc(header, func(cell string) bool { _, err := number(cell); return err == nil }) {
+		doubt = "; if these are values, a header with the columns' names is missing"
+	}
+	if len(found) == 0 {
+		doubt = nearest + doubt
+	}
+	return 0, fmt.Errorf("%s:1: %d columns have numbers only: choose with --column; there are: %s%s", file, len(found), list(header), doubt)
 }
 
 // errMissing says that a cell has no number, and does not claim to.

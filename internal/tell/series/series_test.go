@@ -169,6 +169,7 @@ func TestHostileFiles(t *testing.T) {
 		{"which column", "a,b\n1,2\n", "", "", "2 columns have numbers only: choose with --column"},
 		{"no header, and texts", "7.5,3,cycles\n7.6,4,cycles\n", "", "", "a header with the columns' names is missing"},
 		{"no numbers", "a,b\nx,y\n", "", "", "0 columns have numbers only"},
+		{"one odd cell", "a,b,c\nx,1,y\nx,inf,y\nx,3,2\n", "", "", `line 3: column "b": "inf" is not a number`},
 		{"not a number", "a,b\n1,2\nzwei,3\n", "a", "", `f:3: column "a": "zwei" is not a number`},
 		{"no header beside times", "2026-01-01,2\n2026-01-02,4\n", "", "", "f:1: the first row is numbers"},
 		{"two units", "a\n1 ms\n1 s\n", "", "", `f:3: column "a": "1 s" is in another unit than the values before, "ms"`},
