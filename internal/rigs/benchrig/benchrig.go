@@ -5,6 +5,7 @@
 package benchrig
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -115,6 +116,8 @@ type Config struct {
 	Appliance string   // from Build
 	Keep      []string // folders that stay visible inside
 	Link      string   // name or parameters of a profile
+	Browser   string   // program; "" is Chromium
+	Page      string   // that is loaded; "" is Page
 	Log       *slog.Logger
 }
 
@@ -123,6 +126,7 @@ type Rig struct {
 	*execute.Virtual
 	Runner  *experiment.Runner
 	profile link.Profile
+	page    string
 }
 
 // Open starts a rig in the namespaces of this process, which isolate.Run started.
@@ -137,17 +141,18 @@ func Open(ctx context.Context, c Config) (*Rig, error) {
 	}
 	v, err := execute.NewVirtual(ctx, execute.VirtualConfig{
 		Forwarder: []string{c.Appliance, "link", "forward"}, Meter: []string{c.Appliance, "meter"}, Log: c.Log,
+		Browser: &lab.Browser{Name: cmp.Or(c.Browser, lab.Chromium)},
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &Rig{v, v.NewRunner(c.Log), profile}, nil
+	return &Rig{v, v.NewRunner(c.Log), profile, cmp.Or(c.Page, Page)}, nil
 }
 
 // Arm returns an arm that replays a recording of the page.
 func (r *Rig) Arm(name string, recorded *archive.Archive) experiment.Arm {
 	return experiment.Arm{
-		Name: name, Page: Page, Sync: execute.SyncURL(lab.Arm{Page: Page}), Network: r.Replay(recorded),
+		Name: name, Page: r.page, Sync: execute.SyncURL(lab.Arm{Page: r.page}), Network: r.Replay(recorded),
 		Ready: func() error { return r.Network.SetLink(r.profile) },
 	}
 }

@@ -13,18 +13,19 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/rigs/samplesite"
 	"eidetic/netlab/archive"
 )
 
-// place is a point at which a script of the sample page is made to work.
+// place is a point at which a script is made to work.
 type place struct{ url, before, work, after string }
 
-// places returns two points, neither of which overlaps with waiting for the network.
+// samplePlaces returns two points of the sample page, neither of which overlaps with waiting for the network.
 // The document's first script blocks the parser behind the style sheets, so it delays
 // the first picture of the page by the time that it works. The hero's
 // script shows the largest and last picture, which has arrived before. Changes in between,
 // which are pictures shown on arrival, are not delayed.
-func places(page string) []place {
+func samplePlaces(page string) []place {
 	return []place{
 		{page, "window.shop = {", "%s\n", "window.shop = {"},
 		{strings.TrimSuffix(page, "/") + "/js/app.js", "const show = () => hero.classList.add('shown');",
@@ -32,9 +33,13 @@ func places(page string) []place {
 	}
 }
 
-// WithDelay returns a copy of a recording of the sample page in which two scripts keep
-// the main thread busy for ms milliseconds each: the one before the first picture, and
-// the one that shows the last. Copies for different delays, including 0, have decoded
+// headPlaces is the begin of another page, of which nothing is shown or asked for before.
+func headPlaces(page string) []place {
+	return []place{{page, "<head>", "<head><script>%s</script>", ""}}
+}
+
+// WithDelay returns a copy of a recording of a page in which scripts keep the main thread busy for ms milliseconds
+// each: one before the first picture, and in the sample page the one that shows the last. Copies for different delays, including 0, have decoded
 // bodies of equal length, in equal pieces at equal times.
 func WithDelay(a *archive.Archive, page string, ms int) (*archive.Archive, error) {
 	if ms < 0 || ms > 99 {
@@ -42,7 +47,11 @@ func WithDelay(a *archive.Archive, page string, ms int) (*archive.Archive, error
 	}
 	work := fmt.Sprintf("{ const t = performance.now(); while (performance.now() - t < %2d); }", ms)
 	list := append([]*lab.Exchange(nil), a.Exchanges()...)
-	for _, p := range places(page) {
+	places := headPlaces(page)
+	if page == samplesite.Home {
+		places = samplePlaces(page)
+	}
+	for _, p := range places {
 		found := false
 		for i, e := range list {
 			if e.Method != "GET" || e.URL != p.url || found {

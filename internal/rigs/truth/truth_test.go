@@ -335,6 +335,15 @@ func TestWithDelay(t *testing.T) {
 	if lengths[0][1]-lengths[0][0] != 150 {
 		t.Errorf("the pieces end at %v: the second had 150 characters", lengths[0])
 	}
+	const other = "https://h.test/app/"
+	strange := archive.New([]*lab.Exchange{answer(other, "gzip", "<!doctype html><head><title>a</title></head>")}, nil, nil, archive.CreateOptions{})
+	edited, err := WithDelay(strange, other, 20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, err := decode(edited.Exchanges()[0].Response.Body, "gzip"); err != nil || !strings.HasPrefix(string(text), "<!doctype html><head><script>{ const t") {
+		t.Errorf("another page became %q, %v; want the script at the begin of its head", text, err)
+	}
 	if _, err := WithDelay(a.With(nil), page, 10); err == nil {
 		t.Error("WithDelay() of a recording without the page = nil, want an error")
 	}

@@ -25,7 +25,7 @@ func inside(ctx context.Context, text string) error {
 		return err
 	}
 	rig, err := benchrig.Open(ctx, benchrig.Config{
-		Appliance: s.Appliance, Keep: []string{s.Dir}, Link: s.Plan.Link,
+		Appliance: s.Appliance, Keep: []string{s.Dir}, Link: s.Plan.Link, Browser: s.Browser, Page: s.Page,
 		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	if err != nil {

@@ -1,10 +1,10 @@
-// Command bench compares verdicts with the truth: it loads the sample page hundreds of
-// times in pairs of trials, with equal arms and with real delays of known size
+// Command bench compares verdicts with the truth: it loads the sample page, or another,
+// hundreds of times in pairs of trials, with equal arms and with real delays of known size
 // in the treatment, and prints how often our rule and those of other tools are
 // right. It takes about an hour; after an interruption, the same command continues.
 //
 //	go run ./internal/rigs/truth/bench [-dir out/bench/truth] [-out out/bench/truth.json] [-aa 10] [-pairs 20] [-repeats 3]
-//	    [-delay-pairs 20] [-link cable] [-still 500ms] [-resample 200] [-resample-only] [-markdown]
+//	    [-delay-pairs 20] [-browser chromium] [-page URL -recording FILE] [-link cable] [-still 500ms] [-resample 200] [-resample-only] [-markdown]
 package main
 
 import (
@@ -19,6 +19,7 @@ import (
 	"strings"
 	"time"
 
+	"eidetic/internal/lab"
 	"eidetic/internal/rigs/benchrig"
 	"eidetic/internal/rigs/benchtable"
 	"eidetic/internal/rigs/truth"
@@ -31,6 +32,7 @@ func main() { benchrig.Main("truth", run, inside) }
 // settings are passed from the outer half to the inner one.
 type settings struct {
 	Dir, Appliance, Software string
+	Browser, Page, Recording string
 	Plan                     truth.Plan
 }
 
@@ -52,6 +54,10 @@ func run(ctx context.Context) error {
 	flag.IntVar(&p.Repeats, "repeats", 3, "experiments of each delay")
 	flag.IntVar(&p.DelayPairs, "delay-pairs", 20, "pairs of trials in each of them")
 	flag.StringVar(&p.Link, "link", "cable", "access network, as for appliance demo")
+	s := settings{}
+	flag.StringVar(&s.Browser, "browser", lab.Chromium, "program of the browser")
+	flag.StringVar(&s.Page, "page", benchrig.Page, "page that is loaded")
+	flag.StringVar(&s.Recording, "recording", "", "recording of another page, as of appliance record")
 	flag.DurationVar(
 		&p.Still,
 		"still",
@@ -76,7 +82,10 @@ func run(ctx context.Context) error {
 		return err
 	}
 	if !*only {
-		if err := measure(ctx, *dir, p); err != nil {
+		if s.Plan = p; (s.Recording == "") != (s.Page == benchrig.Page) {
+			return errors.New("-page and -recording belong together")
+		}
+		if err := s.measure(ctx, *dir); err != nil {
 			return err
 		}
 	}
@@ -96,19 +105,18 @@ func run(ctx context.Context) error {
 }
 
 // measure carries out the missing trials of the plan, in namespaces of its own.
-func measure(ctx context.Context, dir string, p truth.Plan) (err error) {
-	if dir, err = filepath.Abs(dir); err != nil {
+func (s settings) measure(ctx context.Context, dir string) (err error) {
+	if s.Dir, err = filepath.Abs(dir); err != nil {
 		return err
 	}
-	s := settings{Dir: dir, Plan: p}
-	if s.Appliance, err = benchrig.Build(ctx, filepath.Join(dir, "bin")); err != nil {
+	if s.Appliance, err = benchrig.Build(ctx, filepath.Join(s.Dir, "bin")); err != nil {
 		return err
 	}
 	s.Software = benchrig.Revision(ctx)
-	if err := record(ctx, dir, s.Appliance, p); err != nil {
+	if err := s.record(ctx); err != nil {
 		return err
 	}
-	if s.Plan.Recording, err = benchrig.SHA256(armFile(dir, 0)); err != nil {
+	if s.Plan.Recording, err = benchrig.SHA256(armFile(s.Dir, 0)); err != nil {
 		return err
 	}
 	text, err := json.Marshal(s)
@@ -126,14 +134,17 @@ func measure(ctx context.Context, dir string, p truth.Plan) (err error) {
 
 // record makes the recordings that are missing. The control's scripts have the
 // same lines as the treatment's, and do not wait.
-func record(ctx context.Context, dir, appliance string, p truth.Plan) error {
-	original := filepath.Join(dir, recordingFile)
-	if err := benchrig.Record(ctx, appliance, original); err != nil {
-		return err
+func (s settings) record(ctx context.Context) error {
+	original := s.Recording
+	if original == "" {
+		original = filepath.Join(s.Dir, recordingFile)
+		if err := benchrig.Record(ctx, s.Appliance, original); err != nil {
+			return err
+		}
 	}
 	var recorded *archive.Archive
-	for _, delay := range append([]int{0}, p.Delays...) {
-		name := armFile(dir, delay)
+	for _, delay := range append([]int{0}, s.Plan.Delays...) {
+		name := armFile(s.Dir, delay)
 		if _, err := os.Stat(name); err == nil {
 			continue
 		}
@@ -143,7 +154,7 @@ func record(ctx context.Context, dir, appliance string, p truth.Plan) error {
 				return err
 			}
 		}
-		edited, err := truth.WithDelay(recorded, benchrig.Page, delay)
+		edited, err := truth.WithDelay(recorded, s.Page, delay)
 		if err != nil {
 			return err
 		}
