@@ -39,8 +39,8 @@ func headPlaces(page string) []place {
 }
 
 // WithDelay returns a copy of a recording of a page in which scripts keep the main thread busy for ms milliseconds
-// each: one before the first picture, and in the sample page the one that shows the last. Copies for different delays, including 0, have decoded
-// bodies of equal length, in equal pieces at equal times.
+// each: one before the first picture, and in the sample page the one that shows the last. Copies for different delays,
+// including 0, have decoded bodies of equal length, in equal pieces at equal times.
 func WithDelay(a *archive.Archive, page string, ms int) (*archive.Archive, error) {
 	if ms < 0 || ms > 99 {
 		return nil, fmt.Errorf("a delay of %d ms: want 0 to 99", ms)
