@@ -157,15 +157,23 @@ func TestSuiteRepeatStartsNoProgram(t *testing.T) {
 // TestSuiteKnobs: every analysis returns what the page of its knob did.
 func TestSuiteKnobs(t *testing.T) {
 	testlab.Long(t, "every analysis, filmed")
-	testlab.EachBrowser(t, func(t *testing.T, program string) {
-		needLab(t)
-		out := filepath.Join(t.TempDir(), "out")
-		got := finishCmd(t, appliance(t, "suite", "run", "knobs-1", "--browser", filepath.Base(program), "--out", out))
-		t.Log(got.out)
-		if got.status != exitGood {
-			t.Errorf("status %d: %s", got.status, got.err)
-		}
-	})
+	turnKnobs(t, testlab.NeedProgram(t, "chromium", "chromium-browser", "google-chrome"))
+}
+
+// TestSuiteKnobsInFirefox is a test of its own, as each takes a quarter of an hour.
+func TestSuiteKnobsInFirefox(t *testing.T) {
+	testlab.Long(t, "every analysis, filmed in a second browser")
+	turnKnobs(t, testlab.NeedProgram(t, "firefox-esr", "firefox"))
+}
+
+func turnKnobs(t *testing.T, program string) {
+	needLab(t)
+	out := filepath.Join(t.TempDir(), "out")
+	got := finishCmd(t, appliance(t, "suite", "run", "knobs-1", "--browser", filepath.Base(program), "--out", out))
+	t.Log(got.out)
+	if got.status != exitGood {
+		t.Errorf("status %d: %s", got.status, got.err)
+	}
 }
 
 // A suite that came with somebody's result names no program, device or file of this machine when it is run again, and

@@ -22,6 +22,7 @@ func (r Rig) NewRunner(log *slog.Logger) *experiment.Runner {
 	}
 	return &experiment.Runner{
 		Link: link, Device: r.Device, Screen: r.Screen, Control: r.Control,
+		Usage: r.Usage, MainThreads: r.MainThreads, Memory: r.Memory, Meter: r.Meter,
 		Analyst: measurer{}, Host: device.Host{}, Clock: clock, Log: log,
 	}
 }
