@@ -12,6 +12,7 @@ import (
 	"net/netip"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -71,6 +72,7 @@ func tryPairs(
 	if differs != nil {
 		pages = slices.DeleteFunc(pages, differs)
 	}
+	pages = named(t, pages)
 	s := newStand(t)
 	l := &pairLab{stand: s, plain: newJunction(t), secure: newJunction(t)}
 	l.viewer = browser(t, s, l.plain, l.secure)
@@ -93,6 +95,17 @@ func tryPairs(
 		})
 	}
 	l.explain(t, pages, differ)
+}
+
+// named are the pages whose subtest -run names: a second try loads only those that failed.
+func named(t *testing.T, pages []*oddPage) []*oddPage {
+	_, host, isNamed := strings.Cut(flag.Lookup("test.run").Value.String(), "/")
+	if !isNamed {
+		return pages
+	}
+	matches, err := regexp.Compile(host)
+	check(t, err)
+	return slices.DeleteFunc(pages, func(p *oddPage) bool { return !matches.MatchString(p.host) })
 }
 
 // isBrowsersOwn tells what a browser asks for when it likes: whether before a page is left, is chance.
