@@ -4,7 +4,8 @@
 // right. It takes about an hour; after an interruption, the same command continues.
 //
 //	go run ./internal/rigs/truth/bench [-dir out/bench/truth] [-out out/bench/truth.json] [-aa 10] [-pairs 20] [-repeats 3]
-//	    [-delay-pairs 20] [-browser chromium] [-page URL -recording FILE] [-link cable] [-still 500ms] [-resample 200] [-resample-only] [-markdown]
+//	    [-delay-pairs 20] [-browser chromium] [-page URL -recording FILE] [-link cable] [-still 500ms] [-resample 200]
+//	    [-resample-only] [-markdown]
 package main
 
 import (
