@@ -164,9 +164,10 @@ func (e *Evaluation) resample(ctx context.Context, pool Pool, pairs int, o Optio
 			if err != nil {
 				return err
 			}
+			of := samplesOf(trials)
 			for _, rule := range all {
-				for _, m := range measured {
-					answers[i] = append(answers[i], ask(rule, sampleOf(trials, m), r.Uint64()))
+				for _, s := range of {
+					answers[i] = append(answers[i], ask(rule, s, r.Uint64()))
 				}
 			}
 			alarms[i] = wholeVerdict(trials, r.Uint64()) != lab.NoChange
@@ -241,15 +242,16 @@ func wholeVerdict(trials []Trial, seed uint64) string {
 // carriedOut applies every rule to a real experiment; it returns false if the data lack it.
 func carriedOut(x Experiment, trials []Trial) (Real, bool) {
 	r := Real{Experiment: x, Verdict: wholeVerdict(trials, x.Seed)}
-	control, _ := pairsOf(sampleOf(trials, metrics()[0]).blocks)
+	all := samplesOf(trials)
+	control, _ := pairsOf(all[0].blocks)
 	if r.Pairs = len(control); r.Pairs < verdict.Least {
 		return r, false
 	}
 	for _, rule := range rules() {
 		var found []bool
 		var intervals [][2]float64
-		for _, m := range metrics() {
-			differs, low, high := rule.Decide(sampleOf(trials, m), x.Seed)
+		for _, s := range all {
+			differs, low, high := rule.Decide(s, x.Seed)
 			found, intervals = append(found, differs(0)), append(intervals, [2]float64{low, high})
 		}
 		r.Found, r.Intervals = append(r.Found, found), append(r.Intervals, intervals)

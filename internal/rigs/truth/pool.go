@@ -69,6 +69,14 @@ func sampleOf(trials []Trial, m metric.ID) sample {
 	return s
 }
 
+// samplesOf returns the samples of all metrics.
+func samplesOf(trials []Trial) (all []sample) {
+	for _, m := range metrics() {
+		all = append(all, sampleOf(trials, m))
+	}
+	return all
+}
+
 // compare compares as the product does for one metric.
 func (s sample) compare(seed uint64) (stats.Comparison, error) {
 	return stats.Compare(s.blocks, stats.Plan{Seed: seed, Family: 1, Step: s.step, Covariates: s.covariates})

@@ -96,6 +96,10 @@ func (e *Evaluation) spreadTable() table {
 			"over 3 frames from the median",
 		}}
 	for _, s := range e.Spread {
+		adjusted := "–"
+		if s.Adjusted > 0 {
+			adjusted = ms(s.Adjusted)
+		}
 		t.rows = append(
 			t.rows,
 			[]string{
@@ -104,7 +108,7 @@ func (e *Evaluation) spreadTable() table {
 				ms(s.Median),
 				ms(s.Deviation),
 				ms(s.WithinBlocks),
-				ms(s.Adjusted),
+				adjusted,
 				ms(s.MiddleHalf),
 				fmt.Sprint(s.FarFromMedian),
 			},

@@ -30,7 +30,7 @@ type Plan struct {
 	Still      time.Duration `json:"still_ns"`
 	Seed       uint64        `json:"seed"`
 	Browser    string        `json:"browser"`
-	Recording  string        `json:"recording_sha256"` // the control's archive
+	Recording  string        `json:"recording_sha256"` // of which both arms' archives are copies
 }
 
 // Validate returns an error that says what is wrong with the plan.

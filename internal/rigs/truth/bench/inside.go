@@ -191,7 +191,7 @@ func (b *bench) archive(delay int) (*archive.Archive, error) {
 	if a := b.archives[delay]; a != nil {
 		return a, nil
 	}
-	a, err := archive.Open(armFile(b.settings.Dir, delay))
+	a, err := archive.Open(b.settings.armFile(delay))
 	if err == nil {
 		b.archives[delay] = a
 	}

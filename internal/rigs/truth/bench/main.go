@@ -40,9 +40,9 @@ type settings struct {
 // recordingFile is the sample page as it was recorded.
 const recordingFile = "recording.wacz"
 
-// armFile is the recording whose scripts work for so long.
-func armFile(dir string, delay int) string {
-	return filepath.Join(dir, fmt.Sprintf("delay-%02dms.wacz", delay))
+// armFile is the copy of the plan's recording whose scripts work for so long.
+func (s settings) armFile(delay int) string {
+	return filepath.Join(s.Dir, fmt.Sprintf("%.12s-delay-%02dms.wacz", s.Plan.Recording, delay))
 }
 
 func run(ctx context.Context) error {
@@ -83,9 +83,10 @@ func run(ctx context.Context) error {
 		return err
 	}
 	if !*only {
-		if s.Plan = p; (s.Recording == "") != (s.Page == benchrig.Page) {
+		if (s.Recording == "") != (s.Page == benchrig.Page) {
 			return errors.New("-page and -recording belong together")
 		}
+		s.Plan = p
 		if err := s.measure(ctx, *dir); err != nil {
 			return err
 		}
@@ -117,9 +118,6 @@ func (s settings) measure(ctx context.Context, dir string) (err error) {
 	if err := s.record(ctx); err != nil {
 		return err
 	}
-	if s.Plan.Recording, err = benchrig.SHA256(armFile(s.Dir, 0)); err != nil {
-		return err
-	}
 	text, err := json.Marshal(s)
 	if err != nil {
 		return err
@@ -135,7 +133,7 @@ func (s settings) measure(ctx context.Context, dir string) (err error) {
 
 // record makes the recordings that are missing. The control's scripts have the
 // same lines as the treatment's, and do not wait.
-func (s settings) record(ctx context.Context) error {
+func (s *settings) record(ctx context.Context) (err error) {
 	original := s.Recording
 	if original == "" {
 		original = filepath.Join(s.Dir, recordingFile)
@@ -143,9 +141,12 @@ func (s settings) record(ctx context.Context) error {
 			return err
 		}
 	}
+	if s.Plan.Recording, err = benchrig.SHA256(original); err != nil {
+		return err
+	}
 	var recorded *archive.Archive
 	for _, delay := range append([]int{0}, s.Plan.Delays...) {
-		name := armFile(s.Dir, delay)
+		name := s.armFile(delay)
 		if _, err := os.Stat(name); err == nil {
 			continue
 		}
