@@ -410,11 +410,7 @@ func (h *harEntry) exchange() (e *lab.Exchange, notes []string, err error) {
 	}
 	e.Response.Header = splitCookies(e.Response.Header, len(h.Response.Cookies))
 	e.FirstByte = harMs(h.Timings.Wait)
-	for _, t := range []harFloat{h.Timings.Wait, h.Timings.Receive} {
-		if float64(t) > harDay {
-			notes = append(notes, fmt.Sprintf("with a time of more than a day (timings: %.3g ms), which is not used", float64(t)))
-		}
-	}
+	notes = append(notes, longTimes(h.Timings.Wait, h.Timings.Receive, h.Timings.Blocked, h.Timings.DNS, h.Timings.Connect)...)
 	if isSocket && (e.Status == 101 || e.Status == 200) { // 200 over HTTP/2
 		return e, append(notes, h.socket(e)...), nil
 	}
@@ -479,7 +475,7 @@ func (h *harEntry) failed(u lab.URL) (e *lab.Exchange, notes []string, err error
 		return nil, nil, err
 	}
 	e.Request.Body, err = h.Request.body()
-	return e, []string{fmt.Sprintf("failed (%.80s), and so in replays", h.Response.why())}, err
+	return e, append(longTimes(h.Time), fmt.Sprintf("failed (%.80s), and so in replays", h.Response.why())), err
 }
 
 // headers sets both headers.
@@ -499,6 +495,16 @@ func harMs(v harFloat) time.Duration {
 		return time.Duration(ms * float64(time.Millisecond))
 	}
 	return 0
+}
+
+// longTimes says which times are not used.
+func longTimes(times ...harFloat) (notes []string) {
+	for _, t := range times {
+		if float64(t) > harDay {
+			notes = append(notes, fmt.Sprintf("with a time of more than a day (%.3g ms), which is not used", float64(t)))
+		}
+	}
+	return notes
 }
 
 // uncache makes a 304, whose content the browser had in its cache, the 200 that a browser with an

@@ -304,6 +304,9 @@ func list(header []string) string {
 	return strings.Join(names, ", ")
 }
 
+// mostOdd is how many other words a column of numbers may have before it is none.
+const mostOdd = 100
+
 // onlyNumbers finds the one column that has numbers in all rows.
 func onlyNumbers(file string, header []string, rows [][]string, lines []int, not int, numbers func(int) cellReader) (int, error) {
 	var found []int
@@ -312,15 +315,20 @@ func onlyNumbers(file string, header []string, rows [][]string, lines []int, not
 		if i == not {
 			continue
 		}
-		number, good, odd := numbers(i), 0, ""
+		number, good, bad, odd := numbers(i), 0, 0, ""
 		for k, record := range rows {
+			if bad > mostOdd {
+				break // it is a column of words
+			}
 			if _, err := number(record[i]); err == nil {
 				good++
-			} else if odd == "" && !errors.Is(err, errMissing) {
-				odd = fmt.Sprintf("; line %d: column %q: %v", lines[k], lab.Clip(header[i], 60), err)
+			} else if !errors.Is(err, errMissing) {
+				if bad++; bad == 1 {
+					odd = fmt.Sprintf("; line %d: column %q: %v", lines[k], lab.Clip(header[i], 60), err)
+				}
 			}
 		}
-		if odd == "" && good > 0 {
+		if bad == 0 && good > 0 {
 			found = append(found, i)
 		} else if good > most {
 			most, nearest = good, odd

@@ -31,7 +31,6 @@ import (
 var (
 	pairSeed  = flag.Uint64("pairs.seed", 1, "what the combinations of TestPairs are drawn from")
 	pairCount = flag.Int("pairs.n", 110, "how many combinations TestPairs draws")
-	pairOnly  = flag.String("pairs.only", "", "the hosts of the pages of TestPairs that are loaded, separated by commas")
 	pairMade  = flag.String("pairs.parts", "", `a combination for TestPairs to load alone: {"role":"script","coding":"br"}`)
 )
 
@@ -63,9 +62,6 @@ func tryPairs(
 		var p parts
 		check(t, json.Unmarshal([]byte(*pairMade), &p))
 		pages = []*oddPage{combine("made.test", p)}
-	case *pairOnly != "":
-		only := strings.Split(*pairOnly, ",")
-		pages = slices.DeleteFunc(pages, func(p *oddPage) bool { return !slices.Contains(only, p.host) })
 	case len(pages) > most:
 		pages = telling(pages, most)
 	}
