@@ -58,7 +58,7 @@ func run(ctx context.Context) error {
 	s := settings{}
 	flag.StringVar(&s.Browser, "browser", lab.Chromium, "program of the browser")
 	flag.StringVar(&s.Page, "page", benchrig.Page, "page that is loaded")
-	flag.StringVar(&s.Recording, "recording", "", "recording of another page, as of appliance record")
+	flag.StringVar(&s.Recording, "recording", "", "recording of another page: the archive.wacz of a run in the same browser")
 	flag.DurationVar(
 		&p.Still,
 		"still",
