@@ -3,8 +3,10 @@ package execute
 import (
 	"context"
 	"errors"
+	"math"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -255,6 +257,38 @@ func recordedOf(a *archive.Archive, page string, others bool) (n int, rest time.
 		n++
 	}
 	return n, rest
+}
+
+// cameLate counts what a page asked for first after it had come to rest, and says how long after the request before. What
+// it sends, what its service worker keeps for later and what another program asks for does not belong to a load.
+func cameLate(a *archive.Archive, page string) (n int, pause time.Duration) {
+	_, rest := recordedOf(a, page, true)
+	if rest == 0 {
+		return 0, 0
+	}
+	var before time.Duration
+	asked, workers := map[string]bool{}, map[string]bool{}
+	for _, e := range a.Exchanges() {
+		if e.Request.Get("Service-Worker") != "" {
+			workers[withoutQuery(e.URL)] = true
+		}
+		if e.Start <= rest {
+			before, asked[withoutQuery(e.URL)] = max(before, e.Start), true
+		}
+	}
+	first := time.Duration(math.MaxInt64)
+	for _, e := range a.Exchanges() {
+		isNew := e.Start > rest && e.Method == http.MethodGet && !asked[withoutQuery(e.URL)] && !strings.HasSuffix(e.URL, "/favicon.ico")
+		if isNew && replay.IsOfBrowser(&e.Request) && !workers[withoutQuery(e.Request.Get("Referer"))] {
+			n, first = n+1, min(first, e.Start)
+		}
+	}
+	return n, first - before
+}
+
+func withoutQuery(url string) string {
+	url, _, _ = strings.Cut(url, "?")
+	return url
 }
 
 // emulated is the link of the network.

@@ -1,6 +1,7 @@
 package execute
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -36,6 +37,45 @@ func TestRecordedOfOthers(t *testing.T) {
 		a := archive.New(c.exchanges, nil, []archive.Page{{URL: page}}, o)
 		if n, _ := recordedOf(a, page, c.others); n != c.want {
 			t.Errorf("of %d exchanges, with others %v, %d are expected; want %d", len(c.exchanges), c.others, n, c.want)
+		}
+	}
+}
+
+// TestCameLate: a page that pauses for longer than a load may be still is told of by what it shows afterwards, and not by
+// what it sends, repeats or keeps for later.
+func TestCameLate(t *testing.T) {
+	const page = "https://page.test/"
+	made := func(method, url, referer string, at time.Duration) *lab.Exchange {
+		e := &lab.Exchange{Method: method, URL: url, Status: 200, Start: at}
+		e.Request.Header = []lab.HeaderField{{Name: "User-Agent", Value: "Mozilla/5.0"}, {Name: "Referer", Value: referer}}
+		return e
+	}
+	worker := made("GET", "https://page.test/sw.js", page, 100*time.Millisecond)
+	worker.Request.Header = append(worker.Request.Header, lab.HeaderField{Name: "Service-Worker", Value: "script"})
+	system := made("GET", "https://cloud.test/sync", "", 4*time.Second)
+	system.Request.Header = nil
+	load := []*lab.Exchange{
+		made("GET", page, "", 0), worker, made("GET", "https://page.test/poll?n=1", page, 200*time.Millisecond),
+		made("GET", "https://page.test/poll?n=2", page, 4*time.Second), made("POST", "https://page.test/beacon", page, 4*time.Second),
+		made("GET", "https://page.test/offline", "https://page.test/sw.js", 4*time.Second), made("GET", "https://page.test/favicon.ico", page, 4*time.Second),
+		system,
+	}
+	for _, c := range []struct {
+		late  []*lab.Exchange
+		rest  float64
+		want  int
+		pause time.Duration
+	}{
+		{nil, 2000, 0, 0},
+		{[]*lab.Exchange{made("GET", "https://page.test/b.png", page, 3300*time.Millisecond), made("GET", "https://page.test/c.css", page, 3500*time.Millisecond)}, 2000, 2, 3100 * time.Millisecond},
+		{[]*lab.Exchange{made("GET", "https://page.test/b.png", page, 1500*time.Millisecond)}, 2000, 0, 0},
+		{[]*lab.Exchange{made("GET", "https://page.test/b.png", page, 3300*time.Millisecond)}, 0, 0, 0}, // when it rested is not known
+	} {
+		o := archive.CreateOptions{PageDate: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
+		a := archive.New(append(slices.Clone(load), c.late...), nil, []archive.Page{{URL: page, Rest: c.rest}}, o)
+		n, pause := cameLate(a, page)
+		if n != c.want || n > 0 && pause != c.pause {
+			t.Errorf("with %d files behind a rest at %v ms, %d came late, after %v; want %d, after %v", len(c.late), c.rest, n, pause, c.want, c.pause)
 		}
 	}
 }

@@ -68,6 +68,7 @@ func (x *Execution) recordings(ctx context.Context, runner *experiment.Runner) (
 		}
 		arms = append(arms, made)
 		x.noteLocale(one.recorded)
+		x.noteLate(one)
 	}
 	if !x.Plan.IsMany() {
 		x.run.Plan = withMatch(x.run.Plan, all)
@@ -165,6 +166,19 @@ func (x *Execution) noteLocale(a *archive.Archive) {
 		x.note(fmt.Sprintf("The recording was made %s from UTC; this device keeps its own time zone, which local times on the page show.", l.Zone))
 	case !device.KnowsZone(l.Zone):
 		x.note(fmt.Sprintf("The recording was made %s from UTC, for which there is no zone: local times on the page are in UTC.", l.Zone))
+	}
+}
+
+// noteLate tells what no trial asks for, as a page's load ends when it has been still for long enough.
+func (x *Execution) noteLate(one *cellArm) {
+	if len(one.of.Plan.Steps) > 0 || one.arm.App != nil {
+		return
+	}
+	n, pause := cameLate(one.recorded, one.arm.Page)
+	if still := one.of.Plan.StillTime(); n > 0 && pause >= still {
+		files := lab.Plural(n, "one more file", fmt.Sprintf("%d more files", n))
+		x.note(fmt.Sprintf("The recorded page asked for %s after it had come to rest, %.1f s after the request before. Trials end before that, as "+
+			"still_s is %v; if it belongs to the load, record with a larger still_s.", files, pause.Seconds(), still.Seconds()))
 	}
 }
 
