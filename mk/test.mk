@@ -48,13 +48,13 @@ $(axe): internal/web/panel/npm/package.json internal/web/panel/npm/package-lock.
 	cd out/axe && npm ci --omit=dev --no-audit --no-fund --ignore-scripts --prefer-offline --loglevel=error
 	@touch $@
 
-# The generators of clients from the OpenAPI document, in the versions of
+# The generators of clients from the OpenAPI document, and TypeScript, in the versions of
 # clienttest/testdata, whose locks name no host.
 sessions = cmd/appliance/client/clienttest/testdata
 client_generators = out/clients/node_modules/.package-lock.json
 
 .PHONY: clients
-clients: deps-test $(client_generators) ## Fetch the programs that make clients of the OpenAPI document in a test (60 MB)
+clients: deps-test $(client_generators) ## Fetch the programs by which tests make clients of the OpenAPI document, and check the panel against it (60 MB)
 
 $(client_generators): $(addprefix $(sessions)/,typescript/package.json typescript/package-lock.json go/go.mod go/go.sum)
 	cd $(sessions)/go && go mod download

@@ -1,6 +1,6 @@
 // Tokens, the certificate and the audit log. All content is inserted as text, never as
 // markup: an attacker chooses what is in the log.
-import { $, make, call, signIn, when } from "./common.js";
+import { $, make, call, signIn, textsOf, when } from "./common.js";
 
 const cell = text => make("td", { textContent: text });
 // grouped is a fingerprint as browsers and the box's screen show it: two lines of 16 bytes.
@@ -63,7 +63,7 @@ function showFleet(f, admin) {
 $("join").addEventListener("submit", async e => {
   e.preventDefault();
   $("fleetRefused").textContent = "";
-  const { link, name } = Object.fromEntries(new FormData(e.target));
+  const { link, name } = textsOf(e.target);
   try {
     await call("/api/v1/fleet", { method: "PUT", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ link: link.trim(), name }) });
     e.target.reset();
@@ -110,7 +110,7 @@ $("make").addEventListener("submit", async e => {
   $("refused").textContent = "";
   try {
     const made = await call("/api/v1/tokens", {
-      method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(Object.fromEntries(new FormData(e.target))),
+      method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(textsOf(e.target)),
     });
     $("madeName").textContent = made.name;
     $("secret").textContent = made.secret;

@@ -4,11 +4,14 @@ import { $, make, call, address, number, when } from "./common.js";
 import { refresh } from "./refresh.js";
 import { visit, json, button, row, clicked, sends } from "./visit.js";
 import { searched, stateOf, change } from "./alerting.js";
+/** @import { Schema } from "../panel" */
 
 const seriesOf = r => `/history?${new URLSearchParams({ series: r.series, metric: r.metric, line: r.line })}`;
 const placeOf = r => [r.name, r.page && address(r.page), r.link, r.device, r.browser].filter(Boolean).join(" · ");
 const badges = { open: "bad", "acceptance is over": "bad", acknowledged: "running" };
-let known = [], most = 20, first = true;
+/** @type {Schema<"Alert">[]} */
+let known = [];
+let most = 20, first = true;
 
 const asked = new URLSearchParams(location.search).get("show");
 if ([...$("which").options].some(o => o.value === asked)) $("which").value = asked;
@@ -53,7 +56,7 @@ function card(a, me) {
 }
 
 const load = visit(async me => {
-  const which = new URLSearchParams({ state: $("which").value, limit: most });
+  const which = new URLSearchParams({ state: $("which").value, limit: String(most) });
   if ($("tag").value) which.set("tag", $("tag").value);
   known = (await call(`/api/v1/alerts?${which}`)).alerts;
   choices($("tag"), known.flatMap(a => a.tags));

@@ -3,8 +3,11 @@ import { $, make, call, doing, number, address, found, reportOf, runOf, signIn, 
 import { again } from "./faults.js";
 import { become, refresh, write } from "./refresh.js";
 import { ask } from "./ask.js";
+/** @import { Schema } from "../panel" */
 
+/** @type {Schema<"Entry">[]} */
 let runs = null; // the runs in the list; null until it is loaded
+/** @type {Map<string, Schema<"Progress">>} */
 const news = new Map(); // run id → its latest progress
 const step = 50; // how many more runs a click on "Show older runs" loads
 const pages = new Set(); // addresses that were seen, to filter by
@@ -17,9 +20,11 @@ const query = new URLSearchParams(location.search), filters = ["state", "kind", 
 const filter = () => filters.filter(name => query.get(name)).map(name => `&${name}=${encodeURIComponent(name === "since" ? new Date(`${query.get(name)}T00:00`).toISOString() : query.get(name))}`).join("");
 for (const name of filters) $("filter").elements[name].value = query.get(name) || "";
 
+/** @type {Schema<"MetricEntry">[]} */
 let headline = []; // the two metrics of a load that tell most
 
 // figure shows a metric's median; with two arms it is that of the control, and says so.
+/** @param {Schema<"Entry">} run */
 function figure(run, { name, label, unit }) {
   const known = (run.summary || []).filter(s => s.metric === name && s.n > 0);
   const s = known.find(s => s.arm === "control") || known[0];
@@ -33,6 +38,7 @@ const historyOf = run => `/history?${new URLSearchParams(Object.entries({ name: 
 const named = run => run.page ? address(run.page) : run.kind ? run.name : run.id;
 const goesOn = run => run.state === "queued" || run.state === "running";
 
+/** @param {Schema<"Entry">} run */
 function item(run) {
   const li = make("li", { className: "run" });
   li.dataset.key = run.id;

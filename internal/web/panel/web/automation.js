@@ -3,12 +3,15 @@
 import { $, make, call, address, when } from "./common.js";
 import { refresh } from "./refresh.js";
 import { visit, json, button, row, clicked, sure, sends } from "./visit.js";
+/** @import { Schema } from "../panel" */
 
-const at = (collection, name, part = "") => `/api/v1/${collection}/${encodeURIComponent(name)}${part}`;
+const at = /** @type {<const Of extends string, const Part extends string = "">(of: Of, name: string, part?: Part) => `/api/v1/${Of}/${string}${Part}`} */ ((collection, name, part = "") => `/api/v1/${collection}/${encodeURIComponent(name)}${part}`);
 const say = text => { $("did").textContent = text; };
 const report = id => make("a", { href: `/runs/${encodeURIComponent(id)}`, textContent: id });
 const timesOf = s => s.every ? `every ${s.every}` : `${s.cron} (${s.zone || "UTC"})`;
-let known = { workflows: [], schedules: [], hooks: [] }, changing = null, open = null, most = 20;
+/** @type {{ workflows: Schema<"Workflow">[], schedules: Schema<"Schedule">[], hooks: Schema<"Hook">[] }} */
+let known = { workflows: [], schedules: [], hooks: [] };
+let changing = null, open = null, most = 20;
 
 // seal is by what a program knows the box again.
 const { fingerprint } = await (await fetch("/api/v1/health")).json().catch(() => ({}));
@@ -80,7 +83,7 @@ function hooks(all) {
 }
 
 async function deliveries() {
-  const which = new URLSearchParams({ webhook: $("of-hook").value, limit: most });
+  const which = new URLSearchParams({ webhook: $("of-hook").value, limit: String(most) });
   if ($("of-state").value) which.set("state", $("of-state").value);
   const { deliveries } = await call(`/api/v1/deliveries?${which}`);
   const name = id => known.hooks.find(h => h.id === id)?.name || id;

@@ -3,13 +3,16 @@
 import { $, make, call, number, when } from "./common.js";
 import { refresh } from "./refresh.js";
 import { visit, button, row, clicked, sure } from "./visit.js";
+/** @import { Schema } from "../panel" */
 
-const at = (id, part = "") => `/api/v1/bisects/${encodeURIComponent(id)}${part}`;
+const at = /** @type {<const Part extends string = "">(id: string, part?: Part) => `/api/v1/bisects/${string}${Part}`} */ ((id, part = "") => `/api/v1/bisects/${encodeURIComponent(id)}${part}`);
 const isGoing = b => b.state === "waiting" || b.state === "running";
 const short = name => name.length > 14 ? `${name.slice(0, 12)}…` : name;
 const badges = { waiting: "queued", running: "running", failed: "failed", cancelled: "interrupted" };
 const report = id => make("a", { href: `/runs/${encodeURIComponent(id)}`, textContent: id });
-let known = [], whole = new Map(); // those whose evidence is open
+/** @type {Schema<"Bisect">[]} */
+let known = [];
+let whole = new Map(); // those whose evidence is open
 
 // seen links the frame of a trial in which two revisions part.
 const seen = (name, s) => make("a", { href: `/trial?${new URLSearchParams({ run: s.run, trial: s.trial, frame: s.frame })}`, textContent: name });

@@ -1,6 +1,6 @@
 // The devices, and the form that starts a run. All content from devices and recordings
 // is inserted as text, never as markup.
-import { $, make, call, runOf, when } from "./common.js";
+import { $, make, call, runOf, textsOf, when } from "./common.js";
 import { faults, placed } from "./faults.js";
 import { refresh, write } from "./refresh.js";
 
@@ -62,7 +62,8 @@ export async function showDevices(say) {
   for (const d of devices) ready.set(d.name, d.ready);
   refresh($("devices"), devices.map(device));
   refresh($("plugged"), parts.map(plugged));
-  for (const [id, none] of [["no-devices", devices.length > 0], ["parts", !parts.length]]) $(id).toggleAttribute("hidden", none); // which changes nothing that is so already
+  $("no-devices").toggleAttribute("hidden", devices.length > 0); // which changes nothing that is so already
+  $("parts").toggleAttribute("hidden", !parts.length);
   choose($("new").elements.device, devices.map(d => [d.name, d.ready ? d.name : `${d.name} (not ready)`]));
   if (wanted && devices.some(d => d.name === wanted)) {
     form.elements.device.value = wanted;
@@ -89,7 +90,7 @@ const form = $("new"), inputs = () => [...form.querySelectorAll("[data-path]")];
 
 // planOf is the plan that the form asks for.
 function planOf() {
-  const { other, treatment, ...given } = Object.fromEntries([...new FormData(form)].map(([name, value]) => [name, value.trim()]).filter(([, value]) => value !== ""));
+  const { other, treatment, ...given } = Object.fromEntries(Object.entries(textsOf(form)).map(([name, value]) => [name, value.trim()]).filter(([, value]) => value !== ""));
   const arm = { ...other && { page: other }, ...treatment && { link: treatment } };
   return { ...given, trials: Number(given.trials || 10), ...given.traces && { traces: Number(given.traces) }, ...Object.keys(arm).length && { treatment: arm } };
 }

@@ -4,19 +4,26 @@ import { $, make, call, address, when } from "./common.js";
 import { refresh, write } from "./refresh.js";
 import { visit, json, sure, sends } from "./visit.js";
 import { level, numbersOf } from "./levels.js";
+/** @import { Schema } from "../panel" */
 
 const query = new URLSearchParams(location.search);
-const at = (name, part = "") => `/api/v1/boxes/${encodeURIComponent(name)}${part}`;
-const ofDevice = (name, device, part) => at(name, `/devices/${encodeURIComponent(device)}/${part}`);
+const at = /** @type {<const Part extends string = "">(name: string, part?: Part) => `/api/v1/boxes/${string}${Part}`} */ ((name, part = "") => `/api/v1/boxes/${encodeURIComponent(name)}${part}`);
+const ofDevice = /** @type {<const Part extends string>(name: string, device: string, part: Part) => `/api/v1/boxes/${string}/devices/${string}/${Part}`} */ ((name, device, part) => `${at(name)}/devices/${encodeURIComponent(device)}/${part}`);
 const tone = { good: "done", drifting: "drifting", bad: "failed", maintenance: "running", unknown: "plain", idle: "plain", reserved: "running", running: "running", lost: "failed" };
 const pill = (text, what) => make("em", { className: `state ${tone[text] || "plain"}`, textContent: text === "unknown" ? "health unknown" : text, title: what });
 const state = (d, what) => d.ready ? d.run ? pill("running", what) : make("em", { className: "state plain", textContent: "ready" }) : make("em", { className: "state failed", textContent: "not ready" });
 const labelsOf = labels => Object.entries(labels || {}).map(([key, value]) => `${key}=${value}`);
-let boxes = [], may = () => false, readings = null, wanted = "";
+/** @type {(scope: string) => boolean} */
+let may = () => false;
+/** @type {Schema<"Box">[]} */
+let boxes = [];
+/** @type {Schema<"BoxReadings">} */
+let readings = null;
+let wanted = "";
 
 // heard is how long ago something was, for people.
 function heard(time) {
-  const s = Math.max(0, (Date.now() - new Date(time)) / 1000);
+  const s = Math.max(0, (Date.now() - Date.parse(time)) / 1000);
   return s < 90 ? "a moment ago" : s < 5400 ? `${Math.round(s / 60)} minutes ago` : s < 129600 ? `${Math.round(s / 3600)} hours ago` : `${Math.round(s / 86400)} days ago`;
 }
 
@@ -107,6 +114,7 @@ function draw() {
   $("levels").replaceChildren(level(readings, metric, label), numbersOf(readings, metric, label, when));
 }
 
+/** @type {Schema<"Reference">} */
 let current = null; // the reference, or null
 async function reference() {
   current = await call("/api/v1/reference").catch(problem => { if (problem.status === 404) return null; throw problem; });

@@ -4,6 +4,7 @@ import { $, make, call, number, address, reportOf, csv, when } from "./common.js
 import { svg, ticks } from "./svg.js";
 import { refresh } from "./refresh.js";
 import { visit, row } from "./visit.js";
+/** @import { Schema } from "../panel" */
 
 const query = new URLSearchParams(location.search);
 const common = ["name", "page", "link"]; // what series that stand side by side have in common
@@ -11,6 +12,7 @@ const newest = 20; // runs of a series among which the newest with the metric is
 const keyOf = s => JSON.stringify(common.map(kind => s[kind] || ""));
 const browserOf = s => s.browser || "chromium";
 const titleOf = s => [address(s.page), s.name && s.name !== s.page && `“${s.name}”`, s.link && `link ${s.link}`].filter(Boolean).join(" · ");
+/** @type {Schema<"SeriesHistory">[]} */
 let shown = []; // the chosen series with their numbers
 
 const load = visit(async () => {
@@ -18,7 +20,7 @@ const load = visit(async () => {
   const groups = new Map();
   for (const s of series) groups.set(keyOf(s), [...groups.get(keyOf(s)) || [], s]);
   // Those with something to compare first.
-  const list = [...groups.entries()].sort(([, a], [, b]) => (b.length > 1) - (a.length > 1));
+  const list = [...groups.entries()].sort(([, a], [, b]) => +(b.length > 1) - +(a.length > 1));
   $("none").hidden = list.length > 0;
   $("choose").hidden = $("one").hidden = !list.length;
   if (!list.length) {
@@ -33,7 +35,7 @@ const load = visit(async () => {
 
 // numbers asks for the numbers of the series of a group, each on its own: not all of them have each metric.
 async function numbers(group) {
-  const ask = (s, metric) => call(`/api/v1/history?${new URLSearchParams({ series: s.key, limit: newest, ...metric && { metric } })}`).then(answer => answer.series[0]);
+  const ask = (s, metric) => call(`/api/v1/history?${new URLSearchParams({ series: s.key, limit: String(newest), ...metric && { metric } })}`).then(answer => answer.series[0]);
   shown = await Promise.all(group.map(s => ask(s)));
   shown.sort((a, b) => browserOf(a).localeCompare(browserOf(b)) || (a.device || "").localeCompare(b.device || ""));
   const metrics = new Map(shown.flatMap(s => s.available).map(a => [a.metric, a.label]));

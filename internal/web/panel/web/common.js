@@ -1,7 +1,14 @@
 // Code shared by the pages. All content from runs is inserted as text, never as markup.
+/** @type {(id: string) => any} */
 export const $ = id => document.getElementById(id);
+/** @type {<Tag extends keyof HTMLElementTagNameMap>(tag: Tag, props?: object, ...kids: (Node | string)[]) => HTMLElementTagNameMap[Tag]} */
 export const make = (tag, props = {}, ...kids) => { const e = Object.assign(document.createElement(tag), props); e.append(...kids); return e; };
 
+/**
+ * call asks the box, and throws an error for what is not answered with success.
+ * @type {<const Text extends string, const Method extends string = "GET">(path: Text, options?: RequestInit & { method?: Method }) =>
+ *   Promise<import("../panel").Answer<Text, Method>>}
+ */
 export const call = async (path, options) => {
   const answer = await fetch(path, { credentials: "same-origin", ...options });
   if (answer.ok) { account(); return answer.status === 204 ? null : answer.json(); }
@@ -9,6 +16,12 @@ export const call = async (path, options) => {
   const places = (problem.errors || []).map(e => `${e.location}: ${e.message}`);
   throw Object.assign(new Error([problem.detail || answer.statusText, ...places].join("; ")), { status: answer.status, errors: problem.errors || [] });
 };
+
+/**
+ * textsOf is what the fields of a form hold, none of which is a file.
+ * @type {(form: HTMLFormElement) => Record<string, any>}
+ */
+export const textsOf = form => Object.fromEntries(new FormData(form));
 
 // when is a time as every page writes it: the browser's, with its zone.
 export const when = time => time ? new Date(time).toLocaleString([], { year: "numeric", month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", timeZoneName: "short" }) : "never";
@@ -43,6 +56,7 @@ export const reportOf = id => `/runs/${encodeURIComponent(id)}/report.html`;
 
 // found shows the result of a comparison: a sign, and the same in words.
 const signs = new Map([["slower", "▲"], ["faster", "▼"], ["mixed", "◆"], ["none", "="], ["equivalent", "≈"]]);
+/** @type {(of: { verdict?: string, headline?: string, detail?: string }) => HTMLElement} */
 export const found = ({ verdict, headline, detail }) => make("p", { className: "found" },
   make("strong", { className: signs.has(verdict) ? verdict : "unknown" }, make("span", { ariaHidden: "true", textContent: `${signs.get(verdict) || "?"} ` }), `${headline}.`), ` ${detail}.`);
 

@@ -25,7 +25,7 @@ export class Curve {
   // span is the time from and to which the curve reaches, in ms; without it the curve has all frames.
   constructor(box) {
     this.box = box;
-    this.span = this.flag = null;
+    this.list = this.span = this.flag = this.drawn = null;
     this.cursor = svg("line", { class: "cursor", y1: top });
     new ResizeObserver(() => this.draw()).observe(box);
   }

@@ -5,6 +5,7 @@ import { errands } from "./errand.js";
 import { live } from "./live.js";
 
 const name = new URLSearchParams(location.search).get("name") || "";
+/** @type {`/api/v1/devices/${string}`} */
 const device = `/api/v1/devices/${encodeURIComponent(name)}`;
 const own = [...crypto.getRandomValues(new Uint8Array(8))].map(b => b.toString(16).padStart(2, "0")).join("");
 let asks = false, mine = false, stopped = false, kept = 0, view = null;
@@ -192,6 +193,7 @@ function checks(d) {
   const { wifi, set_up: seen = {}, parts = [] } = d;
   const code = (of, alt) => make("img", { className: "code", src: `${device}/code?of=${of}`, width: 132, height: 132, alt });
   const at = time => time ? `at ${when(time)}` : "";
+  /** @type {{ id: string, done: boolean, says: string, what: (Node | string)[], code?: Node }[]} */
   const all = [
     { id: "join", done: !!d.address, says: d.address ? `It has the address ${d.address}${d.host ? `, and calls itself ${d.host}` : ""}.` : d.problem || "",
       what: wifi ? ["Join the Wi-Fi ", make("b", { textContent: wifi.ssid }), wifi.passphrase ? " with the passphrase " : " (a token of the scope run sees the passphrase)", wifi.passphrase ? make("code", { textContent: wifi.passphrase }) : "", "."] : [`Plug it into the port ${d.port}.`],

@@ -3,7 +3,7 @@ import { $, call, make, runOf } from "./common.js";
 
 const words = { film: "Film", record: "Recording", qualify: "Qualification", noise: "Noise" };
 const over = e => !e || ["none", "done", "failed", "stopped"].includes(e.state);
-const from = v => `${Math.max(0, Math.round((new Date(v) - Date.now()) / 1000))} s`;
+const from = v => `${Math.max(0, Math.round((Date.parse(v) - Date.now()) / 1000))} s`;
 
 // says is the state of an errand in words.
 function says(e) {

@@ -23,7 +23,10 @@ export function read(bytes) {
 
 export class Film {
   constructor(list, address) {
-    Object.assign(this, { list, address, at: -2, pieces: new Map() });
+    this.list = list;
+    this.address = address;
+    this.at = -2;
+    this.pieces = new Map();
     this.image = new ImageData(list.width, list.height);
     this.words = new Uint32Array(this.image.data.buffer);
   }

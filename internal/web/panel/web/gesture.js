@@ -23,7 +23,9 @@ function draw() {
 
 // text is the file. Times count from the first place, and never go back.
 function text() {
-  const { samples, width, height } = made, lines = [{ gesture: 1, width, height }];
+  const { samples, width, height } = made;
+  /** @type {object[]} */
+  const lines = [{ gesture: 1, width, height }];
   let before = 0;
   for (const s of samples) {
     before = Math.max(before, round(s.at - samples[0].at));

@@ -5,6 +5,7 @@ import { chart, together } from "./chart.js";
 import { numbers } from "./numbers.js";
 import { comparing } from "./compare.js";
 import { alerting } from "./alerting.js";
+/** @import { Schema } from "../panel" */
 
 const query = new URLSearchParams(location.search);
 const kinds = ["series", "name", "page", "link", "device", "browser"]; // query parameters that select series
@@ -15,7 +16,8 @@ const alike = (a, b) => common.every(kind => (a[kind] || "") === (b[kind] || "")
 const lines = { control: "the control", treatment: "the treatment", difference: "their difference" }; // what can be followed of a metric
 const find = (s, name) => s.metrics.find(m => m.metric === name && m.line === $("line").value);
 const of = (metric, level, difference) => metric.line === "difference" ? difference : level;
-let shown = { series: [] };
+/** @type {Schema<"Histories">} */
+let shown = { level: 0, needed: 0, series: [] };
 
 // ask loads the series that the address selects, or else that of the newest run.
 async function ask(list) {
@@ -73,7 +75,7 @@ function choices(list) {
   $("metric").replaceChildren(...[...metrics].map(([value, textContent]) => make("option", { value, textContent })));
   if (metrics.has(query.get("metric"))) $("metric").value = query.get("metric");
   // A series of comparisons shows first what it is made for.
-  const has = Object.keys(lines).filter(line => shown.series.some(s => s.lines.includes(line))), wanted = query.get("line");
+  const has = Object.keys(lines).filter(line => shown.series.some(s => s.lines.some(l => l === line))), wanted = query.get("line");
   $("line").replaceChildren(...has.map(value => make("option", { value, textContent: lines[value] })));
   $("line").value = has.includes(wanted) ? wanted : has.at(-1) || "";
   $("line").closest("label").hidden = has.length < 2;
@@ -114,6 +116,7 @@ function tableOfAll(s, lines) {
 }
 
 // steadiness is a table of all series, which says how much their newest runs scatter: a flaky page is one of the first.
+/** @type {Schema<"Histories">} */
 let steady = null;
 const scatter = numbers("Which pages are steady, and which are flaky?", "Trials that were left out, and spreads within runs and between them, of the newest 10 runs of each series", "steadiness", () => {
   const rows = (steady?.series || []).map(s => ({ s, worst: Math.max(s.steady.left_out_percent, s.steady.within_percent ?? 0, s.steady.between_percent ?? 0) })).sort((a, b) => b.worst - a.worst).map(({ s }) => s);

@@ -3,13 +3,16 @@
 import { $, make, call, runOf, when } from "./common.js";
 import { faults, placed, planOf } from "./faults.js";
 import { visit, json, sends } from "./visit.js";
+/** @import { Schema } from "../panel" */
 
 // The verbs of a step, with an example of what follows each.
 const verbs = { open: "https://www.shop.example/", click: "css #buy, 50%,40% or picture lamp.png", type: "a text", key: "Enter or Ctrl+L", scroll: "5", drag: "50%,80% to 50%,20%", pan: "50%,80% to 50%,20%",
   move: "50%,40%", wait: "500ms or still 1s", replay: "fling.jsonl", launch: "https://www.shop.example/", idle: "5s", mark: "a name" };
 const query = new URLSearchParams(location.search);
 let opening = false; // whether the plan is what the page was opened with
-let plan = {}, sent = 0, waits = null, asks = null, flight = null, unread = false, kept = null, begun = false;
+/** @type {Schema<"Plan">} */
+let plan = {};
+let sent = 0, waits = null, asks = null, flight = null, unread = false, kept = null, begun = false;
 
 const parts = path => path.match(/[^.[\]]+/g);
 const get = path => parts(path).reduce((at, name) => at?.[name], plan);
@@ -50,9 +53,9 @@ function steps() {
     const field = (name, placeholder) => { const e = make("input", { placeholder, autocomplete: "off" }); e.dataset.path = `${at}.${name}`; return e; };
     const select = make("select", {}, ...Object.keys(verbs).map(value => make("option", { value, textContent: value })), ...verb === "steps" ? [make("option", { value: "steps", textContent: "steps within" })] : []);
     select.value = verb;
-    select.dataset.verb = i;
+    select.dataset.verb = String(i);
     const what = verb === "steps" ? make("p", { className: "hint", textContent: `${step.steps.length} steps within, which are in the text.` }) : label("What", field(verb, verbs[verb]));
-    const tool = (text, act, off) => { const b = make("button", { type: "button", textContent: text, ariaLabel: `${text}: step ${i + 1}`, disabled: off }); b.dataset.act = act; b.dataset.step = i; return b; };
+    const tool = (text, act, off) => { const b = make("button", { type: "button", textContent: text, ariaLabel: `${text}: step ${i + 1}`, disabled: off }); b.dataset.act = act; b.dataset.step = String(i); return b; };
     return make("li", {}, make("div", { className: "fields" }, label("Step", select), what, label("Name", field("name", "a named step is measured")), label("Ends", field("end", "when the screen is still"))),
       make("div", { className: "tools" }, tool("Up", "up", i === 0), tool("Down", "down", i === all.length - 1), tool("Remove", "remove", false)));
   }));
@@ -213,6 +216,7 @@ $("mine").addEventListener("click", () => {
 });
 
 // without is a plan without what the box noted in it: who keeps it again has a scope of their own.
+/** @type {(plan: any) => Schema<"Plan">} */
 const without = ({ scope: _scope, opened: _opened, from: _from, ...rest }) => rest;
 
 // confirmed says whether somebody has been told that the name is taken.

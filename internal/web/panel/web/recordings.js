@@ -6,13 +6,21 @@ import { refresh } from "./refresh.js";
 import { sorting } from "./sorting.js";
 import { changing } from "./recordingedit.js";
 import { visit, button, row, clicked, sure, sends } from "./visit.js";
+/** @import { Schema } from "../panel" */
 
 const query = new URLSearchParams(location.search);
+/** @type {(name: string) => `/api/v1/archives/${string}`} */
 const at = name => `/api/v1/archives/${encodeURIComponent(name)}`;
 const size = bytes => bytes >= 1e6 ? `${number(bytes / 1e6)} MB` : `${number(bytes / 1e3)} kB`;
 const say = text => { $("did").textContent = text; };
 const few = 200; // requests that are drawn before somebody asks for all
-let open = "", contents = null, everything = false, runs = 10, uploads = [], may = () => false;
+/** @type {Schema<"ArchiveContents">} */
+let contents = null;
+/** @type {Schema<"Archive">[]} */
+let uploads = [];
+let open = "", everything = false, runs = 10;
+/** @type {(scope: string) => boolean} */
+let may = () => false;
 
 const linkOf = name => make("a", { href: `?${new URLSearchParams({ name })}`, textContent: name });
 const save = (href, name, text = "Download") => make("a", { href, download: name, textContent: text, ariaLabel: `Download ${name}` });

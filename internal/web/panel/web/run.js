@@ -5,11 +5,15 @@ import { again } from "./faults.js";
 import { differences, distribution, percent, percents, signed } from "./dots.js";
 import { numbers } from "./numbers.js";
 import { write } from "./refresh.js";
+/** @import { Schema } from "../panel" */
 
 const query = new URLSearchParams(location.search);
 const run = query.get("run") || "", chosen = ["cell", "step", "metric"];
-let view = null, stream = null, pair = null, asked = 0, soon = null; // view is null until it is loaded
+/** @type {Schema<"RunView">} */
+let view = null; // until it is loaded
+let stream = null, pair = null, asked = 0, soon = null;
 const cards = new Map(); // of metrics, by their names
+/** @type {`/api/v1/runs/${string}`} */
 const base = `/api/v1/runs/${encodeURIComponent(run)}`;
 const trialOf = n => `/trial?${new URLSearchParams({ run, trial: n })}`;
 const link = (href, textContent) => make("a", { href, textContent });
@@ -30,7 +34,7 @@ function choosing(choices) {
 async function load() {
   const turn = ++asked, which = new URLSearchParams(chosen.flatMap(c => query.get(c) ? [[c, query.get(c)]] : []));
   try {
-    const fresh = await call(`${base}/view${which.size ? `?${which}` : ""}`);
+    const fresh = await call(`${base}/view?${which}`);
     if (turn !== asked) return;
     const before = view;
     view = fresh;
@@ -142,7 +146,7 @@ function together() {
   if (!shown) { $("together").replaceChildren(); return; }
   const range = e => e?.unit === "%" && e.shift.confidence > 0 ? e.shift : e?.percent?.confidence > 0 ? e.percent : null;
   const says = (name, e) => range(e) ? `${name}: ${signed(range(e).value)} %, ${percent(range(e).confidence)} interval ${signed(range(e).low)} to ${signed(range(e).high)} %` : name;
-  const all = [...(view.together || []).slice(0, 1).map(e => ({ name: "All together", label: e.label, effect: e })), ...view.cells.map(c => ({ ...c, href: choosing({ cell: c.name }) }))];
+  const all = [...(view.together || []).slice(0, 1).map(e => ({ name: "All together", label: e.label, effect: e, href: "" })), ...view.cells.map(c => ({ ...c, href: choosing({ cell: c.name }) }))];
   const rows = () => all.map(c => ({ name: c.name, range: range(c.effect), says: says([c.name, c.label].filter(Boolean).join(", "), c.effect), href: c.href }));
   const table = make("table", {}, make("caption", { textContent: "Each page and user; its name opens its distributions" }), make("thead", {}, make("tr", {}, ...["Page and user", "Valid trials", "Verdict"].map(textContent => make("th", { scope: "col", textContent })))),
     make("tbody", {}, ...view.cells.map(c => make("tr", {}, make("th", { scope: "row" }, link(choosing({ cell: c.name }), c.name)), make("td", { textContent: `${c.valid} of ${c.trials}` }), make("td", { textContent: c.headline || "–" })))));

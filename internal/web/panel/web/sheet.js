@@ -12,9 +12,17 @@ export class Sheet {
   // is painted, failed with an error, drawn with a region while it is drawn, and chosen when it will not change at once.
   constructor(box, told) {
     const [picture, marks] = box.querySelectorAll("canvas");
-    Object.assign(this, { box, told, picture, marks, paint: picture.getContext("2d", { alpha: false }), over: marks.getContext("2d") });
-    // Where held is set, somebody else says what to mark when a frame is shown.
-    Object.assign(this, { list: null, film: null, region: null, outline: true, held: false, rects: [], zoom: 0, later: null, stepping: null, drawing: null });
+    this.picture = picture;
+    this.marks = marks;
+    this.box = box;
+    this.told = told;
+    this.paint = picture.getContext("2d", { alpha: false });
+    this.over = marks.getContext("2d");
+    this.list = this.film = this.region = this.later = this.stepping = this.drawing = null;
+    this.held = false; // where it is set, somebody else says what to mark when a frame is shown
+    this.outline = true;
+    this.rects = [];
+    this.zoom = 0;
     box.addEventListener("pointerdown", e => {
       if (e.button || e.pointerType === "touch" || !this.list) return; // a finger scrolls
       this.drawing = this.place(e);

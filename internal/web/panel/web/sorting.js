@@ -29,5 +29,5 @@ export function sorting(heads, changed, { start = "", column = (row, i) => (row.
   } })));
   mark();
   return rows => by < 0 ? rows : rows.map(row => [worth(column(row, by)), row]).sort(([a], [b]) =>
-    a === null || b === null ? (a === null) - (b === null) : compare(a, b) * (down ? -1 : 1)).map(([, row]) => row); // without a value: last
+    a === null || b === null ? +(a === null) - +(b === null) : compare(a, b) * (down ? -1 : 1)).map(([, row]) => row); // without a value: last
 }

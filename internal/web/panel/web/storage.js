@@ -2,6 +2,7 @@
 import { $, make, call, number, csv, when } from "./common.js";
 import { refresh } from "./refresh.js";
 import { visit, button, row, clicked, sure, sends, json } from "./visit.js";
+/** @import { Schema } from "../panel" */
 
 const query = new URLSearchParams(location.search);
 const bounds = ["keep_days", "keep_gb", "keep_free_gb"];
@@ -9,7 +10,9 @@ const size = bytes => bytes >= 1e9 ? `${number(bytes / 1e9)} GB` : bytes >= 1e6 
 const say = text => { $("did").textContent = text; };
 const runs = n => n === 1 ? "one run" : `${n} runs`;
 const linkTo = id => make("a", { href: `/runs/${encodeURIComponent(id)}/report.html`, textContent: id });
+/** @type {(run: string) => `/api/v1/runs/${string}/pin`} */
 const pinOf = id => `/api/v1/runs/${encodeURIComponent(id)}/pin`;
+/** @type {Schema<"Retention">} */
 let shown = null;
 
 // words says what a policy means.

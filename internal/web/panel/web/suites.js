@@ -4,13 +4,19 @@ import { $, make, call, number, when, runOf } from "./common.js";
 import { refresh } from "./refresh.js";
 import { percents } from "./dots.js";
 import { visit, button, clicked, sure, sends, json } from "./visit.js";
+/** @import { Schema } from "../panel" */
 
-const at = (id, part = "") => `/api/v1/suite-results/${encodeURIComponent(id)}${part}`;
+const at = /** @type {<const Part extends string = "">(id: string, part?: Part) => `/api/v1/suite-results/${string}${Part}`} */ ((id, part = "") => `/api/v1/suite-results/${encodeURIComponent(id)}${part}`);
+/** @type {(name: string) => `/api/v1/suites/${string}`} */
 const suiteAt = name => `/api/v1/suites/${encodeURIComponent(name)}`;
 const isGoing = r => r.state === "waiting" || r.state === "running";
 const badges = { waiting: "queued", running: "running", failed: "failed", cancelled: "interrupted" };
 const list = text => text.split(",").map(part => part.trim()).filter(Boolean);
-let known = [], suites = [], whole = new Map(), shut = new Set(); // those that are shown with their tables, or were closed
+/** @type {Schema<"SuiteResult">[]} */
+let known = [];
+/** @type {Schema<"Suite">[]} */
+let suites = [];
+let whole = new Map(), shut = new Set(); // those that are shown with their tables, or were closed
 
 const th = (textContent, props = {}) => make("th", { scope: "col", textContent, ...props });
 const td = (content, className = "") => make("td", { className }, ...[content ?? ""].flat());

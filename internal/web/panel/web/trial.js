@@ -3,6 +3,7 @@
 import { $, make, call, number, reportOf, runOf, signIn } from "./common.js";
 import { Sheet, regionOf, textOf } from "./sheet.js";
 import { Curve, keys, progressOf, shareOf } from "./curve.js";
+/** @import { Schema } from "../panel" */
 
 const query = new URLSearchParams(location.search);
 const run = query.get("run") || "", mostRows = 500;
@@ -10,9 +11,12 @@ const curve = new Curve($("curve"));
 const sheet = new Sheet($("sheet"), {
   shown: i => { $("picture").ariaLabel = `The screen, ${says(i)}`; }, failed, drawn: choose, chosen,
 });
-let list = null, pinned = 0; // null until it is loaded; the frame that is kept
+/** @type {Schema<"TrialFrames">} */
+let list = null; // until it is loaded
+let pinned = 0; // the frame that is kept
 sheet.region = regionOf(query.get("region"));
 
+/** @type {() => `/api/v1/runs/${string}/trials/${string}/frames`} */
 const base = () => `/api/v1/runs/${encodeURIComponent(run)}/trials/${encodeURIComponent(query.get("trial") || "1")}/frames`;
 const clamp = (v, low, high) => Math.min(Math.max(v, low), high);
 const last = () => list.changed.length - 1;
@@ -26,7 +30,7 @@ function failed(e) {
 
 // keep writes what is seen into the address.
 function keep() {
-  query.set("frame", pinned);
+  query.set("frame", String(pinned));
   if (sheet.region) query.set("region", textOf(sheet.region)); else query.delete("region");
   if ($("region").elements.only.checked && sheet.region) query.set("only", "1"); else query.delete("only");
   query.set("zoom", $("zoom").value);
