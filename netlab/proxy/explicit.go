@@ -155,6 +155,8 @@ type sniffed struct {
 
 func (s *sniffed) Read(p []byte) (int, error) { return s.r.Read(p) }
 
+func (s *sniffed) CloseWrite() error { return closeWrite(s.Conn) }
+
 func (s *sniffed) Abort() error {
 	switch c := s.Conn.(type) {
 	case interface{ Abort() error }:

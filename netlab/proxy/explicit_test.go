@@ -163,3 +163,24 @@ func FuzzConnect(f *testing.F) {
 		}
 	})
 }
+
+// halfOpen is a connection that notes the end of its sending half.
+type halfOpen struct {
+	net.Conn
+	closed bool
+}
+
+func (h *halfOpen) CloseWrite() error { h.closed = true; return nil }
+
+// TestCloseWriteReachesTheSocket: the sending half is closed behind what was read ahead, too, and a connection that has
+// no halves says so.
+func TestCloseWriteReachesTheSocket(t *testing.T) {
+	socket := &halfOpen{}
+	c := &conn{Conn: &sniffed{Conn: &sniffed{Conn: socket}}}
+	if err := c.CloseWrite(); err != nil || !socket.closed {
+		t.Errorf("CloseWrite() = %v, the socket's sending half is closed: %v; want nil, true", err, socket.closed)
+	}
+	if err := (&conn{Conn: &sniffed{}}).CloseWrite(); err == nil {
+		t.Error("CloseWrite() of a connection without halves = nil, want an error")
+	}
+}
