@@ -2,6 +2,8 @@ package proxy
 
 import (
 	"bufio"
+	"bytes"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -71,8 +73,28 @@ func (s *Server) connect() http.Handler {
 			refuse(w)
 			return
 		}
-		p.ServeHTTP(w, r)
+		p.ServeHTTP(keeping{w}, r)
 	})
+}
+
+// keeping is a response to a CONNECT. Some clients send the first bytes of the tunnel with it, without waiting for the
+// answer, and net/http may have read them; goproxy takes the connection alone.
+type keeping struct{ http.ResponseWriter }
+
+// Hijack implements http.Hijacker: the connection that it returns is a kept one.
+func (k keeping) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	client, rw, err := http.NewResponseController(k.ResponseWriter).Hijack()
+	if err != nil {
+		return nil, nil, err
+	}
+	read, _ := rw.Reader.Peek(rw.Reader.Buffered()) // they are there
+	return &kept{client, bytes.Clone(read)}, rw, nil
+}
+
+// kept is a connection from which more was read than its CONNECT.
+type kept struct {
+	net.Conn
+	read []byte
 }
 
 // plain hands a request that was not sent through a tunnel to the core. One in origin form took the proxy for a web
@@ -112,12 +134,16 @@ func target(host string) (name string, dest netip.AddrPort, ok bool) {
 // tunnel answers a CONNECT and gives the connection to the listener for the protocol of
 // its first byte. It returns at once; goproxy does not use the connection any more.
 func (s *Server) tunnel(client net.Conn, host string, dest netip.AddrPort) {
-	c := &conn{forget: s.forget, host: host, dest: dest, explicit: true}
+	c := &conn{forget: s.forget, slow: s.slow.Load(), host: host, dest: dest, explicit: true}
+	var read []byte
+	if k, ok := client.(*kept); ok {
+		client, read = k.Conn, k.read
+	}
 	if old, ok := client.(*conn); ok { // one entry in the set, not two
 		old.once.Do(func() { s.forget(old) })
 		client = old.Conn
 	}
-	buffered := bufio.NewReader(client)
+	buffered := bufio.NewReader(io.MultiReader(bytes.NewReader(read), client))
 	c.Conn = &sniffed{Conn: client, r: buffered}
 	if !s.remember(c) {
 		_ = client.Close()

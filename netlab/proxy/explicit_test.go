@@ -164,6 +164,20 @@ func FuzzConnect(f *testing.F) {
 	})
 }
 
+// TestTunnelWithoutWaiting: what a client sends right behind its CONNECT is the beginning of the tunnel.
+func TestTunnelWithoutWaiting(t *testing.T) {
+	b := serve(t, &fakeCore{})
+	for _, version := range []string{"1.0", "1.1"} {
+		c := dialTCP(t, b.explicit)
+		const request = "GET /now HTTP/1.1\r\nHost: www.test\r\nConnection: close\r\n\r\n"
+		fmt.Fprintf(c, "CONNECT www.test:80 HTTP/%s\r\nHost: www.test:80\r\n\r\n%s", version, request)
+		got, err := io.ReadAll(c)
+		if _, answer, _ := strings.Cut(string(got), "\r\n\r\n"); !strings.Contains(answer, "http://www.test/now") || err != nil {
+			t.Errorf("HTTP/%s: read %q, %v; want the answer to the request behind the CONNECT", version, got, err)
+		}
+	}
+}
+
 // halfOpen is a connection that notes the end of its sending half.
 type halfOpen struct {
 	net.Conn
