@@ -33,7 +33,10 @@ func (s *Server) serveProxy(l net.Listener) {
 		c.Conn = &sniffed{Conn: c.Conn, r: buffered}
 		_ = c.SetDeadline(time.Now().Add(headerTimeout)) // a closed connection fails below
 		const connect = "CONNECT "
-		begin, err := buffered.Peek(len(connect))
+		begin, err := buffered.Peek(1)
+		if err == nil && begin[0] == connect[0] { // a client of SOCKS sends less, and waits for an answer
+			begin, err = buffered.Peek(len(connect))
+		}
 		switch {
 		case c.SetDeadline(time.Time{}) != nil || err != nil && len(begin) == 0:
 			_ = c.Close() // the client went away

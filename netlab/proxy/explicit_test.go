@@ -178,6 +178,17 @@ func TestTunnelWithoutWaiting(t *testing.T) {
 	}
 }
 
+// TestExplicitProxyRefusesSOCKS: a client of SOCKS, which waits for an answer to its few bytes, gets one at once.
+func TestExplicitProxyRefusesSOCKS(t *testing.T) {
+	b := serve(t, &fakeCore{})
+	c := dialTCP(t, b.explicit)
+	_ = c.SetDeadline(time.Now().Add(headerTimeout / 2))
+	_, _ = c.Write([]byte{5, 1, 0})
+	if got, err := io.ReadAll(c); err != nil || !strings.HasPrefix(string(got), "HTTP/1.1 400 ") {
+		t.Errorf("SOCKS is answered with %q, %v; want 400 at once", got, err)
+	}
+}
+
 // halfOpen is a connection that notes the end of its sending half.
 type halfOpen struct {
 	net.Conn
