@@ -147,7 +147,9 @@ func (c *conn1) handle(r *http.Request, fields []lab.HeaderField) bool {
 	a := &answer1{c: c, r: r, ctx: ctx, keep: !r.Close}
 	a.w = response{p: a, head: r.Method == http.MethodHead}
 	if r.Body != http.NoBody {
-		a.body = &body1{ReadCloser: r.Body, c: c, expect: strings.EqualFold(r.Header.Get("Expect"), "100-continue"), a: a}
+		a.body = &body1{ReadCloser: r.Body, c: c, a: a}
+		// A client of HTTP/1.0 knows no interim answers (RFC 9110, 10.1.1).
+		a.body.expect = r.ProtoMinor > 0 && strings.EqualFold(r.Header.Get("Expect"), "100-continue")
 		r.Body = a.body
 	} else {
 		ctx.watch = c.watch(ctx) // a request's body would have to be read first

@@ -26,15 +26,17 @@ func readRequest(r *bufio.Reader, most int) (*http.Request, []lab.HeaderField, e
 		return nil, nil, errors.New("the request line is malformed")
 	}
 	target, version := rest[:at], rest[at+1:]
-	if version != "HTTP/1.1" && version != "HTTP/1.0" {
+	minor, isOne := strings.CutPrefix(version, "HTTP/1.")
+	if !isOne || len(minor) != 1 || minor[0] < '0' || minor[0] > '9' {
 		return nil, nil, errors.New("the request's version of HTTP is unknown")
 	}
+	minor = min(minor, "1") // a later one is answered as the latest that is known (RFC 9110, 2.5)
 	u := targetURL(method, target)
 	if u == nil {
 		return nil, nil, errors.New("the request's target is malformed")
 	}
 	q := &http.Request{
-		Method: method, URL: u, RequestURI: target, Proto: version, ProtoMajor: 1, ProtoMinor: int(version[7] - '0'),
+		Method: method, URL: u, RequestURI: target, Proto: "HTTP/1." + minor, ProtoMajor: 1, ProtoMinor: int(minor[0] - '0'),
 		Header: headerOf(h.Fields), Body: http.NoBody,
 	}
 	for _, f := range h.Fields {
