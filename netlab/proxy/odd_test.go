@@ -297,3 +297,37 @@ func TestHTTP2WithoutTLS(t *testing.T) {
 		t.Errorf("PRINT gets %+v, %v; want an answer over HTTP/1.1", h, err)
 	}
 }
+
+// TestStatusThatIsNone: an answer whose status HTTP does not have is an error and no answer, for no archive can hold it.
+func TestStatusThatIsNone(t *testing.T) {
+	for status, taken := range map[string]bool{"099": false, "000": false, "2000": false, "100000": false, "999": true, "299": true} {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			defer c.Close()
+			if _, err := message.ReadHead(bufio.NewReader(c), 1<<20); err == nil {
+				fmt.Fprintf(c, "HTTP/1.1 %s Odd\r\nContent-Length: 2\r\nConnection: close\r\n\r\nhi", status)
+			}
+		}()
+		u := NewUpstream(UpstreamConfig{})
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+l.Addr().String()+"/", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := u.RoundTrip(r)
+		if (err == nil) != taken {
+			t.Errorf("the status %s: %+v, %v; taken: want %v", status, resp, err, taken)
+		}
+		if err == nil {
+			resp.Body.Close()
+		}
+		u.Close()
+		_ = l.Close()
+	}
+}

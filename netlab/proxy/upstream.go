@@ -173,8 +173,19 @@ func (u *Upstream) dial2(ctx context.Context, _, addr string) (net.Conn, error) 
 // errNotHTTP2 says that an origin speaks HTTP/1.1 on a connection that was to be one of HTTP/2.
 var errNotHTTP2 = errors.New("it speaks HTTP/1.1") // constant
 
-// RoundTrip implements http.RoundTripper.
+// RoundTrip implements http.RoundTripper. A status that HTTP does not have, which net/http takes, is an error: no
+// archive can hold it.
 func (u *Upstream) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := u.roundTrip(r)
+	if err == nil && (resp.StatusCode < 100 || resp.StatusCode > 999) {
+		_ = resp.Body.Close() // nothing of it is used
+		return nil, fmt.Errorf("the origin answers with the status %d, which HTTP does not have", resp.StatusCode)
+	}
+	return resp, err
+}
+
+// roundTrip chooses the protocol.
+func (u *Upstream) roundTrip(r *http.Request) (*http.Response, error) {
 	r = sendable(u.withSession(r))
 	device := hop.ConnOf(r.Context())
 	upgrade := r.Header.Get("Upgrade") != ""
