@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"net/netip"
 	"os"
 	"strconv"
 	"strings"
@@ -149,8 +150,8 @@ func byName(name string) (Profile, error) {
 
 func (r *reading) set(p *Profile, key, value string) (err error) {
 	if host, ok := strings.CutPrefix(key, "rtt@"); ok {
-		if host == "" {
-			return fmt.Errorf("rtt@ needs a host, as in rtt@api.example=80ms")
+		if host, err = hostOf(host); err != nil {
+			return err
 		}
 		d, err := duration(strings.TrimPrefix(value, "+"), maxDelay)
 		if err != nil {
@@ -159,7 +160,7 @@ func (r *reading) set(p *Profile, key, value string) (err error) {
 		if p.Extra == nil {
 			p.Extra = map[string]time.Duration{}
 		}
-		p.Extra[strings.ToLower(host)] = d
+		p.Extra[host] = d
 		return nil
 	}
 	switch key {
@@ -203,6 +204,8 @@ func (r *reading) set(p *Profile, key, value string) (err error) {
 	case "seed":
 		if p.Seed, err = strconv.ParseUint(value, 0, 64); err != nil {
 			err = fmt.Errorf("%q is not a whole number from 0", value)
+		} else if len(value) > 1 && value[0] == '0' && value[1] >= '0' && value[1] <= '9' {
+			err = fmt.Errorf("%q is another number to some readers, because of the 0 before it: leave that out", value)
 		}
 	case "mtu":
 		if p.MTU, err = strconv.Atoi(value); err != nil || p.MTU < 576 || p.MTU > 9000 {
@@ -221,6 +224,21 @@ func (r *reading) set(p *Profile, key, value string) (err error) {
 	return err
 }
 
+// hostOf checks the host of a setting and returns it as the name server and netip write it.
+func hostOf(s string) (string, error) {
+	host := strings.TrimSuffix(strings.ToLower(s), ".")
+	if host == "" {
+		return "", errors.New("rtt@ needs a host, as in rtt@api.example=80ms")
+	}
+	if a, err := netip.ParseAddr(host); err == nil {
+		return a.String(), nil
+	}
+	if strings.Trim(host, "abcdefghijklmnopqrstuvwxyz0123456789-_.") != "" {
+		return "", fmt.Errorf("%q is no host: write a name or an address alone, as in rtt@api.example=80ms, and other letters as xn--", s)
+	}
+	return host, nil
+}
+
 func (q *Queue) set(value string) error {
 	bad := fmt.Errorf("%q is not a queue such as 100p (packets), 64kB, 2MB (bytes) or 200ms (at the link's rate)", value)
 	for _, u := range []struct {
@@ -236,6 +254,9 @@ func (q *Queue) set(value string) error {
 			return bad
 		}
 		if u.factor == 0 {
+			if n != math.Trunc(n) {
+				return bad
+			}
 			q.Packets = int(n)
 		} else {
 			q.Bytes = int(min(n*u.factor, 1e10))
@@ -262,6 +283,9 @@ func rate(s string) (Rate, error) {
 	t := strings.ToLower(s)
 	if t == "unlimited" {
 		return Unlimited, nil
+	}
+	if strings.HasSuffix(s, "Bps") || strings.HasSuffix(s, "B/s") {
+		return 0, fmt.Errorf("%q counts bytes, and a rate counts bits: write eight times as many kbit, mbit or gbit", s)
 	}
 	if before, ok := strings.CutSuffix(t, "bit/s"); ok {
 		t = before + "bit"

@@ -34,10 +34,15 @@ func TestParse(t *testing.T) {
 			Name: "custom", RTT: 20 * time.Millisecond, Extra: map[string]time.Duration{"api.example": 80 * time.Millisecond},
 			Jitter: 2 * time.Millisecond, Reorder: true, MTU: 1400, Queue: Queue{Bytes: 64000},
 		},
-		"down=0,queue=200ms":               {Name: "custom", Down: Blocked, Queue: Queue{Time: 200 * time.Millisecond}},
-		"lte,down=unlimited":               {Name: "lte", RTT: 70 * time.Millisecond, Up: 12e6},
-		"lte; 5s: rtt=400ms; 8s: down=0;":  withChanges,
-		"loss=100%":                        {Name: "custom", Loss: 1},
+		"down=0,queue=200ms":              {Name: "custom", Down: Blocked, Queue: Queue{Time: 200 * time.Millisecond}},
+		"lte,down=unlimited":              {Name: "lte", RTT: 70 * time.Millisecond, Up: 12e6},
+		"lte; 5s: rtt=400ms; 8s: down=0;": withChanges,
+		"loss=100%":                       {Name: "custom", Loss: 1},
+		"seed=0xff":                       {Name: "custom", Seed: 255},
+		"seed=0":                          {Name: "custom"},
+		"rtt@a_b.Test.=1ms,rtt@2001:DB8::0=2ms": {Name: "custom", Extra: map[string]time.Duration{
+			"a_b.test": time.Millisecond, "2001:db8::": 2 * time.Millisecond,
+		}},
 		"up=2.5Mbps":                       {Name: "custom", Up: 2.5e6},
 		"RTT=150 ms, Up = 2.5 Mbit/s":      {Name: "custom", RTT: 150 * time.Millisecond, Up: 2.5e6},
 		"lte,rtt=70ms,down=12mbit,seed=0x": {},
@@ -68,7 +73,7 @@ func TestParseSaysWhatIsWrong(t *testing.T) {
 		"rtt=-1ms":                      "duration",
 		"rtt=2h":                        "1m0s",
 		"down=5":                        "no unit",
-		"down=5MB/s":                    "is not a rate",
+		"down=5MB/s":                    "counts bytes",
 		"down=1e300mbit":                "not a rate",
 		"down=NaN":                      "not a rate",
 		"loss=150%":                     "share",
@@ -82,6 +87,16 @@ func TestParseSaysWhatIsWrong(t *testing.T) {
 		"lte; 5s: 6g":                   "known are",
 		"lte; 5s: rtt=1ms; 2s: rtt=2ms": "follows one at 5s",
 		"rtt@=5ms":                      "needs a host",
+		"rtt@a.test:443=5ms":            "is no host",
+		"rtt@https://a.test/=5ms":       "is no host",
+		"rtt@*.a.test=5ms":              "is no host",
+		"rtt@[2001:db8::1]=5ms":         "is no host",
+		"rtt@bücher.example=5ms":        "xn--",
+		"down=1.6MBps":                  "counts bytes",
+		"up=200kBps":                    "counts bytes",
+		"up=200kB/s":                    "counts bytes",
+		"queue=1.5p":                    "100p",
+		"seed=010":                      "the 0 before it",
 	} {
 		_, err := Parse(s)
 		if err == nil || !strings.Contains(err.Error(), says) {
@@ -135,6 +150,8 @@ func TestReadTrace(t *testing.T) {
 		"5\nabc\n":            "x:2:",
 		"-1\n":                "x:1:",
 		"99999999999999999\n": "x:1:",
+		"1000000\n2000000\n":  "are the times in milliseconds?",
+		"1\r2\r3\r":           "mahimahi's format",
 	} {
 		if _, err := ReadTrace("x", strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%q: error %v, want one that says %q", text, err, says)

@@ -77,6 +77,10 @@ func ReadTrace(name string, r io.Reader) (*Trace, error) {
 	if t.Period == 0 {
 		return nil, fmt.Errorf("trace %s: no line is greater than 0 ms, so the trace has no period", name)
 	}
+	if r := t.Rate(); r < minRate || r > maxRate {
+		return nil, fmt.Errorf("trace %s: %d lines in %v are a mean of %d bit/s, and a rate is from %d to %d: are the times in milliseconds?",
+			name, len(t.At), t.Period, r, minRate, maxRate)
+	}
 	return t, nil
 }
 
@@ -86,7 +90,7 @@ func whatInstead(text string) string {
 	switch {
 	case strings.HasPrefix(text, "\x1f\x8b"):
 		return ": it is compressed by gzip; decompress it (gunzip -k)"
-	case strings.ContainsFunc(text, func(r rune) bool { return r == utf8.RuneError || r < ' ' && r != '\t' }):
+	case strings.ContainsFunc(text, func(r rune) bool { return r == utf8.RuneError || r < ' ' && r != '\t' && r != '\r' }):
 		return ": it is no text; 'appliance link trace record' makes a trace of captured packets"
 	case len(strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(",; \t", r) })) > 1:
 		return format + "; write rates over time as changes of a link instead (down=3mbit; 1s: down=0.5mbit)"
