@@ -130,6 +130,7 @@ func TestProbes(t *testing.T) {
 		{"ChromeOS, at last", "http://safebrowsing.google.com/generate_204", "204 "},
 		{"ChromeOS, at last", "https://accounts.google.com/generate_204", "204 "},
 		{"ChromeOS, at last", "https://www.googleapis.com/generate_204", "204 "},
+		{"Huawei", "http://connectivitycheck.platform.hicloud.com/generate_204_0b5d0f4c-4cf0-4b6f-8f58-6d1c5f3c2a10", "204 "},
 		{"NetworkManager, GNOME", "http://nmcheck.gnome.org/check_network_status.txt", "200 NetworkManager is online\n"},
 		{"NetworkManager, Debian", "http://network-test.debian.org/nm", "200 NetworkManager is online\n"},
 		{"NetworkManager, Arch", "http://ping.archlinux.org/nm-check.txt", "200 NetworkManager is online\n"},

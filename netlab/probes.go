@@ -126,7 +126,7 @@ func asksNoContent(path, query string) bool {
 	case "/generate_204", "/generate204", "/captiveportal/generate_204", "/return_204", "/204":
 		return true
 	}
-	return path == "/gen_204" && query == ""
+	return path == "/gen_204" && query == "" || strings.HasPrefix(path, "/generate_204_") // Huawei appends a UUID
 }
 
 func appleProbe(host string) bool { return host == "www.apple.com" || host == "gsp1.apple.com" }
