@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -305,14 +306,23 @@ func once(co *dns.Conn, m *dns.Msg, wait time.Duration) (r *dns.Msg, err error) 
 	}
 	for {
 		r, err = co.ReadMsg()
-		if r != nil && r.Id != m.Id {
-			continue // of an earlier query of this socket
+		if r != nil && (r.Id != m.Id || !r.Response || !isAbout(r, m)) {
+			continue // of an earlier query of this socket, or an echo, or of another question
 		}
 		if err != nil && r != nil && r.Truncated { // in the middle of a record
 			r.Answer, err = nil, nil
 		}
 		return r, err
 	}
+}
+
+// isAbout tells whether an answer is to a query's question (RFC 5452, 9.1). A refusal need not repeat it.
+func isAbout(r, m *dns.Msg) bool {
+	if len(r.Question) == 0 {
+		return true
+	}
+	got, want := r.Question[0], m.Question[0]
+	return got.Qtype == want.Qtype && got.Qclass == want.Qclass && strings.EqualFold(got.Name, want.Name)
 }
 
 func address(rr dns.RR) (netip.Addr, bool) {

@@ -145,6 +145,19 @@ func TestOddResolvers(t *testing.T) {
 		"NOTIMP":      {refusing(dns.RcodeNotImplemented), 2},
 		"large":       {func(m *dns.Msg) []byte { return packed(t, good(m, 150)) }, 150},
 		"after noise": {func(m *dns.Msg) []byte { m.Id++; out := packed(t, good(m, 1)); m.Id--; return out }, -1},
+		"about another name": {func(m *dns.Msg) []byte {
+			a := good(m, 1)
+			a.Question[0].Name = "other.test."
+			return packed(t, a)
+		}, -1},
+		"about another type": {func(m *dns.Msg) []byte {
+			a := good(m, 1)
+			a.Question[0].Qtype = dns.TypeAAAA
+			return packed(t, a)
+		}, -1},
+		"an echo":              {func(m *dns.Msg) []byte { a := good(m, 1); a.Response = false; return packed(t, a) }, -1},
+		"in capitals":          {func(m *dns.Msg) []byte { a := good(m, 2); a.Question[0].Name = "WWW.LIVE.TEST."; return packed(t, a) }, 2},
+		"without the question": {func(m *dns.Msg) []byte { a := good(m, 2); a.Question = nil; return packed(t, a) }, 2},
 		"silent about EDNS": {func(m *dns.Msg) []byte {
 			if plain(m) {
 				return packed(t, good(m, 3))
