@@ -186,6 +186,9 @@ func Answer(request []byte, now, floor time.Time) ([]byte, error) {
 		return nil, fmt.Errorf("the packet has %[2]d bytes; an NTP packet has at least %[1]d", packetSize, len(request))
 	}
 	version, mode := request[0]>>3&7, request[0]&7
+	if version == 1 && mode == 0 { // version 1 has no mode (RFC 1059)
+		mode = client
+	}
 	if version < 1 || version > 4 || mode != client && mode != symmetricActive {
 		return nil, fmt.Errorf("version %d, mode %d is no request of a client", version, mode)
 	}

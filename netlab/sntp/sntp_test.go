@@ -37,6 +37,9 @@ func TestAnswer(t *testing.T) {
 	if b, err := Answer(question(3, 1), now, time.Time{}); err != nil || b[0] != 3<<3|2 {
 		t.Errorf("the answer to a symmetric peer is %x (%v), want mode 2", b, err)
 	}
+	if b, err := Answer(question(1, 0), now, time.Time{}); err != nil || b[0] != 1<<3|4 {
+		t.Errorf("the answer to version 1, which has no mode, is %x (%v), want mode 4", b, err)
+	}
 	// NTP's second era starts on 7 February 2036.
 	b, err := Answer(question(4, 3), time.Date(2036, 2, 7, 6, 28, 17, 0, time.UTC), time.Time{})
 	if err != nil || binary.BigEndian.Uint32(b[40:]) != 1 {
@@ -44,6 +47,7 @@ func TestAnswer(t *testing.T) {
 	}
 	for says, ask := range map[string][]byte{
 		"bytes":   make([]byte, 47),
+		"mode 0":  question(4, 0),
 		"mode 4":  question(4, 4),
 		"mode 6":  question(2, 6),
 		"mode 7":  question(2, 7),
