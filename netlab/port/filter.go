@@ -173,9 +173,11 @@ func (f *filter) build() error {
 	return nil
 }
 
-// dropSpoofed drops packets whose source is no address of the port's networks.
+// dropSpoofed drops packets whose source is no address of the port's networks, but for broadcasts of DHCP: a device that
+// comes from another network, and saw its cable stay up, asks whether it may keep its address (RFC 2131, 4.3.2).
 func (f *filter) dropSpoofed(pre func(...[]expr.Any)) {
 	lab := f.names.lab
+	pre(in(lab), toward(netip.MustParsePrefix("255.255.255.255/32")), udp, destination(67), accept)
 	pre(in(lab), v4, not(from(netip.MustParsePrefix("0.0.0.0/32"))), not(from(f.names.gateway.Masked())), counted(drop))
 	if !f.names.gateway6.IsValid() {
 		pre(in(lab), v6, counted(drop))
