@@ -75,6 +75,9 @@ func (c *conn) Drained() (bool, error) {
 		return false, nil // the next write waits instead
 	}
 	rc, err := sc.SyscallConn()
+	if errors.Is(err, errors.ErrUnsupported) {
+		return false, nil // likewise
+	}
 	if err != nil {
 		return false, err
 	}

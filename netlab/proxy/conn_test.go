@@ -12,8 +12,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestDrained: a connection is not drained before its device reads.
+// TestDrained: a connection is not drained before its device reads, also behind what was read ahead.
 func TestDrained(t *testing.T) {
+	isDrained(t, func(nc net.Conn) net.Conn { return nc })
+	isDrained(t, func(nc net.Conn) net.Conn { return &sniffed{Conn: &sniffed{Conn: nc}} })
+	if waited, err := (&conn{Conn: &sniffed{}}).Drained(); waited || err != nil {
+		t.Errorf("Drained() without a socket = %v, %v; want false, nil", waited, err)
+	}
+}
+
+func isDrained(t *testing.T, wrap func(net.Conn) net.Conn) {
+	t.Helper()
 	l, err := Listen(t.Context(), "127.0.0.1:0", "")
 	if err != nil {
 		t.Fatal(err)
@@ -29,7 +38,7 @@ func TestDrained(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer device.Close()
-	c := &conn{Conn: <-accepted, forget: func(*conn) {}}
+	c := &conn{Conn: wrap(<-accepted), forget: func(*conn) {}}
 	defer c.Close()
 	if waited, err := c.Drained(); waited || err != nil {
 		t.Fatalf("Drained() before a write = %v, %v; want false, nil", waited, err)
@@ -64,25 +73,36 @@ func fill(c net.Conn, size int) (n int) {
 }
 
 // TestFlight: the unacknowledged bytes of a connection stay below the bound while its
-// device reads nothing; a bound that the kernel cannot set counts as none.
+// device reads nothing, on each listener; a bound that the kernel cannot set counts as none.
 func TestFlight(t *testing.T) {
+	isBounded(t, func(s *Server, l net.Listener) net.Conn {
+		nc, _ := s.track(l).Accept()
+		return nc
+	})
+	isBounded(t, func(s *Server, l net.Listener) net.Conn {
+		go s.sniff(l)
+		nc, _ := s.tunnels.plain.Accept()
+		return nc
+	})
+}
+
+// isBounded tests what take takes from a listener.
+func isBounded(t *testing.T, take func(s *Server, l net.Listener) net.Conn) {
+	t.Helper()
 	const most = 64 << 10
 	l, err := Listen(t.Context(), "127.0.0.1:0", "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	s := &Server{conns: map[*conn]seat{}, of: map[netip.Addr]int{}}
+	s := &Server{conns: map[*conn]seat{}, of: map[netip.Addr]int{}, tunnels: newTunnels()}
 	s.SetFlight(1 << 40)
 	if s.Flight() != 0 {
 		t.Errorf("Flight() = %d after a bound that the kernel cannot set, want 0", s.Flight())
 	}
 	s.SetFlight(most)
 	accepted := make(chan net.Conn, 1)
-	go func() {
-		nc, _ := s.track(l).Accept()
-		accepted <- nc
-	}()
+	go func() { accepted <- take(s, l) }()
 	// The device's own buffer is small, so that ours is what fills.
 	dialer := net.Dialer{Control: func(_, _ string, rc syscall.RawConn) (err error) {
 		cerr := rc.Control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF, 4<<10) })
@@ -93,6 +113,9 @@ func TestFlight(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer device.Close()
+	if _, err := io.WriteString(device, "G"); err != nil { // tells the protocol
+		t.Fatal(err)
+	}
 	c := (<-accepted).(*conn)
 	defer c.Close()
 	if !c.Slow() {

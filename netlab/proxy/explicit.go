@@ -3,6 +3,7 @@ package proxy
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -11,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/elazarl/goproxy"
@@ -185,6 +187,14 @@ type sniffed struct {
 func (s *sniffed) Read(p []byte) (int, error) { return s.r.Read(p) }
 
 func (s *sniffed) CloseWrite() error { return closeWrite(s.Conn) }
+
+// SyscallConn implements syscall.Conn, for Drained.
+func (s *sniffed) SyscallConn() (syscall.RawConn, error) {
+	if sc, ok := s.Conn.(syscall.Conn); ok {
+		return sc.SyscallConn()
+	}
+	return nil, errors.ErrUnsupported
+}
 
 func (s *sniffed) Abort() error {
 	switch c := s.Conn.(type) {

@@ -34,8 +34,9 @@ func (s *Server) sniff(l net.Listener) {
 			}
 		}
 		pause = 0
+		s.bound(raw)
 		buffered := bufio.NewReader(raw)
-		c := &conn{Conn: &sniffed{Conn: raw, r: buffered}, forget: s.forget, dest: addrPort(raw.LocalAddr())}
+		c := &conn{Conn: &sniffed{Conn: raw, r: buffered}, forget: s.forget, slow: s.slow.Load(), dest: addrPort(raw.LocalAddr())}
 		if !s.remember(c) {
 			_ = raw.Close() // too many, or closing
 			continue
