@@ -273,6 +273,59 @@ func TestTooManyWorkflows(t *testing.T) {
 	b.put("w7", planOf("https://b.test/")) // those that there are can be changed
 }
 
+// One token takes neither all workflows nor all schedules nor all references, and changes those that it has.
+func TestOneTokenTakesItsShare(t *testing.T) {
+	b := newTestBox(t, nil)
+	b.put("w0", planOf("https://a.test/"))
+	if _, err := b.db.Exec(`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1)
+		INSERT INTO workflows (name, version, gone, tags) SELECT 'x' || i, 1, 0, '[]' FROM n;
+		WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1)
+		INSERT INTO versions (name, version, plan, made, by) SELECT 'x' || i, 1, '{}', 0, 'eve' FROM n;
+		WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?2)
+		INSERT INTO schedules (name, revision, asked, made, by, anchor, next, handled, run)
+			SELECT 'x' || i, 1, '{"workflow":"w0","every":"1h","paused":true}', 0, 'eve', 0, 0, 0, '' FROM n;
+		WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?3)
+		INSERT INTO refs (name, branch, version, run, reference) SELECT 'x', 'b' || i, 1, 'x', '{"by":"eve"}' FROM n`,
+		lab.ShareOf(mostWorkflows), lab.ShareOf(mostSchedules), lab.ShareOf(mostReferences)); err != nil {
+		t.Fatal(err)
+	}
+	timing := Timing{Workflow: "w0", Every: "2h", Paused: true}
+	for what, put := range map[string]func(name, by string, e Expect) error{
+		"workflow": func(name, by string, e Expect) error {
+			_, err := b.PutWorkflow(t.Context(), name, planOf("https://b.test/"), nil, by, e)
+			return err
+		},
+		"schedule": func(name, by string, e Expect) error {
+			_, err := b.PutSchedule(t.Context(), name, timing, by, e)
+			return err
+		},
+	} {
+		for by, want := range map[string]error{"eve": lab.ErrShare, "ada": nil} {
+			if err := put("of-"+by, by, Expect{}); !errors.Is(err, want) {
+				t.Errorf("one %s more of %s: %v, want %v", what, by, err, want)
+			}
+		}
+		if err := put("x1", "eve", Expect{Any: true}); err != nil {
+			t.Errorf("another version of a %s that there is: %v", what, err)
+		}
+	}
+	for by, want := range map[string]error{"eve": lab.ErrShare, "ada": nil} {
+		if _, err := b.PutReference(t.Context(), "main", measured("r1", "shop", 6, 2), by, by); !errors.Is(err, want) {
+			t.Errorf("one reference more of %s: %v, want %v", by, err, want)
+		}
+	}
+	// Neither does one take all the room for their plans.
+	if _, err := b.db.Exec(`UPDATE versions SET plan = json_object('name', printf('%.*c', ?, 'x')) WHERE name = 'x2'`,
+		lab.ShareOf(lab.MostPlanBytes)); err != nil {
+		t.Fatal(err)
+	}
+	for by, want := range map[string]error{"eve": lab.ErrShare, "ada": nil} {
+		if _, err := b.PutWorkflow(t.Context(), "x1", planOf("https://"+by+".test/"), nil, by, Expect{Any: true}); !errors.Is(err, want) {
+			t.Errorf("one plan more of %s: %v, want %v", by, err, want)
+		}
+	}
+}
+
 // A run keeps which workflow and version it came from, also when its plan was changed for it.
 func TestStartKeepsWhereTheRunCameFrom(t *testing.T) {
 	b := newTestBox(t, nil)

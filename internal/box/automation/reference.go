@@ -73,7 +73,7 @@ func (k *Keeper) PutReference(ctx context.Context, of string, run *lab.Run, revi
 		return r, wrong("revision: %.40q: at most %d characters, without spaces and @", r.Revision, mostRevision)
 	}
 	err := k.in(ctx, "keep reference", func(tx *sql.Tx) error {
-		var all int
+		var all, own int
 		newest, err := scanReference(tx.QueryRowContext(ctx, `SELECT id, reference FROM refs WHERE name = ? AND branch = ? ORDER BY version DESC LIMIT 1`, r.Name, of))
 		switch {
 		case err == nil && newest.Run == r.Run && newest.Revision == r.Revision: // such as a request that is made again
@@ -82,11 +82,12 @@ func (k *Keeper) PutReference(ctx context.Context, of string, run *lab.Run, revi
 		case err != nil && !errors.Is(err, store.ErrNotFound):
 			return err
 		}
-		if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM refs`).Scan(&all); err != nil {
+		if err := tx.QueryRowContext(ctx, `SELECT count(*), coalesce(sum(json_extract(reference, '$.by') = ?), 0) FROM refs`, by).
+			Scan(&all, &own); err != nil {
 			return err
 		}
-		if all >= mostReferences {
-			return ErrMany
+		if err := lab.Room(all, own, mostReferences, ErrMany); err != nil {
+			return err
 		}
 		r.Version = newest.Version + 1
 		text, err := json.Marshal(r)

@@ -88,7 +88,7 @@ func (k *Keeper) PutSchedule(ctx context.Context, name string, t Timing, by stri
 		next = stamp(times.Next(now))
 	}
 	err = k.in(ctx, "keep schedule", func(tx *sql.Tx) error {
-		var revision, others int
+		var revision, others, own int
 		err := tx.QueryRowContext(ctx, `SELECT revision FROM schedules WHERE name = ?`, name).Scan(&revision)
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return err
@@ -96,11 +96,14 @@ func (k *Keeper) PutSchedule(ctx context.Context, name string, t Timing, by stri
 		if err := expect.met(revision); err != nil {
 			return err
 		}
-		if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM schedules WHERE name <> ?`, name).Scan(&others); err != nil {
+		if err := tx.QueryRowContext(ctx, `SELECT count(*), coalesce(sum(by = ?2), 0) FROM schedules WHERE name <> ?1`, name, by).
+			Scan(&others, &own); err != nil {
 			return err
 		}
-		if others >= mostSchedules {
-			return ErrMany
+		if revision == 0 {
+			if err := lab.Room(others, own, mostSchedules, ErrMany); err != nil {
+				return err
+			}
 		}
 		return execAll(ctx, tx, []statement{{`INSERT INTO schedules (name, revision, asked, made, by, anchor, next, handled, run)
 			VALUES (?1, ?2, ?3, ?4, ?5, ?4, ?6, 0, '') ON CONFLICT (name) DO UPDATE

@@ -80,7 +80,7 @@ func (k *Keeper) PutWorkflow(ctx context.Context, name string, plan lab.Plan, ta
 		return Workflow{}, err
 	}
 	err = k.in(ctx, "keep workflow", func(tx *sql.Tx) error {
-		var version, gone, others, bytes int
+		var version, gone, others, own, bytes, ownBytes int
 		var was, had string
 		err := tx.QueryRowContext(ctx, `SELECT w.version, w.gone, w.tags, coalesce((SELECT v.plan FROM versions v WHERE v.name = w.name AND v.version = w.version), '')
 			FROM workflows w WHERE w.name = ?`, name).Scan(&version, &gone, &had, &was)
@@ -97,12 +97,19 @@ func (k *Keeper) PutWorkflow(ctx context.Context, name string, plan lab.Plan, ta
 		if err := expect.met(present); err != nil {
 			return err
 		}
-		if err := tx.QueryRowContext(ctx, `SELECT (SELECT count(*) FROM workflows WHERE gone = 0 AND name <> ?),
-			(SELECT coalesce(sum(length(plan)), 0) FROM versions)`, name).Scan(&others, &bytes); err != nil {
+		if err := tx.QueryRowContext(ctx, `SELECT count(*),
+			coalesce(sum((SELECT v.by FROM versions v WHERE v.name = w.name AND v.version = w.version) = ?2), 0),
+			(SELECT coalesce(sum(length(plan)), 0) FROM versions), (SELECT coalesce(sum(length(plan)), 0) FROM versions WHERE by = ?2)
+			FROM workflows w WHERE gone = 0 AND name <> ?1`, name, by).Scan(&others, &own, &bytes, &ownBytes); err != nil {
 			return err
 		}
-		if others >= mostWorkflows || bytes+len(text) > lab.MostPlanBytes {
-			return ErrMany
+		if present > 0 {
+			others, own = 0, 0 // a version more is no workflow more
+		}
+		err = errors.Join(lab.Room(others, own, mostWorkflows, ErrMany),
+			lab.Room(bytes+len(text)-1, ownBytes+len(text)-1, lab.MostPlanBytes, ErrMany))
+		if err != nil {
+			return err
 		}
 		version++
 		return execAll(ctx, tx, []statement{

@@ -323,7 +323,7 @@ func (k *Keeper) Cancel(id string) error {
 	return k.line.Cancel(id, ErrOver, func(b *kept) error { return k.end(b, ownruns.StateCancelled, "") })
 }
 
-// Resume lets a bisect go on that has failed, from what it knows. The error is store.ErrNotFound, [ErrMany], or
+// Resume lets a bisect go on that has failed, from what it knows. The error is store.ErrNotFound, [ErrMany], [lab.ErrShare], or
 // [ErrNotFailed].
 func (k *Keeper) Resume(id string) (Bisect, error) {
 	k.line.Lock()
@@ -334,8 +334,9 @@ func (k *Keeper) Resume(id string) (Bisect, error) {
 		return Bisect{}, store.ErrNotFound
 	case b.State != ownruns.StateFailed:
 		return Bisect{}, ErrNotFailed
-	case k.line.Going() >= mostGoing:
-		return Bisect{}, ErrMany
+	}
+	if err := k.line.RoomToGo(b.By, mostGoing, ErrMany); err != nil {
+		return Bisect{}, err
 	}
 	b.State, b.Error, b.Ended = ownruns.StateWaiting, "", nil
 	k.line.Stir()

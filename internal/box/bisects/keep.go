@@ -34,6 +34,9 @@ type kept struct {
 // About implements [ownruns.Errand].
 func (b *kept) About() (id, state string, made time.Time) { return b.ID, b.State, b.Made }
 
+// Owner implements [ownruns.Errand].
+func (b *kept) Owner() string { return b.By }
+
 // content is what the file has.
 type content struct {
 	Bisect  Bisect   `json:"bisect"`

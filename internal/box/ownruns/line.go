@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"eidetic/internal/keep/store"
+	"eidetic/internal/lab"
 )
 
 // The states of what is carried out.
@@ -39,6 +40,8 @@ func (e *WrongError) Unwrap() error { return e.Err }
 type Errand interface {
 	// About returns its ID, its state, and when it was made.
 	About() (id, state string, made time.Time)
+	// Owner is the name of the token that asked for it.
+	Owner() string
 	// Replays says whether it needs the recording of a name.
 	Replays(name string) bool
 	// Holding is that of the [Held] which it embeds.
@@ -84,12 +87,15 @@ func (l *Line[E]) Read(dir string, read func(dir string) (E, error), leftOut fun
 }
 
 // Put makes the folder of an errand, has it saved there, and takes it into the line, unless that has most errands, or so
-// many that have not ended: then the error is many.
+// many that have not ended: then the error is many. It is [lab.ErrShare] if its owner has its share of them.
 func (l *Line[E]) Put(e E, most, going int, many error, save func() error) error {
 	l.Lock()
 	defer l.Unlock()
-	if len(l.All) >= most || l.Going() >= going {
-		return many
+	if err := l.room(e.Owner(), most, many, func(string) bool { return true }); err != nil {
+		return err
+	}
+	if err := l.RoomToGo(e.Owner(), going, many); err != nil {
+		return err
 	}
 	if err := os.Mkdir(e.Holding().Dir, 0o700); err != nil {
 		return err
@@ -174,14 +180,24 @@ func (l *Line[E]) Stir() {
 	}
 }
 
-// Going counts the errands that have not ended. Who calls it holds the lock.
-func (l *Line[E]) Going() (n int) {
+// RoomToGo says whether one more errand of an owner may go on, where so many may; if not, the error is many or
+// [lab.ErrShare]. Who calls it holds the lock.
+func (l *Line[E]) RoomToGo(owner string, most int, many error) error {
+	return l.room(owner, most, many, IsGoing)
+}
+
+// room says whether there is room for one more errand of an owner among those whose state counts.
+func (l *Line[E]) room(owner string, most int, many error, counts func(state string) bool) error {
+	all, own := 0, 0
 	for _, e := range l.All {
-		if _, state, _ := e.About(); IsGoing(state) {
-			n++
+		if _, state, _ := e.About(); !counts(state) {
+			continue
+		}
+		if all++; e.Owner() == owner {
+			own++
 		}
 	}
-	return n
+	return lab.Room(all, own, most, many)
 }
 
 // Needs says since when runs may be those of an errand that has not ended; the zero time is that there is none.

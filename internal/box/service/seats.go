@@ -50,12 +50,12 @@ func (s seats) Screen(ctx context.Context, device string) (panel.ScreenPicture, 
 }
 
 // View implements [panel.Seats].
-func (s seats) View(device string) (panel.View, error) {
+func (s seats) View(device, who string) (panel.View, error) {
 	at, err := s.at(device)
 	if err != nil {
 		return nil, err
 	}
-	v, err := at.View()
+	v, err := at.View(who)
 	if err != nil {
 		return nil, refusedBy(err)
 	}

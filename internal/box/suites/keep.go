@@ -38,6 +38,9 @@ type kept struct {
 // About implements [ownruns.Errand].
 func (b *kept) About() (id, state string, made time.Time) { return b.ID, b.State, b.Made }
 
+// Owner implements [ownruns.Errand].
+func (b *kept) Owner() string { return b.By }
+
 // Replays implements [ownruns.Errand].
 func (b *kept) Replays(name string) bool { return slices.Contains(b.archives, name) }
 

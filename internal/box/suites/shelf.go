@@ -13,6 +13,7 @@ import (
 	"eidetic/internal/base/atomicfile"
 	"eidetic/internal/box/ownruns"
 	"eidetic/internal/keep/store"
+	"eidetic/internal/lab"
 	"eidetic/internal/plan"
 	"eidetic/internal/tell/suite"
 )
@@ -147,7 +148,7 @@ func describe(s *suite.Suite) Suite {
 }
 
 // PutSuite keeps a suite under its name. It replaces another of that name only if match is the hash of that one's text,
-// or "*". The error is [ErrShipped], [ErrExists], [ErrMany] or a [WrongError].
+// or "*". The error is [ErrShipped], [ErrExists], [ErrMany], [lab.ErrShare] or a [WrongError].
 func (k *Keeper) PutSuite(name string, text []byte, match, by string, scope plan.Scope) (Suite, error) {
 	if slices.Contains(suite.Shipped(), name) {
 		return Suite{}, ErrShipped
@@ -169,9 +170,17 @@ func (k *Keeper) PutSuite(name string, text []byte, match, by string, scope plan
 	switch there := k.own[name]; {
 	case there == nil && match != "" && match != "*":
 		return Suite{}, ErrExists
-	case there == nil && len(k.own) >= mostSuites:
-		return Suite{}, ErrMany
-	case there != nil && match != "*" && match != there.suite.SHA256():
+	case there == nil:
+		own := 0
+		for _, other := range k.own {
+			if other.By == by {
+				own++
+			}
+		}
+		if err := lab.Room(len(k.own), own, mostSuites, ErrMany); err != nil {
+			return Suite{}, err
+		}
+	case match != "*" && match != there.suite.SHA256():
 		return Suite{}, ErrExists
 	}
 	if err := atomicfile.WriteFile(k.place(name), content, 0o600); err != nil {

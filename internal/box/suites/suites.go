@@ -318,7 +318,7 @@ func (k *Keeper) Cancel(id string) error {
 }
 
 // Resume goes on with a result that failed or was stopped, and tries its entries again that did. The error is
-// store.ErrNotFound, [ErrMany], or [ErrComplete].
+// store.ErrNotFound, [ErrMany], [lab.ErrShare], or [ErrComplete].
 func (k *Keeper) Resume(id string) (Result, error) {
 	k.line.Lock()
 	defer k.line.Unlock()
@@ -328,8 +328,9 @@ func (k *Keeper) Resume(id string) (Result, error) {
 		return Result{}, store.ErrNotFound
 	case b.IsGoing() || b.Cancel != nil || b.State == ownruns.StateDone && b.Done == b.Runs:
 		return Result{}, ErrComplete
-	case k.line.Going() >= mostGoing:
-		return Result{}, ErrMany
+	}
+	if err := k.line.RoomToGo(b.By, mostGoing, ErrMany); err != nil {
+		return Result{}, err
 	}
 	b.State, b.Error, b.Ended = ownruns.StateWaiting, "", nil
 	k.line.Stir()

@@ -366,6 +366,54 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// One token takes neither all results, nor all that may go on, nor all suites: the next of another is taken.
+func TestOneTokenTakesItsShare(t *testing.T) {
+	b, err := openBox(t.Context(), t.TempDir(), &world{}) // it measures nothing: what is asked for waits
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := b.close(); err != nil {
+			t.Error(err)
+		}
+	})
+	put := func(i int, by string) error {
+		name := fmt.Sprint("mine-", i)
+		_, err := b.PutSuite(name, []byte(strings.Replace(three, "suite: three", "suite: "+name, 1)), "", by, plan.ScopeRun)
+		return err
+	}
+	for i := range lab.ShareOf(mostSuites) {
+		if err := put(i, "eve"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if own, other := put(mostSuites, "eve"), put(mostSuites, "ada"); !errors.Is(own, lab.ErrShare) || other != nil {
+		t.Errorf("one suite more of the same token: %v, of another: %v; want ErrShare, nil", own, other)
+	}
+	q := request()
+	q.Suite, q.By = "mine-0", "eve"
+	var stopped []string
+	for n := range lab.ShareOf(mostResults) {
+		if id := b.measure(t, q); n >= lab.ShareOf(mostGoing)-1 {
+			if err := b.Cancel(id); err != nil {
+				t.Fatal(err)
+			}
+			stopped = append(stopped, id)
+		}
+	}
+	if _, err := b.Measure(t.Context(), q); !errors.Is(err, lab.ErrShare) {
+		t.Errorf("one result more of the same token: %v; want ErrShare", err)
+	}
+	if _, err := b.Resume(stopped[0]); err != nil {
+		t.Errorf("the last result of a token that may go on: %v; want nil", err)
+	}
+	if _, err := b.Resume(stopped[1]); !errors.Is(err, lab.ErrShare) {
+		t.Errorf("one more that goes on: %v; want ErrShare", err)
+	}
+	q.By = "ada"
+	b.measure(t, q)
+}
+
 const processDir = "EIDETIC_TEST_SUITES" // of the box that a process is
 
 // boxProcess is the box of TestKilled, in a process that can be killed. It tells of each run that is half made, and ends

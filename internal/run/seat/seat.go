@@ -64,7 +64,7 @@ type Seat struct {
 	over   *time.Timer     // tidies after it
 	idle   context.Context // ends when a run takes the device
 	stop   context.CancelFunc
-	views  int // open ones
+	views  []string // who looks, by each open one
 
 	eyes    sync.Mutex // held while the screen is looked at
 	screen  *drive.Screen
@@ -190,7 +190,7 @@ func (s *Seat) letGo() {
 func (s *Seat) tidy() {
 	s.eyes.Lock()
 	s.mu.Lock()
-	watched := s.views > 0
+	watched := len(s.views) > 0
 	s.mu.Unlock()
 	if !watched && time.Since(s.looked) >= lookTime {
 		s.shut()

@@ -153,7 +153,7 @@ func TestView(t *testing.T) {
 	s := &Seat{Live: filepath.Join(t.TempDir(), "live", "x"), Runs: &runs, Open: func() (Parts, error) {
 		return Parts{Screen: source.Options{Name: "x11:" + server.Display}}, nil
 	}}
-	v, err := s.View()
+	v, err := s.View("ada")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -203,14 +203,21 @@ func TestView(t *testing.T) {
 	}
 
 	var others []*View
-	for range MostViews - 1 {
-		o, err := s.View()
+	for i := range MostViews - 1 {
+		who := "ada"
+		if i == MostViews-2 { // the last place is another's
+			if _, err := s.View(who); !errors.Is(err, lab.ErrShare) {
+				t.Errorf("a view of who has her share: %v; want ErrShare", err)
+			}
+			who = "bob"
+		}
+		o, err := s.View(who)
 		if err != nil {
 			t.Fatal(err)
 		}
 		others = append(others, o)
 	}
-	if _, err := s.View(); !errors.Is(err, ErrManyViews) {
+	if _, err := s.View("eve"); !errors.Is(err, ErrManyViews) {
 		t.Errorf("one more view: %v", err)
 	}
 	for _, o := range others {

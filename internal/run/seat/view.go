@@ -8,6 +8,7 @@ import (
 	"image"
 	"image/color"
 	"image/png"
+	"slices"
 	"sync"
 	"time"
 
@@ -43,21 +44,28 @@ var ErrManyViews = fmt.Errorf("%d look at the device already: close another wind
 // View is how one person looks at the device for a while. It is for one goroutine.
 type View struct {
 	seat   *Seat
+	who    string
 	screen *drive.Screen // that of the update before
 	after  int           // changes of it
 	film   time.Time     // of the picture of a film before
 	began  time.Time     // the update before to be made
 }
 
-// View begins to look; the caller closes it.
-func (s *Seat) View() (*View, error) {
+// View has somebody begin to look; the caller closes it. The error is [ErrManyViews] or [lab.ErrShare].
+func (s *Seat) View(who string) (*View, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.views >= MostViews {
-		return nil, ErrManyViews
+	own := 0
+	for _, one := range s.views {
+		if one == who {
+			own++
+		}
 	}
-	s.views++
-	return &View{seat: s}, nil
+	if err := lab.Room(len(s.views), own, MostViews, ErrManyViews); err != nil {
+		return nil, err
+	}
+	s.views = append(s.views, who)
+	return &View{seat: s, who: who}, nil
 }
 
 // Close ends looking.
@@ -66,7 +74,8 @@ func (v *View) Close() {
 	s.eyes.Lock()
 	defer s.eyes.Unlock()
 	s.mu.Lock()
-	s.views--
+	i := slices.Index(s.views, v.who)
+	s.views = slices.Delete(s.views, i, i+1)
 	s.mu.Unlock()
 	if s.screen != nil {
 		s.looked = time.Now()

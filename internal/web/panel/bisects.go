@@ -274,7 +274,9 @@ func (p bisectFeature) bisectError(err error, id string) error {
 	case errors.Is(err, store.ErrNotFound):
 		return huma.Error404NotFound("there is no bisect " + clip(id))
 	}
-	for _, known := range []error{bisects.ErrMany, bisects.ErrGoing, bisects.ErrOver, bisects.ErrNotAwaited, bisects.ErrNotFailed} {
+	for _, known := range []error{
+		bisects.ErrMany, lab.ErrShare, bisects.ErrGoing, bisects.ErrOver, bisects.ErrNotAwaited, bisects.ErrNotFailed,
+	} {
 		if errors.Is(err, known) {
 			return huma.Error409Conflict(known.Error())
 		}

@@ -50,7 +50,7 @@ type fakeView struct {
 	run    bool
 }
 
-func (f *fakeSeats) View(device string) (View, error) {
+func (f *fakeSeats) View(device, _ string) (View, error) {
 	if err := named(device); err != nil {
 		return nil, err
 	}

@@ -16,8 +16,8 @@ import (
 // Seats let people see the devices' screens and, one at a time, give a device input between runs.
 type Seats interface {
 	Screen(ctx context.Context, device string) (ScreenPicture, error)
-	// View begins to look at the screen; the caller closes it.
-	View(device string) (View, error)
+	// View has the holder of a token begin to look at the screen; the caller closes it.
+	View(device, who string) (View, error)
 	// Drive takes or keeps the turn of giving input; Release gives it up.
 	Drive(device string, who Driver) (Turn, error)
 	Release(device string, who Driver) error

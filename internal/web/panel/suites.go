@@ -253,7 +253,7 @@ func (p suiteFeature) suiteError(err error, what string) error {
 	case errors.Is(err, suites.ErrExists):
 		return huma.NewError(http.StatusPreconditionFailed, what+": "+err.Error())
 	}
-	for _, known := range []error{suites.ErrMany, suites.ErrGoing, suites.ErrOver, suites.ErrComplete, suites.ErrShipped} {
+	for _, known := range []error{suites.ErrMany, lab.ErrShare, suites.ErrGoing, suites.ErrOver, suites.ErrComplete, suites.ErrShipped} {
 		if errors.Is(err, known) {
 			return huma.Error409Conflict(strings.TrimPrefix(what+": "+known.Error(), ": "))
 		}

@@ -79,7 +79,7 @@ func (p *Panel) views(s Seats) {
 		Description: "A WebSocket (RFC 6455). Each binary message is a 32-bit number (big-endian), so many bytes of JSON (ViewHead), and the bytes " +
 			"of the parts. Apply the move, draw the parts, and answer with a text message when that is shown: at most two " +
 			"messages are unanswered at any time; a slow viewer skips pictures and gets the newest. A text message is JSON, " +
-			"{\"problem\": …}: why there is no picture now. At most eight look at one device.",
+			"{\"problem\": …}: why there is no picture now. At most eight look at one device, seven of them with one token.",
 		Tags: []string{tagDevices}, Parameters: []*huma.Param{name},
 		Responses: map[string]*huma.Response{
 			"101": {Description: "The WebSocket; the head of its binary messages", Content: map[string]*huma.MediaType{"application/json": {Schema: schema}}},
@@ -89,7 +89,7 @@ func (p *Panel) views(s Seats) {
 		if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
 			return &Refusal{http.StatusUpgradeRequired, errors.New("this is a WebSocket: ask with Upgrade: websocket")}
 		}
-		view, err := s.View(deviceName(c.Param("name")))
+		view, err := s.View(deviceName(c.Param("name")), driverOf(r.Context(), "").Name)
 		if err != nil {
 			return err
 		}

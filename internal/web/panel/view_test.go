@@ -26,7 +26,7 @@ type countingSeats struct {
 	open atomic.Int64
 }
 
-func (c *countingSeats) View(string) (View, error) {
+func (c *countingSeats) View(string, string) (View, error) {
 	c.open.Add(1)
 	return countingView{c}, nil
 }

@@ -280,7 +280,7 @@ func (p automationFeature) automationError(err error, what string) error {
 	case errors.Is(err, automation.ErrChanged):
 		return huma.NewError(http.StatusPreconditionFailed, what+": "+automation.ErrChanged.Error()+": read it again")
 	}
-	for _, known := range []error{automation.ErrMany, automation.ErrInUse, automation.ErrDone, automation.ErrResolved} {
+	for _, known := range []error{automation.ErrMany, lab.ErrShare, automation.ErrInUse, automation.ErrDone, automation.ErrResolved} {
 		if errors.Is(err, known) {
 			return huma.Error409Conflict(what + ": " + known.Error())
 		}

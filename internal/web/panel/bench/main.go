@@ -2,7 +2,7 @@
 // page by turns with nobody looking, and with many that follow the events and some that look at the device live. It
 // prints what was lost of the trials' films, how much the first changes scatter, and how long the panel's answers took.
 //
-//	go run ./internal/web/panel/bench [-rounds 3] [-trials 5] [-followers 200] [-watchers 8] [-dir out/bench/panel]
+//	go run ./internal/web/panel/bench [-rounds 3] [-trials 5] [-followers 200] [-watchers 7] [-dir out/bench/panel]
 //	    [-out out/bench/panel.json]
 package main
 
@@ -50,12 +50,12 @@ func run(ctx context.Context) (err error) {
 	rounds := flag.Int("rounds", 3, "runs of each kind, by turns")
 	flag.IntVar(&b.trials, "trials", 5, "of each run")
 	flag.IntVar(&b.followers, "followers", 200, "connections that follow the events")
-	flag.IntVar(&b.watchers, "watchers", seat.MostViews, "of those that look at the device live")
+	flag.IntVar(&b.watchers, "watchers", lab.ShareOf(seat.MostViews), "of those that look at the device live")
 	flag.StringVar(&b.dir, "dir", "out/bench/panel", "folder for the recording and the runs")
 	out := flag.String("out", "out/bench/panel.json", "file for the list of results")
 	flag.Parse()
-	if *rounds < 1 || b.trials < 1 || b.followers < 0 || b.watchers < 0 || b.watchers > seat.MostViews {
-		return fmt.Errorf("-rounds and -trials: at least 1; -followers: at least 0; -watchers: 0 … %d", seat.MostViews)
+	if *rounds < 1 || b.trials < 1 || b.followers < 0 || b.watchers < 0 || b.watchers > lab.ShareOf(seat.MostViews) {
+		return fmt.Errorf("-rounds and -trials: at least 1; -followers: at least 0; -watchers: 0 … %d", lab.ShareOf(seat.MostViews))
 	}
 	appliance, err := benchrig.Build(ctx, filepath.Join(b.dir, "bin"))
 	if err != nil {
