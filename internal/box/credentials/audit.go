@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -48,6 +49,8 @@ type audit struct {
 	size   int64
 	broken bool // the last write failed, and that was logged
 	kinds  map[string]*kind
+	// leftOut counts what was left out of kinds that are not counted any more, and is not said yet.
+	leftOut int
 }
 
 // kind counts entries of one kind: so many were written since minute began, and so many were left out since the last one.
@@ -98,11 +101,17 @@ func decodeEvent(line []byte) (e Act, ok bool) {
 // bounded shortens the texts of an event.
 func (e Act) bounded() Act {
 	for _, text := range []*string{&e.Who, &e.What, &e.From} {
-		if len(*text) > maxText {
-			*text = strings.ToValidUTF8((*text)[:maxText], "") + "…"
-		}
+		*text = shortened(*text, maxText)
 	}
 	return e
+}
+
+// shortened cuts a text off after so many bytes, and says so.
+func shortened(text string, most int) string {
+	if len(text) > most {
+		return strings.ToValidUTF8(text[:most], "") + "…"
+	}
+	return text
 }
 
 // keep appends an event in memory.
@@ -210,7 +219,7 @@ func (s *Store) recordOften(of string, e Act) {
 	k := a.kinds[of]
 	if k == nil {
 		if len(a.kinds) >= mostKinds {
-			clear(a.kinds)
+			a.forget(e.Time)
 		}
 		k = &kind{}
 		a.kinds[of] = k
@@ -224,12 +233,31 @@ func (s *Store) recordOften(of string, e Act) {
 		return
 	}
 	k.seen++
+	said := ""
 	if k.leftOut > 0 {
-		e.What += fmt.Sprintf("; %d such entries were left out before", k.leftOut)
+		said = fmt.Sprintf("; %d such entries were left out before", k.leftOut)
 		k.leftOut = 0
 	}
+	if a.leftOut > 0 {
+		said += fmt.Sprintf("; %d of other kinds were left out before", a.leftOut)
+		a.leftOut = 0
+	}
+	e.What = shortened(e.What, maxText-len(said)-len("…")) + said // add cuts the end off
 	a.mu.Unlock()
 	a.add(e)
+}
+
+// forget makes room for another kind: it drops those whose minute is over and of which nothing was left out, or else all,
+// and keeps how many entries were left out of them.
+func (a *audit) forget(now time.Time) {
+	maps.DeleteFunc(a.kinds, func(_ string, k *kind) bool { return k.leftOut == 0 && now.Sub(k.minute) > time.Minute })
+	if len(a.kinds) < mostKinds {
+		return
+	}
+	for _, k := range a.kinds {
+		a.leftOut += k.leftOut
+	}
+	clear(a.kinds)
 }
 
 // Events returns the newest events, newest first, at most limit.

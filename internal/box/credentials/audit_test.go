@@ -122,6 +122,37 @@ func TestTokensDoNotFillTheLog(t *testing.T) {
 	}
 }
 
+// How many entries were left out is said, also after a long text, and of kinds that are not counted any more.
+func TestWhatIsLeftOutIsSaid(t *testing.T) {
+	c := newClock()
+	s := c.open(t, "")
+	ada, bob := Identity{Name: "ada"}, Identity{Name: "bob"}
+	long := "PUT /api/v1/archives/" + strings.Repeat("ä", maxText)
+	for range oftenPerMinute + 7 {
+		s.Record(ada, long, "192.0.2.7", http.StatusCreated)
+	}
+	c.at = c.at.Add(2 * time.Minute)
+	s.Record(ada, long, "192.0.2.7", http.StatusCreated)
+	if got := s.Events(1)[0].What; !strings.HasSuffix(got, "…; 7 such entries were left out before") || len(got) > maxText {
+		t.Errorf("the next entry of a long text is %q; want how many were left out, in at most %d bytes", got, maxText)
+	}
+	for range oftenPerMinute + 9 {
+		s.Record(bob, "POST /api/v1/runs/demo/annotations", "192.0.2.8", http.StatusNoContent)
+	}
+	for i := range mostKinds {
+		s.Record(ada, fmt.Sprintf("PUT /api/v1/workflows/w%d", i), "192.0.2.7", http.StatusOK)
+	}
+	said := 0
+	for _, e := range s.Events(MaxEvents) {
+		if strings.HasSuffix(e.What, "; 9 of other kinds were left out before") {
+			said++
+		}
+	}
+	if said != 1 {
+		t.Errorf("%d entries say how many were left out of kinds that are forgotten, want 1", said)
+	}
+}
+
 func FuzzDecodeEvent(f *testing.F) {
 	f.Add([]byte(`{"time":"2027-01-15T08:00:00Z","who":"box","what":"POST /api/v1/runs","from":"192.0.2.7","status":202}`))
 	f.Add([]byte(`{"time":"2027-01-`))
