@@ -173,7 +173,7 @@ func (h *Head) join(w http.ResponseWriter, r *http.Request) {
 		box, err = h.ledger.Join(r.Context(), in.Code, in.Name, print, in.Offer)
 	}
 	if err != nil {
-		h.Log.Warn("a box may not join", "name", in.Name, "from", r.RemoteAddr, "why", err)
+		h.refused(r, in.Name, err)
 		h.answer(w, r, err)
 		return
 	}

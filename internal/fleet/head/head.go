@@ -58,17 +58,18 @@ type Config struct {
 // Head is the head of a fleet. It works while [Head.Work] runs.
 type Head struct {
 	Config
-	ledger  *ledger.Ledger
-	uploads *blob.Uploads
-	events  *runqueue.Events
-	waiters *waiters   // claims that found nothing
-	bell    *bell      // rings when parts may wait for which nobody was woken
-	ended   *bell      // rings when a run may have ended
-	wished  *bell      // rings when somebody wants a file that stayed on a box
-	untidy  *bell      // rings when there are blobs that no run refers to
-	rolling *bell      // rings when the update of the boxes may go on
-	sending sync.Mutex // one update is sent at a time
-	judging sync.Mutex // of readings that are added or changed
+	ledger   *ledger.Ledger
+	uploads  *blob.Uploads
+	events   *runqueue.Events
+	waiters  *waiters   // claims that found nothing
+	bell     *bell      // rings when parts may wait for which nobody was woken
+	ended    *bell      // rings when a run may have ended
+	wished   *bell      // rings when somebody wants a file that stayed on a box
+	untidy   *bell      // rings when there are blobs that no run refers to
+	rolling  *bell      // rings when the update of the boxes may go on
+	sending  sync.Mutex // one update is sent at a time
+	judging  sync.Mutex // of readings that are added or changed
+	refusals refusals   // of those who may not join
 
 	mu    sync.Mutex
 	known map[string]judged // by box and device
