@@ -4,12 +4,14 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"strings"
 
 	"eidetic/internal/box/service"
 	"eidetic/internal/keep/pin"
+	"eidetic/internal/keep/redact"
 	"eidetic/internal/keep/retention"
 	"eidetic/internal/web/panel"
 	"eidetic/systemd"
@@ -91,7 +93,7 @@ func (c HeadCmd) serve(ctx context.Context, std *streams) error {
 	if err != nil {
 		return usage(err)
 	}
-	log := systemd.Logger(std.err, level)
+	log := slog.New(redact.Log(systemd.Logger(std.err, level).Handler()))
 	if err := os.MkdirAll(c.Data, 0o700); err != nil {
 		return cannot(fmt.Errorf("data folder: %w", err))
 	}

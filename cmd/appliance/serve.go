@@ -19,6 +19,7 @@ import (
 	"eidetic/internal/base/priority"
 	"eidetic/internal/box/service"
 	"eidetic/internal/keep/pin"
+	"eidetic/internal/keep/redact"
 	"eidetic/internal/keep/support"
 	"eidetic/internal/lab"
 	"eidetic/internal/web/panel"
@@ -96,7 +97,7 @@ func (c ServeCmd) serve(ctx context.Context, std *streams) error {
 	defer listener.Close()
 	recent := &support.Tail{}
 	kept := slog.NewTextHandler(recent, &slog.HandlerOptions{Level: level})
-	log := slog.New(slog.NewMultiHandler(systemd.Logger(std.err, level).Handler(), kept))
+	log := slog.New(redact.Log(slog.NewMultiHandler(systemd.Logger(std.err, level).Handler(), kept)))
 	if problem != nil {
 		log.Error(instead, "error", problem)
 	}
