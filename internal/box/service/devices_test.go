@@ -110,11 +110,11 @@ func TestArchivesFolder(t *testing.T) {
 		t.Errorf("List() of a folder that is missing = %v, %v; want nothing, nil", all, err)
 	}
 	for name, says := range map[string]string{"../x.wacz": "not a name of a recording", "x.zip": "not a name of a recording", ".x.wacz": "not a name of a recording"} {
-		if _, err := a.Put(t.Context(), name, "", strings.NewReader("x")); err == nil || !strings.Contains(err.Error(), says) {
+		if _, err := a.Put(t.Context(), name, "", strings.NewReader("x"), nil); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("Put(%q) = %v; want %q", name, err, says)
 		}
 	}
-	_, err := a.Put(t.Context(), "x.wacz", "", strings.NewReader("PK\x03\x04 and no more"))
+	_, err := a.Put(t.Context(), "x.wacz", "", strings.NewReader("PK\x03\x04 and no more"), nil)
 	if err == nil || !strings.Contains(err.Error(), "x.wacz") || strings.Contains(err.Error(), ".incoming-") {
 		t.Errorf("Put() of half a recording = %v; want an error with its name", err)
 	}

@@ -164,7 +164,7 @@ func (a fleetArchives) Put(ctx context.Context, name string, content io.Reader) 
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
 		match = ""
 	}
-	_, err = a.Uploads.Put(ctx, name, match, content)
+	_, err = a.Uploads.Put(ctx, name, match, content, nil)
 	return err
 }
 

@@ -46,7 +46,7 @@ func (a Uploads) Rename(name, to string) (panel.Archive, error) {
 
 // Edit implements panel.Archives. The recording is read, changed and written in a process of its own, and then judged
 // like an upload.
-func (a Uploads) Edit(ctx context.Context, file, into, match string, e panel.ArchiveEdit, logs []string) (
+func (a Uploads) Edit(ctx context.Context, file, into, match string, e panel.ArchiveEdit, logs []string, free func() error) (
 	made panel.EditedArchive, err error,
 ) {
 	path, err := a.path(into)
@@ -79,7 +79,7 @@ func (a Uploads) Edit(ctx context.Context, file, into, match string, e panel.Arc
 		return made, err
 	}
 	made.Left, made.Edited = done.Left, done.Edited
-	made.Archive, err = a.accept(ctx, out, path, match)
+	made.Archive, err = a.accept(ctx, out, path, match, free)
 	return made, err
 }
 

@@ -34,7 +34,7 @@ func shopUploads(t *testing.T) (a Uploads, etag string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	put, err := a.Put(t.Context(), "shop.wacz", "", bytes.NewReader(content))
+	put, err := a.Put(t.Context(), "shop.wacz", "", bytes.NewReader(content), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func TestEdit(t *testing.T) {
 	a, etag := shopUploads(t)
 	file := filepath.Join(a.Dir, "shop.wacz")
 	ads := panel.ArchiveEdit{LeaveOut: []string{"*://ads.test/*"}}
-	made, err := a.Edit(t.Context(), file, "small.wacz", "", ads, nil)
+	made, err := a.Edit(t.Context(), file, "small.wacz", "", ads, nil, nil)
 	if err != nil || made.Left != 1 || made.Name != "small.wacz" || made.Bytes == 0 || made.Quality == nil || made.Quality.Score != 1 {
 		t.Fatalf("Edit() = %+v, %v; want a recording that lacks one request", made, err)
 	}
@@ -79,7 +79,7 @@ func TestEdit(t *testing.T) {
 	if err := os.WriteFile(log, []byte(`{"exchange":"`+ids.Exchanges()[1].ID+`"}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	used, err := a.Edit(t.Context(), file, "used.wacz", "", panel.ArchiveEdit{}, []string{log})
+	used, err := a.Edit(t.Context(), file, "used.wacz", "", panel.ArchiveEdit{}, []string{log}, nil)
 	if c, err2 := a.Contents(t.Context(), filepath.Join(a.Dir, "used.wacz")); err != nil || err2 != nil || used.Left != 1 || c.Requests[0].URL != "https://ads.test/x.png" {
 		t.Errorf("a recording of what was used: %+v, %v, %v; want the advertisement alone", used, err, err2)
 	}
@@ -97,12 +97,13 @@ func TestEdit(t *testing.T) {
 		{"a bad header", "new.wacz", "", panel.ArchiveEdit{Answers: []panel.ArchiveAnswer{{URL: "*", Set: []string{"no"}}}}, http.StatusUnprocessableEntity, "answers[0]"},
 		{"a bad name", "../new.wacz", "", ads, http.StatusUnprocessableEntity, "not a name"},
 	} {
-		if _, err := a.Edit(t.Context(), file, c.into, c.match, c.edit, nil); statusOf(err) != c.status || !strings.Contains(err.Error(), c.says) ||
+		_, err := a.Edit(t.Context(), file, c.into, c.match, c.edit, nil, nil)
+		if statusOf(err) != c.status || !strings.Contains(err.Error(), c.says) ||
 			strings.Contains(err.Error(), a.Dir) {
 			t.Errorf("%s: %v; want %d %q", c.name, err, c.status, c.says)
 		}
 	}
-	inPlace, err := a.Edit(t.Context(), file, "shop.wacz", etag, ads, nil)
+	inPlace, err := a.Edit(t.Context(), file, "shop.wacz", etag, ads, nil, nil)
 	if c, err2 := a.Contents(t.Context(), file); err != nil || err2 != nil || inPlace.ETag == etag || c.Exchanges != 1 {
 		t.Errorf("in place: %+v, %v, %v; want another ETag and one request", inPlace, err, err2)
 	}
@@ -116,7 +117,7 @@ func TestEditThatFails(t *testing.T) {
 	a, etag := shopUploads(t)
 	a.Check = inspect.Checker{Command: []string{"/bin/sh", "-c", `printf half > "$2"; kill -9 $$`}}
 	file := filepath.Join(a.Dir, "shop.wacz")
-	_, err := a.Edit(t.Context(), file, "shop.wacz", etag, panel.ArchiveEdit{LeaveOut: []string{"ads"}}, nil)
+	_, err := a.Edit(t.Context(), file, "shop.wacz", etag, panel.ArchiveEdit{LeaveOut: []string{"ads"}}, nil, nil)
 	if statusOf(err) != http.StatusUnprocessableEntity {
 		t.Errorf("Edit() = %v; want 422", err)
 	}
@@ -135,7 +136,8 @@ func TestEditThatFails(t *testing.T) {
 
 func TestRename(t *testing.T) {
 	a, etag := shopUploads(t)
-	if _, err := a.Edit(t.Context(), filepath.Join(a.Dir, "shop.wacz"), "taken.wacz", "", panel.ArchiveEdit{LeaveOut: []string{"ads"}}, nil); err != nil {
+	leaving := panel.ArchiveEdit{LeaveOut: []string{"ads"}}
+	if _, err := a.Edit(t.Context(), filepath.Join(a.Dir, "shop.wacz"), "taken.wacz", "", leaving, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {

@@ -103,7 +103,7 @@ func (a Uploads) List(context.Context) ([]panel.Archive, error) {
 // Put implements panel.Archives. A recording gets its name only when it is
 // complete and can be read. The same file again is stored once more, whatever match is: its answer may
 // have been lost.
-func (a Uploads) Put(ctx context.Context, name, match string, content io.Reader) (panel.Archive, error) {
+func (a Uploads) Put(ctx context.Context, name, match string, content io.Reader, free func() error) (panel.Archive, error) {
 	path, err := a.path(name)
 	if err != nil {
 		return panel.Archive{}, err
@@ -126,7 +126,7 @@ func (a Uploads) Put(ctx context.Context, name, match string, content io.Reader)
 	case n > maxUpload:
 		return panel.Archive{}, refuse(http.StatusRequestEntityTooLarge, "a recording of more than %d GiB is not accepted", maxUpload>>30)
 	}
-	return a.accept(ctx, f.Name(), path, match)
+	return a.accept(ctx, f.Name(), path, match, free)
 }
 
 // Begin implements [errand.Recordings].
@@ -146,12 +146,12 @@ func (a Uploads) Keep(ctx context.Context, file, name string) error {
 	if err := syncFile(file); err != nil {
 		return err
 	}
-	_, err = a.accept(ctx, file, path, "")
+	_, err = a.accept(ctx, file, path, "", nil)
 	return err
 }
 
-// accept gives a complete file its name if it can be read.
-func (a Uploads) accept(ctx context.Context, file, path, match string) (panel.Archive, error) {
+// accept gives a complete file its name if it can be read; free is as of Put, and nil lets everything be replaced.
+func (a Uploads) accept(ctx context.Context, file, path, match string, free func() error) (panel.Archive, error) {
 	report, err := a.Check.Check(ctx, file)
 	if err != nil {
 		return panel.Archive{}, err
@@ -170,7 +170,7 @@ func (a Uploads) accept(ctx context.Context, file, path, match string) (panel.Ar
 		imported, file = "it was no WACZ file, and was imported", made
 	}
 	// A recording that was acknowledged must survive a power cut.
-	if err := errors.Join(a.settle(file, path, match), atomicfile.SyncDir(a.Dir)); err != nil {
+	if err := errors.Join(a.settle(file, path, match, free), atomicfile.SyncDir(a.Dir)); err != nil {
 		return panel.Archive{}, err
 	}
 	info, err := os.Stat(path)
@@ -244,8 +244,8 @@ func archiveOf(info fs.FileInfo) panel.Archive {
 	return panel.Archive{Name: info.Name(), Bytes: info.Size(), Modified: info.ModTime().UTC(), ETag: panel.ETagOf(info)}
 }
 
-// settle gives an upload its name. Another recording has the name only if match names it.
-func (a Uploads) settle(upload, path, match string) error {
+// settle gives an upload its name. Another recording has the name only if match names it, and nothing needs it by now.
+func (a Uploads) settle(upload, path, match string, free func() error) error {
 	if match == "" {
 		err := os.Link(upload, path) // fails if the name is taken, unlike a rename
 		if !errors.Is(err, fs.ErrExist) {
@@ -253,6 +253,10 @@ func (a Uploads) settle(upload, path, match string) error {
 		}
 		same, err := sameContent(upload, path)
 		if err != nil || same {
+			return err
+		}
+	} else if free != nil {
+		if err := free(); err != nil {
 			return err
 		}
 	}

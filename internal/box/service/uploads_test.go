@@ -42,7 +42,7 @@ func TestUploadReplacesOnlyWithIfMatch(t *testing.T) {
 	files := map[string][]byte{"one": wacz(t, "one"), "two": wacz(t, "two"), "three": wacz(t, "three")}
 	put := func(match, body string) (panel.Archive, int) {
 		t.Helper()
-		got, err := a.Put(t.Context(), "shop.wacz", match, bytes.NewReader(files[body]))
+		got, err := a.Put(t.Context(), "shop.wacz", match, bytes.NewReader(files[body]), nil)
 		var refused *panel.Refusal
 		if errors.As(err, &refused) {
 			return got, refused.Status
@@ -71,8 +71,20 @@ func TestUploadReplacesOnlyWithIfMatch(t *testing.T) {
 			t.Errorf("Put(If-Match %q, %q) = %d, want %d", c.match, c.body, got, c.want)
 		}
 	}
-	if _, err := a.Put(t.Context(), "none.wacz", "*", bytes.NewReader(wacz(t, "x"))); err == nil {
+	if _, err := a.Put(t.Context(), "none.wacz", "*", bytes.NewReader(wacz(t, "x")), nil); err == nil {
 		t.Error("a recording that is not there was replaced")
+	}
+	needed := func() error { return errors.New("a suite replays it") } // one that began during the upload
+	before, err := os.ReadFile(filepath.Join(a.Dir, "shop.wacz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = a.Put(t.Context(), "shop.wacz", "*", bytes.NewReader(files["one"]), needed)
+	if err == nil || !strings.Contains(err.Error(), "a suite replays it") {
+		t.Errorf("Put() in place of a recording that is needed by now = %v; want that it is", err)
+	}
+	if now, err := os.ReadFile(filepath.Join(a.Dir, "shop.wacz")); err != nil || !bytes.Equal(now, before) {
+		t.Errorf("the recording that is needed has other content, %v", err)
 	}
 }
 
@@ -83,7 +95,7 @@ func TestUploadOfADamagedRecording(t *testing.T) {
 	at := bytes.Index(content, []byte("\x1f\x8b")) // the first record
 	second := at + 2 + bytes.Index(content[at+2:], []byte("\x1f\x8b"))
 	content[second+40] ^= 0xff
-	got, err := a.Put(t.Context(), "shop.wacz", "", bytes.NewReader(content))
+	got, err := a.Put(t.Context(), "shop.wacz", "", bytes.NewReader(content), nil)
 	if err != nil {
 		return // refused is as good
 	}
@@ -95,7 +107,7 @@ func TestUploadOfADamagedRecording(t *testing.T) {
 // What the checker refuses is no recording.
 func TestUploadThatTheCheckerRefuses(t *testing.T) {
 	a := Uploads{Dir: filepath.Join(t.TempDir(), "archives"), Check: inspect.Checker{Command: []string{"/bin/sh", "-c", "kill -9 $$"}}}
-	_, err := a.Put(t.Context(), "shop.wacz", "", bytes.NewReader(wacz(t, "x")))
+	_, err := a.Put(t.Context(), "shop.wacz", "", bytes.NewReader(wacz(t, "x")), nil)
 	var refused *panel.Refusal
 	if !errors.As(err, &refused) || refused.Status != http.StatusUnprocessableEntity || !strings.Contains(err.Error(), "more memory than it may") {
 		t.Errorf("Put() = %v, want 422", err)
@@ -138,7 +150,7 @@ func TestUploadIsImported(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, content := range map[string][]byte{"plain.wacz": []byte(har), "packed.wacz": packed.Bytes(), "own.wacz": wacz(t, "one")} {
-		got, err := a.Put(t.Context(), name, "", bytes.NewReader(content))
+		got, err := a.Put(t.Context(), name, "", bytes.NewReader(content), nil)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -151,7 +163,8 @@ func TestUploadIsImported(t *testing.T) {
 			t.Errorf("%s is kept as %+v, %v; want a WACZ file of one exchange", name, report, err)
 		}
 	}
-	_, err := a.Put(t.Context(), "empty.wacz", "", strings.NewReader(`{"log":{"version":"1.2","creator":{"name":"x","version":"1"},"entries":[]}}`))
+	empty := strings.NewReader(`{"log":{"version":"1.2","creator":{"name":"x","version":"1"},"entries":[]}}`)
+	_, err := a.Put(t.Context(), "empty.wacz", "", empty, nil)
 	var refused *panel.Refusal
 	if !errors.As(err, &refused) || refused.Status != http.StatusUnprocessableEntity {
 		t.Errorf("a HAR without entries: %v; want 422", err)

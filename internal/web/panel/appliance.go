@@ -103,8 +103,8 @@ type ArchiveProblem struct {
 type Archives interface {
 	List(ctx context.Context) ([]Archive, error)
 	// Put stores a recording, and refuses a file that is not one. It replaces another of that name only
-	// if match is that one's ETag, or "*".
-	Put(ctx context.Context, name, match string, content io.Reader) (Archive, error)
+	// if match is that one's ETag, or "*", and if free, which is asked when all of the new one is there, returns nil.
+	Put(ctx context.Context, name, match string, content io.Reader, free func() error) (Archive, error)
 	Open(name string) (*os.File, error)
 	// Contents looks into the recording in a file.
 	Contents(ctx context.Context, file string) (ArchiveContents, error)
@@ -113,7 +113,7 @@ type Archives interface {
 	Rename(name, to string) (Archive, error)
 	// Edit makes a changed recording of that in a file. It replaces one of the name into as Put does.
 	// logs are the replay logs of the run that the change names.
-	Edit(ctx context.Context, file, into, match string, e ArchiveEdit, logs []string) (EditedArchive, error)
+	Edit(ctx context.Context, file, into, match string, e ArchiveEdit, logs []string, free func() error) (EditedArchive, error)
 }
 
 // Settings is the configuration, a text in YAML.
@@ -293,12 +293,14 @@ func (p archiveFeature) archives(e *echo.Echo, api huma.API) {
 	}, func(c echo.Context) error {
 		match := c.Request().Header.Get("If-Match")
 		name := c.Param("name")
-		if match != "" { // the later trials of a bisect or suite would be of something else
-			if err := p.free(c.Request().Context(), name, p.heldBy); err != nil {
+		// The later trials of a bisect or suite, also of one that begins meanwhile, would be of something else.
+		free := func() error { return p.free(c.Request().Context(), name, p.heldBy) }
+		if match != "" {
+			if err := free(); err != nil {
 				return err
 			}
 		}
-		a, err := p.Archives.Put(c.Request().Context(), name, match, c.Request().Body)
+		a, err := p.Archives.Put(c.Request().Context(), name, match, c.Request().Body, free)
 		if err != nil {
 			return err
 		}
@@ -427,14 +429,17 @@ func (p *Panel) system(s System) {
 	})
 }
 
-// toHTTPError shows a Refusal to the client; any other error becomes an internal error.
+// toHTTPError shows a Refusal to the client, and what is an answer already; any other error becomes an internal error.
 func (p *Panel) toHTTPError(err error) error {
 	var refused *Refusal
+	var said huma.StatusError
 	switch {
 	case err == nil:
 		return nil
 	case errors.As(err, &refused):
 		return huma.NewError(refused.Status, refused.Error())
+	case errors.As(err, &said):
+		return said
 	}
 	return p.internalError(err)
 }

@@ -16,16 +16,27 @@ import (
 )
 
 // fakeArchives holds one recording and accepts files that begin with PK.
-type fakeArchives struct{ file string }
+type fakeArchives struct {
+	file      string
+	meanwhile func() // is called while a recording is brought; nil is not
+}
 
 func (fakeArchives) List(context.Context) ([]Archive, error) {
 	return []Archive{{Name: "shop.wacz", Bytes: 1_500_000, Modified: time.Unix(1_800_000_000, 0).UTC()}}, nil
 }
 
-func (fakeArchives) Put(_ context.Context, name, _ string, content io.Reader) (Archive, error) {
+func (a fakeArchives) Put(_ context.Context, name, match string, content io.Reader, free func() error) (Archive, error) {
 	text, err := io.ReadAll(content)
 	if err != nil || !strings.HasPrefix(string(text), "PK") {
 		return Archive{}, &Refusal{http.StatusUnprocessableEntity, errors.Join(errors.New("it is no WACZ file"), err)}
+	}
+	if match != "" {
+		if a.meanwhile != nil {
+			a.meanwhile()
+		}
+		if err := free(); err != nil {
+			return Archive{}, err
+		}
 	}
 	return Archive{Name: name, Bytes: int64(len(text)), Modified: time.Unix(1_800_000_000, 0).UTC()}, nil
 }
@@ -61,9 +72,17 @@ func (fakeArchives) Rename(name, to string) (Archive, error) {
 	return Archive{Name: to, Bytes: 1_500_000, Modified: time.Unix(1_800_000_000, 0).UTC()}, nil
 }
 
-func (fakeArchives) Edit(_ context.Context, _, into, _ string, e ArchiveEdit, _ []string) (EditedArchive, error) {
+func (a fakeArchives) Edit(_ context.Context, _, into, match string, e ArchiveEdit, _ []string, free func() error) (EditedArchive, error) {
 	if len(e.LeaveOut) == 0 {
 		return EditedArchive{}, &Refusal{http.StatusUnprocessableEntity, errors.New("no request matches, so nothing is changed")}
+	}
+	if match != "" {
+		if a.meanwhile != nil {
+			a.meanwhile()
+		}
+		if err := free(); err != nil {
+			return EditedArchive{}, err
+		}
 	}
 	return EditedArchive{Archive: Archive{Name: into, Bytes: 900_000, Modified: time.Unix(1_800_000_000, 0).UTC()}, Left: 1}, nil
 }
@@ -128,7 +147,7 @@ func whole(t *testing.T) (setup, *string, *int) {
 				Address: "192.168.77.100", MAC: "52:54:00:00:00:02", Host: "laptop", Screen: "VNC at its port 5900",
 			}}
 		},
-		Archives: fakeArchives{file}, Settings: fakeSettings{&settings}, System: fakeSystem{&resets}, Backups: fakeBackups{}, Retainer: fakeRetainer{}, Supporter: fakeSupporter{}, Fleet: &fakeMembership{},
+		Archives: fakeArchives{file: file}, Settings: fakeSettings{&settings}, System: fakeSystem{&resets}, Backups: fakeBackups{}, Retainer: fakeRetainer{}, Supporter: fakeSupporter{}, Fleet: &fakeMembership{},
 		Errands: &fakeErrands{},
 		Parts:   func() []Part { return []Part{{Name: "panel", OK: true, AgoMS: 40}} },
 	}, &settings, &resets

@@ -89,7 +89,7 @@ func pagesConfig(t *testing.T) setup {
 		t.Fatal(err)
 	}
 	seats := &fakeSeats{}
-	config := setup{Store: st, Version: "v1", Archives: fakeArchives{file}, Links: []string{"native", "lte"}, Seats: seats, Errands: &fakeErrands{}, Retainer: fakeRetainer{}, Fleet: &fakeMembership{}, Certificate: []byte("x"),
+	config := setup{Store: st, Version: "v1", Archives: fakeArchives{file: file}, Links: []string{"native", "lte"}, Seats: seats, Errands: &fakeErrands{}, Retainer: fakeRetainer{}, Fleet: &fakeMembership{}, Certificate: []byte("x"),
 		Fingerprint: strings.Repeat("3b1c", 16), Devices: func(context.Context) []Device {
 			return []Device{{Name: "a desk/2", Kind: "port", Port: "enp2s0", Ready: true, Screen: "v4l2:/dev/video0", Errands: []string{"film", "record", "qualify", "noise"}}, {Name: "virtual", Kind: "virtual", Ready: true, Browsers: []string{"chromium", "nightly"}},
 				seats.phone()}

@@ -106,8 +106,9 @@ func (p archiveFeature) editArchive(ctx context.Context, in *editArchiveInput) (
 			return nil, huma.NewError(http.StatusPreconditionFailed, "to change the recording itself send its ETag in If-Match; into makes a new one")
 		}
 	}
+	free := func() error { return p.free(ctx, into, p.inUse) }
 	if in.Match != "" {
-		if err := p.free(ctx, into, p.inUse); err != nil {
+		if err := free(); err != nil {
 			return nil, err
 		}
 	}
@@ -118,7 +119,7 @@ func (p archiveFeature) editArchive(ctx context.Context, in *editArchiveInput) (
 		}
 	}
 	note(ctx, into)
-	made, err := p.Archives.Edit(ctx, file, into, in.Match, in.Body, logs)
+	made, err := p.Archives.Edit(ctx, file, into, in.Match, in.Body, logs, free)
 	if err != nil {
 		return nil, p.toHTTPError(err)
 	}

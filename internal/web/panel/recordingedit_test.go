@@ -111,11 +111,17 @@ func TestNeededRecordings(t *testing.T) {
 	if got := send("DELETE", id, "", ""); got.StatusCode != 204 {
 		t.Fatal(got.text)
 	}
-	made, _, err := config.Bisects.Make(t.Context(), bisects.Request{URL: "https://127.0.0.1:1/", Revisions: []bisection.Revision{{Name: "shop"}, {Name: "v2"}},
-		Plan: plan.Request{Plan: lab.Plan{Arm: lab.Arm{Page: "https://a.test/", Archive: plan.RevisionMark + ".wacz"}}}})
-	if err != nil {
-		t.Fatal(err)
+	bisect := func() bisects.Bisect {
+		made, _, err := config.Bisects.Make(t.Context(), bisects.Request{
+			URL: "https://127.0.0.1:1/", Revisions: []bisection.Revision{{Name: "shop"}, {Name: "v2"}},
+			Plan: plan.Request{Plan: lab.Plan{Arm: lab.Arm{Page: "https://a.test/", Archive: plan.RevisionMark + ".wacz"}}},
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		return made
 	}
+	made := bisect()
 	check("bisect "+made.ID, true)
 	if got := send("PUT", shop, "*", "PK"); got.StatusCode != 409 || !strings.Contains(got.text, made.ID) {
 		t.Errorf("an upload in place of what a bisect replays = %d %s; want 409", got.StatusCode, got.text)
@@ -125,5 +131,23 @@ func TestNeededRecordings(t *testing.T) {
 	}
 	if got := send("DELETE", shop, "", ""); got.StatusCode != 204 {
 		t.Errorf("DELETE of a recording that nothing needs = %d %s; want 204", got.StatusCode, got.text)
+	}
+	// One that begins while the new recording is brought is noticed, too.
+	for _, c := range []struct{ method, path, body string }{{"PUT", shop, "PK"}, {"POST", shop + "/edit", `{"leave_out":["ads"]}`}} {
+		var late bisects.Bisect
+		config.Archives = fakeArchives{meanwhile: func() { late = bisect() }, file: config.Archives.(fakeArchives).file}
+		s := newServer(t, config)
+		got := ask(t, s, c.method, c.path, func(r *http.Request) {
+			r.Header.Set("Authorization", "Bearer "+token)
+			r.Header.Set("If-Match", "*")
+			r.Header.Set("Content-Type", "application/json")
+			r.Body = io.NopCloser(strings.NewReader(c.body))
+		})
+		if got.StatusCode != 409 || late.ID == "" || !strings.Contains(got.text, "bisect "+late.ID) {
+			t.Errorf("%s %s while bisect %s begins = %d %s; want 409 that names it", c.method, c.path, late.ID, got.StatusCode, got.text)
+		}
+		if err := config.Bisects.Cancel(late.ID); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
