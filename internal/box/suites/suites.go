@@ -267,8 +267,9 @@ func (k *Keeper) Get(id string) (Result, error) {
 }
 
 // Releases is the series of each browser's releases, from the results of a suite as it is now that have ended. It is
-// empty if none of them has a geometric mean; the error is store.ErrNotFound if there is no such suite.
-func (k *Keeper) Releases(name string) ([]suite.Release, error) {
+// empty if none of them has a geometric mean; the error is store.ErrNotFound if there is no such suite. It reads up to a
+// hundred files, until ctx is done.
+func (k *Keeper) Releases(ctx context.Context, name string) ([]suite.Release, error) {
 	s, _, err := k.find(name)
 	if err != nil {
 		return nil, err
@@ -284,6 +285,9 @@ func (k *Keeper) Releases(name string) ([]suite.Release, error) {
 	slices.Sort(dirs)
 	var all []*suite.Result
 	for _, dir := range dirs {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
 		r, err := suite.ReadResult(dir)
 		if err != nil {
 			if errors.Is(err, fs.ErrNotExist) { // deleted meanwhile

@@ -3,6 +3,7 @@ package suite
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"eidetic/internal/rigs/testlab"
 )
@@ -20,6 +21,14 @@ func TestShippedSuites(t *testing.T) {
 		}
 		if again, err := Open(name); err != nil || again != s { // each list of suites opens all
 			t.Errorf("%s is read anew each time (%v)", name, err)
+		}
+		of := New(s, "", s.Browsers, 0, 1, time.Time{})
+		if again, err := of.Source(); err != nil || again != s { // series of releases open as many as there are results
+			t.Errorf("%s is read anew for each result (%v)", name, err)
+		}
+		of.Text += "# another\n"
+		if other, err := of.Source(); err != nil || other.SHA256() == s.SHA256() {
+			t.Errorf("a result of a suite that is called %s has the program's own (%v)", name, err)
 		}
 	}
 }

@@ -98,7 +98,8 @@ type Panel struct {
 	api      huma.API
 	finder   *history.Finder
 	checking turn                // of a plan's text that is read
-	telling  turn                // of a comparison or an export of a run
+	telling  turn                // of a comparison or an export of a run, or a series of releases
+	looking  turn                // into a recording
 	reading  *semaphore.Weighted // bytes of the runs that are read
 	holding  turn                // of a large body
 	counted  counting
@@ -123,7 +124,8 @@ func New(c Config) (*Panel, error) {
 	if c.Credentials == nil {
 		c.Credentials = credentials.Open(credentials.Options{Own: c.Token, Log: c.Log})
 	}
-	p := &Panel{Config: c, shared: alone(), finder: history.NewFinder(), checking: make(turn, 1), telling: make(turn, 1),
+	p := &Panel{Config: c, shared: alone(), finder: history.NewFinder(),
+		checking: make(turn, 1), telling: make(turn, 1), looking: make(turn, 1),
 		counted: counting{turn: make(turn, 1)}, reading: semaphore.NewWeighted(mostRuns), holding: make(turn, mostBodies),
 		limits:    slots.DefaultLimits(),
 		beside:    func(people http.Handler) http.Handler { return people },

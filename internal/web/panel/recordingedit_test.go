@@ -1,8 +1,10 @@
 package panel
 
 import (
+	"context"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -148,6 +150,39 @@ func TestNeededRecordings(t *testing.T) {
 		}
 		if err := config.Bisects.Cancel(late.ID); err != nil {
 			t.Fatal(err)
+		}
+	}
+}
+
+// However many look into recordings, one at a time does: uploads and runs read theirs in the same turn. The same holds for
+// series of releases, which read all results of a suite. Whoever leaves waits no longer.
+func TestLargeAnswersAreMadeInTurn(t *testing.T) {
+	config, _ := editable(t)
+	config.Suites = suitesOf(t, config)
+	p, err := newPanel(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := func(ctx context.Context, path string) int {
+		w := httptest.NewRecorder()
+		r := httptest.NewRequestWithContext(ctx, http.MethodGet, "http://127.0.0.1/api/v1/"+path, nil)
+		r.Header.Set("Authorization", "Bearer "+token)
+		p.ServeHTTP(w, r)
+		return w.Code
+	}
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	for path, one := range map[string]turn{"archives/shop.wacz/contents": p.looking, "suites/eidetic-1/releases": p.telling} {
+		done, err := one.take(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if status := ask(gone, path); status == http.StatusOK {
+			t.Errorf("%s is answered while another has the turn, want that it waits", path)
+		}
+		done()
+		if status := ask(t.Context(), path); status != http.StatusOK || len(one) != 0 {
+			t.Errorf("%s = %d, and %d have the turn; want 200, 0", path, status, len(one))
 		}
 	}
 }

@@ -92,7 +92,12 @@ func (p archiveFeature) contents(ctx context.Context, in *nameInput) (*contentsB
 	if err != nil {
 		return nil, p.toHTTPError(err)
 	}
+	done, err := p.looking.take(ctx) // uploads and runs, which read recordings in the same turn, wait for one reader and not for all
+	if err != nil {
+		return nil, err
+	}
 	c, err := p.Archives.Contents(ctx, file)
+	done()
 	if err != nil {
 		return nil, p.toHTTPError(err)
 	}

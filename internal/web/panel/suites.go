@@ -124,8 +124,13 @@ func (p suiteFeature) suiteRoutes(e *echo.Echo, api huma.API) {
 		OperationID: "list-suite-releases", Method: http.MethodGet, Path: "/api/v1/suites/{name}/releases", Summary: "The series of each browser's releases",
 		Tags: []string{tagSuites}, Description: "From the results of the suite as it is now that have ended: releases by their versions, those of one version by time.",
 		Security: needsToken(), Errors: []int{http.StatusNotFound},
-	}, func(_ context.Context, in *SuiteName) (*releasesBody, error) {
-		all, err := p.Suites.Releases(in.Name)
+	}, func(ctx context.Context, in *SuiteName) (*releasesBody, error) {
+		done, err := p.telling.take(ctx)
+		if err != nil {
+			return nil, err
+		}
+		defer done()
+		all, err := p.Suites.Releases(ctx, in.Name)
 		body := &releasesBody{}
 		body.Body.Releases = all
 		return body, p.suiteError(err, "suite "+clip(in.Name))
