@@ -98,7 +98,7 @@ type Panel struct {
 	api      huma.API
 	finder   *history.Finder
 	checking turn                // of a plan's text that is read
-	telling  turn                // of a comparison or an export of a run, or a series of releases
+	telling  turn                // of a comparison or an export of a run, a series of releases, or a preview of retention
 	looking  turn                // into a recording
 	reading  *semaphore.Weighted // bytes of the runs that are read
 	holding  turn                // of a large body

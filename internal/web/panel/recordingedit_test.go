@@ -155,7 +155,8 @@ func TestNeededRecordings(t *testing.T) {
 }
 
 // However many look into recordings, one at a time does: uploads and runs read theirs in the same turn. The same holds for
-// series of releases, which read all results of a suite. Whoever leaves waits no longer.
+// series of releases, which read all results of a suite, and for previews of retention, which look at all files of runs.
+// Whoever leaves waits no longer.
 func TestLargeAnswersAreMadeInTurn(t *testing.T) {
 	config, _ := editable(t)
 	config.Suites = suitesOf(t, config)
@@ -172,7 +173,9 @@ func TestLargeAnswersAreMadeInTurn(t *testing.T) {
 	}
 	gone, leave := context.WithCancel(t.Context())
 	leave()
-	for path, one := range map[string]turn{"archives/shop.wacz/contents": p.looking, "suites/eidetic-1/releases": p.telling} {
+	for path, one := range map[string]turn{
+		"archives/shop.wacz/contents": p.looking, "suites/eidetic-1/releases": p.telling, "retention?keep_days=1": p.telling,
+	} {
 		done, err := one.take(t.Context())
 		if err != nil {
 			t.Fatal(err)
