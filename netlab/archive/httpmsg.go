@@ -3,6 +3,7 @@ package archive
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -143,7 +144,8 @@ func parseResponse(e *lab.Exchange, block []byte, l Limits) error {
 }
 
 // dechunk removes a transfer coding that other tools keep. A body that is not chunked, although its header says so,
-// stays as it is. Of one that ends before its last chunk, what there is of it is kept; isCut tells that.
+// stays as it is; the first line of a text may look like a chunk's size. Of one that ends before its last chunk, what
+// there is of it is kept; isCut tells that.
 func dechunk(m *lab.Message, l Limits) (isCut bool, err error) {
 	if head := (&message.Head{Fields: m.Header}); !head.IsChunked() {
 		return false, nil
@@ -151,7 +153,8 @@ func dechunk(m *lab.Message, l Limits) (isCut bool, err error) {
 	// Its size is counted first, so that no more memory is taken than it needs.
 	chunks := message.NewChunks(bufio.NewReader(bytes.NewReader(m.Body)))
 	size, err := io.Copy(io.Discard, chunks)
-	if isCut = err != nil && !chunks.HasLast; err == nil || chunks.HasLast || size > 0 {
+	begins := chunks.Ended > 0 || size > 0 && errors.Is(err, io.ErrUnexpectedEOF)
+	if isCut = err != nil && !chunks.HasLast; err == nil || chunks.HasLast || begins {
 		if err := l.budget.take(size); err != nil {
 			return false, err
 		}

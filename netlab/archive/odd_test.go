@@ -56,6 +56,8 @@ func TestChunkedRecords(t *testing.T) {
 		"cut in the first":   {"40\r\nbegin", "begin", "unspecified"},
 		"cut before a size":  {"2\r\nxy\r\n", "xy", "unspecified"},
 		"no chunks at all":   {"{\"a\": 1}", "{\"a\": 1}", ""},
+		"like a chunk":       {"a\n{color:red}\nb{}\n", "a\n{color:red}\nb{}\n", ""},
+		"damaged later":      {"2\r\nab\r\n2\r\ncd, and more", "abcd", "unspecified"},
 		"empty":              {"0\r\n\r\n", "", ""},
 	} {
 		const url = "http://c.test/x"

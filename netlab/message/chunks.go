@@ -28,6 +28,8 @@ type Chunks struct {
 	err     error
 	// HasLast says that the last chunk was read: the body is whole, even if the trailer is not.
 	HasLast bool
+	// Ended counts the chunks that were read with the line end behind them.
+	Ended int
 	// Trailer holds the fields after the last chunk, once Read has returned io.EOF.
 	Trailer []lab.HeaderField
 }
@@ -68,6 +70,7 @@ func (c *Chunks) next() error {
 			return errChunk
 		}
 		c.between = false
+		c.Ended++
 	}
 	line, err := readLine(c.r, &most)
 	if err != nil {
