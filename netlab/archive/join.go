@@ -163,7 +163,7 @@ func (ld *loader) join(p *pending) (ok, hasTimes bool) {
 func settleBody(e *lab.Exchange, notes *harNotes) {
 	if value := e.Response.Get("Content-Encoding"); isDecoded(value, e.Response.Body) || isPlain(e) {
 		e.Response.Header = slices.DeleteFunc(e.Response.Header, func(f lab.HeaderField) bool {
-			return strings.EqualFold(f.Name, "Content-Encoding")
+			return strings.EqualFold(f.Name, "Content-Encoding") || strings.EqualFold(f.Name, "Content-Length") // of the coded body
 		})
 		notes.add("response", e.URL, "whose body is not in the coding that its header names: crawlers decode bodies; the header is left out")
 	}

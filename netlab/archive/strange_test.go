@@ -59,6 +59,7 @@ func TestBodiesOfCrawlers(t *testing.T) {
 		"cut brotli":      {"Content-Encoding: br\r\n", b.String()[:b.Len()/2], "br", "", "GET"},
 		"decoded brotli":  {"Content-Encoding: br\r\n", text, "", "", "GET"},
 		"decoded deflate": {"Content-Encoding: deflate\r\n", text, "", "", "GET"},
+		"decoded, short":  {"Content-Encoding: gzip\r\nContent-Length: 22\r\n", "ok", "", "", "GET"},
 	} {
 		status := "200 OK"
 		if strings.HasPrefix(test.head, "Location") {
