@@ -4,6 +4,7 @@ import (
 	"archive/zip"
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -179,6 +180,29 @@ func TestZstdDictionary(t *testing.T) {
 		if err != nil || byURL(a)[damagedURLs[1]] == nil {
 			t.Errorf("%s: %v, %v", name, a, err)
 		}
+	}
+}
+
+// TestOtherStreams: what is compressed and no recording is named as it is without compression, and a skippable frame in
+// front of records is none of them.
+func TestOtherStreams(t *testing.T) {
+	const tar = "crawl/a.warc.gz"
+	for text, want := range map[string]string{
+		tar + strings.Repeat("\x00", 257-len(tar)) + "ustar\x0000" + strings.Repeat("\x00", 1<<20): "a tar file",
+		"<!doctype html><title>Sign in</title>":                                                    "a page in HTML",
+		"From: <Saved by Blink>\r\n":                                                               "MHTML",
+		"some text\n":                                                                              "starts with",
+		"\r\n\r\n":                                                                                 "empty",
+	} {
+		for _, packed := range []string{gzipText(t, text), zstdText(t, text, nil)} {
+			if _, err := openText(t, packed); err == nil || !strings.Contains(err.Error(), want) || errors.Is(err, errLimit) {
+				t.Errorf("%.20q, packed: %v; want an error with %q", text, err, want)
+			}
+		}
+	}
+	const ofPzstd = "\x50\x2a\x4d\x18\x04\x00\x00\x00\x10\x00\x00\x00"
+	if a, err := openText(t, ofPzstd+zstdText(t, damagedRecords()[0], nil)); err != nil || byURL(a)[damagedURLs[0]] == nil {
+		t.Errorf("a skippable frame first: %v, %v; want the record behind it", a, err)
 	}
 }
 

@@ -72,27 +72,36 @@ var flows = regexp.MustCompile(`^\d+:\d+:[a-z_]+[;,]`) // constant
 
 // unknown is the error for a file that begins with a head.
 func unknown(head []byte) error {
+	if what := otherThan(head); what != "" {
+		return fmt.Errorf("%w, but %s", errUnknown, what)
+	}
+	if len(bytes.Trim(head, betweenRecords)) == 0 {
+		return fmt.Errorf("%w: it begins with nothing but blanks", errUnknown)
+	}
+	return fmt.Errorf("%w: it starts with %.20q: %s", errUnknown, head, saveHAR)
+}
+
+// otherThan says what a file or a compressed stream is that begins with a head, or nothing.
+func otherThan(head []byte) string {
 	for _, o := range others() {
 		if len(head) > o.at && bytes.HasPrefix(head[o.at:], []byte(o.magic)) {
-			return fmt.Errorf("%w, but %s", errUnknown, o.what)
+			return o.what
 		}
 	}
 	text := strings.ToLower(strings.TrimSpace(strings.TrimPrefix(string(head), byteOrderMark)))
 	switch {
-	case strings.Trim(text, "\x00") == "":
-		return fmt.Errorf("%w: it begins with nothing but blanks", errUnknown)
 	case cdxLine.MatchString(text):
-		return fmt.Errorf("%w, but %s", errUnknown, index)
+		return index
 	case strings.Contains(text, "<items burpversion"):
-		return fmt.Errorf("%w, but items of Burp: %s", errUnknown, saveHAR)
+		return "items of Burp: " + saveHAR
 	case strings.Contains(text, "page saved with singlefile"):
-		return fmt.Errorf("%w, but %s", errUnknown, singleFile)
+		return singleFile
 	case strings.HasPrefix(text, "<!doctype html"), strings.HasPrefix(text, "<html"):
-		return fmt.Errorf("%w, but a page in HTML, perhaps one that asks for a sign-in where the file was to be: download the file again, or %s", errUnknown, saveHAR)
+		return "a page in HTML, perhaps one that asks for a sign-in where the file was to be: download the file again, or " + saveHAR
 	case strings.HasPrefix(text, "<"):
-		return fmt.Errorf("%w, but XML: %s", errUnknown, saveHAR)
+		return "XML: " + saveHAR
 	}
-	return fmt.Errorf("%w: it starts with %.20q: %s", errUnknown, head, saveHAR)
+	return ""
 }
 
 // otherJSON says what JSON is whose fields have these names, or nothing.

@@ -157,7 +157,7 @@ func (ld *loader) decompress(buffered *bufio.Reader, magic []byte) (io.Reader, f
 			return nil, nil, err
 		}
 		return m, func() { _ = m.z.Close() }, nil
-	case bytes.Equal(magic, []byte(zstdMagic)), bytes.Equal(magic, []byte(zstdDictionary)):
+	case bytes.Equal(magic, []byte(zstdMagic)), isSkippable(magic): // pzstd begins with such a frame
 		var options []zstd.DOption
 		if string(magic) == zstdDictionary {
 			if err := ld.readDictionary(buffered); err != nil {

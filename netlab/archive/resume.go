@@ -203,16 +203,21 @@ func find(file *io.SectionReader, from int64, magic []byte, fits func(at int64) 
 	return -1
 }
 
+// isSkippable tells a frame of zstd that decompresses to nothing, by its first four bytes.
+func isSkippable(magic []byte) bool {
+	const skippable = 0x184d2a50 // to 0x184d2a5f
+	return binary.LittleEndian.Uint32(magic)&^0xf == skippable
+}
+
 // zstdFrameEnd returns where a frame ends (RFC 8878, section 3.1), without decompressing it.
 func zstdFrameEnd(file io.ReaderAt, at int64) (end int64, ok bool) {
 	const (
-		skippable    = 0x184d2a50 // to 0x184d2a5f
 		blockRLE     = 1
 		checksumSize = 4
 	)
 	head := make([]byte, zstd.HeaderMaxSize)
 	n, _ := file.ReadAt(head, at)
-	if n >= 8 && binary.LittleEndian.Uint32(head)&^0xf == skippable {
+	if n >= 8 && isSkippable(head) {
 		return at + 8 + int64(binary.LittleEndian.Uint32(head[4:])), true
 	}
 	var h zstd.Header

@@ -352,6 +352,11 @@ func (rr *recordReader) startLine() (string, error) {
 	if _, err := skipBlanks(rr.r, rr.limits.budget); err != nil {
 		return "", err
 	}
+	if rr.count == 0 { // of what is compressed, only this tells what it is
+		if head, _ := rr.r.Peek(mostMagic); otherThan(head) != "" {
+			return "", unknown(head)
+		}
+	}
 	budget := 4096
 	return rr.line(&budget)
 }
