@@ -51,7 +51,11 @@ const maxPictures = 1 << 20
 var (
 	lastNumber = regexp.MustCompile(`(\d+(?:\.\d+)?)\D*$`)
 	marked     = regexp.MustCompile(`^ms_\d+(?:\.\d+)?$|[-_ ]\d+(?:\.\d+)?ms$`)
-	inSeconds  = regexp.MustCompile(`(?:^|[-_ =])(\d+(?:\.\d+)?) ?s(?:ec(?:onds?)?)?$`)
+	inSeconds  = regexp.MustCompile(`(?:^|[-_ =])(\d+(?:[.,]\d+)?) ?s(?:ec(?:onds?)?)?$`)
+	// sinceEpoch is a time in s since 1970 with a fraction, as scripts print it.
+	sinceEpoch = regexp.MustCompile(`(?:^|\D)(1\d{9}\.\d+)$`)
+	// copied is what desktops and browsers add to the name of a second file of that name.
+	copied = regexp.MustCompile(`(?: \(\d+\)| - copy(?: \(\d+\))?| copy(?: \d+)?)$`)
 	// dated is how the programs that make screenshots name them, and no number may follow: a frame's, perhaps. The name of
 	// an app may (com.example.app2).
 	dated = regexp.MustCompile(`(?:^|\D)(20\d\d)[-_.]?(\d\d)[-_.]?(\d\d)[-_ t]*(?:at|um|à)?[-_ ]*(\d\d?)[-_:. h]?(\d\d)[-_:. m]?(\d\d)` +
@@ -96,11 +100,24 @@ const maxMillis = 9e12
 // number was taken as a count of frames, or could have been one.
 func timeOf(name string, rate float64) (at lab.Time, counted bool, err error) {
 	name = strings.ToLower(name)
+	first := copied.ReplaceAllString(name, "")
+	_, _, isDate := dateOf(first, rate)
+	if isDate && rate == 0 || marked.MatchString(first) || inSeconds.MatchString(first) || sinceEpoch.MatchString(first) {
+		name = first // else the number in "Screenshot (2)" is all that there is
+	}
 	if ms, counted, ok := dateOf(name, rate); ok && !marked.MatchString(name) {
 		return millis(ms), counted, nil
 	}
-	m := lastNumber.FindStringSubmatch(name)
+	m := inSeconds.FindStringSubmatch(name)
 	if m == nil {
+		m = sinceEpoch.FindStringSubmatch(name)
+	}
+	if m != nil {
+		if s, err := strconv.ParseFloat(strings.Replace(m[1], ",", ".", 1), 64); err == nil && s*1e3 <= maxMillis {
+			return millis(s * 1e3), false, nil
+		}
+	}
+	if m = lastNumber.FindStringSubmatch(name); m == nil {
 		return 0, false, errors.New("the name holds no number to take the frame's time from")
 	}
 	n, err := strconv.ParseFloat(m[1], 64)
@@ -109,9 +126,6 @@ func timeOf(name string, rate float64) (at lab.Time, counted bool, err error) {
 	}
 	if marked.MatchString(name) {
 		return millis(n), false, nil
-	}
-	if inSeconds.MatchString(name) && n*1e3 <= maxMillis {
-		return millis(n * 1e3), false, nil
 	}
 	if rate > 0 {
 		if n/rate*1e3 > maxMillis {
@@ -174,12 +188,12 @@ func OpenFolder(dir string, rate float64) (*Folder, error) {
 		return nil, fmt.Errorf("%s: no PNG, JPEG or WebP files", dir)
 	}
 	slices.SortFunc(p.files, func(a, b picture) int { return int(min(max(a.time-b.time, -1), 1)) })
-	steps := 0 // neighbours one number apart
+	steps := 0 // neighbours one number apart, or less
 	for i := 1; i < len(p.files); i++ {
-		switch p.files[i].time - p.files[i-1].time {
-		case 0:
+		switch step := p.files[i].time - p.files[i-1].time; {
+		case step == 0:
 			return nil, fmt.Errorf("%s and %s have the same time", p.files[i-1].path, p.files[i].path)
-		case lab.Time(time.Millisecond):
+		case step <= lab.Time(time.Millisecond):
 			steps++
 		}
 	}
@@ -187,13 +201,17 @@ func OpenFolder(dir string, rate float64) (*Folder, error) {
 	if n := len(p.files); rate == 0 && counted && n > 2 && 2*steps >= n-1 {
 		first := filepath.Base(p.files[0].path)
 		ext := filepath.Ext(first)
-		return nil, fmt.Errorf("%s: most numbers in the names follow each other one by one: if they count frames, say their rate "+
-			"(--rate 60), if they are ms, mark them (%s as ms_%s%s)",
-			dir, first, lastNumber.FindStringSubmatch(strings.TrimSuffix(first, ext))[1], ext)
+		number := lastNumber.FindStringSubmatch(strings.TrimSuffix(first, ext))[1]
+		return nil, fmt.Errorf("%s: most numbers in the names follow each other one by one, or more closely: if they count frames, say "+
+			"their rate (--rate 60), if they are ms, mark them (%s as ms_%s%s), and if they are seconds, too (%s as %ss%s)",
+			dir, first, number, ext, first, number, ext)
 	}
-	size, err := pictureSize(p.files[0].path)
+	kind, size, err := pictureOf(p.files[0].path)
 	if err != nil {
 		return nil, err
+	}
+	if lossy := codecs[kind].lossy; lossy != "" && !slices.Contains(p.lossy, lossy) { // whatever it is named
+		p.lossy = append(p.lossy, lossy)
 	}
 	p.format = lab.Format{Pixels: lab.BGRX, Width: size.X, Height: size.Y, Rate: 60}
 	if rate > 0 {
@@ -242,28 +260,28 @@ func (p *Folder) Pixels(i int) ([]byte, error) {
 // codec reads one kind of picture, which is told by how it starts.
 type codec struct {
 	magic  string
+	lossy  string // its name, if its pictures may not be what the screen showed
 	config func(io.Reader) (image.Config, error)
 	decode func(io.Reader) (image.Image, error)
 }
 
 var codecs = []codec{
-	{"\x89PNG", png.DecodeConfig, png.Decode},
-	{"\xff\xd8", jpeg.DecodeConfig, jpeg.Decode},
-	{"RIFF", webp.DecodeConfig, webp.Decode},
+	{"\x89PNG", "", png.DecodeConfig, png.Decode},
+	{"\xff\xd8", "JPEG", jpeg.DecodeConfig, jpeg.Decode},
+	{"RIFF", "WebP", webp.DecodeConfig, webp.Decode},
 }
 
-// pictureSize reads a picture's header.
-func pictureSize(path string) (image.Point, error) {
+// pictureOf reads a picture's header.
+func pictureOf(path string) (kind int, size image.Point, err error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return image.Point{}, err
+		return 0, size, err
 	}
 	defer f.Close()
-	_, size, err := pictureHeader(f)
-	if err != nil {
-		return size, fmt.Errorf("%s: %w", path, err)
+	if kind, size, err = pictureHeader(f); err != nil {
+		return 0, size, fmt.Errorf("%s: %w", path, err)
 	}
-	return size, nil
+	return kind, size, nil
 }
 
 // pictureHeader tells a picture's kind and size, which is checked before

@@ -67,6 +67,10 @@ func TestNamesSayTheTime(t *testing.T) {
 		{[]string{"Screenshot_20251122-205354_com.example.app2.png", "Screenshot_20251122-205359_com.example.app2.png"}, 0,
 			[]lab.Time{1763844834000 * ms, 1763844839000 * ms}},
 		{[]string{"0s.png", "0.25s.png", "shot-1.5sec.png", "t=12s.png"}, 25, []lab.Time{0, 250 * ms, 1500 * ms, 12000 * ms}},
+		{[]string{"0s.png", "0,25s.png", "shot-1,5s.png"}, 0, []lab.Time{0, 250 * ms, 1500 * ms}},
+		{[]string{"1763844834.25.png", "shot_1763844834.5000.png"}, 25, []lab.Time{1763844834250 * ms, 1763844834500 * ms}}, // time.time()
+		{[]string{"Screenshot (1).png", "Screenshot (40).png"}, 0, []lab.Time{ms, 40 * ms}},
+		{[]string{"ms_900 (1).png", "ms_950 copy 2.png", "shot-1000ms - Copy (3).png"}, 0, []lab.Time{900 * ms, 950 * ms, 1000 * ms}},
 		{[]string{"20251122-205354-0.png", "20251122-205354-40.png"}, 0, []lab.Time{0, 40 * ms}}, // the last number counts
 		{[]string{"frame-1.png", "frame-2.png", "frame-10.png"}, 25, []lab.Time{40 * ms, 80 * ms, 400 * ms}},
 	} {
@@ -89,9 +93,16 @@ func TestNamesSayTheTime(t *testing.T) {
 	if pix, err := f.Pixels(0); err != nil || !bytes.Equal(pix[:8], []byte{3, 2, 0, 0, 255, 255, 255, 0}) {
 		t.Errorf("a picture with a transparent pixel is % x, %v; want it white", pix, err)
 	}
-	f, err = OpenFolder(picturesIn(t, "1.jpg", "5.png"), 0)
+	jpegs := picturesIn(t, "1.jpg", "5.png")
+	f, err = OpenFolder(jpegs, 0)
 	if err != nil || f.NotLossless() != "JPEG pictures" || f.Len() != 2 {
 		t.Errorf("a folder with a JPEG: %+v, %v; want two frames, not lossless because of JPEG pictures", f, err)
+	}
+	if err := os.Rename(filepath.Join(jpegs, "1.jpg"), filepath.Join(jpegs, "1.png")); err != nil {
+		t.Fatal(err)
+	}
+	if f, err = OpenFolder(jpegs, 0); err != nil || f.NotLossless() != "JPEG pictures" {
+		t.Errorf("a JPEG that is named .png: %+v, %v; want it not lossless because of JPEG pictures", f, err)
 	}
 }
 
@@ -128,6 +139,10 @@ func TestFoldersThatAreRefused(t *testing.T) {
 		{[]string{"2025-11-22-20-53-54-001.png", "2025-11-22-20-53-54-002.png", "2025-11-22-20-53-54-003.png"}, 0, "if they count frames, say their rate"},
 		{[]string{"a.png"}, 0, "no number"},
 		{[]string{"a1.png", "b1.png"}, 0, "same time"},
+		{[]string{"ms_1.png", "ms_1 (1).png"}, 0, "same time"},
+		{[]string{"Screenshot 2025-11-22 205354.png", "Screenshot 2025-11-22 205354 (1).png"}, 0, "same time"},
+		{[]string{"0.0.png", "0.4.png", "0.9.png"}, 0, "if they are seconds, too (0.0.png as 0.0s.png)"},
+		{[]string{"00-00-00.000.png", "00-00-00.400.png", "00-00-01.900.png"}, 0, "or more closely"},
 		{[]string{"1.png"}, -1, "outside 0"},
 		{[]string{"1.png"}, math.NaN(), "outside 0"},
 		{[]string{"1.png", "2.png", "3.png"}, 0, "if they count frames, say their rate"},
