@@ -8,15 +8,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
-	letters "unicode"
 	"unicode/utf8"
 
+	"golang.org/x/text/encoding/charmap"
 	"golang.org/x/text/encoding/unicode"
 
 	"eidetic/internal/lab"
@@ -81,7 +80,7 @@ func Read(file string, in io.Reader, column, times string, last int) (*Table, er
 	}
 	header = slices.Clone(header)
 	for i, name := range header {
-		header[i] = strings.TrimSpace(name)
+		header[i] = strings.TrimSpace(visible(name))
 	}
 	if len(header) > maxColumns {
 		return nil, fmt.Errorf("%s:1: %d columns; at most %d are possible", file, len(header), maxColumns)
@@ -163,7 +162,7 @@ func Read(file string, in io.Reader, column, times string, last int) (*Table, er
 // errNoHeader says that the first row has values.
 var errNoHeader = errors.New("the first row is numbers: a header with the columns' names is needed") // constant
 
-// withoutMark decodes UTF-16, also without a mark, leaves out the mark that spreadsheets put before UTF-8 and comments
+// withoutMark decodes UTF-16, also without a mark, and Windows-1252, leaves out the mark that spreadsheets put before UTF-8 and comments
 // before the header, and makes lines of an old Macintosh's.
 func withoutMark(r io.Reader) *bufio.Reader {
 	const size = 64 << 10
@@ -180,12 +179,31 @@ func withoutMark(r io.Reader) *bufio.Reader {
 	if mark, err := b.Peek(3); err == nil && string(mark) == "\xef\xbb\xbf" {
 		_, _ = b.Discard(3) // they were there
 	}
+	if head, _ := b.Peek(size); isWestern(head) {
+		b = bufio.NewReaderSize(charmap.Windows1252.NewDecoder().Reader(b), size)
+	}
 	if head, _ := b.Peek(size); bytes.IndexByte(head, '\r') >= 0 && bytes.IndexByte(head, '\n') < 0 {
 		b = bufio.NewReaderSize(oldLines{b}, size)
 	}
 	head, _ := b.Peek(size)
 	_, _ = b.Discard(comments(head)) // it was there
 	return b
+}
+
+// isWestern tells a text in Windows-1252, as spreadsheets in the west of Europe save CSV, from one in UTF-8.
+func isWestern(head []byte) bool {
+	odd, good := 0, 0
+	for len(head) > 0 {
+		r, n := utf8.DecodeRune(head)
+		switch {
+		case n > 1:
+			good++
+		case r == utf8.RuneError && utf8.FullRune(head):
+			odd++
+		}
+		head = head[n:]
+	}
+	return odd > good
 }
 
 // jsonBegin is the first sign of what begins like a JSON object or list, else 0.
@@ -310,7 +328,9 @@ const mostOdd = 100
 // onlyNumbers finds the one column that has numbers in all rows.
 func onlyNumbers(file string, header []string, rows [][]string, lines []int, not int, numbers func(int) cellReader) (int, error) {
 	var found []int
-	most, nearest := 0, "" // of the columns that have a number and another word, what the one with most numbers has
+	// Of the columns that have a number and another word, what the one with most numbers has; without such a one, the word
+	// that is most like a number.
+	most, nearest, like, guess := 0, "", 0.0, ""
 	for i := range header {
 		if i == not {
 			continue
@@ -325,6 +345,9 @@ func onlyNumbers(file string, header []string, rows [][]string, lines []int, not
 			} else if !errors.Is(err, errMissing) {
 				if bad++; bad == 1 {
 					odd = fmt.Sprintf("; line %d: column %q: %v", lines[k], lab.Clip(header[i], 60), err)
+				}
+				if share := numberLike(record[i]); bad == 1 && share > like {
+					like, guess = share, odd
 				}
 			}
 		}
@@ -342,89 +365,9 @@ func onlyNumbers(file string, header []string, rows [][]string, lines []int, not
 		doubt = "; if these are values, a header with the columns' names is missing"
 	}
 	if len(found) == 0 {
-		doubt = nearest + doubt
+		doubt = cmp.Or(nearest, guess) + doubt
 	}
 	return 0, fmt.Errorf("%s:1: %d columns have numbers only: choose with --column; there are: %s%s", file, len(found), list(header), doubt)
-}
-
-// errMissing says that a cell has no number, and does not claim to.
-var errMissing = errors.New("no value") // constant
-
-// united is a number with a unit.
-var united = regexp.MustCompile("^(.*[0-9.,])[ \u00a0\u202f]?([%‰µa-zA-Z][µa-zA-Z/]{0,6})$") // constant
-
-// cutUnit takes the unit off a cell, and quotes that no CSV has: "12 ms" is 12 in ms.
-func cutUnit(cell string) (text, unit string) {
-	text = strings.TrimSpace(cell)
-	if n := len(text); n > 1 && text[0] == '\'' && text[n-1] == '\'' {
-		text = text[1 : n-1]
-	}
-	if m := united.FindStringSubmatch(text); m != nil {
-		return m[1], m[2]
-	}
-	return text, ""
-}
-
-// plainDigits writes the digits of any script, and their signs, as ASCII.
-func plainDigits(text string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\u2212':
-			return '-'
-		case r == '\u066b':
-			return '.'
-		case r == '\u066c':
-			return '\u00a0' // between thousands
-		case r < utf8.RuneSelf || !letters.Is(letters.Nd, r):
-			return r
-		}
-		for _, list := range letters.Nd.R16 {
-			if rune(list.Lo) <= r && r <= rune(list.Hi) {
-				return '0' + (r-rune(list.Lo))%10 // the ten of a script stand together
-			}
-		}
-		return r
-	}, text)
-}
-
-// spreadsheetError is what a spreadsheet writes where a formula has no value: #N/A, #DIV/0!, in German #NV.
-var spreadsheetError = regexp.MustCompile(`^#\p{Lu}[\p{Lu}0-9/]+[!?]?$`) // constant
-
-// number reads a cell.
-func number(cell string) (float64, error) {
-	text, _ := cutUnit(plainDigits(cell))
-	text = withoutGroups(text)
-	switch strings.ToLower(text) {
-	case "", "na", "n/a", "n.a.", "<na>", "nan", "null", "(null)", `\n`, "none", "nil", "undefined", "missing",
-		"-", "--", "–", "—", ".", "?":
-		return 0, errMissing
-	}
-	if spreadsheetError.MatchString(text) {
-		return 0, errMissing
-	}
-	v, err := strconv.ParseFloat(text, 64)
-	if err != nil || math.IsInf(v, 0) || math.IsNaN(v) || math.Abs(v) > 1e150 {
-		return 0, fmt.Errorf("%q is not a number: write it like 1234.5, and leave the cell empty where there is none", lab.Clip(text, 60))
-	}
-	return v, nil
-}
-
-// grouped is a number whose thousands are set apart by what is no point or comma: a blank, also a narrow one or one
-// that does not break a line, or an apostrophe.
-var grouped = regexp.MustCompile("^[-+]?[0-9]{1,3}(?:[ \u00a0\u202f\u2009'’][0-9]{3})+(?:[.,][0-9]+)?$") // constant
-
-// pointed is a number with commas between its thousands, or lakhs, and a decimal point.
-var pointed = regexp.MustCompile(`^[-+]?[0-9]{1,3}(?:,[0-9]{2,3})*,[0-9]{3}\.[0-9]+$`) // constant
-
-// withoutGroups removes what stands between thousands: "1 234,5" is 1234,5, and "1 2" stays what it is.
-func withoutGroups(text string) string {
-	if pointed.MatchString(text) {
-		return strings.ReplaceAll(text, ",", "")
-	}
-	if !grouped.MatchString(text) {
-		return text
-	}
-	return strings.NewReplacer(" ", "", "\u00a0", "", "\u202f", "", "\u2009", "", "'", "", "’", "").Replace(text)
 }
 
 // quotedPart is a cell in quotes: what it has of signs separates nothing.
@@ -454,91 +397,6 @@ func separatorOf(r *bufio.Reader) (separator rune, isSaid bool) {
 	return best, false
 }
 
-// decimals describes the comma and the point as decimal signs. certain matches numbers in which the sign cannot separate
-// thousands: other than three digits follow it, or 0 or more than three digits precede it, or the other sign separates
-// thousands. grouped matches whole numbers whose thousands the other sign separates.
-var decimals = map[rune]struct{ certain, grouped *regexp.Regexp }{ // constant
-	',': {regexp.MustCompile(`^[-+]?(?:[0-9]*,(?:[0-9]{1,2}|[0-9]{4,})|(?:0?|[0-9]{4,}),[0-9]{3}|[0-9]{1,3}(?:\.[0-9]{3})+,[0-9]+)$`),
-		regexp.MustCompile(`^[-+]?[1-9][0-9]{0,2}(?:\.[0-9]{3})+$`)},
-	'.': {regexp.MustCompile(`^[-+]?(?:[0-9]*\.(?:[0-9]{1,2}|[0-9]{4,})|(?:0?|[0-9]{4,})\.[0-9]{3})$`), // "1,234.5": see withoutGroups
-		regexp.MustCompile(`^[-+]?[1-9][0-9]{0,2}(?:,[0-9]{2,3})*,[0-9]{3}$`)},
-}
-
-// decimalsOf returns the decimal sign of each column, 0 where it is unknown: in a column with 7,5 the cell 1.234 is more
-// than a thousand. A column that does not show its sign has that of the other columns, if they agree.
-func decimalsOf(rows [][]string, columns int) (signs []rune) {
-	const both = '?'
-	join := func(a, b rune) rune {
-		if a == 0 || a == b {
-			return b
-		}
-		return both
-	}
-	signs = make([]rune, columns)
-	all := rune(0)
-	for i := range signs {
-		for _, record := range rows {
-			if len(record[i]) > longestNumber || !strings.ContainsAny(record[i], ".,\u066b") {
-				continue
-			}
-			text, _ := cutUnit(plainDigits(record[i]))
-			text = withoutGroups(text)
-			for sign, numbers := range decimals {
-				if numbers.certain.MatchString(text) {
-					signs[i] = join(signs[i], sign)
-				}
-			}
-		}
-		if signs[i] != 0 {
-			all = join(all, signs[i])
-		}
-	}
-	for i, sign := range signs {
-		if sign == 0 {
-			sign = all
-		}
-		if signs[i] = sign; sign == both {
-			signs[i] = 0
-		}
-	}
-	return signs
-}
-
-// longestNumber bounds the cells that are looked at, in bytes.
-const longestNumber = 1000
-
-// cellReader reads the number in a cell.
-type cellReader func(cell string) (float64, error)
-
-// numbersOf reads the cells of a column with this decimal sign. If it is unknown (0), a comma is the decimal sign where
-// it separates no cells, or stands in quotes.
-func numbersOf(separator, decimal rune) cellReader {
-	return func(cell string) (float64, error) {
-		if len(cell) > longestNumber {
-			return 0, fmt.Errorf("%q is not a number", lab.Clip(cell, 60))
-		}
-		text, _ := cutUnit(plainDigits(cell))
-		text = withoutGroups(text)
-		if decimal != 0 && decimals[decimal].grouped.MatchString(text) {
-			return number(strings.Map(func(r rune) rune {
-				if r == ',' || r == '.' {
-					return -1
-				}
-				return r
-			}, text))
-		}
-		whole, part, ok := strings.Cut(text, ",")
-		switch {
-		case !ok:
-			return number(text)
-		case strings.ContainsAny(part, ",.") ||
-			decimal != ',' && separator != ';' && len(part) == 3 && !strings.Contains(whole, "."):
-			return 0, fmt.Errorf("%q may mean two numbers: write it like 1234.5, without a sign between thousands", lab.Clip(text, 60))
-		}
-		return number(strings.ReplaceAll(whole, ".", "") + "." + part)
-	}
-}
-
 // week is one of ISO 8601.
 var week = regexp.MustCompile(`^(\d{4})-?W(\d\d)$`) // constant
 
@@ -553,7 +411,8 @@ func instant(cell string) (float64, error) {
 	text = strings.TrimSuffix(strings.TrimPrefix(text, "["), "]") // as in the log of a web server
 	for _, layout := range []string{time.RFC1123Z, time.RFC1123, "Mon Jan _2 15:04:05 2006 -0700", time.UnixDate, time.ANSIC,
 		"2.1.2006", "2.1.2006 15:04", "2.1.2006 15:04:05", "2.1.2006, 15:04:05", "20060102T150405Z07:00", "Jan 2, 2006", "Jan 2, 2006 15:04:05",
-		"January 2, 2006", "2 Jan 2006", "2 January 2006", "2-Jan-2006", "Mon Jan 02 2006 15:04:05 GMT-0700", "02/Jan/2006:15:04:05 -0700",
+		"January 2, 2006", "2 Jan 2006", "2 January 2006", "2-Jan-2006", "2-Jan-06", "2-Jan-06 15:04:05",
+		"Mon Jan 02 2006 15:04:05 GMT-0700", "02/Jan/2006:15:04:05 -0700",
 		"Jan 2, 2006, 3:04 PM", "Jan 2, 2006, 3:04:05 PM", "January 2, 2006, 3:04 PM", "January 2, 2006, 3:04:05 PM",
 	} {
 		if at, err := time.Parse(layout, text); err == nil {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // readRows reads the rows behind the header, each with its line. Until the column is known, every cell that may be of it
@@ -34,7 +35,7 @@ func readRows(file string, r *csv.Reader, header []string, limited *io.LimitedRe
 		if short = nil; len(record) < len(header) {
 			short = fmt.Errorf("%s:%d: %d cells, and the header has %d", file, line, len(record), len(header))
 		}
-		isHeader := func(cell, name string) bool { return strings.TrimSpace(cell) == name }
+		isHeader := func(cell, name string) bool { return strings.TrimSpace(visible(cell)) == name }
 		switch {
 		case len(record) > len(header):
 			return nil, nil, fmt.Errorf("%s:%d: %d cells, and the header has %d: put what has a %q in it in quotes, name every column in the header, "+
@@ -45,12 +46,29 @@ func readRows(file string, r *csv.Reader, header []string, limited *io.LimitedRe
 			continue
 		}
 		row := make([]string, len(header))
-		copy(row, record)
+		for i, cell := range record {
+			row[i] = visible(cell)
+		}
 		rows, lines = append(rows, row), append(lines, line)
 		if len(rows) > 10*MaxRows {
 			return nil, nil, fmt.Errorf("%s:%d: %w: at most %d are read", file, line, errTooMany, 10*MaxRows)
 		}
 	}
+}
+
+// visible is a cell without signs that are not seen: the marks of direction that Windows puts around dates, blanks of no
+// width, and byte order marks of files that were joined.
+func visible(cell string) string {
+	isHidden := func(r rune) bool { return unicode.Is(unicode.Cf, r) }
+	if !strings.ContainsFunc(cell, isHidden) {
+		return cell
+	}
+	return strings.Map(func(r rune) rune {
+		if isHidden(r) {
+			return -1
+		}
+		return r
+	}, cell)
 }
 
 // isRule tells the line below the header of a table in Markdown, or of one that a database's client printed.

@@ -2,6 +2,7 @@ package series
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -44,6 +45,9 @@ func (o dateOrder) iso(cell string) (string, bool) {
 // read where all of them allow one order only, or each order that they allow puts the rows in the same sequence.
 func instantsOf(file, name string, rows [][]string, lines []int, column int) (cellReader, error) {
 	orders, first := dateOrders(), -1
+	if err := oneForm(file, name, rows, lines, column); err != nil {
+		return nil, err
+	}
 	for i, record := range rows {
 		if !slashed.MatchString(strings.TrimSpace(record[column])) {
 			continue
@@ -94,4 +98,29 @@ func instantsOf(file, name string, rows [][]string, lines []int, column int) (ce
 		}
 	}
 	return reader(orders[0]), nil
+}
+
+// oneForm refuses a column that has both dates and numbers: what the numbers count, and from when, is not known, so
+// nothing puts them in order with the dates.
+func oneForm(file, name string, rows [][]string, lines []int, column int) error {
+	numbers, dates := -1, -1 // the first row of each
+	for i, record := range rows {
+		_, err := number(strings.TrimPrefix(strings.TrimSpace(record[column]), "@"))
+		switch {
+		case err == nil && numbers < 0:
+			numbers = i
+		case err == nil || errors.Is(err, errMissing) || dates >= 0:
+		case slashed.MatchString(strings.TrimSpace(record[column])):
+			dates = i
+		default:
+			if _, err := instant(record[column]); err == nil {
+				dates = i
+			}
+		}
+		if numbers >= 0 && dates >= 0 {
+			return fmt.Errorf("%s:%d: column %q: %q is in another form than %q in line %d: write all times as dates, or all as numbers",
+				file, lines[i], name, lab.Clip(record[column], 60), lab.Clip(rows[min(numbers, dates)][column], 60), lines[min(numbers, dates)])
+		}
+	}
+	return nil
 }
