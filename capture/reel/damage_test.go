@@ -5,6 +5,7 @@ import (
 	"image"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -233,6 +234,27 @@ func TestFlippedBitAnywhere(t *testing.T) {
 			t.Fatalf("the block at %d, of type %d before frame %d, is damaged: named as %+v", b.at, b.kind, frame, report.Damage)
 		}
 	})
+}
+
+// TestJoined: of two reels in one file the first is read.
+func TestJoined(t *testing.T) {
+	s := newSample(t)
+	for name, data := range map[string][]byte{
+		"both whole": append(bytes.Clone(s.data), s.data...), "the first cut off": append(bytes.Clone(s.data[:s.blocks[10].at]), s.data...),
+	} {
+		path := filepath.Join(t.TempDir(), "joined.reel")
+		if err := os.WriteFile(path, data, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		report, err := Verify(path)
+		want := len(s.pix)
+		if name != "both whole" {
+			want = s.frame(10)
+		}
+		if err != nil || report.Frames != want || len(report.Damage) == 0 || !strings.Contains(report.Damage[len(report.Damage)-1].What, "another reel begins") {
+			t.Errorf("%s: %+v, %v; want %d frames, and that another reel begins", name, report, err, want)
+		}
+	}
 }
 
 // lostIn returns the frames that were lost while recording and are still named so.

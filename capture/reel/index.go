@@ -143,6 +143,11 @@ func (t *table) add(kind byte, head []byte, at int64) error {
 func (t *table) scan(r io.ReaderAt, at, size int64) {
 	for at < size {
 		b, err := readBlock(r, at, size)
+		if err == nil && b.kind == blockHeader && at > int64(len(magic)) { // two files were joined: the times of its frames begin anew
+			t.damage = append(t.damage, Damage{Offset: at, Length: size - at, Frame: len(t.frames),
+				What: "another reel begins here, which is not read"})
+			break
+		}
 		if err == nil {
 			err = t.add(b.kind, b.head, b.at)
 		}
