@@ -189,6 +189,8 @@ func TestRevisitIsWholeAsItsBody(t *testing.T) {
 		[2]string{"WARC-Type: revisit\nWARC-Target-URI: http://a.example/r0\nWARC-Refers-To: <urn:x:0>\nWARC-Truncated: length", ok},
 		[2]string{"WARC-Type: revisit\nWARC-Target-URI: http://a.example/r1\nWARC-Refers-To: <urn:x:1>\nWARC-Truncated: length", ok},
 		[2]string{"WARC-Type: revisit\nWARC-Target-URI: http://a.example/r2\nWARC-Refers-To: <urn:x:1>", ok},
+		[2]string{"WARC-Type: revisit\nWARC-Target-URI: http://a.example/r3\nWARC-Truncated: length\n" + // wget's of a redirect
+			"WARC-Payload-Digest: sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ", "HTTP/1.1 302 Found\r\nLocation: /whole\r\n\r\n"},
 	)
 	a, err := OpenReader(bytes.NewReader(data), int64(len(data)), Limits{})
 	if err != nil {
@@ -198,7 +200,7 @@ func TestRevisitIsWholeAsItsBody(t *testing.T) {
 	for _, e := range a.Exchanges() {
 		got[strings.TrimPrefix(e.URL, "http://a.example/")] = string(e.Response.Body) + " " + e.Truncated
 	}
-	want := map[string]string{"whole": "whole ", "cut": "cu time", "r0": "whole ", "r1": "cu time", "r2": "cu time"}
+	want := map[string]string{"whole": "whole ", "cut": "cu time", "r0": "whole ", "r1": "cu time", "r2": "cu time", "r3": " "}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("bodies, and why they are cut off (-want +got):\n%s", d)
 	}

@@ -70,6 +70,7 @@ func (ps *payloads) resolve(p *pending) (why string) {
 	}
 	want := labelled(r.digest)
 	if isOfNothing(want) && p.e.Status > 0 {
+		p.e.Truncated = "" // as below
 		return ""
 	}
 	for _, from := range []*pending{ps.byID[r.id], ps.byURL[r.url+" "+day], ps.byDigest[want], ps.byURL[r.url]} {
