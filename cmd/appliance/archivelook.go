@@ -111,6 +111,17 @@ type ArchiveVerifyCmd struct {
 	JSON     bool    `name:"json" help:"Print JSON."`
 }
 
+// Validate checks what kong cannot.
+func (c *ArchiveVerifyCmd) Validate() error { return checkScore(c.MinScore) }
+
+// checkScore refuses what no score can be compared with: NaN would pass every recording.
+func checkScore(least float64) error {
+	if !(least >= 0 && least <= 1) {
+		return fmt.Errorf("--min-score %v: from 0 to 1", least)
+	}
+	return nil
+}
+
 // Run prints what is wrong.
 func (c *ArchiveVerifyCmd) Run(std *streams) error {
 	a, err := archive.Open(c.File)

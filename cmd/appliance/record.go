@@ -62,6 +62,9 @@ func (c *RecordCmd) Validate() error {
 	if c.HTTP3 && c.Proxy != "" {
 		return errors.New("--http3 and --proxy exclude each other: explicit proxies have no HTTP/3")
 	}
+	if err := checkScore(c.MinScore); err != nil {
+		return err
+	}
 	for i, u := range c.URL {
 		c.URL[i] = c.withoutUser(u)
 		if err := plan.CheckPage(c.URL[i]); err != nil {

@@ -205,6 +205,8 @@ func TestRecordAndReplayRefuse(t *testing.T) {
 	}{
 		{"record --archive " + fresh, "say what to record"},
 		{"record --archive " + fresh + " --proxy 127.0.0.1:0 https://a.test/", "exclude each other"},
+		{"record --archive " + fresh + " --min-score NaN https://a.test/", "--min-score NaN: from 0 to 1"},
+		{"archive verify --min-score 95 " + fresh, "--min-score 95: from 0 to 1"},
 		{"record --archive " + fresh + " shop.example", "http"},
 		{"record --archive " + fresh + " --proxy localhost:8080", "127.0.0.1:8080"},
 		{"record --archive " + fresh + " --proxy 127.0.0.1:0 --trust " + junk + " --ca-dir " + dir, "no certificate in PEM or DER form"},
