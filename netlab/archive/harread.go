@@ -27,7 +27,7 @@ func (a *Archive) openHAR(file *io.SectionReader, files harFiles, l Limits) erro
 	case errors.Is(err, errLimit), errors.As(err, &tooMuch), len(a.exchanges) == 0:
 		return fmt.Errorf("HAR: %w", err)
 	default:
-		a.lose("the file is cut off or damaged after %d whole entries (%v), which are used", hi.entries+hi.wpr.entries, err)
+		a.lose("the file is cut off or damaged behind the %d entries that are used (%v)", len(a.exchanges), err)
 	}
 	other := otherJSON(hi.names)
 	switch {
