@@ -534,3 +534,41 @@ func TestRevisitsOfALargeBody(t *testing.T) {
 		t.Errorf("read %d exchanges, lost %d, told %q; want 6 and 4, and the limit named", len(byURL(a)), a.Lost(), told)
 	}
 }
+
+// TestLargeHeaders: what no WARC can hold is left out of an import and counts as lost; the rest can be written, and read.
+func TestLargeHeaders(t *testing.T) {
+	long := strings.Repeat("x", 2<<20)
+	field := `"headers":[{"name":"X","value":"` + long + `"}]`
+	for name, entry := range map[string]string{
+		"a field of an answer":  `{"request":{"method":"GET","url":"http://l.test/1"},"response":{"status":200,` + field + `,"content":{"text":"x"}}}`,
+		"a field of a request":  `{"request":{"method":"GET","url":"http://l.test/1",` + field + `},"response":{"status":200,"content":{"text":"x"}}}`,
+		"an address":            `{"request":{"method":"GET","url":"http://l.test/?` + long + `"},"response":{"status":200,"content":{"text":"x"}}}`,
+		"the words of a status": `{"request":{"method":"GET","url":"http://l.test/1"},"response":{"status":200,"statusText":"` + long + `","content":{"text":"x"}}}`,
+	} {
+		a := oddHAR(t, entry, `{"request":{"method":"GET","url":"http://l.test/2"},"response":{"status":200,"content":{"text":"two"}}}`)
+		if told := strings.Join(a.Warnings(), "\n"); len(a.Exchanges()) != 1 || a.Lost() != 1 || !strings.Contains(told, "header have more than") {
+			t.Errorf("%s: %d exchanges, %d lost, told %.200q; want one of each, and why", name, len(a.Exchanges()), a.Lost(), told)
+		}
+		made, err := a.Import()
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(t.TempDir(), "a.wacz")
+		if err := Save(path, made); err != nil {
+			t.Errorf("%s: Save() = %v", name, err)
+			continue
+		}
+		if b, err := Open(path); err != nil || len(b.Exchanges()) != 1 || b.Lost() != 0 {
+			t.Errorf("%s, read again: %+v, %v; want the other exchange", name, b, err)
+		}
+	}
+}
+
+// TestHARCutOff: a file that ends within an entry says how many are used.
+func TestHARCutOff(t *testing.T) {
+	const one = `{"request":{"method":"GET","url":"http://l.test/"},"response":{"status":200,"content":{"text":"x"}}},`
+	a := openOdd(t, `{"log":{"version":"1.2","entries":[`+one+one+one[:60])
+	if told := strings.Join(a.Warnings(), "\n"); len(a.Exchanges()) != 2 || a.Lost() != 1 || !strings.Contains(told, "behind the 2 entries that are used") {
+		t.Errorf("%d exchanges, %d lost, told %q; want 2, 1, and how many are used", len(a.Exchanges()), a.Lost(), told)
+	}
+}

@@ -14,7 +14,10 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
+
+	"eidetic/internal/lab"
 
 	"github.com/klauspost/compress/zstd"
 )
@@ -119,8 +122,31 @@ func OpenReader(r io.ReaderAt, size int64, l Limits) (*Archive, error) {
 	if a.info.SHA256, err = sum.wait(); err != nil {
 		return nil, fmt.Errorf("hash of the file: %w", err)
 	}
+	a.leaveOutLarge(l)
 	a.finish()
 	return a, nil
+}
+
+// leaveOutLarge leaves out the exchanges that can be read, such as those of a HAR, and not be written: no reader of a
+// WARC would take their headers.
+func (a *Archive) leaveOutLarge(l Limits) {
+	const lines = 256 // bytes of the first line, without the address, and the last one
+	size := func(m *lab.Message) (n int) {
+		for _, f := range m.Header {
+			n += len(f.Name) + len(f.Value) + len(": \r\n")
+		}
+		return n + lines
+	}
+	a.exchanges = slices.DeleteFunc(a.exchanges, func(e *lab.Exchange) bool {
+		isLarge := len(e.URL) > l.Header/2 || max(len(e.URL)+size(&e.Request), len(e.Reason)+size(&e.Response)) > l.Header
+		if isLarge {
+			a.lose("%.120s is left out: its address and header have more than %d bytes", e.URL, l.Header)
+		}
+		return isLarge
+	})
+	if len(a.exchanges) == 0 && len(a.warnings) > 0 {
+		a.found = cmp.Or(a.found, "a file of which all exchanges are left out: "+a.warnings[len(a.warnings)-1])
+	}
 }
 
 // openStream reads one WARC file and repairs a cut-off end.
