@@ -176,6 +176,20 @@ func (c *harContent) fill(e *lab.Exchange) error {
 	return nil
 }
 
+// isSpoiled tells a body that is no text and was written as one: what stands in place of its bytes (U+FFFD) does not say
+// which they were.
+func (c *harContent) isSpoiled() bool {
+	if c.attached != nil || c.Text == nil || !isText(c.Encoding) || !strings.ContainsRune(string(*c.Text), utf8.RuneError) ||
+		!utf8.ValidString(string(*c.Text)) { // exporters in Python write the bytes themselves
+		return false
+	}
+	media, _, _ := strings.Cut(strings.ToLower(c.MIME), ";")
+	media = strings.TrimSpace(media)
+	kind, _, _ := strings.Cut(media, "/")
+	return slices.Contains([]string{"image", "audio", "video", "font"}, kind) && media != "image/svg+xml" ||
+		slices.Contains([]string{"application/octet-stream", "application/wasm", "application/pdf", "application/zip"}, media)
+}
+
 // unsaidBase64 is the body of an exporter that writes Base64 and does not say so, or nil: it has the stated size, and
 // the text has another.
 func (c *harContent) unsaidBase64() []byte {

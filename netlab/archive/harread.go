@@ -434,10 +434,18 @@ func (h *harEntry) exchange() (e *lab.Exchange, notes []string, err error) {
 	if c := &h.Response.Content; c.Text == nil && c.Size == 0 && c.MIME == "" { // there is none at all
 		c.Size = h.Response.BodySize
 	}
+	isSpoiled := h.Response.Content.isSpoiled()
+	if c := &h.Response.Content; isSpoiled {
+		c.Text, c.Size = nil, max(c.Size, 1)
+	}
 	if err := h.Response.Content.fill(e); err != nil {
 		return nil, nil, err
 	}
-	if e.Truncated != "" {
+	switch {
+	case isSpoiled:
+		notes = append(notes, "with a body that was turned into text and is no text, so that it is lost and taken as cut off: "+
+			"save the HAR with a program that writes such bodies in Base64")
+	case e.Truncated != "":
 		notes = append(notes, "without a body, which is taken as cut off: save the HAR with content, and with the cache disabled")
 	}
 	if n := len(e.Response.Body); n > 0 {

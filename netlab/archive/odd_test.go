@@ -572,3 +572,22 @@ func TestHARCutOff(t *testing.T) {
 		t.Errorf("%d exchanges, %d lost, told %q; want 2, 1, and how many are used", len(a.Exchanges()), a.Lost(), told)
 	}
 }
+
+// TestSpoiledBodies: a picture that an exporter wrote as text is lost, which is told; a text may have any sign.
+func TestSpoiledBodies(t *testing.T) {
+	for content, want := range map[string]string{
+		`{"size":8,"mimeType":"image/png","text":"\ufffdPNG\r\n"}`:                                "unspecified",
+		`{"mimeType":"font/woff2","text":"wOF2\u0000\ufffd"}`:                                     "unspecified",
+		`{"size":4,"mimeType":"image/png","text":"iVBORw==","encoding":"base64"}`:                 "",
+		`{"size":8,"mimeType":"image/svg+xml; charset=utf-8","text":"<p>\ufffd</p>"}`:             "",
+		`{"size":3,"mimeType":"text/plain","text":"\ufffd"}`:                                      "",
+		`{"size":6,"mimeType":"image/png","text":"\udc89PNG\r\n"}`:                                "", // bytes as Python writes them
+		`{"size":8,"mimeType":"image/png","text":"\u0089PNG\r\n\u001a\n","comment":"as Latin 1"}`: "",
+	} {
+		a := oddHAR(t, fmt.Sprintf(oddEntry, "x", content))
+		e, told := byURL(a)["http://h.test/x"], strings.Join(a.Warnings(), "\n")
+		if e == nil || e.Truncated != want || (want == "") != (len(e.Response.Body) > 0) || strings.Contains(told, "turned into text") != (want != "") {
+			t.Errorf("%s: %+v, told %q; want it cut off by %q", content, e, told, want)
+		}
+	}
+}
