@@ -191,6 +191,8 @@ func TestOtherStreams(t *testing.T) {
 		tar + strings.Repeat("\x00", 257-len(tar)) + "ustar\x0000" + strings.Repeat("\x00", 1<<20): "a tar file",
 		"<!doctype html><title>Sign in</title>":                                                    "a page in HTML",
 		"From: <Saved by Blink>\r\n":                                                               "MHTML",
+		"6039:9:websocket;0:~":                                                                     "decompress them (gunzip)",
+		strings.Repeat("text", 1000):                                                               "starts with",
 		"some text\n":                                                                              "starts with",
 		"\r\n\r\n":                                                                                 "empty",
 	} {

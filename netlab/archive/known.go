@@ -92,6 +92,8 @@ func otherThan(head []byte) string {
 	switch {
 	case cdxLine.MatchString(text):
 		return index
+	case flows.MatchString(text):
+		return "flows of mitmproxy that are compressed: decompress them (gunzip), and import what comes of that"
 	case strings.Contains(text, "<items burpversion"):
 		return "items of Burp: " + saveHAR
 	case strings.Contains(text, "page saved with singlefile"):

@@ -353,7 +353,9 @@ func (rr *recordReader) startLine() (string, error) {
 		return "", err
 	}
 	if rr.count == 0 { // of what is compressed, only this tells what it is
-		if head, _ := rr.r.Peek(mostMagic); otherThan(head) != "" {
+		head, _ := rr.r.Peek(mostMagic)
+		isLine := len(head) < mostMagic || bytes.IndexByte(head, '\n') >= 0
+		if otherThan(head) != "" || !isLine && !isGzip(head) {
 			return "", unknown(head)
 		}
 	}
