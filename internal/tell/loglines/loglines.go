@@ -148,7 +148,7 @@ var (
 		`(?:( ?(?:[Zz]|UTC|GMT|[+-]\d\d:?\d\d)|[+-]\d\d)["\]]?[:,;|\s]+|\]?[:\s]+)(.*)$`)
 	epochLine     = regexp.MustCompile(`^\[?(\d{9,10})(\.\d{1,9})?\]?[:\s]+(.*)$`)
 	finerLine     = regexp.MustCompile(`^\[?(\d{13}|\d{16}|\d{19})(?:\.\d{1,9})?\]?[:\s]+(.*)$`)
-	monotonicLine = regexp.MustCompile(`^\[\s*(\d{1,9})(\.\d{3,9})\]\s*(.*)$`)
+	monotonicLine = regexp.MustCompile(`^(?:<\d{1,3}>)?\[\s*(\d{1,9})(\.\d{3,9})\]\s*(.*)$`)
 	syslogLine    = regexp.MustCompile(`^(?:<\d{1,3}>)?([A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d)(\.\d{1,9})? \S+ (.*)$`)
 	logcatLine    = regexp.MustCompile(`^(\d\d-\d\d \d\d:\d\d:\d\d)(\.\d{3,9})(?: ([+-]\d{4}))?\s+` +
 		`(?:(?:\S+\s+)?(\d+)\s+(\d+) ([VDIWEFAS]) |[VDIWEFAS]/)(.*)$`)

@@ -86,6 +86,7 @@ var lines = []struct { // constant
 	{"json", `{"timestamp":"2026-11-27 10:22:11.250000+0100","eventMessage":"cart"}`, at, time.Microsecond, "cart"},                   // macOS and iOS
 	{"json", `{"time_local":"27/Nov/2026:04:22:11 -0500","request":"GET /cart"}`, at.Truncate(time.Second), time.Second, "GET /cart"}, // nginx
 	{"clock", "10:22:11.250 [main] cart", at, time.Millisecond, "[main] cart"},
+	{"monotonic", "<6>[12345.678901] usb 1-1: new device", time.Time{}, time.Microsecond, "usb 1-1: new device"}, // dmesg -r
 	{"monotonic", "[12345.678901] usb 1-1: new device", time.Time{}, time.Microsecond, "usb 1-1: new device"},
 }
 
