@@ -440,6 +440,7 @@ func TestZipsByHand(t *testing.T) {
 	}
 	for want, file := range map[string]string{
 		"several WACZ": build(namePackage, pack, "a.wacz", "x"),
+		"names WACZ":   build(namePackage, `{"profile":"multi-wacz-package","resources":[{"path":"https://x.test/a.wacz"}]}`),
 		"Playwright":   build("trace.trace", "", "trace.network", ""), "flows of mitmproxy: unpack it": build("site.mp", ""),
 		"a.warc in the WACZ: cut off": build(namePackage, pack, "archive/a.warc", "WA"), "the archive is empty": build(namePackage, pack, "archive/a.warc", ""),
 		"is encrypted: unpack":   strings.Replace(build("x.warc", one), "PK\x01\x02\x14\x00\x14\x00\x08", "PK\x01\x02\x14\x00\x14\x00\x09", 1),

@@ -268,7 +268,7 @@ func (a *Archive) openZip(r io.ReaderAt, size int64, l Limits) error {
 	}
 	data := warcsOf(z, seen)
 	if len(data) == 0 {
-		return noWARC(seen)
+		return noWARC(seen, hashes)
 	}
 	if seen[namePackage] == nil {
 		a.warn("the zip has no %s, so that the hashes of its %d WARCs cannot be checked", namePackage, len(data))

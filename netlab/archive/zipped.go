@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -86,8 +87,8 @@ func warcsOf(z *zip.Reader, files map[string]*zip.File) (list []warcFile) {
 	return list
 }
 
-// noWARC is the error for a zip without a WARC, by what it has.
-func noWARC(files map[string]*zip.File) error {
+// noWARC is the error for a zip without a WARC, by what it has, and what its package names.
+func noWARC(files map[string]*zip.File, named map[string]string) error {
 	has := func(suffix string) bool {
 		for name := range files {
 			if strings.HasSuffix(strings.ToLower(name), suffix) && !isNote(name) {
@@ -107,6 +108,8 @@ func noWARC(files map[string]*zip.File) error {
 		return errors.New("the zip has flows of mitmproxy: " + unpack)
 	case files["manifest.json"] != nil && files["index.html"] != nil:
 		return errors.New("the zip is " + singleFile)
+	case slices.ContainsFunc(slices.Collect(maps.Keys(named)), func(name string) bool { return strings.HasSuffix(name, ".wacz") }):
+		return errors.New("the zip names WACZ files that it does not have (a collection): get them, import each, and join them with appliance archive merge")
 	case files[namePackage] != nil:
 		return errors.New("the WACZ has nothing under archive/")
 	}
