@@ -63,8 +63,8 @@ func judge(t *lab.Trial, f facts) (reasons []string) {
 		reasons = append(reasons, fmt.Sprintf("%d answers failed on our side, first %s", n, first))
 	}
 	if isShort(t.Asked, t.Recorded) {
-		reasons = append(reasons, fmt.Sprintf("the page asked for only %d of the %d exchanges that were recorded of it: it was taken for "+
-			"loaded too early, or it is another page now; see the replay log", t.Asked, t.Recorded))
+		reasons = append(reasons, fmt.Sprintf("the page asked for only %d of the %d exchanges that were recorded of it: %s, or it is another "+
+			"page now; see the replay log", t.Asked, t.Recorded, tooEarly(t)))
 	}
 	if t.NoLoad != "" && !f.expectBlank {
 		reasons = append(reasons, t.NoLoad+"; look at its video, and say expect_blank in the plan, or --expect-blank, if the page is to show nothing")
@@ -86,6 +86,15 @@ func judge(t *lab.Trial, f facts) (reasons []string) {
 		reasons = append(reasons, fmt.Sprintf("%s by %v", lab.ClockStepped, step.Round(time.Millisecond)))
 	}
 	return reasons
+}
+
+// tooEarly says what may have taken a page for loaded that was not.
+func tooEarly(t *lab.Trial) string {
+	if n := len(t.Steps); n > 0 && t.Steps[n-1].Expect != "" && !t.Steps[n-1].Default {
+		return fmt.Sprintf("its end (%s) may have held before it had loaded, as over a picture that it shows meanwhile: say a longer time, or a "+
+			"colour or picture that it shows only then", t.Steps[n-1].Expect)
+	}
+	return "it was taken for loaded too early"
 }
 
 // blueOf returns the first stretch without a signal between a trial's start and its end.

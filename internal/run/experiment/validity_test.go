@@ -47,3 +47,20 @@ func TestBlueMakesInvalid(t *testing.T) {
 		}
 	}
 }
+
+// TestEndTooEarly: of a load that asked for little, an end that the plan chose is named.
+func TestEndTooEarly(t *testing.T) {
+	for _, c := range []struct {
+		steps []*lab.TrialStep
+		want  string
+	}{
+		{nil, "it was taken for loaded too early"},
+		{[]*lab.TrialStep{{Expect: "changed and still 1.5s", Default: true}}, "it was taken for loaded too early"},
+		{[]*lab.TrialStep{{Expect: "still 1s in 0%,0%,100%,50%"}}, "its end (still 1s in 0%,0%,100%,50%) may have held before it had loaded"},
+	} {
+		reasons := judge(&lab.Trial{Asked: 6, Recorded: 25, Steps: c.steps}, facts{})
+		if len(reasons) != 1 || !strings.Contains(reasons[0], "only 6 of the 25 exchanges that were recorded of it: "+c.want) {
+			t.Errorf("%+v: invalid because of %q; want %q", c.steps, reasons, c.want)
+		}
+	}
+}
