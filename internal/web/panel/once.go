@@ -85,6 +85,7 @@ func (p *Panel) once(next http.Handler) http.Handler {
 		if !ok {
 			return
 		}
+		key = ownKey(r.Context(), key)
 		once := store.Once{Key: key, Request: digestOf(identityOf(r.Context()).Name, r.URL.Path, r.URL.RawQuery, body)}
 		switch first, err := p.answers.Claim(r.Context(), once, time.Now()); {
 		case errors.Is(err, store.ErrKeyUsed):
@@ -109,6 +110,14 @@ func (p *Panel) once(next http.Handler) http.Handler {
 			p.carryOut(ctx, w, r, key, next)
 		}
 	})
+}
+
+// ownKey is a token's key: that of another, which may be the same text, is another one.
+func ownKey(ctx context.Context, key string) string {
+	if key == "" {
+		return ""
+	}
+	return identityOf(ctx).Name + " " + key
 }
 
 // digestOf identifies a request. The token's name is a part: nobody is told what was answered to another.

@@ -1,6 +1,7 @@
 package panel
 
 import (
+	"encoding/json"
 	"io"
 	"net/http"
 	"strings"
@@ -48,7 +49,8 @@ func TestRepeatedRequests(t *testing.T) {
 		says                      string
 	}{
 		{"another request", "/api/v1/webhooks", "k1", token, strings.Replace(hook, "chat", "mail", 1), 422, "another request"},
-		{"another's request", "/api/v1/webhooks", "k1", other, hook, 422, "another request"},
+		{"another's key", "/api/v1/webhooks", "k1", other, strings.Replace(hook, "chat", "others", 1), 201, `"name":"others"`},
+		{"another's key again", "/api/v1/webhooks", "k1", other, strings.Replace(hook, "chat", "others", 1), 201, `"name":"others"`},
 		{"the same of a run", "/api/v1/runs", "k1", token, `{"page":"https://a.test/"}`, 422, "another request"},
 		{"a key with a space", "/api/v1/webhooks", "a b", token, hook, 422, "printable"},
 		{"no key", "/api/v1/webhooks", "", token, hook, 422, "printable"},
@@ -62,8 +64,22 @@ func TestRepeatedRequests(t *testing.T) {
 			t.Errorf("%s: %d %s; want %d with %q", c.name, got.StatusCode, got.text, c.status, c.says)
 		}
 	}
-	if hooks, tokens := count("/api/v1/webhooks", `"name":"chat"`), count("/api/v1/tokens", `"name":"nightly"`); hooks != 1 || tokens != 1 {
-		t.Errorf("%d webhooks and %d tokens were made, want 1 of each", hooks, tokens)
+	for what, path := range map[string]string{`"name":"chat"`: "/api/v1/webhooks", `"name":"others"`: "/api/v1/webhooks", `"name":"nightly"`: "/api/v1/tokens"} {
+		if n := count(path, what); n != 1 {
+			t.Errorf("%d of %s were made, want 1", n, what)
+		}
+	}
+	var runs []string
+	for _, by := range []string{token, other, other} {
+		got := post("/api/v1/runs", "k9", by, `{"page":"https://a.test/"}`)
+		var made struct{ ID string }
+		if err := json.Unmarshal([]byte(got.text), &made); err != nil || made.ID == "" {
+			t.Fatalf("starting a run = %d %s", got.StatusCode, got.text)
+		}
+		runs = append(runs, made.ID)
+	}
+	if runs[0] == runs[1] || runs[1] != runs[2] {
+		t.Errorf("a key of two tokens, the second of which came twice, made the runs %q; want two", runs)
 	}
 	// Many at once: one is carried out, the others are told so, or that it is not answered yet.
 	var all sync.WaitGroup
@@ -86,7 +102,7 @@ func TestRepeatedRequests(t *testing.T) {
 	if got := post("/api/v1/webhooks", "k6", token, strings.Replace(body, "killed", "other", 1)); got.StatusCode != 201 {
 		t.Fatal(got.text)
 	}
-	if _, err := config.Queue.(*runqueue.Queue).Jobs.Claim(t.Context(), store.Once{Key: "k7", Request: digestOf("box", "/api/v1/webhooks", "", []byte(body))}, time.Now()); err != nil {
+	if _, err := config.Queue.(*runqueue.Queue).Jobs.Claim(t.Context(), store.Once{Key: "box k7", Request: digestOf("box", "/api/v1/webhooks", "", []byte(body))}, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	if got := post("/api/v1/webhooks", "k7", token, body); got.StatusCode != 409 || !strings.Contains(got.text, "has no answer yet") || got.Header.Get("Retry-After") == "" {

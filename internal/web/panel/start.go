@@ -91,7 +91,7 @@ func (p runFeature) start(ctx context.Context, in *startInput) (*startBody, erro
 	if !(plan.Request{Plan: in.Body}).Opens() {
 		return nil, opensNothing("body")
 	}
-	once, err := onceOf(in)
+	once, err := onceOf(ctx, in)
 	if err != nil {
 		return nil, p.internalError(err)
 	}
@@ -241,17 +241,17 @@ func startedAs(id string) *startBody {
 }
 
 // onceOf identifies a request by its key and a digest of its plan.
-func onceOf(in *startInput) (store.Once, error) {
-	return onceFor(in.Key, in.Body)
+func onceOf(ctx context.Context, in *startInput) (store.Once, error) {
+	return onceFor(ctx, in.Key, in.Body)
 }
 
-func onceFor(key string, body any) (store.Once, error) {
+func onceFor(ctx context.Context, key string, body any) (store.Once, error) {
 	asked, err := json.Marshal(body)
 	if err != nil {
 		return store.Once{}, err
 	}
 	digest := sha256.Sum256(asked)
-	return store.Once{Key: key, Request: hex.EncodeToString(digest[:])}, nil
+	return store.Once{Key: ownKey(ctx, key), Request: hex.EncodeToString(digest[:])}, nil
 }
 
 func (p runFeature) cancel(ctx context.Context, in *cancelInput) (*struct{}, error) {

@@ -203,7 +203,7 @@ func (p automationFeature) runWorkflow(ctx context.Context, in *runWorkflowInput
 	if err != nil {
 		return nil, p.automationError(err, "workflow "+clip(in.Name))
 	}
-	once, err := onceFor(in.Key, struct {
+	once, err := onceFor(ctx, in.Key, struct {
 		Workflow string
 		Asked    WorkflowRun
 	}{in.Name, asked})
