@@ -45,6 +45,13 @@ func isDotted(month string) bool { return month[0] >= '0' && month[0] <= '9' }
 func zoned(layout, text, fraction, zone, rest string, o Options) (Entry, bool) {
 	switch zone = strings.ReplaceAll(zone, ":", ""); {
 	case zone == "":
+		if m := zoneWord.FindStringSubmatch(rest); m != nil {
+			if at, isZone, ok := inZone(layout, text, m[1], o); ok {
+				return stamped(at.Add(fractionOf(fraction)), fraction, m[2])
+			} else if isZone {
+				return Entry{}, false
+			}
+		}
 		return placed(layout, text, fraction, rest, o.Zone)
 	case zone == "Z", zone == "UTC", zone == "GMT":
 		return placed(layout, text, fraction, rest, time.UTC)

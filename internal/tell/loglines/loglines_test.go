@@ -43,7 +43,9 @@ var lines = []struct { // constant
 	{"rfc3339", "\x1b[2m2026-11-27T09:22:11.250Z\x1b[0m \x1b[32m INFO\x1b[0m cart", at, time.Millisecond, "INFO cart"}, // Rust's tracing
 	{"rfc3339", "2026-11-27 09:22:11.250 UTC [7] LOG:  cart", at, time.Millisecond, "[7] LOG:  cart"},                  // PostgreSQL
 	{"rfc3339", "2026-11-27\t09:22:11.250Z\tcart", at, time.Millisecond, "cart"},
-	{"rfc3339", "Fri 2026-11-27 10:22:11 CET shop app: cart", at.Truncate(time.Second), time.Second, "CET shop app: cart"},
+	{"rfc3339", "Fri 2026-11-27 10:22:11 CET shop app: cart", at.Truncate(time.Second), time.Second, "shop app: cart"},
+	{"rfc3339", "2026-11-27 01:22:11.250 PST [7] LOG:  cart", at, time.Millisecond, "[7] LOG:  cart"},
+	{"rfc3339", "2026-11-27 10:22:11.250 WARN cart", at, time.Millisecond, "WARN cart"},
 	{"epoch", "       1795771331.250  1203  1217 I Cart: loaded", at, time.Millisecond, "1203  1217 I Cart: loaded"}, // logcat -v epoch
 	{"epoch", "1795771331250000000 cart", at, time.Nanosecond, "cart"},
 	{"epoch", "1795771331250000 cart", at, time.Microsecond, "cart"},
@@ -57,6 +59,7 @@ var lines = []struct { // constant
 	{"console", "[1127/102211.250:ERROR:cart.cc(3)] loaded", at, time.Millisecond, "loaded"},
 	{"ctime", "[Fri Nov 27 10:22:11.250000 2026] [core:error] [pid 7] cart", at, time.Microsecond, "[core:error] [pid 7] cart"}, // Apache
 	{"ctime", "Fri Nov 27 09:22:11 UTC 2026: cart", at.Truncate(time.Second), time.Second, "cart"},                              // date
+	{"ctime", "Fri Nov 27 18:22:11 JST 2026: cart", at.Truncate(time.Second), time.Second, "cart"},
 	{"glog", "I1127 10:22:11.250000       7 cart.go:3] loaded", at, time.Microsecond, "cart.go:3] loaded"},
 	{"json", `{"level":30,"time":1795771331250,"pid":7,"msg":"cart"}`, at, time.Millisecond, "cart"},                   // pino
 	{"json", `{"level":"info","ts":1795771331.25,"msg":"cart"}`, at, 10 * time.Millisecond, "cart"},                    // zap
@@ -289,4 +292,29 @@ func FuzzRead(f *testing.F) {
 			t.Errorf("%q: %v", text, err)
 		}
 	})
+}
+
+// TestSeveralZones: an abbreviation that means one offset here and another one there is read only as the zone that the
+// person names.
+func TestSeveralZones(t *testing.T) {
+	for zone, want := range map[string]int{"Europe/Berlin": 2, "Asia/Shanghai": 0, "America/Chicago": 0} {
+		o := options("")
+		var err error
+		if o.Zone, err = time.LoadLocation(zone); err != nil {
+			t.Fatal(err)
+		}
+		var got []time.Time
+		left, err := Read(strings.NewReader("2026-11-27 09:22:11 CST cart\nFri Nov 27 09:22:11 CST 2026: cart\n"), o, func(e Entry) error {
+			got = append(got, e.At)
+			return nil
+		})
+		if err != nil || left != want || len(got) != 2-want {
+			t.Errorf("in %s: %d lines are left, of %v (%v); want %d", zone, left, got, err, want)
+		}
+		for _, at := range got {
+			if local := at.In(o.Zone); local.Hour() != 9 {
+				t.Errorf("in %s: the stamp is %v, want 9:22 there", zone, local)
+			}
+		}
+	}
 }

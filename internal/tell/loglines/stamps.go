@@ -47,7 +47,7 @@ func withoutColours(line string) string {
 
 var (
 	ctimeLine = regexp.MustCompile(`^\[?[A-Z][a-z]{2} ([A-Z][a-z]{2} {1,2}\d{1,2} \d\d:\d\d:\d\d)([.,]\d{1,9})?` +
-		`(?: (UTC|GMT))?(?: [A-Z]{3,5})? (\d{4})\]?[:\s]*(.*)$`)
+		`(?: ([A-Z]{3,5}))? (\d{4})\]?[:\s]*(.*)$`)
 	glogLine  = regexp.MustCompile(`^[IWEFD](\d{4} \d\d:\d\d:\d\d)(\.\d{1,9})?\s+\d+ (.*)$`)
 	clockLine = regexp.MustCompile(`^\[?(\d\d:\d\d:\d\d)([.,]\d{1,9})?\]?[:\s]+(.*)$`)
 )
@@ -58,11 +58,20 @@ func ctime(line string, o Options) (Entry, bool) {
 	if m == nil {
 		return Entry{}, false
 	}
-	zone := o.Zone
-	if m[3] != "" {
+	const layout = "Jan _2 15:04:05 2006"
+	text, zone := m[1]+" "+m[4], o.Zone
+	switch m[3] {
+	case "":
+	case "UTC", "GMT":
 		zone = time.UTC
+	default:
+		at, _, ok := inZone(layout, text, m[3], o)
+		if !ok {
+			return Entry{}, false
+		}
+		return stamped(at.Add(fractionOf(m[2])), m[2], m[5])
 	}
-	return placed("Jan _2 15:04:05 2006", m[1]+" "+m[4], m[2], m[5], zone)
+	return placed(layout, text, m[2], m[5], zone)
 }
 
 // glog reads a line of Google's logs, and of Kubernetes': I0301 10:22:11.250000 7 cart.go:3] text.
