@@ -109,6 +109,7 @@ func (r *reading) parse(s string) (Profile, error) {
 }
 
 func (r *reading) step(p Profile, s string) (Profile, error) {
+	known := map[string]bool{}
 	for i, part := range strings.Split(s, ",") {
 		part = strings.TrimSpace(part)
 		key, value, isSetting := strings.Cut(part, "=")
@@ -131,7 +132,12 @@ func (r *reading) step(p Profile, s string) (Profile, error) {
 		if i == 0 && p.Name == "native" {
 			p.Name = "custom"
 		}
-		if err := r.set(&p, strings.ToLower(strings.TrimSpace(key)), strings.TrimSpace(value)); err != nil {
+		key = strings.ToLower(strings.TrimSpace(key))
+		if known[key] {
+			return p, fmt.Errorf("%s: %s is set twice", part, key)
+		}
+		known[key] = true
+		if err := r.set(&p, key, strings.TrimSpace(value)); err != nil {
 			return p, fmt.Errorf("%s: %w", part, err)
 		}
 	}

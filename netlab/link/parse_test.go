@@ -97,6 +97,7 @@ func TestParseSaysWhatIsWrong(t *testing.T) {
 		"up=200kB/s":                    "counts bytes",
 		"queue=1.5p":                    "100p",
 		"seed=010":                      "the 0 before it",
+		"rtt=150ms, RTT=20ms":           "rtt is set twice",
 	} {
 		_, err := Parse(s)
 		if err == nil || !strings.Contains(err.Error(), says) {
