@@ -460,6 +460,11 @@ return Reflect.construct(t, args.length < 2 || o && o.lastModified !== undefined
 });
 });
 attempt(function () {
+answered(win, D, peek, function () {
+return realNow.call(D);
+});
+});
+attempt(function () {
 origins(win);
 });
 if (!win.document) {
@@ -487,13 +492,74 @@ return t === t && t > 864e5 ? key + new D(t + delta).toUTCString() : all;
 });
 }
 
+// What a script reads of an answer's dates is as far from the page's clock as it is from the browser's, which is ahead of
+// it. An answer that was made just now is of the page's now: how long it took differs from load to load.
+function answered(win, D, peek, real) {
+var dated = /^(?:date|expires|last-modified)$/i;
+var near = 3000;
+var moved = function (text) {
+var t = D.parse(text);
+if (!/GMT$/.test(text) || t !== t || t < 6311e8 || t > 253e12) {
+return text;
+}
+var now = peek();
+var by = real() - now;
+return new D(Math.abs(t - by - now) < near ? now : t - by).toUTCString();
+};
+if (win.Response) {
+// Those that a script has made, such as a service worker's, say what that wrote.
+var answers = new WeakSet();
+first(win.Response.prototype, "headers", function () {
+var proto = win.Headers.prototype;
+var set = proto.set;
+var each = proto.forEach;
+wrap(proto, "get", function (f, self, args) {
+var v = Reflect.apply(f, self, args);
+return v !== null && answers.has(self) && dated.test(args[0]) ? moved(v) : v;
+});
+["entries", "values", "forEach"].forEach(function (k) {
+var own = proto[k] === proto[Symbol.iterator];
+wrap(proto, k, function (f, self, args) {
+var read = self;
+if (answers.has(self)) {
+read = new win.Headers();
+each.call(self, function (v, name) {
+set.call(read, name, dated.test(name) ? moved(v) : v);
+});
+}
+return Reflect.apply(f, read, args);
+});
+if (own) {
+Object.defineProperty(proto, Symbol.iterator, {value: proto[k], writable: true, configurable: true, enumerable: false});
+}
+});
+}, function (headers, response) {
+if (response.url && response.type !== "default") {
+answers.add(headers);
+}
+});
+}
+if (win.XMLHttpRequest) {
+var proto = win.XMLHttpRequest.prototype;
+wrap(proto, "getResponseHeader", function (f, self, args) {
+var v = Reflect.apply(f, self, args);
+return v !== null && dated.test(args[0]) ? moved(v) : v;
+});
+wrap(proto, "getAllResponseHeaders", function (f, self, args) {
+return Reflect.apply(f, self, args).replace(/^(date|expires|last-modified): (.*)$/gim, function (all, name, v) {
+return name + ": " + moved(v.trim());
+});
+});
+}
+}
+
 function two(n) {
 return n < 10 ? "0" + n : String(n);
 }
 
 // first calls prepare before the first reading of an attribute, so that what few pages read costs nothing
-// when a page starts.
-function first(object, name, prepare) {
+// when a page starts, and each with what every reading gets.
+function first(object, name, prepare, each) {
 var isReady = false;
 accessor(object, name, function (get, self) {
 var v = Reflect.apply(get, self, []);
@@ -502,6 +568,9 @@ isReady = true;
 attempt(function () {
 prepare(v);
 });
+}
+if (each) {
+each(v, self);
 }
 return v;
 });

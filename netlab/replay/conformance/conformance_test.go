@@ -30,7 +30,7 @@ func essential() []string {
 		"messages of sockets, frames and workers that are served reach the box", "messages of data channels reach the box",
 		"a stream keeps its pieces", "a WebSocket: text, binary, ping, close, times", "a form sent twice", "GraphQL operations in one URL",
 		"a preflight with credentials that was never recorded", "a 304 by tag that was never recorded", "the ranges of a media element", "HEAD of what was only fetched",
-		"document.lastModified is the recorded field's", "performance.timeOrigin fits Date", "what is seeded looks native", "crypto.subtle's keys of bytes are seeded",
+		"document.lastModified is the recorded field's", "performance.timeOrigin fits Date", "dates of answers fit Date", "what is seeded looks native", "crypto.subtle's keys of bytes are seeded",
 		"worklets have no lab, and nothing to reach the box by; their page notes for them",
 		"a blob's document is seeded", "a data URL's document in markup is seeded", "a srcdoc in a srcdoc is seeded",
 		"a WebSocket on which the origin spoke last stays open", "an event stream stays open", "a long poll that waited waits",

@@ -47,6 +47,13 @@ func seeds() []kase {
 			page: `<script>window.result=new File(["x"],"a.txt",{type:"text/plain"}).lastModified+" "+new File([],"b",{lastModified:7}).lastModified</script>`,
 		},
 		{
+			name: "dates of answers fit Date", want: "true true true true true",
+			page: `<script>(async()=>{const near=t=>Math.abs(Date.parse(t)-Date.now())<4000;const got=await fetch("/x"),x=new XMLHttpRequest();x.open("GET","/x",false);x.send();
+				window.result=[near(got.headers.get("Date")),near([...got.headers].find(f=>f[0]==="date")[1]),near(x.getResponseHeader("date")),near(/^date: (.*)$/m.exec(x.getAllResponseHeaders())[1]),
+				!near(new Headers({date:new Date(7e11).toUTCString()}).get("date"))&&new Response("",{headers:got.headers}).headers.get("date")!==null].join(" ")})().catch(e=>{window.result="error "+e})</script>`,
+			routes: map[string]http.HandlerFunc{"/x": text("text/plain", "x")},
+		},
+		{
 			name: "what is seeded looks native", want: "all",
 			page: `<script>(function(){var bad=[];function look(o,k,name,length,kind){var d=Object.getOwnPropertyDescriptor(o,k);if(!d){return}
 				var f=d[kind||"value"],text=Function.prototype.toString.call(f);
