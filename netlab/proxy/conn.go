@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bufio"
 	"crypto/tls"
 	"errors"
 	"net"
@@ -127,10 +128,11 @@ func closeWrite(nc net.Conn) error {
 // tracked is a listener whose connections are in the server's set.
 type tracked struct {
 	net.Listener
-	s *Server
+	s      *Server
+	sniffs bool // whether they are a *sniffed each
 }
 
-func (s *Server) track(l net.Listener) net.Listener { return tracked{l, s} }
+func (s *Server) track(l net.Listener) net.Listener { return tracked{l, s, false} }
 
 func (t tracked) Accept() (net.Conn, error) {
 	for {
@@ -139,6 +141,9 @@ func (t tracked) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		t.s.bound(inner)
+		if t.sniffs { // before it is in the set, where others may abort it
+			inner = &sniffed{Conn: inner, r: bufio.NewReader(inner)}
+		}
 		c := &conn{Conn: inner, forget: t.s.forget, slow: t.s.slow.Load()}
 		if t.s.remember(c) {
 			return c, nil

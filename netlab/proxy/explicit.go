@@ -29,10 +29,10 @@ const sniffTimeout = 30 * time.Second
 func (s *Server) serveProxy(l net.Listener) {
 	connects := newFeed()
 	s.runConnects(connects)
-	s.accept(l, func(nc net.Conn) {
-		c, _ := nc.(*conn) // track made it
-		buffered := bufio.NewReader(c.Conn)
-		c.Conn = &sniffed{Conn: c.Conn, r: buffered}
+	s.accept(tracked{l, s, true}, func(nc net.Conn) {
+		c, _ := nc.(*conn) // tracked made both
+		ahead, _ := c.Conn.(*sniffed)
+		buffered := ahead.r
 		_ = c.SetDeadline(time.Now().Add(headerTimeout)) // a closed connection fails below
 		const connect = "CONNECT "
 		begin, err := buffered.Peek(1)

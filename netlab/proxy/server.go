@@ -139,7 +139,7 @@ func Serve(c Config) (*Server, error) {
 		s.run(s.tunnels.secure, base)
 	}
 	if c.Explicit != nil {
-		s.serveProxy(s.track(c.Explicit))
+		s.serveProxy(c.Explicit)
 	}
 	if c.Other != nil {
 		s.done.Go(func() { s.sniff(c.Other) })
