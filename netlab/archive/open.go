@@ -17,9 +17,9 @@ import (
 	"slices"
 	"strings"
 
-	"eidetic/internal/lab"
-
 	"github.com/klauspost/compress/zstd"
+
+	"eidetic/internal/lab"
 )
 
 // withDefaults fills the zero fields.

@@ -106,9 +106,10 @@ func (k *Keeper) PutWorkflow(ctx context.Context, name string, plan lab.Plan, ta
 		if present > 0 {
 			others, own = 0, 0 // a version more is no workflow more
 		}
-		err = errors.Join(lab.Room(others, own, mostWorkflows, ErrMany),
-			lab.Room(bytes+len(text)-1, ownBytes+len(text)-1, lab.MostPlanBytes, ErrMany))
-		if err != nil {
+		if err := lab.Room(others, own, mostWorkflows, ErrMany); err != nil {
+			return err
+		}
+		if err := lab.Room(bytes+len(text)-1, ownBytes+len(text)-1, lab.MostPlanBytes, ErrMany); err != nil {
 			return err
 		}
 		version++

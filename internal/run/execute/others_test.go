@@ -2,10 +2,12 @@ package execute
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/plan"
 	"eidetic/netlab/archive"
 )
 
@@ -76,6 +78,16 @@ func TestCameLate(t *testing.T) {
 		n, pause := cameLate(a, page)
 		if n != c.want || n > 0 && pause != c.pause {
 			t.Errorf("with %d files behind a rest at %v ms, %d came late, after %v; want %d, after %v", len(c.late), c.rest, n, pause, c.want, c.pause)
+		}
+		for still, want := range map[float64]string{1.5: "asked for 2 more files after it had come to rest, 3.1 s after", 4: ""} {
+			if c.want == 0 {
+				want = ""
+			}
+			x := &Execution{run: &lab.Run{}, News: News{}}
+			x.noteLate(&cellArm{arm: plan.Arm{NamedArm: lab.NamedArm{Arm: lab.Arm{Page: page}}}, of: plan.Cell{Cell: lab.Cell{Plan: lab.Plan{Still: still}}}, recorded: a})
+			if got := strings.Join(x.run.Warnings, ""); (want == "") != (got == "") || !strings.Contains(got, want) {
+				t.Errorf("with still_s %v and %d files behind a rest, the note is %q; want %q", still, len(c.late), got, want)
+			}
 		}
 	}
 }

@@ -90,9 +90,9 @@ func judge(t *lab.Trial, f facts) (reasons []string) {
 
 // tooEarly says what may have taken a page for loaded that was not.
 func tooEarly(t *lab.Trial) string {
-	if n := len(t.Steps); n > 0 && t.Steps[n-1].Expect != "" && !t.Steps[n-1].Default {
+	if len(t.Steps) == 1 && t.Steps[0].Expect != "" && !t.Steps[0].Default { // in a journey it may be any step's
 		return fmt.Sprintf("its end (%s) may have held before it had loaded, as over a picture that it shows meanwhile: say a longer time, or a "+
-			"colour or picture that it shows only then", t.Steps[n-1].Expect)
+			"colour or picture that it shows only then", t.Steps[0].Expect)
 	}
 	return "it was taken for loaded too early"
 }

@@ -56,6 +56,7 @@ func TestEndTooEarly(t *testing.T) {
 	}{
 		{nil, "it was taken for loaded too early"},
 		{[]*lab.TrialStep{{Expect: "changed and still 1.5s", Default: true}}, "it was taken for loaded too early"},
+		{[]*lab.TrialStep{{Expect: "still 1s"}, {Expect: "still 1s"}}, "it was taken for loaded too early"},
 		{[]*lab.TrialStep{{Expect: "still 1s in 0%,0%,100%,50%"}}, "its end (still 1s in 0%,0%,100%,50%) may have held before it had loaded"},
 	} {
 		reasons := judge(&lab.Trial{Asked: 6, Recorded: 25, Steps: c.steps}, facts{})

@@ -46,10 +46,8 @@ func zoned(layout, text, fraction, zone, rest string, o Options) (Entry, bool) {
 	switch zone = strings.ReplaceAll(zone, ":", ""); {
 	case zone == "":
 		if m := zoneWord.FindStringSubmatch(rest); m != nil {
-			if at, isZone, ok := inZone(layout, text, m[1], o); ok {
-				return stamped(at.Add(fractionOf(fraction)), fraction, m[2])
-			} else if isZone {
-				return Entry{}, false
+			if e, isZone, ok := abbreviated(layout, text, fraction, m[1], m[2], o); isZone {
+				return e, ok
 			}
 		}
 		return placed(layout, text, fraction, rest, o.Zone)

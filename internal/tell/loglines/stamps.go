@@ -59,19 +59,12 @@ func ctime(line string, o Options) (Entry, bool) {
 		return Entry{}, false
 	}
 	const layout = "Jan _2 15:04:05 2006"
-	text, zone := m[1]+" "+m[4], o.Zone
-	switch m[3] {
-	case "":
-	case "UTC", "GMT":
-		zone = time.UTC
-	default:
-		at, _, ok := inZone(layout, text, m[3], o)
-		if !ok {
-			return Entry{}, false
-		}
-		return stamped(at.Add(fractionOf(m[2])), m[2], m[5])
+	text := m[1] + " " + m[4]
+	if zone := m[3]; zone != "" && zone != "UTC" && zone != "GMT" {
+		e, _, ok := abbreviated(layout, text, m[2], zone, m[5], o)
+		return e, ok
 	}
-	return placed(layout, text, m[2], m[5], zone)
+	return zoned(layout, text, m[2], m[3], m[5], o)
 }
 
 // glog reads a line of Google's logs, and of Kubernetes': I0301 10:22:11.250000 7 cart.go:3] text.

@@ -19,21 +19,19 @@ var severalZones = []string{"CST", "IST", "BST", "AST", "SST"} // constant
 // zoneWord is what may be the abbreviation of a zone behind a stamp, with what follows it.
 var zoneWord = regexp.MustCompile(`^([A-Z]{3,5})\b["\]]?[:,;|\s]*(.*)$`) // constant
 
-// inZone parses a stamp by the abbreviation of a zone, where that means one: in the zone that the person names, or
-// anywhere. isZone says that the word is such an abbreviation.
-func inZone(layout, text, word string, o Options) (at time.Time, isZone, ok bool) {
-	hours, known := hoursOf[word]
-	at, err := time.ParseInLocation(layout, text, o.Zone)
-	if err != nil {
-		return at, known, false
+// abbreviated reads a stamp by the abbreviation of a zone: of the one that the person names, or one that means the same
+// everywhere. isZone says whether the word is one at all.
+func abbreviated(layout, text, fraction, word, rest string, o Options) (e Entry, isZone, ok bool) {
+	hours, isKnown := hoursOf[word]
+	zone := o.Zone
+	at, err := time.ParseInLocation(layout, text, zone)
+	switch name, _ := at.Zone(); {
+	case err == nil && name == word:
+	case isKnown:
+		zone = time.FixedZone(word, int(hours*3600))
+	default:
+		return Entry{}, slices.Contains(severalZones, word), false
 	}
-	name, _ := at.Zone()
-	switch {
-	case name == word:
-		return at, true, true
-	case known:
-		at, err = time.ParseInLocation(layout, text, time.FixedZone(word, int(hours*3600)))
-		return at, true, err == nil
-	}
-	return at, slices.Contains(severalZones, word), false
+	e, ok = placed(layout, text, fraction, rest, zone)
+	return e, true, ok
 }

@@ -162,8 +162,8 @@ func Read(file string, in io.Reader, column, times string, last int) (*Table, er
 // errNoHeader says that the first row has values.
 var errNoHeader = errors.New("the first row is numbers: a header with the columns' names is needed") // constant
 
-// withoutMark decodes UTF-16, also without a mark, and Windows-1252, leaves out the mark that spreadsheets put before UTF-8 and comments
-// before the header, and makes lines of an old Macintosh's.
+// withoutMark decodes UTF-16, also without a mark, and Windows-1252, leaves out the mark that spreadsheets put before
+// UTF-8 and comments before the header, and makes lines of an old Macintosh's.
 func withoutMark(r io.Reader) *bufio.Reader {
 	const size = 64 << 10
 	b := bufio.NewReaderSize(r, size)

@@ -86,7 +86,7 @@ func (p *Panel) once(next http.Handler) http.Handler {
 			return
 		}
 		key = ownKey(r.Context(), key)
-		once := store.Once{Key: key, Request: digestOf(identityOf(r.Context()).Name, r.URL.Path, r.URL.RawQuery, body)}
+		once := store.Once{Key: key, Request: digestOf(r.URL.Path, r.URL.RawQuery, body)}
 		switch first, err := p.answers.Claim(r.Context(), once, time.Now()); {
 		case errors.Is(err, store.ErrKeyUsed):
 			problem(w, http.StatusUnprocessableEntity, keyHeader+": it came with another request before; a new request needs a new key")
@@ -112,7 +112,8 @@ func (p *Panel) once(next http.Handler) http.Handler {
 	})
 }
 
-// ownKey is a token's key: that of another, which may be the same text, is another one.
+// ownKey is a token's key: that of another, which may be the same text, is another one, and nobody is told what was
+// answered to it.
 func ownKey(ctx context.Context, key string) string {
 	if key == "" {
 		return ""
@@ -120,10 +121,10 @@ func ownKey(ctx context.Context, key string) string {
 	return identityOf(ctx).Name + " " + key
 }
 
-// digestOf identifies a request. The token's name is a part: nobody is told what was answered to another.
-func digestOf(who, path, query string, body []byte) string {
+// digestOf identifies a request.
+func digestOf(path, query string, body []byte) string {
 	h := sha256.New()
-	for _, part := range []string{who, path, query} {
+	for _, part := range []string{path, query} {
 		fmt.Fprintf(h, "%d %s ", len(part), part)
 	}
 	h.Write(body)

@@ -91,7 +91,7 @@ func (p runFeature) start(ctx context.Context, in *startInput) (*startBody, erro
 	if !(plan.Request{Plan: in.Body}).Opens() {
 		return nil, opensNothing("body")
 	}
-	once, err := onceOf(ctx, in)
+	once, err := onceFor(ctx, in.Key, in.Body)
 	if err != nil {
 		return nil, p.internalError(err)
 	}
@@ -240,11 +240,7 @@ func startedAs(id string) *startBody {
 	return &startBody{address, Accepted{id, store.StateQueued, address, address + "/events"}}
 }
 
-// onceOf identifies a request by its key and a digest of its plan.
-func onceOf(ctx context.Context, in *startInput) (store.Once, error) {
-	return onceFor(ctx, in.Key, in.Body)
-}
-
+// onceFor identifies a request for a run by its key and a digest of its body.
 func onceFor(ctx context.Context, key string, body any) (store.Once, error) {
 	asked, err := json.Marshal(body)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"time"
 )
 
 // seeds are the cases of what a page draws by lot or reads of clocks besides Date, Math.random and
@@ -47,11 +48,15 @@ func seeds() []kase {
 			page: `<script>window.result=new File(["x"],"a.txt",{type:"text/plain"}).lastModified+" "+new File([],"b",{lastModified:7}).lastModified</script>`,
 		},
 		{
-			name: "dates of answers fit Date", want: "true true true true true",
-			page: `<script>(async()=>{const near=t=>Math.abs(Date.parse(t)-Date.now())<4000;const got=await fetch("/x"),x=new XMLHttpRequest();x.open("GET","/x",false);x.send();
+			name: "dates of answers fit Date", want: "true true true true true true true",
+			page: `<script>(async()=>{const near=(t,by=0)=>Math.abs(Date.parse(t)-by-Date.now())<4000;const got=await fetch("/x"),x=new XMLHttpRequest();x.open("GET","/x",false);x.send();
 				window.result=[near(got.headers.get("Date")),near([...got.headers].find(f=>f[0]==="date")[1]),near(x.getResponseHeader("date")),near(/^date: (.*)$/m.exec(x.getAllResponseHeaders())[1]),
+				near(got.headers.get("Expires"),36e5),near(x.getResponseHeader("Last-Modified"),-36e5),
 				!near(new Headers({date:new Date(7e11).toUTCString()}).get("date"))&&new Response("",{headers:got.headers}).headers.get("date")!==null].join(" ")})().catch(e=>{window.result="error "+e})</script>`,
-			routes: map[string]http.HandlerFunc{"/x": text("text/plain", "x")},
+			routes: map[string]http.HandlerFunc{"/x": func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Expires", time.Now().Add(time.Hour).UTC().Format(http.TimeFormat))
+				w.Header().Set("Last-Modified", time.Now().Add(-time.Hour).UTC().Format(http.TimeFormat))
+			}},
 		},
 		{
 			name: "what is seeded looks native", want: "all",
