@@ -54,7 +54,7 @@ sessions = cmd/appliance/client/clienttest/testdata
 client_generators = out/clients/node_modules/.package-lock.json
 
 .PHONY: clients
-clients: deps-test $(client_generators) ## Fetch the programs by which tests make clients of the OpenAPI document, and check the panel against it (60 MB)
+clients: deps-test $(client_generators) ## Fetch the programs by which tests make clients of the OpenAPI document, and check the scripts of panel and reports (60 MB)
 
 $(client_generators): $(addprefix $(sessions)/,typescript/package.json typescript/package-lock.json go/go.mod go/go.sum)
 	cd $(sessions)/go && go mod download

@@ -1,7 +1,10 @@
 "use strict";
 (() => {
+/** @param {string} s @param {ParentNode} from */
 const $ = (s, from = document) => from.querySelector(s);
+/** @param {string} s @param {ParentNode} from */
 const all = (s, from = document) => [...from.querySelectorAll(s)];
+/** @type {Held<"Data">} */
 const data = JSON.parse($("#data").textContent);
 const css = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 const make = (tag, props = {}, ...kids) => { const e = Object.assign(document.createElement(tag), props); e.append(...kids); return e; };

@@ -1,7 +1,9 @@
 "use strict";
 // What timelinework.js adds to it: search, ranges and what was clicked on. timelines is what it needs of the drawing.
 const timelines = (() => {
+/** @param {string} s @param {ParentNode} from */
 const $ = (s, from = document) => from.querySelector(s);
+/** @param {string} s @param {ParentNode} from */
 const all = (s, from = document) => [...from.querySelectorAll(s)];
 const make = (tag, props = {}, ...kids) => { const e = Object.assign(document.createElement(tag), props); e.append(...kids); return e; };
 const css = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -26,6 +28,7 @@ system.addEventListener("change", () => { label(); shades(); draw(); });
 
 // ---- data -----------------------------------------------------------------
 const NAME = 0, START = 1, END = 2, EARLY = 3, LATE = 4, LANE = 5, COLOUR = 6, PART = 7, FACTS = 8;
+/** @type {Map<number, Held<"TimelineData"> | null>} */
 const parsed = new Map();
 const load = n => {
   if (!parsed.has(n)) {
@@ -34,7 +37,9 @@ const load = n => {
   }
   return parsed.get(n);
 };
-let shown = [], view = { from: 0, to: 1 }, whole = { from: 0, to: 1 }, folded = {}, cursor = null, shade = {};
+/** @type {Shown[]} */
+let shown = [];
+let view = { from: 0, to: 1 }, whole = { from: 0, to: 1 }, folded = {}, cursor = null, shade = {};
 
 const kinds = { frame: "--data", request: "--data", input: "--bad", step: "--accent", mark: "--data-2", annotation: "--warn", browser: "--data-2", memory: "--good", machine: "--good", link: "--ttfb" };
 function shades() {
@@ -47,7 +52,7 @@ const rows = track => folded[track.kind] ? 1 : Math.min(track.lanes, 24);
 // ---- pages of a trial -----------------------------------------------------
 function build() {
   const chosen = all("select[data-arm]").map(s => ({ arm: s.dataset.arm, n: +s.value, word: s.parentElement.firstChild.textContent.trim() }));
-  shown = chosen.map(c => ({ ...c, data: load(c.n) })).filter(c => c.data);
+  shown = chosen.map(c => ({ ...c, data: load(c.n), rows: [] })).filter(c => c.data);
   whole = { from: Math.min(0, ...shown.map(c => c.data.start)), to: Math.max(1, ...shown.map(c => c.data.end)) };
   const pad = (whole.to - whole.from) * 0.01;
   whole = { from: whole.from - pad, to: whole.to + pad };
@@ -123,6 +128,7 @@ function tables() {
   }
 }
 const bounds = e => e[LATE] > e[EARLY] ? `${e[EARLY].toFixed(1)} to +${e[LATE].toFixed(1)}`.replace("+-", "−").replace("-", "−") : "";
+/** @param {Shown} c */
 function facts(c, e) {
   const list = [];
   for (let i = FACTS; i + 1 < e.length; i += 2) list.push([c.data.texts[e[i]], c.data.texts[e[i + 1]]]);
@@ -154,6 +160,7 @@ function prepare(canvas, h) {
 }
 
 const steps = span => { const rough = span / 9, ten = 10 ** Math.floor(Math.log10(rough)); return ten * [1, 2, 5, 10].find(m => m * ten >= rough); };
+/** @param {Shown} c */
 function axis(c) {
   const { pen, w } = prepare(c.axis, 20), { x } = scale(w), step = steps((view.to - view.from) * Math.max(1, 700 / Math.max(w, 1)));
   for (let t = Math.ceil(view.from / step) * step; t <= view.to; t += step) {
@@ -176,6 +183,7 @@ const onBar = kind => readable(parseInt((shade[kind] || "#000").slice(1).padEnd(
 const colour = n => "#" + n.toString(16).padStart(6, "0");
 const readable = n => (n >> 16) * 0.299 + (n >> 8 & 255) * 0.587 + (n & 255) * 0.114 > 140 ? "#000" : "#fff";
 
+/** @param {Shown} c @param {Row} r */
 function row(c, r) {
   const { pen, w } = prepare(r.canvas, rows(r.track) * height + 4);
   pen.save();
@@ -193,8 +201,10 @@ function row(c, r) {
     if (b > 0 && a < w) pen.strokeRect(a, 2 + laneOf(r, e) * height, b - a, height - 1);
   }
 }
+/** @param {Row} r */
 const laneOf = (r, e) => folded[r.track.kind] ? 0 : Math.min(e[LANE], rows(r.track) - 1);
 
+/** @param {Shown} c @param {Row} r */
 function bars(c, r, pen, w, only) {
   const { track } = r, n = rows(track), { x } = scale(w), pale = pen.pale;
   const flat = folded[track.kind];
@@ -258,6 +268,7 @@ function words(pen, text, x, y, room, ink) {
 }
 
 // strip puts pictures on the axis: each slot shows the picture of its left edge.
+/** @param {Shown} c */
 function strip(c) {
   const list = c.data.thumbs, w = c.film.clientWidth;
   if (!list.length || !w) return;
@@ -274,11 +285,13 @@ function strip(c) {
   }
   for (let i = used; i < c.images.length; i++) c.images[i].hidden = true;
 }
+/** @param {Shown} c */
 function pictureAt(c, t) {
   let best = c.data.thumbs[0];
   for (const one of c.data.thumbs) if (one.t <= t + 0.01) best = one;
   return best;
 }
+/** @param {Shown} c */
 function frameAt(c, t) {
   const track = c.data.tracks.find(o => o.kind === "frame");
   if (!track) return null;
@@ -318,6 +331,7 @@ const target = e => {
   }
   return null;
 };
+/** @param {Shown} c @param {Row} r */
 function hit(c, r, t, y, k) {
   const lane = folded[r.track.kind] ? -1 : Math.floor((y - 2) / height), n = rows(r.track), reach = 5 / k;
   let best = null, distance = Infinity;

@@ -30,7 +30,7 @@ function look() {
   hits = [];
   place = -1;
   for (const c of shown()) {
-    const has = text ? Uint8Array.from(c.data.texts, t => t.toLowerCase().includes(text)) : null;
+    const has = text ? Uint8Array.from(c.data.texts, t => Number(t.toLowerCase().includes(text))) : null;
     for (const r of c.rows) {
       r.match = null;
       if (!has || r.line.hidden) continue;
@@ -72,6 +72,7 @@ function into(e) {
 
 // ---- what was clicked on --------------------------------------------------
 const ms = v => v.toFixed(v !== 0 && Math.abs(v) < 10 ? 3 : 1);
+/** @param {Shown} [c] @param {Row} [r] @param {number[]} [e] @param {boolean} [stay] */
 function pick(c, r, e, stay) {
   for (const o of shown()) o.picked = null;
   picked.replaceChildren();
@@ -88,6 +89,7 @@ function pick(c, r, e, stay) {
   if (e && !stay) r.line.scrollIntoView({ block: "nearest" }); // above the dock
   draw();
 }
+/** @param {Shown} c @param {Row} r */
 function describe(c, r, e) {
   const name = c.data.texts[e[NAME]], list = make("dl");
   const fact = (k, v) => list.append(make("div", {}, make("dt", { textContent: k }), make("dd", { textContent: v })));
@@ -113,6 +115,7 @@ function describe(c, r, e) {
 const ordered = list => make("ol", {}, ...list.map(one => make("li", {}, one)));
 const contains = (o, e) => o !== e && o[LANE] < e[LANE] && o[START] <= e[START] && o[END] >= e[END];
 // outer lists the events of the row that an event lies in, the innermost first.
+/** @param {Row} r */
 function outer(r, e) {
   const list = [];
   if (r.track.kind === "request") return list;
@@ -125,6 +128,7 @@ function outer(r, e) {
 }
 
 // same is what another trial has of an event: in the row of that name, the event of that name with the same number.
+/** @param {Shown} c @param {Row} r */
 function same(c, r, e, other) {
   const text = c.data.texts[e[NAME]], row = other.rows.find(o => o.track.kind === r.track.kind && o.track.name === r.track.name);
   if (!row) return null;
@@ -133,6 +137,7 @@ function same(c, r, e, other) {
 }
 
 // pictures shows what the screen showed meanwhile, beside the other arm's.
+/** @param {Shown} c @param {Row} r */
 function pictures(c, r, e) {
   const films = [c, ...shown().filter(o => o !== c)].filter(o => o.data.thumbs.length).sort((a, b) => shown().indexOf(a) - shown().indexOf(b)).map(o => {
     const own = o === c ? e : same(c, r, e, o), [from, to] = own ? [own[START], own[END]] : [e[START], e[END]];
@@ -162,6 +167,7 @@ function placeRange() {
 placed.push(placeRange);
 
 // sums adds up the events of a trial in the range: how often, how long, and without what lies in them on their row.
+/** @param {Shown} c */
 function sums(c) {
   const out = new Map();
   for (const r of c.rows) {
@@ -226,6 +232,7 @@ selector.addEventListener("click", () => {
 // Messages lead from row to row; of a request or a picture that was clicked on, an arrow leads to what belongs to it.
 const MOST_ARROWS = 400;
 // flowsOf are a trial's flows as rows and events, in the order of their beginnings.
+/** @param {Shown} c */
 const flowsOf = c => c.data.flows.map(f => {
   const a = c.rows[f[0]], b = c.rows[f[2]], e = a.track.ev[f[1]], o = b.track.ev[f[3]];
   return { a, b, e, o, low: Math.min(e[START], o[START]), high: Math.max(e[START], o[START]) };
