@@ -38,6 +38,21 @@ bench-truth: ## Measure false alarms, power and intervals of our rule and others
 	@scripts/deps.sh demo bench
 	go run ./internal/rigs/truth/bench $(TRUTH_FLAGS)
 
+# browsertime, in the versions of internal/rigs/truth/peer/npm/package-lock.json, which names no host.
+peer_installed = out/peer/node_modules/.package-lock.json
+
+$(peer_installed): internal/rigs/truth/peer/npm/package.json internal/rigs/truth/peer/npm/package-lock.json
+	@mkdir -p out/peer
+	@cp $^ out/peer/
+	cd out/peer && npm ci --omit=dev --no-audit --no-fund --ignore-scripts --prefer-offline --loglevel=error
+	@touch $@
+
+.PHONY: bench-peer
+bench-peer: ## Load three pages beside browsertime, in turns: means, spread, seconds a trial (half an hour; PEER_FLAGS="-rounds 2")
+	@scripts/deps.sh demo bench
+	@$(MAKE) --no-print-directory $(peer_installed)
+	go run ./internal/rigs/truth/peer $(PEER_FLAGS)
+
 .PHONY: bench-real-bisect
 bench-real-bisect: ## Bisect a real delay of the sample page among 64 revisions (half an hour; can be resumed; BISECT_FLAGS="-delay 50")
 	@scripts/deps.sh demo bench

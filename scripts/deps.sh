@@ -96,6 +96,7 @@ needs() {
 		bench|python3-scipy|/usr/lib/python3/dist-packages/scipy|browsertime's metrics need it
 		bench|python3-opencv|/usr/share/doc/python3-opencv|browsertime's metrics need it
 		bench|python3-pil|/usr/lib/python3/dist-packages/PIL|browsertime's metrics need it
+		bench|chromium-driver|chromedriver|browsertime, a peer, drives Chromium with it
 		bench|nodejs|node|runs speedline, a peer of the metrics
 		bench|npm|npm|fetches the peers of the metrics
 		bench|nghttp2-client|h2load|the client that asks every web server alike
