@@ -307,8 +307,10 @@ func (f *fetch) request(r *http.Request, body []byte) (*http.Request, error) {
 	out.URL = lab.ParseURL(e.URL).Net()
 	out.Host = cmp.Or(r.Host, r.URL.Host)
 	isForScript := inject.Concerned(messageOf(r))
-	for _, field := range requestFields(r, f.headers.Request, out.Host) {
-		if isHopByHop(field.Name) && !takesTrailers(r, field) || isConditional(r, http.CanonicalHeaderKey(field.Name)) {
+	fields := requestFields(r, f.headers.Request, out.Host)
+	isOfOne := isOfConnection(fields)
+	for _, field := range fields {
+		if isOfOne(field.Name) && !takesTrailers(r, field) || isConditional(r, http.CanonicalHeaderKey(field.Name)) {
 			continue
 		}
 		if isForScript && strings.EqualFold(field.Name, "Accept-Encoding") {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/textproto"
+	"slices"
 	"strings"
 
 	"eidetic/internal/lab"
@@ -147,4 +148,28 @@ func isHopByHop(name string) bool {
 		return true
 	}
 	return false
+}
+
+// isOfConnection tells the fields of a message that belong to one connection: those above, and those that its Connection
+// field names (RFC 9110, 7.6.1). A field that everybody along the way needs may not be named there, and browsers read
+// one that is.
+func isOfConnection(fields []lab.HeaderField) func(name string) bool {
+	named := strings.ToLower(strings.Join((&message.Head{Fields: fields}).Values("Connection"), ","))
+	return func(name string) bool {
+		if isHopByHop(name) || named == "" {
+			return isHopByHop(name)
+		}
+		for one := range strings.SplitSeq(named, ",") {
+			if strings.EqualFold(strings.Trim(one, " \t"), name) {
+				return !isForAll(strings.ToLower(name))
+			}
+		}
+		return false
+	}
+}
+
+// isForAll tells fields that no Connection field may name: what frames a message, says what it is, or where.
+func isForAll(name string) bool {
+	return strings.HasPrefix(name, "content-") || strings.HasPrefix(name, "access-control-") || strings.HasPrefix(name, "sec-") ||
+		slices.Contains([]string{"authorization", "cache-control", "cookie", "host", "location", "origin", "set-cookie"}, name)
 }
