@@ -340,3 +340,20 @@ func TestHARTimes(t *testing.T) {
 		t.Error("a text that is no date has a time")
 	}
 }
+
+// TestHARDatesOfAnotherCentury: an entry whose year is wrong keeps its place, and the page begins when its document does.
+func TestHARDatesOfAnotherCentury(t *testing.T) {
+	const at = "2026-05-01T12:00:00Z"
+	for _, wrong := range []string{"1926-05-01T12:00:00Z", "2126-05-01T12:00:00Z", "1970-01-01T00:00:00Z", "9999-01-01T00:00:00Z"} {
+		odd := strings.Replace(fmt.Sprintf(oddEntry, "odd", `{}`), at, wrong, 1)
+		a := oddHAR(t, fmt.Sprintf(oddEntry, "before", `{}`), odd, fmt.Sprintf(oddEntry, "after", `{}`))
+		for i, e := range a.Exchanges() {
+			if e.Order != i || e.Start != 0 || e.Wall.Format(time.RFC3339) != at {
+				t.Errorf("with a date of %s, %s is exchange %d, after %v, at %v; want %d, 0 and %s", wrong, e.URL, e.Order, e.Start, e.Wall, i, at)
+			}
+		}
+		if told := strings.Join(a.Warnings(), " "); len(a.Exchanges()) != 3 || !strings.Contains(told, "decades from most others") {
+			t.Errorf("a date of %s: %d exchanges, told %q; want 3, and that the date is not used", wrong, len(a.Exchanges()), told)
+		}
+	}
+}

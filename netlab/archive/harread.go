@@ -248,6 +248,7 @@ func (hi *harImport) finish() {
 		sorted = sorted && (i == 0 || a.exchanges[i-1].Order <= e.Order)
 	}
 	if !sorted { // at least some are of another tool: their order is that of the file, their start by the clock
+		hi.dropOddDates()
 		a.options.Wall = time.Time{}
 		for _, e := range a.exchanges {
 			if a.options.Wall.IsZero() || e.Wall.Before(a.options.Wall) && !e.Wall.IsZero() {
@@ -279,6 +280,35 @@ func (hi *harImport) finish() {
 	a.noteDocuments(&hi.notes)
 	if !isOwn && len(pages) > 0 { // a browser's
 		a.addIcons(&hi.notes)
+	}
+}
+
+// farOff is how far a date is from most others of its file if its year is wrong.
+const farOff = 20 * 365 * 24 * time.Hour
+
+// dropOddDates takes away dates that are decades from most others: such an entry would begin a century after its page.
+func (hi *harImport) dropOddDates() {
+	var dates []time.Time
+	for _, e := range hi.a.exchanges {
+		if !e.Wall.IsZero() {
+			dates = append(dates, e.Wall)
+		}
+	}
+	if len(dates) == 0 {
+		return
+	}
+	slices.SortFunc(dates, time.Time.Compare)
+	usual := dates[len(dates)/2]
+	for i, e := range hi.a.exchanges {
+		if !e.Wall.IsZero() && e.Wall.Sub(usual).Abs() > farOff {
+			hi.notes.add(fmt.Sprint("entry ", i), e.URL, "with a date that is decades from most others (startedDateTime), which is not used")
+			e.Wall = time.Time{}
+		}
+	}
+	for i := range hi.pages {
+		if p := &hi.pages[i]; harTime(string(p.Started)).Sub(usual).Abs() > farOff {
+			p.Started = ""
+		}
 	}
 }
 
