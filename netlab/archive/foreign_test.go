@@ -3,6 +3,7 @@ package archive
 import (
 	"archive/zip"
 	"bytes"
+	"compress/gzip"
 	"crypto/sha1"
 	"crypto/sha256"
 	"encoding/base32"
@@ -312,4 +313,44 @@ func zipOf(t testing.TB, warc, index []byte) []byte {
 		t.Fatal(err)
 	}
 	return b.Bytes()
+}
+
+// TestTransferCodings: a record whose body a crawler asked for in a compressed transfer coding, and kept so, is read like
+// any other; one that another tool has decoded, too.
+func TestTransferCodings(t *testing.T) {
+	chunked := func(b []byte) string { return fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(b), b) }
+	packed := func(text string) []byte {
+		var b bytes.Buffer
+		z := gzip.NewWriter(&b)
+		if _, err := z.Write([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		if err := z.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return b.Bytes()
+	}
+	const page = "<p>hello"
+	for head, body := range map[string]string{
+		"Transfer-Encoding: gzip, chunked":                              chunked(packed(page)),
+		"Transfer-Encoding: x-gzip\r\nTransfer-Encoding: chunked":       chunked(packed(page)),
+		"Transfer-Encoding: gzip":                                       string(packed(page)),
+		"Transfer-Encoding: GZIP , chunked ":                            string(packed(page)),  // without its chunks
+		"Transfer-Encoding: gzip,chunked":                               chunked([]byte(page)), // decoded by another tool
+		"Transfer-Encoding: gzip, deflate":                              page,
+		"Content-Encoding: gzip\r\nTransfer-Encoding: gzip, chunked":    chunked(packed(string(packed(page)))),
+		"Content-Encoding: gzip\r\nTransfer-Encoding: gzip , chunked  ": chunked(packed(page)),
+	} {
+		data := warcText([2]string{"WARC-Type: response\nWARC-Target-URI: http://a.example/\nWARC-Date: 2026-03-01T10:00:00Z",
+			"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n" + head + "\r\n\r\n" + body})
+		a, err := OpenReader(bytes.NewReader(data), int64(len(data)), Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := a.Exchanges()[0]
+		got, err := Decoded(&e.Response)
+		if err != nil || string(got) != page || e.Response.Get("Transfer-Encoding") != "" {
+			t.Errorf("%q: the body is %q, %v, with %v; want %q", head, got, err, e.Response.Header, page)
+		}
+	}
 }

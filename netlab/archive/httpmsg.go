@@ -147,6 +147,7 @@ func parseResponse(e *lab.Exchange, block []byte, l Limits) error {
 // stays as it is; the first line of a text may look like a chunk's size. Of one that ends before its last chunk, what
 // there is of it is kept; isCut tells that.
 func dechunk(m *lab.Message, l Limits) (isCut bool, err error) {
+	defer func() { m.Header = asContentCoding(m.Header, m.Body) }()
 	if head := (&message.Head{Fields: m.Header}); !head.IsChunked() {
 		return false, nil
 	}
@@ -166,8 +167,39 @@ func dechunk(m *lab.Message, l Limits) (isCut bool, err error) {
 	} else {
 		isCut = false // the header is wrong
 	}
-	m.Header = withoutTransferCoding(m.Header)
 	return isCut, nil
+}
+
+// asContentCoding is a header without transfer codings. A body that is still compressed by some (RFC 9112, 7.2), for which
+// a crawler asks and a browser does not, then has them as content codings, which browsers read.
+func asContentCoding(fields []lab.HeaderField, body []byte) []lab.HeaderField {
+	var codings []string
+	for _, v := range (&message.Head{Fields: fields}).Values("Transfer-Encoding") {
+		for one := range strings.SplitSeq(v, ",") {
+			switch one = strings.ToLower(strings.Trim(one, " \t")); one {
+			case "gzip", "x-gzip", "deflate":
+				codings = append(codings, one)
+			}
+		}
+	}
+	fields = withoutTransferCoding(fields)
+	if len(codings) == 0 {
+		return fields
+	}
+	m := lab.Message{Header: append(slices.Clip(fields), lab.HeaderField{Name: "Content-Encoding", Value: strings.Join(codings, ", ")}), Body: body}
+	if codingOf(&m) == "" {
+		return fields
+	}
+	const begins = 512 // bytes, which tell whether another tool has decoded it and left the header
+	r, err := decoder(&m, begins+1)
+	if err != nil {
+		return fields
+	}
+	defer r.Close()
+	if _, err := io.CopyN(io.Discard, r, begins); err != nil && !errors.Is(err, io.EOF) {
+		return fields
+	}
+	return m.Header
 }
 
 // withoutTransferCoding is a header without the coding that its body does not have any more.
