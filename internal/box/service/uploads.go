@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"eidetic/internal/base/atomicfile"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/run/inspect"
@@ -260,6 +262,11 @@ func (a Uploads) settle(upload, path, match string, free func() error) error {
 			return err
 		}
 	}
+	release, err := a.lock()
+	if err != nil {
+		return err
+	}
+	defer release()
 	name := filepath.Base(path)
 	old, err := os.Stat(path)
 	switch {
@@ -274,6 +281,18 @@ func (a Uploads) settle(upload, path, match string, free func() error) error {
 		return refuse(http.StatusPreconditionFailed, "the recording %q was replaced since: its ETag is %s", name, panel.ETagOf(old))
 	}
 	return os.Rename(upload, path)
+}
+
+// lock keeps others from replacing a recording, so that of several who name the same ETag one does.
+func (a Uploads) lock() (release func(), err error) {
+	dir, err := os.Open(a.Dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(dir.Fd()), unix.LOCK_EX); err != nil {
+		return nil, errors.Join(fmt.Errorf("lock the recordings: %w", err), dir.Close())
+	}
+	return func() { _ = dir.Close() }, nil // which ends the lock
 }
 
 // sameContent tells whether two files have the same bytes.

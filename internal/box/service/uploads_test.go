@@ -4,15 +4,18 @@ import (
 	"bytes"
 	"compress/gzip"
 	"errors"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/rigs/testlab"
 	"eidetic/internal/run/inspect"
 	"eidetic/internal/web/panel"
 	"eidetic/netlab/archive"
@@ -85,6 +88,41 @@ func TestUploadReplacesOnlyWithIfMatch(t *testing.T) {
 	}
 	if now, err := os.ReadFile(filepath.Join(a.Dir, "shop.wacz")); err != nil || !bytes.Equal(now, before) {
 		t.Errorf("the recording that is needed has other content, %v", err)
+	}
+}
+
+// Of uploads that name the same ETag one replaces the recording, however close together they come: whoever compares it
+// waits for whoever replaces it just now.
+func TestOneUploadOfAnETagWins(t *testing.T) {
+	a := Uploads{Dir: filepath.Join(t.TempDir(), "archives")}
+	first, err := a.Put(t.Context(), "shop.wacz", "", bytes.NewReader(wacz(t, "first")), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := filepath.Join(t.TempDir(), "other.wacz")
+	if err := os.WriteFile(other, wacz(t, "other"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	release, err := a.lock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	content, ended := wacz(t, "second"), make(chan error, 1)
+	go func() {
+		_, err := a.Put(t.Context(), "shop.wacz", first.ETag, bytes.NewReader(content), nil)
+		ended <- err
+	}()
+	testlab.Await(t, "the upload that waits, or its end", func() bool {
+		locks, err := os.ReadFile("/proc/locks")
+		return err != nil || len(ended) > 0 || regexp.MustCompile(fmt.Sprintf(`-> FLOCK .* %d `, os.Getpid())).Match(locks)
+	})
+	if err := os.Rename(other, filepath.Join(a.Dir, "shop.wacz")); err != nil {
+		t.Fatal(err)
+	}
+	release()
+	var refused *panel.Refusal
+	if err := <-ended; !errors.As(err, &refused) || refused.Status != http.StatusPreconditionFailed {
+		t.Errorf("an upload beside one that named the same ETag and won: %v; want 412", err)
 	}
 }
 
