@@ -5,7 +5,10 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
+
+	"eidetic/internal/lab"
 )
 
 // ErrUnanswered is returned if the first request with a key has no answer yet.
@@ -76,14 +79,17 @@ func (q *Queue) Unclaim(ctx context.Context, key string) error {
 	return nil
 }
 
-// keep keeps a key, and forgets those that are too old.
+// keep keeps a key, and forgets those that are too old: of one token it keeps its share of the newest.
 func keep(ctx context.Context, tx *sql.Tx, o Once, job string, now time.Time) error {
 	for _, s := range []struct {
 		text string
 		args []any
 	}{
 		{`INSERT INTO keys (key, request, job, created) VALUES (?, ?, ?, ?)`, []any{o.Key, o.Request, job, now.UnixNano()}},
-		{`DELETE FROM keys WHERE created < ? OR seq <= (SELECT max(seq) FROM keys) - ?`, []any{now.Add(-keysKept).UnixNano(), mostKeys}},
+		{`DELETE FROM keys WHERE created < ?`, []any{now.Add(-keysKept).UnixNano()}},
+		{`DELETE FROM keys WHERE seq IN (SELECT seq FROM keys WHERE rtrim(key, replace(key, ' ', '')) = ?
+			ORDER BY seq DESC LIMIT -1 OFFSET ?)`, []any{o.Key[:strings.LastIndexByte(o.Key, ' ')+1], lab.ShareOf(mostKeys)}},
+		{`DELETE FROM keys WHERE seq IN (SELECT seq FROM keys ORDER BY seq DESC LIMIT -1 OFFSET ?)`, []any{mostKeys}},
 		{`DELETE FROM answers WHERE key NOT IN (SELECT key FROM keys)`, nil},
 	} {
 		if _, err := tx.ExecContext(ctx, s.text, s.args...); err != nil {

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"eidetic/internal/lab"
 )
 
 // A key is claimed once; its answer outlives a restart, and a claim without an answer is never given again.
@@ -52,5 +54,52 @@ func TestClaim(t *testing.T) {
 	}
 	if a, err := q.Claim(ctx, mine, later); a != nil || err != nil {
 		t.Errorf("Claim() of a key that has expired = %+v, %v; want nil, nil", a, err)
+	}
+}
+
+// A token that uses keys without number drives out its own: those of others are answered as before.
+func TestOneTokenTakesItsShareOfTheKeys(t *testing.T) {
+	q, err := OpenQueue(t.Context(), filepath.Join(t.TempDir(), "queue.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = q.Close() }()
+	ctx, now := t.Context(), time.Unix(1_800_000_000, 0)
+	claim := func(key string) (known bool) {
+		t.Helper()
+		a, err := q.Claim(ctx, Once{key, "r"}, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a != nil {
+			return true
+		}
+		if err := q.Answer(ctx, key, Answer{Status: 201, Body: []byte{}}); err != nil {
+			t.Fatal(err)
+		}
+		return false
+	}
+	others := []string{"nightly k", "a k", "a flood of k", "k"}
+	for _, key := range others {
+		claim(key)
+	}
+	// The queue as it is after so many requests; the next is a real one.
+	if _, err := q.db.ExecContext(ctx, `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)
+		INSERT INTO keys (key, request, job, created) SELECT 'a flood k' || i, 'r', '', ? FROM n`, 2*mostKeys, now.UnixNano()); err != nil {
+		t.Fatal(err)
+	}
+	claim("a flood last")
+	claim("a flood of k2")
+	for _, key := range append(others, "a flood last", "a flood of k2") {
+		if !claim(key) {
+			t.Errorf("the answer to %q is forgotten, want that a flood drives out its own", key)
+		}
+	}
+	var left int
+	if err := q.db.QueryRowContext(ctx, `SELECT count(*) FROM keys WHERE key LIKE 'a flood k%' OR key = 'a flood last'`).Scan(&left); err != nil {
+		t.Fatal(err)
+	}
+	if left != lab.ShareOf(mostKeys) {
+		t.Errorf("%d keys of the flood are kept, want %d", left, lab.ShareOf(mostKeys))
 	}
 }

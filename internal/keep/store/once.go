@@ -29,7 +29,8 @@ CREATE TABLE keys (
 ) STRICT;
 `
 
-// Once identifies a request that its client may repeat because the answer was lost.
+// Once identifies a request that its client may repeat because the answer was lost. What stands before the key's last
+// blank names whose it is.
 // Request is a digest of the request. Requests without a key are never repetitions.
 type Once struct{ Key, Request string }
 
