@@ -15,6 +15,9 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"eidetic/internal/base/atomicfile"
+	"eidetic/internal/lab"
 )
 
 // Act is an entry of the audit log.
@@ -65,31 +68,36 @@ func openAudit(dir string, log *slog.Logger) *audit {
 	if dir == "" {
 		return a
 	}
-	for _, name := range []string{auditFile + ".1", auditFile} {
-		if err := a.read(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			log.Error("a part of the audit log cannot be read", "error", err)
-		}
+	events, err := readEvents(filepath.Join(dir, auditFile))
+	if err != nil {
+		log.Error("a part of the audit log cannot be read", "error", err)
 	}
+	a.events = newest(events, MaxEvents, one)
 	a.reopen()
 	return a
 }
 
-// read appends the events of a file. A line that is none, such as the last one before a
+// readEvents reads the events of a log's two files, the oldest first. A line that is none, such as the last one before a
 // power cut, is left out.
-func (a *audit) read(path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	lines := bufio.NewScanner(f)
-	lines.Buffer(nil, 8<<10)
-	for lines.Scan() {
-		if e, ok := decodeEvent(lines.Bytes()); ok {
-			a.keep(e)
+func readEvents(path string) (events []Act, err error) {
+	for _, name := range []string{path + ".1", path} {
+		f, openErr := os.Open(name)
+		if openErr != nil {
+			if !errors.Is(openErr, fs.ErrNotExist) {
+				err = errors.Join(err, openErr)
+			}
+			continue
 		}
+		lines := bufio.NewScanner(f)
+		lines.Buffer(nil, 8<<10)
+		for lines.Scan() {
+			if e, ok := decodeEvent(lines.Bytes()); ok {
+				events = append(events, e)
+			}
+		}
+		err = errors.Join(err, lines.Err(), f.Close())
 	}
-	return lines.Err()
+	return events, err
 }
 
 // decodeEvent reads a line of the log.
@@ -114,12 +122,35 @@ func shortened(text string, most int) string {
 	return text
 }
 
-// keep appends an event in memory.
-func (a *audit) keep(e Act) {
-	if len(a.events) >= MaxEvents {
-		a.events = slices.Delete(a.events, 0, len(a.events)-MaxEvents+1)
+// one counts an event.
+func one(Act) int { return 1 }
+
+// newest drops the oldest events until the sizes of the others are together no more than most: of somebody who has more
+// than a token's share first, so that nobody drives out what others did.
+func newest(events []Act, most int, size func(Act) int) []Act {
+	all, of := 0, map[string]int{}
+	for _, e := range events {
+		all += size(e)
 	}
-	a.events = append(a.events, e)
+	if all <= most {
+		return events
+	}
+	for _, e := range events {
+		of[e.Who] += size(e)
+	}
+	for _, isDropped := range []func(Act) bool{
+		func(e Act) bool { return of[e.Who] > lab.ShareOf(most) },
+		func(Act) bool { return true },
+	} {
+		events = slices.DeleteFunc(events, func(e Act) bool {
+			if all <= most || !isDropped(e) {
+				return false
+			}
+			all, of[e.Who] = all-size(e), of[e.Who]-size(e)
+			return true
+		})
+	}
+	return events
 }
 
 // reopen opens the file to append to it. Every event begins a line, also after a torn one.
@@ -155,7 +186,7 @@ func (a *audit) add(e Act) {
 	e = e.bounded()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.keep(e)
+	a.events = newest(append(a.events, e), MaxEvents, one)
 	if a.dir == "" {
 		return
 	}
@@ -165,8 +196,7 @@ func (a *audit) add(e Act) {
 		return
 	}
 	if a.file != nil && a.size+int64(len(line)) > maxAudit {
-		path := filepath.Join(a.dir, auditFile)
-		a.fails(errors.Join(a.file.Close(), os.Rename(path, path+".1")))
+		a.fails(errors.Join(a.file.Close(), a.putAside()))
 		a.file = nil
 	}
 	if a.file == nil {
@@ -178,6 +208,24 @@ func (a *audit) add(e Act) {
 	n, err := a.file.Write(append(line, '\n'))
 	a.size += int64(n)
 	a.fails(err)
+}
+
+// putAside makes room in the log's file: its events, and those of earlier ones that it still has room for, go to another.
+func (a *audit) putAside() error {
+	path := filepath.Join(a.dir, auditFile)
+	events, err := readEvents(path)
+	lineOf := func(e Act) []byte {
+		line, _ := json.Marshal(e) // of texts and numbers
+		return append(line, '\n')
+	}
+	var content []byte
+	for _, e := range newest(events, maxAudit, func(e Act) int { return len(lineOf(e)) }) {
+		content = append(content, lineOf(e)...)
+	}
+	if failed := atomicfile.WriteFile(path+".1", content, 0o600); failed != nil {
+		return errors.Join(err, failed)
+	}
+	return errors.Join(err, os.Remove(path))
 }
 
 func (a *audit) close() error {

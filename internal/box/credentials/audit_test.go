@@ -122,6 +122,32 @@ func TestTokensDoNotFillTheLog(t *testing.T) {
 	}
 }
 
+// Somebody with a token who does thousands of different things drives what others did neither out of the list nor, over a
+// restart, out of the files.
+func TestOneTokenTakesItsShareOfTheLog(t *testing.T) {
+	c, dir := newClock(), t.TempDir()
+	s := c.open(t, dir)
+	const others = 100
+	for i := range others {
+		s.Record(Identity{Name: "nightly"}, fmt.Sprintf("PUT /api/v1/archives/%d.wacz", i), "192.0.2.7", http.StatusCreated)
+	}
+	for i := range 4 * maxAudit / 100 {
+		s.Record(Identity{Name: "flood"}, fmt.Sprintf("PUT /api/v1/workflows/w%d", i), "192.0.2.8", http.StatusOK)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for when, s := range map[string]*Store{"before": s, "after": c.open(t, dir)} {
+		of := map[string]int{}
+		for _, e := range s.Events(MaxEvents) {
+			of[e.Who]++
+		}
+		if of["nightly"] != others || of["flood"] != MaxEvents-others {
+			t.Errorf("%s the restart there are %v; want all %d of nightly, and the rest of flood", when, of, others)
+		}
+	}
+}
+
 // How many entries were left out is said, also after a long text, and of kinds that are not counted any more.
 func TestWhatIsLeftOutIsSaid(t *testing.T) {
 	c := newClock()
