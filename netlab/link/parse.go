@@ -7,6 +7,7 @@ import (
 	"math"
 	"net/netip"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -48,13 +49,14 @@ func OpenFile(name string) (io.ReadCloser, error) { return os.Open(name) }
 
 // Parse does what the function Parse does, with trace files.
 func (r Reader) Parse(s string) (Profile, error) {
-	return (&reading{open: r.Open, traces: map[string]*Trace{}}).parse(s)
+	return (&reading{open: r.Open, traces: map[string]*Trace{}, said: map[string]bool{}}).parse(s)
 }
 
 // reading is one call of Parse, which reads each trace file once.
 type reading struct {
 	open   func(string) (io.ReadCloser, error)
 	traces map[string]*Trace
+	said   map[string]bool // the settings so far, of whatever step
 }
 
 func (r *reading) trace(name string) (*Trace, error) {
@@ -105,7 +107,34 @@ func (r *reading) parse(s string) (Profile, error) {
 		}
 		p.Changes = append(p.Changes, Change{At: at, Profile: base})
 	}
+	if err := r.checkIdle(p); err != nil {
+		return Profile{}, fmt.Errorf("link %q: %w", s, err)
+	}
 	return p, nil
+}
+
+// checkIdle returns the error of a setting that does nothing without another one, which neither the profile nor a change
+// of it has.
+func (r *reading) checkIdle(p Profile) error {
+	all := []Profile{p}
+	for _, c := range p.Changes {
+		all = append(all, c.Profile)
+	}
+	some := func(has func(Profile) bool) bool { return slices.ContainsFunc(all, has) }
+	holds := some(func(p Profile) bool {
+		return p.Down != Unlimited || p.Up != Unlimited || p.DownTrace != nil || p.UpTrace != nil || p.Stall != nil
+	})
+	switch {
+	case r.said["burst"] && !r.said["loss"]:
+		return errors.New("burst alone loses nothing: say how much is lost, as in loss=1%,burst=4")
+	case some(func(p Profile) bool { return p.Reorder }) && !r.said["jitter"]:
+		return errors.New("reorder alone changes no order: say how late packets may be, as in jitter=5ms,reorder=yes")
+	case r.said["queue"] && !holds:
+		return errors.New("queue alone holds nothing, as the link is unlimited: give a rate, as in down=5mbit,queue=100p")
+	case r.said["aqm"] && !holds:
+		return errors.New("aqm alone drops nothing, as the link is unlimited: give a rate, as in down=5mbit,aqm=codel")
+	}
+	return nil
 }
 
 func (r *reading) step(p Profile, s string) (Profile, error) {
@@ -136,7 +165,7 @@ func (r *reading) step(p Profile, s string) (Profile, error) {
 		if known[key] {
 			return p, fmt.Errorf("%s: %s is set twice", part, key)
 		}
-		known[key] = true
+		known[key], r.said[key] = true, true
 		if err := r.set(&p, key, strings.TrimSpace(value)); err != nil {
 			return p, fmt.Errorf("%s: %w", part, err)
 		}

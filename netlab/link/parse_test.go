@@ -30,16 +30,21 @@ func TestParse(t *testing.T) {
 			Name: "cable", RTT: 28 * time.Millisecond, Down: 5e6, Up: 1e6,
 			Loss: 0.01, Burst: 3, Queue: Queue{Packets: 100, Discipline: CoDel}, Seed: 7,
 		},
-		"rtt=20ms,rtt@API.example=+80ms,jitter=2ms,reorder=yes,mtu=1400,queue=64kB": {
+		"rtt=20ms,rtt@API.example=+80ms,jitter=2ms,reorder=yes,mtu=1400,up=1mbit,queue=64kB": {
 			Name: "custom", RTT: 20 * time.Millisecond, Extra: map[string]time.Duration{"api.example": 80 * time.Millisecond},
-			Jitter: 2 * time.Millisecond, Reorder: true, MTU: 1400, Queue: Queue{Bytes: 64000},
+			Jitter: 2 * time.Millisecond, Reorder: true, MTU: 1400, Up: 1e6, Queue: Queue{Bytes: 64000},
 		},
 		"down=0,queue=200ms":              {Name: "custom", Down: Blocked, Queue: Queue{Time: 200 * time.Millisecond}},
 		"lte,down=unlimited":              {Name: "lte", RTT: 70 * time.Millisecond, Up: 12e6},
 		"lte; 5s: rtt=400ms; 8s: down=0;": withChanges,
 		"loss=100%":                       {Name: "custom", Loss: 1},
-		"seed=0xff":                       {Name: "custom", Seed: 255},
-		"seed=0":                          {Name: "custom"},
+		"loss=0,burst=4,reorder=no":       {Name: "custom", Burst: 4},
+		"burst=4,queue=10p; 1s: loss=1%,down=1mbit": {Name: "custom", Burst: 4, Queue: Queue{Packets: 10}, Changes: []Change{
+			{time.Second, Profile{Name: "custom", Burst: 4, Queue: Queue{Packets: 10}, Loss: 0.01, Down: 1e6}},
+		}},
+		"stall=1ms@1s,queue=10p": {Name: "custom", Stall: &Stall{time.Millisecond, time.Second, time.Second}, Queue: Queue{Packets: 10}},
+		"seed=0xff":              {Name: "custom", Seed: 255},
+		"seed=0":                 {Name: "custom"},
 		"rtt@a_b.Test.=1ms,rtt@2001:DB8::0=2ms": {Name: "custom", Extra: map[string]time.Duration{
 			"a_b.test": time.Millisecond, "2001:db8::": 2 * time.Millisecond,
 		}},
@@ -98,6 +103,11 @@ func TestParseSaysWhatIsWrong(t *testing.T) {
 		"queue=1.5p":                    "100p",
 		"seed=010":                      "the 0 before it",
 		"rtt=150ms, RTT=20ms":           "rtt is set twice",
+		"rtt=20ms,burst=4":              "loss=1%,burst=4",
+		"lte; 5s: burst=4":              "burst alone",
+		"lte,reorder=yes":               "jitter=5ms,reorder=yes",
+		"rtt=20ms,queue=10p":            "queue alone",
+		"native; 5s: aqm=codel":         "aqm alone",
 	} {
 		_, err := Parse(s)
 		if err == nil || !strings.Contains(err.Error(), says) {
