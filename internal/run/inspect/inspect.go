@@ -28,6 +28,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"eidetic/internal/base/slots"
 	"eidetic/internal/lab"
 	"eidetic/netlab/archive"
 )
@@ -104,7 +105,7 @@ type Checker struct {
 	Memory int64
 	// Turn, with room for one, lets one check follow another, since each may take all the memory; nil
 	// lets them run at once.
-	Turn chan struct{}
+	Turn *slots.Turn
 }
 
 // limit is how long a check may take: a recording of 4 GB takes a tenth of it.
@@ -134,12 +135,11 @@ func (c Checker) Check(ctx context.Context, file string) (Report, error) {
 // start has a process of its own fill an answer in. died says why it ended without one.
 func (c Checker) start(ctx context.Context, answer any, input []byte, args ...string) (died string, err error) {
 	if c.Turn != nil {
-		select {
-		case c.Turn <- struct{}{}:
-			defer func() { <-c.Turn }()
-		case <-ctx.Done():
-			return "", ctx.Err()
+		done, err := c.Turn.Take(ctx)
+		if err != nil {
+			return "", err
 		}
+		defer done()
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

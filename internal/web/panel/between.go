@@ -45,7 +45,7 @@ func (p *Panel) between(ctx context.Context, in *betweenInput) (*betweenBody, er
 	if err != nil {
 		return nil, err
 	}
-	done, err := p.telling.take(ctx)
+	done, err := p.telling.Take(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -44,7 +44,7 @@ func (p *Panel) bodies(next http.Handler) http.Handler {
 		if large {
 			// Whoever leaves before the body is read is not noticed, so the wait is bounded.
 			ctx, cancel := context.WithTimeout(r.Context(), bodyLimit)
-			done, err := p.holding.take(ctx)
+			done, err := p.holding.Take(ctx)
 			cancel()
 			if err != nil {
 				w.Header().Set("Retry-After", "10")

@@ -38,8 +38,13 @@ func TestLargeBodiesAreReadInTurn(t *testing.T) {
 		return w.Code, before, all
 	}
 	unsaid := func(r *http.Request) { r.ContentLength = -1 }
+	var held []func()
 	for range mostBodies {
-		p.holding <- struct{}{}
+		done, err := p.holding.Take(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		held = append(held, done)
 	}
 	for _, c := range []struct {
 		method, path string
@@ -60,8 +65,8 @@ func TestLargeBodiesAreReadInTurn(t *testing.T) {
 			t.Errorf("%s %s of %d bytes while others are read: %d, %d bytes; want that it waits: %v", c.method, c.path, c.size, status, all, c.waits)
 		}
 	}
-	for range mostBodies {
-		<-p.holding
+	for _, done := range held {
+		done()
 	}
 	for range 2 * mostBodies {
 		if status, _, all := send(t.Context(), "POST", "/api/v1/runs", maxPlanBody, nil); status != http.StatusOK || all != maxPlanBody {
@@ -69,8 +74,8 @@ func TestLargeBodiesAreReadInTurn(t *testing.T) {
 		}
 	}
 	status, _, _ := send(t.Context(), "POST", "/api/v1/runs", maxPlanBody+1, nil)
-	if status != http.StatusRequestEntityTooLarge || len(p.holding) != 0 {
-		t.Errorf("a body that is too large: %d, and %d are held; want 413, 0", status, len(p.holding))
+	if status != http.StatusRequestEntityTooLarge || p.holding.Held() != 0 {
+		t.Errorf("a body that is too large: %d, and %d are held; want 413, 0", status, p.holding.Held())
 	}
 }
 

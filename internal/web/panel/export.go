@@ -90,7 +90,7 @@ func (p *Panel) export(ctx context.Context, in *exportInput) (*exportBody, error
 	case !errors.Is(err, store.ErrNotFound) && !errors.Is(err, os.ErrNotExist): // it may wait in the queue
 		return nil, p.internalError(err)
 	}
-	done, err := p.telling.take(ctx)
+	done, err := p.telling.Take(ctx)
 	if err != nil {
 		return nil, err
 	}

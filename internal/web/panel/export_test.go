@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"eidetic/internal/base/slots"
 	"eidetic/internal/tell/export"
 	"eidetic/internal/tell/report/reporttest"
 )
@@ -64,18 +65,18 @@ func TestExportIsBounded(t *testing.T) {
 
 // Of comparisons and exports one is made at a time, and whoever leaves waits no longer.
 func TestTurnEndsWithItsClient(t *testing.T) {
-	one := make(turn, 1)
-	done, err := one.take(t.Context())
+	one := slots.NewTurn(1)
+	done, err := one.Take(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	gone, leave := context.WithCancel(t.Context())
 	leave()
-	if _, err := one.take(gone); err == nil {
+	if _, err := one.Take(gone); err == nil {
 		t.Error("two have the turn")
 	}
 	done()
-	if _, err := one.take(t.Context()); err != nil {
+	if _, err := one.Take(t.Context()); err != nil {
 		t.Errorf("after it was given back: %v", err)
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"eidetic/capture/reel"
+	"eidetic/internal/base/slots"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
 	"eidetic/internal/tell/frames"
@@ -76,7 +77,7 @@ type (
 
 // counting keeps the lists that were made last: to count the changes of a long reel takes seconds.
 type counting struct {
-	turn turn // of reading a reel's pixels: one at a time, which bounds the memory that readers together take
+	turn *slots.Turn // of reading a reel's pixels: one at a time, which bounds the memory that readers together take
 	mu   sync.Mutex
 	keys []string
 	done map[string]*frames.List
@@ -179,7 +180,7 @@ func (p *Panel) listFrames(ctx context.Context, in *framesInput) (*TrialFrames, 
 		return nil, err
 	}
 	defer r.Close()
-	done, err := p.counted.turn.take(ctx)
+	done, err := p.counted.turn.Take(ctx)
 	if err != nil {
 		return nil, p.internalError(err)
 	}
@@ -232,7 +233,7 @@ func (c *counting) list(ctx context.Context, key string, r *reel.Reader, region 
 	if l := known(); l != nil {
 		return l, nil
 	}
-	done, err := c.turn.take(ctx)
+	done, err := c.turn.Take(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -313,7 +314,7 @@ func (p *Panel) framePicture(c echo.Context) error {
 func (p *Panel) ofReel(c echo.Context, kind string, fill func(r *openReel, frame int, b *bytes.Buffer) error) error {
 	var b bytes.Buffer
 	err := func() error {
-		done, err := p.counted.turn.take(c.Request().Context())
+		done, err := p.counted.turn.Take(c.Request().Context())
 		if err != nil {
 			return err
 		}

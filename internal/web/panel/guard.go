@@ -61,7 +61,7 @@ func (p *Panel) guard(next http.Handler) http.Handler {
 			return
 		}
 		slots.Admit(r.Context())
-		r = r.WithContext(context.WithValue(r.Context(), identityKey{}, who))
+		r = r.WithContext(slots.WithHolder(context.WithValue(r.Context(), identityKey{}, who), who.Name))
 		if r.Method == http.MethodGet || r.Method == http.MethodHead {
 			next.ServeHTTP(w, r)
 			return

@@ -36,6 +36,11 @@ func (p *Panel) read(ctx context.Context, runs ...string) (done func(), err erro
 		return func() {}, nil
 	}
 	weight = min(weight, mostRuns)
+	leave, err := p.readers.Front(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
 	if err := p.reading.Acquire(ctx, weight); err != nil {
 		return nil, err
 	}

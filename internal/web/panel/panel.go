@@ -97,11 +97,12 @@ type Panel struct {
 	missing  func(echo.Context) error // answers a person whose browser asks for a page that is not there
 	api      huma.API
 	finder   *history.Finder
-	checking turn                // of a plan's text that is read
-	telling  turn                // of a comparison or an export of a run, a series of releases, or a preview of retention
-	looking  turn                // into a recording
+	checking *slots.Turn         // of a plan's text that is read
+	telling  *slots.Turn         // of a comparison or an export of a run, a series of releases, or a preview of retention
+	looking  *slots.Turn         // into a recording
 	reading  *semaphore.Weighted // bytes of the runs that are read
-	holding  turn                // of a large body
+	readers  slots.Lines         // for them
+	holding  *slots.Turn         // of a large body
 	counted  counting
 	numbers  *boxCollector // for Prometheus
 	// How connections are served; [WithMachines] changes it.
@@ -125,8 +126,8 @@ func New(c Config) (*Panel, error) {
 		c.Credentials = credentials.Open(credentials.Options{Own: c.Token, Log: c.Log})
 	}
 	p := &Panel{Config: c, shared: alone(), finder: history.NewFinder(),
-		checking: make(turn, 1), telling: make(turn, 1), looking: make(turn, 1),
-		counted: counting{turn: make(turn, 1)}, reading: semaphore.NewWeighted(mostRuns), holding: make(turn, mostBodies),
+		checking: slots.NewTurn(1), telling: slots.NewTurn(1), looking: slots.NewTurn(1),
+		counted: counting{turn: slots.NewTurn(1)}, reading: semaphore.NewWeighted(mostRuns), holding: slots.NewTurn(mostBodies),
 		limits:    slots.DefaultLimits(),
 		beside:    func(people http.Handler) http.Handler { return people },
 		configure: func(c *tls.Config) *tls.Config { return c },

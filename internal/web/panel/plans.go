@@ -62,24 +62,11 @@ func (p runFeature) plans(api huma.API) {
 	}, p.checkPlan)
 }
 
-// turn lets one of those who ask go on at a time: what they ask for takes much of the machine. Its capacity is 1.
-type turn chan struct{}
-
-// take waits for the turn, as long as the one who asks does.
-func (t turn) take(ctx context.Context) (done func(), err error) {
-	select {
-	case t <- struct{}{}:
-		return func() { <-t }, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
-
 func (p runFeature) checkPlan(ctx context.Context, in *planTextInput) (*checkedPlanBody, error) {
 	if in.Body.YAML != "" && in.Body.Plan != nil {
 		return nil, huma.Error422UnprocessableEntity("give yaml or plan, not both")
 	}
-	done, err := p.checking.take(ctx) // reading takes up to a second and 200 MB
+	done, err := p.checking.Take(ctx) // reading takes up to a second and 200 MB
 	if err != nil {
 		return nil, err
 	}

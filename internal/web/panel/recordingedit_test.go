@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"eidetic/internal/base/slots"
 	"eidetic/internal/box/automation"
 	"eidetic/internal/box/bisection"
 	"eidetic/internal/box/bisects"
@@ -173,10 +174,10 @@ func TestLargeAnswersAreMadeInTurn(t *testing.T) {
 	}
 	gone, leave := context.WithCancel(t.Context())
 	leave()
-	for path, one := range map[string]turn{
+	for path, one := range map[string]*slots.Turn{
 		"archives/shop.wacz/contents": p.looking, "suites/eidetic-1/releases": p.telling, "retention?keep_days=1": p.telling,
 	} {
-		done, err := one.take(t.Context())
+		done, err := one.Take(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -184,8 +185,8 @@ func TestLargeAnswersAreMadeInTurn(t *testing.T) {
 			t.Errorf("%s is answered while another has the turn, want that it waits", path)
 		}
 		done()
-		if status := ask(t.Context(), path); status != http.StatusOK || len(one) != 0 {
-			t.Errorf("%s = %d, and %d have the turn; want 200, 0", path, status, len(one))
+		if status := ask(t.Context(), path); status != http.StatusOK || one.Held() != 0 {
+			t.Errorf("%s = %d, and %d have the turn; want 200, 0", path, status, one.Held())
 		}
 	}
 }

@@ -92,7 +92,7 @@ func (p archiveFeature) contents(ctx context.Context, in *nameInput) (*contentsB
 	if err != nil {
 		return nil, p.toHTTPError(err)
 	}
-	done, err := p.looking.take(ctx) // uploads and runs, which read recordings in the same turn, wait for one reader and not for all
+	done, err := p.looking.Take(ctx) // uploads and runs, which read recordings in the same turn, wait for one reader and not for all
 	if err != nil {
 		return nil, err
 	}
@@ -142,7 +142,7 @@ const recordingName = "archive.wacz"
 
 // lastReplay finds the newest run that replayed a recording.
 func (p *Panel) lastReplay(ctx context.Context, digest string) (*Replayed, error) {
-	done, err := p.telling.take(ctx)
+	done, err := p.telling.Take(ctx)
 	if err != nil {
 		return nil, err
 	}

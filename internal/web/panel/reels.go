@@ -1,6 +1,7 @@
 package panel
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"os"
@@ -69,9 +70,10 @@ func (k *recentReels) close() {
 
 // forget closes the recent reels.
 func (c *counting) forget() {
-	c.turn <- struct{}{}
-	c.recent.close()
-	<-c.turn
+	if done, err := c.turn.Take(context.Background()); err == nil { // which does not end
+		c.recent.close()
+		done()
+	}
 }
 
 // reelOf returns the reel and the frame that a request names. The caller has the turn until it has done with the reel.

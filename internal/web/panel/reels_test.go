@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+
+	"eidetic/internal/base/slots"
 )
 
 // Both reels of a pair stay open while a page steps through them, and no more than these.
@@ -24,8 +26,11 @@ func TestRecentReels(t *testing.T) {
 		if got.StatusCode != http.StatusOK {
 			t.Fatalf("a piece of trial %d = %d %.200s, want 200", trial, got.StatusCode, got.text)
 		}
-		p.counted.turn <- struct{}{}
-		defer func() { <-p.counted.turn }()
+		done, err := p.counted.turn.Take(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer done()
 		open := p.counted.recent.open
 		return open[len(open)-1]
 	}
@@ -46,17 +51,12 @@ func TestRecentReels(t *testing.T) {
 // turnSeer is a client to whom an answer is written: it looks whether others could ask for frames meanwhile.
 type turnSeer struct {
 	*httptest.ResponseRecorder
-	turn turn
+	turn *slots.Turn
 	held bool
 }
 
 func (w *turnSeer) Write(b []byte) (int, error) {
-	select {
-	case w.turn <- struct{}{}:
-		<-w.turn
-	default:
-		w.held = true
-	}
+	w.held = w.held || w.turn.Held() > 0
 	return w.ResponseRecorder.Write(b)
 }
 
@@ -91,7 +91,10 @@ func TestFramesEndWithTheirClient(t *testing.T) {
 	}
 	gone, leave := context.WithCancel(t.Context())
 	leave()
-	p.counted.turn <- struct{}{} // somebody reads a reel
+	done, err := p.counted.turn.Take(t.Context()) // somebody reads a reel
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, of := range []string{"frames?region=0,0,8,8", "frames.csv", "frames/0", "frames/0/differences"} {
 		r := httptest.NewRequest(http.MethodGet, fmt.Sprintf("http://127.0.0.1/api/v1/runs/%s/trials/1/%s", run.ID, of), nil).WithContext(gone)
 		w := httptest.NewRecorder()
@@ -100,7 +103,7 @@ func TestFramesEndWithTheirClient(t *testing.T) {
 			t.Errorf("%s of a client that has left = %d %.200s; want 503 at once", of, w.Code, w.Body)
 		}
 	}
-	<-p.counted.turn
+	done()
 	p.counted.forget()
 	if len(p.counted.done) > 0 {
 		t.Errorf("%d lists were counted for clients that have left; want none", len(p.counted.done))

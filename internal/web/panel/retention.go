@@ -73,7 +73,7 @@ func (p retentionFeature) retention(api huma.API) {
 		Description: "Deletes nothing. Without a policy in the request it is that of the configuration. Only evidence is ever deleted: films, pictures, recordings and logs of runs; their numbers and reports stay.",
 		Security:    needsToken(),
 	}, func(ctx context.Context, in *retentionInput) (*retentionBody, error) {
-		done, err := p.telling.take(ctx) // retention itself, on a full disk too, waits for one preview and not for all
+		done, err := p.telling.Take(ctx) // retention itself, on a full disk too, waits for one preview and not for all
 		if err != nil {
 			return nil, err
 		}

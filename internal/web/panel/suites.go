@@ -125,7 +125,7 @@ func (p suiteFeature) suiteRoutes(e *echo.Echo, api huma.API) {
 		Tags: []string{tagSuites}, Description: "From the results of the suite as it is now that have ended: releases by their versions, those of one version by time.",
 		Security: needsToken(), Errors: []int{http.StatusNotFound},
 	}, func(ctx context.Context, in *SuiteName) (*releasesBody, error) {
-		done, err := p.telling.take(ctx)
+		done, err := p.telling.Take(ctx)
 		if err != nil {
 			return nil, err
 		}
