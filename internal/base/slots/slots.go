@@ -24,6 +24,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"eidetic/internal/lab"
 )
 
 // Limits bound the connections of each kind.
@@ -31,7 +33,7 @@ type Limits struct {
 	Strangers  int // of all addresses together
 	PerAddress int // strangers of one address
 	Local      int // from this machine, not admitted
-	Admitted   int
+	Admitted   int // of one token, and of one address, its share of them
 	// PerSecond bounds the new connections of strangers, in all and of one address. Twice as many as may be open may
 	// come at once. 0 is no bound.
 	PerSecond, AddressPerSecond int
@@ -79,6 +81,9 @@ type Listener struct {
 	groups    map[netip.Prefix]*list.List
 	strangers int // in all groups but localSource
 	admitted  int
+	// tokens and addresses are how many of the admitted are of each token and source.
+	tokens    map[string]int
+	addresses map[netip.Prefix]int
 	count     int64 // connections so far, for their order
 	rates     *rates
 }
@@ -88,7 +93,10 @@ var localSource netip.Prefix // constant
 
 // New returns a listener that takes its connections from l.
 func New(l net.Listener, limits Limits) *Listener {
-	return &Listener{Listener: l, limits: limits, groups: map[netip.Prefix]*list.List{}, rates: newRates(limits, newGate(l))}
+	return &Listener{
+		Listener: l, limits: limits, groups: map[netip.Prefix]*list.List{}, rates: newRates(limits, newGate(l)),
+		tokens: map[string]int{}, addresses: map[netip.Prefix]int{},
+	}
 }
 
 // Conn is a connection that takes a slot.
@@ -98,6 +106,7 @@ type Conn struct {
 	source   netip.Prefix
 	number   int64
 	at       *list.Element // nil once admitted or closed
+	token    string        // by which it was admitted
 	admitted bool
 	closed   bool
 }
@@ -211,14 +220,29 @@ func (l *Listener) leave(c *Conn) {
 	}
 }
 
-// admit moves a connection from the strangers to the admitted, if there is room.
-func (l *Listener) admit(c *Conn) {
+// errFull is for nobody: a connection for which there is no room stays a stranger's.
+var errFull = errors.New("there are as many connections as may be") // constant
+
+// countAdmitted counts an admitted connection that comes (1) or goes (-1).
+func (l *Listener) countAdmitted(c *Conn, n int) {
+	l.admitted += n
+	if l.tokens[c.token] += n; l.tokens[c.token] == 0 {
+		delete(l.tokens, c.token)
+	}
+	if l.addresses[c.source] += n; l.addresses[c.source] == 0 {
+		delete(l.addresses, c.source)
+	}
+}
+
+// admit moves a connection from the strangers to the admitted, if there is room for one more of its token and address.
+func (l *Listener) admit(c *Conn, token string) {
 	l.mu.Lock()
-	enough := c.admitted || c.at == nil || l.admitted >= l.limits.Admitted
+	own := max(l.tokens[token], l.addresses[c.source])
+	enough := c.admitted || c.at == nil || lab.Room(l.admitted, own, l.limits.Admitted, errFull) != nil
 	if !enough {
 		l.leave(c)
-		c.admitted = true
-		l.admitted++
+		c.admitted, c.token = true, token
+		l.countAdmitted(c, 1)
 	}
 	l.mu.Unlock()
 	if !enough && c.source != localSource {
@@ -251,7 +275,7 @@ func (c *Conn) Close() error {
 	l.mu.Lock()
 	l.leave(c)
 	if c.admitted && !c.closed {
-		l.admitted--
+		l.countAdmitted(c, -1)
 	}
 	c.closed = true
 	l.mu.Unlock()
@@ -291,11 +315,12 @@ func ConnContext(ctx context.Context, c net.Conn) context.Context {
 	}
 }
 
-// Admit says that a request came with a right token. Its connection does not count as a
-// stranger's from now on. Without a Listener it does nothing.
-func Admit(ctx context.Context) {
+// Admit says that a request came with this right token, by its name. Its connection does not
+// count as a stranger's from now on, unless as many are the token's or its address's as may be.
+// Without a Listener it does nothing.
+func Admit(ctx context.Context, token string) {
 	if c, ok := ctx.Value(connKey{}).(*Conn); ok {
-		c.owner.admit(c)
+		c.owner.admit(c, token)
 	}
 }
 

@@ -3,6 +3,7 @@ package slots
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/netip"
@@ -113,8 +114,8 @@ func TestReserves(t *testing.T) {
 	d := newDesk(t)
 	local, member := d.from("127.0.0.1"), d.from("192.0.2.7")
 	ctx := ConnContext(context.Background(), member)
-	Admit(ctx)
-	Admit(ctx) // once
+	Admit(ctx, "a")
+	Admit(ctx, "a") // once
 	for i := range 100 {
 		d.from(netip.AddrFrom4([4]byte{192, 0, 2, byte(i % 10)}).String())
 	}
@@ -127,7 +128,7 @@ func TestReserves(t *testing.T) {
 		t.Error("connections from this machine are not bounded")
 	}
 	for range 3 { // more than two stay strangers
-		Admit(ConnContext(context.Background(), d.from("192.0.2.9")))
+		Admit(ConnContext(context.Background(), d.from("192.0.2.9")), "b")
 	}
 	if d.admitted != 2 {
 		t.Errorf("%d connections are admitted, want 2", d.admitted)
@@ -135,9 +136,42 @@ func TestReserves(t *testing.T) {
 	if err := errors.Join(member.Close(), member.Close()); err != nil || d.admitted != 1 {
 		t.Errorf("after Close(): %v, %d admitted, want 1", err, d.admitted)
 	}
-	Admit(ctx)
+	Admit(ctx, "a")
 	if d.admitted != 1 {
 		t.Error("a closed connection was admitted")
+	}
+}
+
+// One token, or one address, has four fifths of the connections of those who are logged in: others log in beside it.
+func TestAdmittedHaveShares(t *testing.T) {
+	for name, of := range map[string]func(i int) (address, token string){
+		"one token":   func(i int) (string, string) { return fmt.Sprint("192.0.2.", i+1), "flood" },
+		"one address": func(i int) (string, string) { return "192.0.2.7", fmt.Sprint("flood ", i) },
+	} {
+		d := newDesk(t)
+		d.limits.Admitted = 10
+		var conns []net.Conn
+		for i := range 20 {
+			address, token := of(i)
+			c := d.from(address)
+			Admit(ConnContext(context.Background(), c), token)
+			conns = append(conns, c)
+		}
+		if d.admitted != 8 {
+			t.Errorf("%s has %d of ten connections, want 8", name, d.admitted)
+		}
+		person := ConnContext(context.Background(), d.from("198.51.100.1"))
+		if Admit(person, "person"); !IsAdmitted(person) {
+			t.Errorf("beside %s nobody else is admitted", name)
+		}
+		for _, c := range conns {
+			if err := c.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if d.admitted != 1 || len(d.tokens) != 1 || len(d.addresses) != 1 {
+			t.Errorf("after %s has left, %d are admitted, of %v and %v; want one", name, d.admitted, d.tokens, d.addresses)
+		}
 	}
 }
 

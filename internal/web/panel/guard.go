@@ -60,7 +60,7 @@ func (p *Panel) guard(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
-		slots.Admit(r.Context())
+		slots.Admit(r.Context(), who.Name)
 		r = r.WithContext(slots.WithHolder(context.WithValue(r.Context(), identityKey{}, who), who.Name))
 		if r.Method == http.MethodGet || r.Method == http.MethodHead {
 			next.ServeHTTP(w, r)

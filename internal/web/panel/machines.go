@@ -2,7 +2,9 @@ package panel
 
 import (
 	"context"
+	"crypto/sha256"
 	"crypto/tls"
+	"encoding/hex"
 	"errors"
 	"io/fs"
 	"net/http"
@@ -35,7 +37,8 @@ func (m Machines) beside(next http.Handler) http.Handler {
 			return
 		}
 		if !slots.IsAdmitted(r.Context()) && m.Knows(r) {
-			slots.Admit(r.Context())
+			key := sha256.Sum256(r.TLS.PeerCertificates[0].RawSubjectPublicKeyInfo)
+			slots.Admit(r.Context(), hex.EncodeToString(key[:]))
 		}
 		m.Handler.ServeHTTP(w, r)
 	})
