@@ -76,11 +76,16 @@ func Assess(a *Archive) Quality {
 			x.name(r)
 		}
 	}
+	hasPage := false // a document is on the screen, which what no browser shows leaves there
 	for _, e := range a.exchanges {
 		if isForRobots(e) {
 			continue
 		}
 		isPage := isDocument(e)
+		if isPage && hasPage && IsUnseen(e) && e.Request.Get("Sec-Fetch-Site") != "none" {
+			isPage = false // a file that a page offers, such as a download that begins by itself
+		}
+		hasPage = hasPage || isPage && e.Status/100 == 2 && !IsUnseen(e)
 		if isPage && shown[e.URL] && (e.Status == 401 || e.Status == 407) {
 			continue // the browser signed in, and asked again
 		}
@@ -272,8 +277,23 @@ func AnswersStranger(e *lab.Exchange) bool {
 
 // IsUnseen tells an answer to a navigation after which a browser shows what it showed before (HTML, navigate; RFC 6266).
 func IsUnseen(e *lab.Exchange) bool {
-	kind, _, _ := strings.Cut(e.Response.Get("Content-Disposition"), ";")
-	return e.Status == 204 || e.Status == 205 || e.Status == 200 && strings.EqualFold(strings.TrimSpace(kind), "attachment")
+	how, _, _ := strings.Cut(e.Response.Get("Content-Disposition"), ";")
+	kind, _, _ := strings.Cut(e.Response.Get("Content-Type"), ";")
+	return e.Status == 204 || e.Status == 205 ||
+		e.Status == 200 && (strings.EqualFold(strings.TrimSpace(how), "attachment") || isSaved(strings.ToLower(strings.TrimSpace(kind))))
+}
+
+// isSaved tells media types that no browser shows, whatever the body is.
+func isSaved(kind string) bool {
+	switch kind {
+	case "application/octet-stream", "application/zip", "application/gzip", "application/x-gzip", "application/x-tar",
+		"application/x-xz", "application/x-bzip2", "application/x-7z-compressed", "application/x-msdownload", "application/x-msi",
+		"application/x-apple-diskimage", "application/java-archive", "application/msword", "text/csv", "text/calendar", "text/vcard":
+		return true
+	}
+	office, isVendor := strings.CutPrefix(kind, "application/vnd.")
+	return isVendor && (strings.HasPrefix(office, "ms-") || strings.HasPrefix(office, "openxmlformats-") ||
+		strings.HasPrefix(office, "oasis.") || strings.HasPrefix(office, "android.") || strings.HasPrefix(office, "debian."))
 }
 
 // attempt says that a cut-off exchange lacks nothing in a replay.

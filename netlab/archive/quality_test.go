@@ -30,6 +30,11 @@ func headed(e *lab.Exchange, name, value string) *lab.Exchange {
 	return e
 }
 
+// opened is a navigation that got what no browser shows; site says who asked for it.
+func opened(url string, status int, site string) *lab.Exchange {
+	return asked(asked(got(url, status, "application/octet-stream", ""), "Sec-Fetch-Dest", "document"), "Sec-Fetch-Site", site)
+}
+
 const pixel = "GIF89a\x01\x00\x01\x00\x80\x00\x00\x00\x00\x00\xff\xff\xff,\x00\x00\x00\x00\x01\x00\x01\x00\x00\x02\x02D\x01\x00;"
 
 func TestAssess(t *testing.T) {
@@ -69,6 +74,12 @@ func TestAssess(t *testing.T) {
 			`Attachment; filename="a.zip"`)}, 0, "main-document", "documents 1/1", "is unfit: the document is none that a browser shows: it stays where it was, or saves a file"},
 		{"a page without content", []*lab.Exchange{got("https://a.example/", 204, "", "")}, 0, "main-document", "documents 1/1",
 			"is unfit: the document is none that a browser shows: it stays where it was, or saves a file"},
+		{"a page that is a file by its type", []*lab.Exchange{got("https://a.example/", 200, "application/zip; x=y", "PK")}, 0, "main-document",
+			"documents 1/1", "is unfit: the document is none that a browser shows: it stays where it was, or saves a file"},
+		{"a file that a page saves", []*lab.Exchange{page, script, sheet, opened("https://a.example/a.zip", 200, "same-origin"),
+			opened("https://a.example/seen", 204, "cross-site")}, 1, "", "documents 0/1, style sheets 0/1, scripts 0/1, background 0/2", ""},
+		{"a file that is opened after a page", []*lab.Exchange{page, script, sheet, opened("https://a.example/a.zip", 200, "none")}, 0,
+			"main-document", "documents 1/2, style sheets 0/1, scripts 0/1", "is unfit: the document is none that a browser shows: it stays where it was, or saves a file"},
 		{"empty", nil, 0, "missing", "", "is unfit: the archive has no exchanges"},
 		{"no icon", []*lab.Exchange{page, script, sheet, got("https://a.example/favicon.ico", 404, "text/html", "")}, 12 / 12.05, "error",
 			"documents 0/1, style sheets 0/1, scripts 0/1, background 1/1", ""},

@@ -80,7 +80,7 @@ func (x *assessment) useOf(e *lab.Exchange, isPage bool) use {
 		return useBackground
 	}
 	switch dest := e.Request.Get("Sec-Fetch-Dest"); dest {
-	case "document": // a prefetch
+	case "document": // a prefetch, or a file to save
 		return useBackground
 	case "style", "xslt":
 		return useStyle

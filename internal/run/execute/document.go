@@ -44,7 +44,7 @@ func Document(a *archive.Archive, page string) (note string, problem error) {
 	}
 	if archive.IsUnseen(e) {
 		return "", fmt.Errorf("%s answers %d with nothing that a browser shows (%s): it stays where it was; name a page that leads there",
-			where, e.Status, cmp.Or(e.Response.Get("Content-Disposition"), http.StatusText(e.Status)))
+			where, e.Status, cmp.Or(e.Response.Get("Content-Disposition"), e.Response.Get("Content-Type"), http.StatusText(e.Status)))
 	}
 	if asksPassword(e) {
 		who := page + " asks"
