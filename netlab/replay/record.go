@@ -176,6 +176,9 @@ func (c *Recorder) end(f *fetch, at lab.Time) {
 	delete(c.active, f)
 	c.stats.Live++
 	c.stats.LastActivity = at
+	if archive.Navigates(f.e) {
+		c.stats.Unseen = archive.IsUnseen(f.e)
+	}
 }
 
 // archive writes an exchange and its page.
@@ -185,7 +188,7 @@ func (c *Recorder) archive(e *lab.Exchange) error {
 		defer c.large.Unlock()
 	}
 	err := c.w.Add(e)
-	if err == nil && c.o.Pages && e.Status/100 == 2 && e.Request.Get("Sec-Fetch-Dest") == "document" {
+	if err == nil && c.o.Pages && e.Status/100 == 2 && !archive.IsUnseen(e) && e.Request.Get("Sec-Fetch-Dest") == "document" {
 		err = c.w.AddPage(archive.Page{URL: e.URL, Wall: e.Wall})
 	}
 	if err != nil {

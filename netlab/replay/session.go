@@ -87,6 +87,7 @@ type Stats struct {
 	// what came after Options.Rest.
 	Asked   int
 	Workers int  // scripts of service workers that were asked for
+	Unseen  bool // the latest navigation got what no browser shows, of a Recorder
 	Failed  bool // a miss under MissFail
 }
 

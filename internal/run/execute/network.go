@@ -68,7 +68,7 @@ func (a *armed) Traffic() experiment.Traffic {
 	s := a.core.Stats()
 	t := experiment.Traffic{
 		Requests: s.Requests, Misses: s.Misses, InFlight: s.InFlight, LastActivity: s.LastActivity, Done: a.done.Load(),
-		Marks: a.marks.all(), Workers: s.Workers,
+		Marks: a.marks.all(), Workers: s.Workers, Unseen: s.Unseen,
 	}
 	if a.fills {
 		t.Filled = s.Live

@@ -43,6 +43,8 @@ type Traffic struct {
 	Waits []Wait
 	// Workers is how many scripts of service workers were asked for.
 	Workers int
+	// Unseen says that the latest navigation got what no browser shows, while a page is recorded.
+	Unseen bool
 	// Filled is how many requests that the recording lacks were fetched from their origins.
 	Filled int
 	// Done is the first call of lab.done(), with the page's name for it as Detail; nil

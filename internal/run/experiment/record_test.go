@@ -184,3 +184,20 @@ func TestListenOn(t *testing.T) {
 		})
 	}
 }
+
+// TestRecordWhatNoBrowserShows: no picture changes after an empty answer or a file to save, and the recording ends all the same.
+func TestRecordWhatNoBrowserShows(t *testing.T) {
+	for unseen, want := range map[bool]lab.End{true: lab.EndStable, false: lab.EndLimit} {
+		dir := t.TempDir()
+		synctest.Test(t, func(t *testing.T) {
+			w := world{}
+			w.traffic = func(time.Duration) Traffic {
+				return Traffic{Requests: 1, LastActivity: w.pressed.Add(300 * time.Millisecond), Unseen: unseen}
+			}
+			trial, err := w.runner().Record(t.Context(), plan(), dir)
+			if err != nil || trial.Ended != want {
+				t.Errorf("unseen %v: Record() ended by %q, %v; want %q", unseen, trial.Ended, err, want)
+			}
+		})
+	}
+}

@@ -366,7 +366,7 @@ func (r *Runner) awaitEnd(ctx context.Context, p Plan, s scene, start lab.Event)
 			noteRest(session, r.Clock())
 			return lab.EndDone, nil
 		}
-		if status.LastChange > start.Latest {
+		if status.LastChange > start.Latest || traffic.Unseen { // no picture changes after what no browser shows
 			if status.LastChange != seen {
 				seen = status.LastChange
 				if film.Shows(lab.SyncRed()) {
