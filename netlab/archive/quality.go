@@ -63,9 +63,11 @@ func Assess(a *Archive) Quality {
 		return Navigates(e) && (pages[e.URL] || e.Request.Get("Sec-Fetch-Dest") == "document")
 	}
 	shown := map[string]bool{} // documents that a navigation got, after a sign-in for instance
+	got := map[string]bool{}   // method and URL of what was answered without an error
 	for _, e := range a.exchanges {
-		if e.Status > 0 && e.Status < 400 && isDocument(e) {
-			shown[e.URL] = true
+		if e.Status > 0 && e.Status < 400 {
+			got[e.Method+" "+e.URL] = true
+			shown[e.URL] = shown[e.URL] || isDocument(e)
 		}
 	}
 	named := map[*lab.Exchange][]reference{}
@@ -86,7 +88,8 @@ func Assess(a *Archive) Quality {
 			isPage = false // a file that a page offers, such as a download that begins by itself
 		}
 		hasPage = hasPage || isPage && e.Status/100 == 2 && !IsUnseen(e)
-		if isPage && shown[e.URL] && (e.Status == 401 || e.Status == 407) {
+		asksLogin := e.Status == 401 && message.OpensDialogue(e.Response.Header) || e.Status == 407
+		if asksLogin && got[e.Method+" "+e.URL] || isPage && shown[e.URL] && e.Status == 401 {
 			continue // the browser signed in, and asked again
 		}
 		if plain, isTLS := strings.CutPrefix(e.URL, "https:"); isPage && isTLS && e.IsFailed() && shown["http:"+plain] {

@@ -106,6 +106,10 @@ func TestAssess(t *testing.T) {
 			headed(asked(got("https://a.example/me", 401, "text/html", ""), "Sec-Fetch-Dest", "empty"), "WWW-Authenticate", `Basic realm="x"`),
 		}, 12.0 / 19, "error error", "documents 0/1, style sheets 0/1, scripts 0/1, data 1/1, images 1/1",
 			"has the score 0.632, below 0.95: lost are data 1 of 1, images 1 of 1"},
+		{"data behind a password, which the browser had", []*lab.Exchange{
+			page, script, sheet, headed(got("https://a.example/me", 401, "text/html", ""), "WWW-Authenticate", `Digest realm="x"`),
+			got("https://a.example/me", 200, "application/json", "{}"),
+		}, 1, "", "documents 0/1, style sheets 0/1, scripts 0/1, data 0/1", ""},
 		{"the request says it best", []*lab.Exchange{
 			page, script, sheet, asked(got("https://a.example/f", 404, "text/html", ""), "Sec-Fetch-Dest", "font"),
 			asked(got("https://a.example/i", 404, "text/html", ""), "Sec-Fetch-Dest", "iframe"),
