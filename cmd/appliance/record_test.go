@@ -294,6 +294,10 @@ func TestPagesAreRecordedAndReplayed(t *testing.T) {
 		!strings.Contains(got.err, samplesite.Home+"none") {
 		t.Errorf("a page that was not recorded: %+v", got)
 	}
+	if got := finishCmd(t, appliance(t, "replay", "--archive", shop, "https://other.example:8443/")); got.status != exitUsage ||
+		!strings.Contains(got.err, "nothing of other.example:8443 is in "+shop+", whose first page is "+samplesite.Home) {
+		t.Errorf("a page of another host: %+v", got)
+	}
 	a, err := archive.Open(shop)
 	if err != nil {
 		t.Fatal(err)

@@ -112,6 +112,9 @@ func (c *ReplayCmd) Run(ctx context.Context, std *streams) error {
 				"with --match normal it is a miss")
 		}
 	}
+	if err := c.checkHosts(a); err != nil {
+		return usage(err)
+	}
 	requests, err := openLog(c.Log)
 	if err != nil {
 		return usage(err)
@@ -160,6 +163,30 @@ func (c *ReplayCmd) pages(ctx context.Context, requests *requestLog) error {
 		}
 	}
 	return visitPages(ctx, v)
+}
+
+// checkHosts returns an error for a page of a host that the recording lacks: its name does not exist in a replay, and the
+// browser would ask for nothing. Names that browsers write in another way are left to them.
+func (c *ReplayCmd) checkHosts(a *archive.Archive) error {
+	if c.asksOrigins() {
+		return nil
+	}
+	hosts := map[string]bool{}
+	for _, e := range a.Exchanges() {
+		hosts[lab.ParseURL(e.URL).Host] = true
+	}
+	for _, page := range c.URL {
+		host := lab.ParseURL(page).Host
+		if hosts[host] || strings.Trim(host, "abcdefghijklmnopqrstuvwxyz0123456789-.:") != "" {
+			continue
+		}
+		known := ""
+		if p := a.Pages(); len(p) > 0 {
+			known = ", whose first page is " + p[0].URL
+		}
+		return fmt.Errorf("%s: nothing of %s is in %s%s", page, host, c.Archive, known)
+	}
+	return nil
 }
 
 // asksOrigins tells whether the policy asks origins for what the recording lacks.
