@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -57,6 +58,67 @@ setTimeout(async function () {
 var refused = []string{
 	"get NotAllowedError", "create NotAllowedError", "usb NotFoundError", "serial NotFoundError", "hid 0", "pay AbortError",
 } // constant
+
+// barred is a page that came by POST and loads itself once more. Then it does what a browser tells or asks a person in
+// a bar or a small window of its own.
+const barred = `<!doctype html><link rel="icon" href="data:,"><h1>barred</h1><form id="f" method="post"></form><script>
+setTimeout(async function () {
+	if (!sessionStorage.step) {
+		sessionStorage.step = "posted";
+		return f.submit();
+	}
+	if (sessionStorage.step == "posted") {
+		sessionStorage.step = "again";
+		return location.reload();
+	}
+	const said = [];
+	if (location.search != "?still") {
+		said.push(open("/popup"));
+		const videoCapabilities = [{contentType: 'video/mp4; codecs="avc1.42E01E"'}];
+		const media = {initDataTypes: ["cenc"], videoCapabilities};
+		await navigator.requestMediaKeySystemAccess("com.widevine.alpha", [media]).then(() => {}, () => {});
+		said.push(navigator.registerProtocolHandler("web+shop", "/?u=%s"));
+		said.push(await navigator.storage.persist());
+		if (/Firefox/.test(navigator.userAgent)) { // Chromium says in the page that it saves a file
+			location = "/saved";
+		}
+	}
+	fetch("/answers?" + encodeURIComponent(said.join("|")));
+}, 300);
+</script>`
+
+// TestNoBars: nothing that a browser has to say of a page stands in the film.
+func TestNoBars(t *testing.T) {
+	needLab(t)
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		if r.URL.Path == "/saved" {
+			w.Header().Set("Content-Disposition", "attachment; filename=saved.html")
+		}
+		io.WriteString(w, barred)
+	}))
+	t.Cleanup(site.Close)
+	testlab.EachBrowser(t, func(t *testing.T, program string) {
+		load := func(page string) (string, *lab.Trial) {
+			out := t.TempDir()
+			got := finishCmd(t, appliance(t, "measure", strings.Replace(site.URL, "127.0.0.1", "localhost", 1)+page,
+				"--trials", "1", "--browser", program, "--on-dialog", "dismiss", "--no-serve", "--out", out))
+			dir, run := readRun(t, out)
+			if len(run.Trials) == 0 {
+				t.Fatalf("status %d: %s%s", got.status, got.out, got.err)
+			}
+			return answered(t, dir, run.Trials[0]), run.Trials[0]
+		}
+		_, still := load("/?still")
+		said, trial := load("/")
+		if said != "||false" {
+			t.Errorf("the page was answered %q; want no popup and no lasting storage", said)
+		}
+		if trial.FinalFrame != still.FinalFrame {
+			t.Errorf("the page does not look as one that does nothing; invalid because of %q", trial.Invalid)
+		}
+	})
+}
 
 // answered are the answers that a run's trials sent.
 func answered(t *testing.T, dir string, trial *lab.Trial) string {

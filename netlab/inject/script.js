@@ -289,6 +289,18 @@ guard(win.MediaDevices.prototype, "getDisplayMedia", "display-capture", refused)
 attempt(function () {
 guard(win.Navigator.prototype, "requestMIDIAccess", "midi", refused);
 });
+// Chromium and its relatives decide on these by themselves; Firefox asks.
+var isChromium = /Chrome\//.test(win.navigator.userAgent);
+if (!isChromium) {
+attempt(function () {
+guard(win.StorageManager.prototype, "persist", "persistent-storage", function () {
+return win.Promise.resolve(false);
+});
+});
+attempt(function () {
+guard(win.Navigator.prototype, "registerProtocolHandler", "register-protocol-handler", function () {});
+});
+}
 
 // A person chooses a passkey, a card or a device. A page that may not ask is refused at once.
 var never = win.clearTimeout;
@@ -326,9 +338,8 @@ choose("HID", "requestDevice", "");
 
 // What no browser shows itself, another program does. Chromium and its relatives ask before they start it, or start it;
 // Firefox asks only for what it knows a program for.
-var asksFirst = /Chrome\//.test(win.navigator.userAgent);
 seeds.elsewhere = function (url) {
-if (!asksFirst) {
+if (!isChromium) {
 return false;
 }
 var scheme = /^\s*([a-z][a-z0-9+.-]*):/i.exec(url);

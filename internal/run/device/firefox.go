@@ -53,6 +53,15 @@ func calmPrefs() map[string]any {
 		"gfx.color_management.mode": 0, "layers.acceleration.disabled": true, "signon.rememberSignons": false,
 		"security.enterprise_roots.enabled": false, "widget.gtk.overlay-scrollbars.enabled": false,
 		"network.http.http3.enable": false,
+		// No bar above the page, or window over it, tells of popups that were refused, protected media, a script that
+		// computes for long, a caught pointer, a password over plain HTTP, a saved file, or offers to keep an address or a
+		// card.
+		"privacy.popups.showBrowserMessage": false, "browser.eme.ui.enabled": false, "dom.max_script_run_time": 0,
+		"pointer-lock-api.warning.timeout": 0, "security.insecure_field_warning.contextual.enabled": false,
+		"browser.download.alwaysOpenPanel": false, "browser.download.panel.shown": true,
+		"extensions.formautofill.addresses.enabled": false, "extensions.formautofill.creditCards.enabled": false,
+		// A document that came by POST is asked for again by POST, as in Chromium.
+		"dom.confirm_repost.testing.always_accept": true,
 		// It asks nobody which program is to write a letter, over the page: there is none in a trial.
 		"network.protocol-handler.external.mailto": false,
 		// The processes that it has in stock are born when it starts, and not a second later, within a load.
