@@ -315,6 +315,37 @@ func TestRecordingOfOthers(t *testing.T) {
 	}
 }
 
+// TestRecordingOfPanels: touch screens by the kernel's protocol A, of one finger, and beside other devices are read, and
+// so is a tap that is one report.
+func TestRecordingOfPanels(t *testing.T) {
+	const panel, button = "] /dev/input/event2: ", "] /dev/input/event0: "
+	lines := func(of ...string) string { return "# screen 1000x2000\n" + strings.Join(of, "\n") }
+	drag := &Recording{1000, 2000, []Sample{{0, 500, 1000}, {8 * time.Millisecond, 500, 500}}}
+	for name, c := range map[string]struct {
+		text string
+		want *Recording
+	}{
+		"protocol A": {lines("[ 100.000000"+panel+"EV_ABS ABS_MT_POSITION_X 000001f4", "[ 100.000000"+panel+"EV_ABS ABS_MT_POSITION_Y 000003e8",
+			"[ 100.000000"+panel+"EV_SYN SYN_MT_REPORT 00000000", "[ 100.000000"+panel+"EV_SYN SYN_REPORT 00000000",
+			"[ 100.004000"+button+"EV_KEY KEY_POWER DOWN", "[ 100.004000"+button+"EV_SYN SYN_REPORT 00000000",
+			"[ 100.008000"+panel+"0003 0035 000001f4", "[ 100.008000"+panel+"0003 0036 000001f4", "[ 100.008000"+panel+"0000 0002 00000000", "[ 100.008000"+panel+"0000 0000 00000000",
+			"[ 100.016000"+panel+"EV_SYN SYN_MT_REPORT 00000000", "[ 100.016000"+panel+"EV_SYN SYN_REPORT 00000000"), drag},
+		"one finger": {lines("[ 100.000000] EV_KEY BTN_TOUCH DOWN", "[ 100.000000] EV_ABS ABS_X 000001f4", "[ 100.000000] EV_ABS ABS_Y 000003e8", "[ 100.000000] EV_SYN SYN_REPORT 00000000",
+			"[ 100.008000] EV_ABS ABS_Y 000001f4", "[ 100.008000] EV_SYN SYN_REPORT 00000000", "[ 100.016000] EV_KEY BTN_TOUCH UP", "[ 100.016000] EV_SYN SYN_REPORT 00000000"), drag},
+		"tap": {lines("[ 100.000000] EV_ABS ABS_MT_TRACKING_ID 00000001", "[ 100.000000] EV_ABS ABS_MT_POSITION_X 00000003", "[ 100.000000] EV_ABS ABS_MT_POSITION_Y 00000005", "[ 100.000000] EV_SYN SYN_REPORT 00000000",
+			"[ 100.050000] EV_ABS ABS_MT_TRACKING_ID ffffffff", "[ 100.050000] EV_SYN SYN_REPORT 00000000"),
+			&Recording{1000, 2000, []Sample{{0, 3, 5}, {50 * time.Millisecond, 3, 5}}}},
+	} {
+		got, err := ParseRecording(strings.NewReader(c.text))
+		if diff := cmp.Diff(c.want, got); err != nil || diff != "" {
+			t.Errorf("%s: %v (-want +got):\n%s", name, err, diff)
+		}
+	}
+	if _, err := ParseRecording(strings.NewReader("# screen 1x1\nEV_ABS ABS_MT_POSITION_X 00000003\n")); err == nil || !strings.Contains(err.Error(), "getevent -lt") {
+		t.Errorf("a text without times: %v; want how to record", err)
+	}
+}
+
 // TestParseLines: statements may have tabs, and line ends of any machine.
 func TestParseLines(t *testing.T) {
 	for _, text := range []string{"# a\r\nkey\tEnter\r\nwait still", "# a\rkey Enter\rwait still\r", "key Enter;wait\t still"} {

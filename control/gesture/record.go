@@ -10,6 +10,7 @@ import (
 	"io"
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -148,23 +149,32 @@ func (g *Recording) Write(w io.Writer) error {
 //
 //	[   57867.123456] /dev/input/event2: EV_ABS       ABS_MT_POSITION_X    000001f4
 var (
-	geteventLine = regexp.MustCompile(`^\[\s*(\d+)\.(\d{6})\]\s+(?:\S+:\s+)?(EV_\w+|[0-9a-f]{4})\s+(\w+)\s+(\w+)\s*$`)
+	geteventLine = regexp.MustCompile(`^\[\s*(\d+)\.(\d{6})\]\s+(?:(\S+):\s+)?(EV_\w+|[0-9a-f]{4})\s+(\w+)\s+(\w+)\s*$`)
 	geteventSize = regexp.MustCompile(`^#\s*screen\s+(\d{1,5})x(\d{1,5})\s*$`)
 )
 
-// geteventNames are the labels of what getevent -t prints as numbers: type and code.
-var geteventNames = map[string]string{ // constant
-	"0000 0000": "SYN_REPORT", "0003 002f": "ABS_MT_SLOT", "0003 0035": "ABS_MT_POSITION_X", "0003 0036": "ABS_MT_POSITION_Y",
-	"0003 0039": "ABS_MT_TRACKING_ID",
+// geteventNames are the numbers of getevent's labels: of types, codes and values.
+var geteventNames = map[string]uint32{ // constant
+	"EV_SYN": evSyn, "EV_KEY": evKey, "EV_ABS": evAbs, "SYN_REPORT": synReport, "SYN_MT_REPORT": synMTReport,
+	"ABS_X": absX, "ABS_Y": absY, "ABS_MT_SLOT": absSlot, "ABS_MT_POSITION_X": absMTX, "ABS_MT_POSITION_Y": absMTY, "ABS_MT_TRACKING_ID": absTrackingID,
+	"BTN_TOUCH": btnTouch, "DOWN": 1, "UP": 0,
 }
 
-// parseGetevent reads the way of the first finger, up to where it leaves the glass. Positions
-// count when a report is complete (SYN_REPORT, type B slots of the kernel's multi-touch protocol).
+// event is a line of getevent.
+type event struct {
+	at         time.Duration
+	device     string
+	kind, code uint16
+	value      int32
+}
+
+func (e event) isPlace(x uint16) bool { return e.kind == evAbs && e.code == x }
+
+// parseGetevent reads the way of the first finger, up to where it leaves the glass. Positions count when a report is
+// complete. Of several devices the first that tells a place is the touch screen.
 func (g *Recording) parseGetevent(text []byte) error {
 	lines := bufio.NewScanner(bytes.NewReader(text))
-	var x, y float64
-	var from int64 // microseconds
-	slot, down, knowsX, knowsY, begun := int64(0), true, false, false, false
+	var events []event
 	for n := 1; lines.Scan(); n++ {
 		if m := geteventSize.FindStringSubmatch(lines.Text()); m != nil {
 			g.Width, _ = strconv.Atoi(m[1])
@@ -175,45 +185,46 @@ func (g *Recording) parseGetevent(text []byte) error {
 		if m == nil {
 			continue // what getevent says of devices that were added
 		}
-		if label := geteventNames[m[3]+" "+m[4]]; label != "" {
-			m[4] = label
-		}
 		seconds, err := strconv.ParseInt(m[1], 10, 32)
 		if err != nil {
 			return fmt.Errorf("line %d: the time %s.%s is out of range", n, m[1], m[2])
 		}
 		micros, _ := strconv.ParseInt(m[2], 10, 64)
-		micros += seconds * 1e6
-		value, err := strconv.ParseUint(m[5], 16, 32)
-		if err != nil {
-			value = 0 // DOWN, UP
+		var said [3]uint32
+		for i, word := range m[4:] {
+			number, isName := geteventNames[word]
+			if !isName {
+				wide, err := strconv.ParseUint(word, 16, 32)
+				number = uint32(wide)
+				if err != nil {
+					number = math.MaxUint32 // a label that says nothing of fingers
+				}
+			}
+			said[i] = number
 		}
-		switch {
-		case m[4] == "ABS_MT_SLOT":
-			slot = int64(value)
-		case slot != 0:
-		case m[4] == "ABS_MT_POSITION_X":
-			x, knowsX = float64(value), true
-		case m[4] == "ABS_MT_POSITION_Y":
-			y, knowsY = float64(value), true
-		case m[4] == "ABS_MT_TRACKING_ID":
-			down = uint32(value) != math.MaxUint32
-		}
-		if m[4] != "SYN_REPORT" || !knowsX || !knowsY {
-			continue
-		}
-		if !begun {
-			begun, from = true, micros
-		}
-		if !down {
-			break
-		}
-		g.Samples = append(g.Samples, Sample{time.Duration(micros-from) * time.Microsecond, x, y})
+		events = append(events, event{time.Duration(seconds)*time.Second + time.Duration(micros)*time.Microsecond, m[3],
+			uint16(said[0]), uint16(said[1]), int32(said[2])})
 	}
-	if g.Width == 0 {
+	switch {
+	case lines.Err() != nil:
+		return lines.Err()
+	case len(events) == 0:
+		return fmt.Errorf("no line is one of getevent with its time: record with adb shell getevent -lt")
+	case g.Width == 0:
 		return fmt.Errorf("the text of getevent needs a first line with the size of the touch screen: # screen 1080x2400")
 	}
-	return lines.Err()
+	first := slices.IndexFunc(events, func(e event) bool { return e.isPlace(absMTX) })
+	isMulti := first >= 0
+	if !isMulti {
+		first = max(0, slices.IndexFunc(events, func(e event) bool { return e.isPlace(absX) }))
+	}
+	d := &evdev{Axes: Axes{Slots: isMulti}, g: g, down: isMulti}
+	for _, e := range events {
+		if e.device == events[first].device && !d.over {
+			d.take(e.at, e.kind, e.code, e.value)
+		}
+	}
+	return nil
 }
 
 // fit returns the samples as points of another screen.
