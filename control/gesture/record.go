@@ -156,8 +156,8 @@ var (
 // geteventNames are the numbers of getevent's labels: of types, codes and values.
 var geteventNames = map[string]uint32{ // constant
 	"EV_SYN": evSyn, "EV_KEY": evKey, "EV_ABS": evAbs, "SYN_REPORT": synReport, "SYN_MT_REPORT": synMTReport,
-	"ABS_X": absX, "ABS_Y": absY, "ABS_MT_SLOT": absSlot, "ABS_MT_POSITION_X": absMTX, "ABS_MT_POSITION_Y": absMTY, "ABS_MT_TRACKING_ID": absTrackingID,
-	"BTN_TOUCH": btnTouch, "DOWN": 1, "UP": 0,
+	"ABS_X": absX, "ABS_Y": absY, "ABS_MT_SLOT": absSlot, "ABS_MT_POSITION_X": absMTX, "ABS_MT_POSITION_Y": absMTY,
+	"ABS_MT_TRACKING_ID": absTrackingID, "BTN_TOUCH": btnTouch, "DOWN": 1, "UP": 0,
 }
 
 // event is a line of getevent.

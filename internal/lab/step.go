@@ -200,7 +200,8 @@ func (s Step) Check(at string) error {
 	all := s.fields()
 	if len(all) != 1 {
 		if len(all) == 0 {
-			return &FieldError{at, fmt.Errorf("the step does nothing: give it one of %s", strings.Join(Verbs(), ", "))}
+			return &FieldError{at, fmt.Errorf("the step does nothing: give it one of %s; in YAML a value that begins with # is a comment, so quote it",
+				strings.Join(Verbs(), ", "))}
 		}
 		return &FieldError{at, fmt.Errorf("the step has %s and %s: a step does one thing; put several into steps", all[0].verb, all[1].verb)}
 	}

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"eidetic/internal/base/bounded"
 	"eidetic/internal/lab"
 	"eidetic/internal/metric"
 )
@@ -56,7 +57,8 @@ func (c *Checked) checkMetric(field, name string) error {
 	case name == "" || len(name) > 300:
 		return fieldError(field, "%.40q: the name of a metric has 1 to 300 bytes", name)
 	case ref.ID == 0:
-		return fieldError(field+"."+name, "there is no metric of this name: did you mean %s?", nearest(ref.Name, metric.Names(metric.All())))
+		return fieldError(field+"."+name, "there is no metric of this name: did you mean %s?",
+			bounded.Nearest(ref.Name, metric.Names(metric.All())))
 	case ref.Step != "" && !slices.Contains(c.stepPaths(), ref.Step):
 		return fieldError(field+"."+name, "the plan has no step %.60q%s", ref.Step, nearestOf(ref.Step, c.stepPaths()))
 	}
@@ -76,32 +78,5 @@ func nearestOf(name string, all []string) string {
 	if len(all) == 0 {
 		return ""
 	}
-	return ": did you mean " + nearest(name, all) + "?"
-}
-
-// nearest is the name that is reached with the fewest changes of a letter.
-func nearest(name string, all []string) string {
-	name = name[:min(len(name), 300)]
-	return slices.MinFunc(all, func(a, b string) int { return distance(name, a) - distance(name, b) })
-}
-
-// distance counts the letters to insert, remove or replace to make b of a (Levenshtein).
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			changed := diagonal
-			if a[i] != b[j] {
-				changed++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(changed, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
+	return ": did you mean " + bounded.Nearest(name, all) + "?"
 }

@@ -68,6 +68,8 @@ func TestFractionsAreNotCutOff(t *testing.T) {
 	for text, want := range map[string]string{
 		"page: https://a.test/\ntrials: 3.9": "trials: 3.9: a whole number", "page: https://a.test/\ntrials: 0.5": "trials: 0.5: a whole number",
 		"steps: [{open: https://a.test/}, {click: x, repeat: 2.5}]": "steps.1.repeat: 2.5: a whole number",
+		"page: https://a.test/\nstill_s: .inf":                      "[2:10] .inf is no number here",
+		"page: https://a.test/\nseed: 1\ntrials: 3.5":               "[3:1] trials: 3.5",
 		"page: https://a.test/\ntrials: 3.0\nstill_s: 1.5\nseed: 7": "", "page: https://a.test/\nmargin_percent: 0.5": "",
 	} {
 		if _, err := Parse([]byte(text)); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {

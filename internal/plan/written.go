@@ -14,6 +14,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/lexer"
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
 
@@ -112,16 +113,27 @@ func parse(text []byte) (r Request, err error) {
 	}
 	var typed lab.Plan
 	var fields map[string]any
-	if err = yaml.UnmarshalWithOptions(text, &typed, yaml.Strict()); err == nil {
+	if err = bounded.Strict(text, &typed); err == nil {
 		err = yaml.Unmarshal(text, &fields)
 	}
 	if err != nil && !errors.Is(err, io.EOF) { // io.EOF: a text without a value
 		return Request{}, placed(err)
 	}
-	if r, err = heldBy(typed, fields); err != nil {
-		return r, textError(0, err.Error())
+	r, err = heldBy(typed, fields)
+	var wrong *lab.FieldError
+	if errors.As(err, &wrong) {
+		return r, placed(&yaml.SyntaxError{Token: bounded.Place(file, wrong.Path, true), Message: err.Error()})
 	}
-	return r, nil
+	if err == nil {
+		return r, nil
+	}
+	for _, t := range lexer.Tokenize(string(text)) { // JSON, as which a plan is kept, has no word for them
+		if t.Type == token.InfinityType || t.Type == token.NanType {
+			message := t.Value + " is no number here: write one, or leave the field out"
+			return r, placed(&yaml.SyntaxError{Token: t, Message: message})
+		}
+	}
+	return r, textError(0, err.Error())
 }
 
 // heldBy is the request of a plan and the fields that it was read from, in which a text may be a number: "scroll: 5".
@@ -140,16 +152,16 @@ func heldBy(p lab.Plan, fields map[string]any) (Request, error) {
 			return r, err
 		}
 	}
-	if where := rounded("", fields, held); where != "" {
-		return r, fmt.Errorf("%s: a whole number is expected", where)
+	if where, said := rounded("", fields, held); where != "" {
+		return r, fieldError(where, "%s: a whole number is expected", said)
 	}
 	r.rest = missing(nil, nil, fields, held)
 	return r, nil
 }
 
-// rounded is the first number of which the reader of YAML made a whole one, with its path; "" without one.
-func rounded(path string, value, held any) string {
-	in := func(name string, value, held any) string {
+// rounded is the first number of which the reader of YAML made a whole one, behind its path; "" without one.
+func rounded(path string, value, held any) (where, said string) {
+	in := func(name string, value, held any) (where, said string) {
 		return rounded(strings.TrimPrefix(path+"."+name, "."), value, held)
 	}
 	switch value := value.(type) {
@@ -160,26 +172,26 @@ func rounded(path string, value, held any) string {
 			if !isThere {
 				inner = json.Number("0") // what is left out
 			}
-			if where := in(name, value[name], inner); ok && where != "" {
-				return where
+			if where, said := in(name, value[name], inner); ok && where != "" {
+				return where, said
 			}
 		}
 	case []any:
 		has, _ := held.([]any)
 		for i, one := range value[:min(len(value), len(has))] {
-			if where := in(strconv.Itoa(i), one, has[i]); where != "" {
-				return where
+			if where, said := in(strconv.Itoa(i), one, has[i]); where != "" {
+				return where, said
 			}
 		}
 	case json.Number:
 		is, ok := held.(json.Number)
-		said, err := value.Float64()
+		written, err := value.Float64()
 		kept, errKept := is.Float64()
-		if ok && err == nil && errKept == nil && said != kept && math.Trunc(said) == kept {
-			return path + ": " + value.String()
+		if ok && err == nil && errKept == nil && written != kept && math.Trunc(written) == kept {
+			return path, value.String()
 		}
 	}
-	return ""
+	return "", ""
 }
 
 // placed is an error of the YAML's reader.

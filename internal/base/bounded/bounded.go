@@ -95,6 +95,9 @@ func plainSyntax(message string) string {
 		{"mapping value is not allowed", "a field (NAME: VALUE) stands within a value: indent the line below as the fields beside it, or put a text with a colon in quotes"},
 		{"could not find end character of double-quoted", "a text in double quotes has no end"},
 		{"could not find end character of single-quoted", "a text in single quotes has no end"},
+		{"could not find flow map content", "{ begins fields: put a text that begins so in quotes"},
+		{"is a reserved character", "a text that begins with @ or ` stands in quotes"},
+		{"could not find alias", "* begins an alias (an anchor's name): put a text that begins so in quotes"},
 	} {
 		if strings.Contains(message, m.of) {
 			return m.plain

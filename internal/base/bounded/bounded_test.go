@@ -138,6 +138,9 @@ func TestPlain(t *testing.T) {
 		"number: 0":         "",
 		"text: \"a":         "[1:7] a text in double quotes has no end",
 		"text: 'a":          "[1:7] a text in single quotes has no end",
+		"text: {{ a }}":     "[1:8] { begins fields: put a text that begins so in quotes",
+		"text: @a":          "[1:7] a text that begins with @ or ` stands in quotes",
+		"text: *a":          "[1:8] * begins an alias (an anchor's name): put a text that begins so in quotes",
 		"limit: {}":         "[1:8] fields (NAME: VALUE) stand where a duration such as 30s is expected",
 	} {
 		var c config
@@ -153,5 +156,41 @@ func TestPlain(t *testing.T) {
 	}
 	if other := errors.New("x"); Plain(other) != other || Plain(nil) != nil {
 		t.Error("Plain() changes other errors")
+	}
+}
+
+// TestStrict: a field that there is not is told with the one that may have been meant.
+func TestStrict(t *testing.T) {
+	type inner struct {
+		Over  float64 `json:"over_ms,omitempty"`
+		Steps []inner `json:"steps"`
+	}
+	type Base struct {
+		Link string `json:"link"`
+	}
+	type config struct {
+		Base   `yaml:",inline"`
+		Trials int             `json:"trials"`
+		Traces bool            `json:"traces"`
+		Limit  *float64        `json:"limit_s"`
+		Steps  []*inner        `json:"steps"`
+		Named  map[string]Base `yaml:"named"`
+		Hidden int             `json:"-"`
+	}
+	for text, want := range map[string]string{
+		"trails: 3":                       `[1:1] unknown field "trails": did you mean trials?`,
+		"Limit-S: 3":                      `[1:1] unknown field "Limit-S": did you mean limit_s?`,
+		"steps:\n- steps:\n  - overMs: 1": `[3:5] unknown field "overMs": did you mean over_ms?`,
+		"named: {a: {linc: x}}":           `[1:13] unknown field "linc": did you mean link?`,
+		"over_ms: 3":                      `[1:1] unknown field "over_ms": there is a field of this name, but not here; check its indentation`,
+		"colour: red":                     `[1:1] unknown field "colour"`,
+		"hidden: 1":                       `[1:1] unknown field "hidden"`,
+		"trials: 3":                       "",
+	} {
+		var c config
+		err := Strict([]byte(text), &c)
+		if (err == nil) != (want == "") || err != nil && yaml.FormatError(err, false, false) != want {
+			t.Errorf("Strict(%q) = %v; want %q", text, err, want)
+		}
 	}
 }

@@ -271,7 +271,7 @@ func ParseConfig(file string, text []byte, cfg *Config) error {
 		if err := yaml.Unmarshal(text, &anything); err == nil && anything == nil {
 			return nil // there are only comments, and decoding them would zero cfg
 		}
-		return yaml.UnmarshalWithOptions(text, cfg, yaml.Strict())
+		return bounded.Strict(text, cfg)
 	})
 	if err != nil {
 		return fmt.Errorf("%s: %s", file, yaml.FormatError(err, false, true))

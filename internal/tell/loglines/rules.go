@@ -7,8 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/goccy/go-yaml"
-
 	"eidetic/internal/base/bounded"
 	"eidetic/internal/lab"
 )
@@ -59,7 +57,7 @@ func NewRules(text []byte, group string) (*Rules, error) {
 	if strings.TrimSpace(string(text)) == "" {
 		return r, nil
 	}
-	if err := bounded.YAML(text, func() error { return yaml.UnmarshalWithOptions(text, &r.list, yaml.Strict()) }); err != nil {
+	if err := bounded.YAML(text, func() error { return bounded.Strict(text, &r.list) }); err != nil {
 		return nil, bounded.Plain(err)
 	}
 	if len(r.list) > mostRules {

@@ -19,8 +19,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/goccy/go-yaml"
-
 	"eidetic/internal/base/bounded"
 	"eidetic/internal/base/tempdir"
 	"eidetic/internal/lab"
@@ -68,7 +66,7 @@ func ReadSources(file string) ([]Source, error) {
 	}
 	text = bounded.Source(text)
 	var all []Source
-	err = bounded.YAML(text, func() error { return yaml.UnmarshalWithOptions(text, &all, yaml.Strict()) })
+	err = bounded.YAML(text, func() error { return bounded.Strict(text, &all) })
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}

@@ -170,7 +170,7 @@ func Parse(file string, text []byte) (*Suite, error) {
 		if len(s.tree.Docs) > 1 {
 			return errors.New("more than one document: a suite is one, without --- in between")
 		}
-		return yaml.UnmarshalWithOptions(text, s, yaml.Strict())
+		return bounded.Strict(text, s)
 	})
 	if errors.Is(err, io.EOF) {
 		err = errors.New("it is empty")

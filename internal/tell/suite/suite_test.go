@@ -57,7 +57,7 @@ func TestErrorsOfSuites(t *testing.T) {
 	for _, c := range []struct{ old, new, want string }{
 		{"suite: small", "suite: Small one", "f.yaml:1: suite: "},
 		{"trials: 2", "trials: -1", "f.yaml:2: trials: -1"},
-		{"trials: 2", "tirals: 2", "f.yaml:2: unknown field"},
+		{"trials: 2", "tirals: 2", "f.yaml:2: unknown field \"tirals\": did you mean trials?"},
 		{"[chromium, firefox-esr]", "[chromium, chromium]", "f.yaml:3: browsers: "},
 		{"name: one", "name: ../one", "f.yaml:5: entries[0].name: "},
 		{"load/speed_index_ms", "load/wrong", "f.yaml:7: entries[0].visual: "},
