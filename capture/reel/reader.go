@@ -144,7 +144,7 @@ func (r *Reader) Pixels(i int) ([]byte, error) {
 		body, err := r.body(i)
 		if err != nil {
 			r.t.frames[i].bad = err
-			return nil, fmt.Errorf("frame %d: %w", i, err)
+			return nil, r.frameError(i, i, err)
 		}
 		return body, nil
 	}
@@ -185,13 +185,13 @@ func (r *Reader) goTo(w *held, i int) error {
 	from := i
 	for !r.follows(w, from) {
 		if bad := r.t.frames[from].bad; bad != nil {
-			return frameError(i, from, bad)
+			return r.frameError(i, from, bad)
 		}
 		if r.t.frames[from].key {
 			break
 		}
 		if from == 0 || r.t.frames[from-1].index != r.t.frames[from].index-1 {
-			return fmt.Errorf("frame %d: %w", i, errNoKey)
+			return r.frameError(i, i, errNoKey)
 		}
 		from--
 	}
@@ -208,7 +208,7 @@ func (r *Reader) goTo(w *held, i int) error {
 		}
 		if err != nil {
 			r.t.frames[from].bad = err
-			return frameError(i, from, err)
+			return r.frameError(i, from, err)
 		}
 		w.at = from
 	}
@@ -222,12 +222,27 @@ func (r *Reader) follows(w *held, i int) bool {
 }
 
 // frameError says which frame cannot be had, and because of which.
-func frameError(i, from int, err error) error {
-	if i == from {
-		return fmt.Errorf("frame %d: %w", i, err)
+func (r *Reader) frameError(i, from int, err error) error {
+	wrong := &FrameError{Err: fmt.Errorf("frame %d: %w", i, err)}
+	if i != from {
+		wrong.Err = fmt.Errorf("frame %d: frame %d, on which it rests: %w", i, from, err)
 	}
-	return fmt.Errorf("frame %d: frame %d, on which it rests: %w", i, from, err)
+	if r.file != nil {
+		wrong.File = r.file.Name()
+	}
+	return wrong
 }
+
+// FrameError says that a file is damaged where a frame is. Recover saves the others.
+type FrameError struct {
+	File string // "" for a reel that is no file
+	Err  error
+}
+
+func (e *FrameError) Error() string { return e.Err.Error() }
+
+// Unwrap implements errors.Unwrap.
+func (e *FrameError) Unwrap() error { return e.Err }
 
 // body reads and checks the body of frame i.
 func (r *Reader) body(i int) ([]byte, error) {

@@ -119,7 +119,8 @@ func printBars(out io.Writer, times, load []float64) error {
 }
 
 // analyse measures one recording and writes the files that were asked for.
-func (c *AnalyzeCmd) analyse(ctx context.Context) (*analysed, error) {
+func (c *AnalyzeCmd) analyse(ctx context.Context) (found *analysed, err error) {
+	defer func() { err = ofReel(err) }()
 	frames, done, err := c.open(ctx)
 	if err != nil {
 		return nil, err

@@ -198,6 +198,17 @@ func openReel(path string) (*reel.Reader, error) {
 	return r, nil
 }
 
+// ofReel names a reel that is damaged, and what helps, where an error is of one of its frames.
+func ofReel(err error) error {
+	var damaged *reel.FrameError
+	if !errors.As(err, &damaged) {
+		return err
+	}
+	return usage(fmt.Errorf("%s is damaged: %w; appliance reel verify lists all damage, and appliance "+
+		"reel recover saves the whole frames",
+		damaged.File, damaged))
+}
+
 // badFile gives an error about a file that the command line names its exit status.
 // A file that is missing, exists already or is not a reel means a wrong command line.
 func badFile(err error) error {

@@ -42,6 +42,21 @@ func TestCaptureAndReelCommands(t *testing.T) {
 	if status, _, errs := invoke(t, "reel", "export", file, "--out", filepath.Join(dir, "f.png"), "--frame", "3"); status != exitGood {
 		t.Errorf("export: status %d: %s", status, errs)
 	}
+	content, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	content[len(content)/2] ^= 1
+	damaged := filepath.Join(dir, "damaged.reel")
+	if err := os.WriteFile(damaged, content, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"analyze", damaged}, {"analyze", file, damaged}, {"reel", "export", damaged, "--out", filepath.Join(dir, "damaged.y4m")}} {
+		status, _, errs := invoke(t, args...)
+		if want := damaged + " is damaged"; status != exitUsage || !strings.Contains(errs, want) || !strings.Contains(errs, "reel recover") {
+			t.Errorf("%v: status %d: %s; want %q, and what helps", args, status, errs, want)
+		}
+	}
 
 	film := filepath.Join(dir, "film.y4m")
 	if err := os.WriteFile(film, []byte("YUV4MPEG2 W4 H2 F30:1\n"+strings.Repeat("FRAME\nabcdefghUuVv", 500)), 0o644); err != nil {

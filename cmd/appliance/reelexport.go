@@ -59,7 +59,7 @@ func (c *ReelExportCmd) Run(ctx context.Context, std *streams) error {
 		}
 	}
 	if err := c.write(ctx, std, shown, first, part); err != nil {
-		return badFile(err)
+		return ofReel(badFile(err))
 	}
 	_, err = fmt.Fprintln(std.out, c.Out)
 	return err
