@@ -8,9 +8,11 @@ import (
 	"math"
 	"regexp"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
+	"eidetic/capture"
 	"eidetic/internal/lab"
 )
 
@@ -19,6 +21,7 @@ import (
 type told struct {
 	words complaint
 	size  image.Point // of the first frame
+	codec string      // the film's
 
 	mu      sync.Mutex
 	changed *sync.Cond
@@ -26,6 +29,8 @@ type told struct {
 	base    float64 // the unit of its stamps, in s
 	times   []int64 // ns, noTime for a frame without one
 	other   error   // the frame after those of times has another size
+	damage  string  // what was said first of pictures that the decoder had to make up
+	isTold  bool    // damage was taken
 	last    lab.Time
 }
 
@@ -45,7 +50,10 @@ var (
 	shownBase  = regexp.MustCompile(`^\[Parsed_showinfo_\d+ @ [^\]]*\] (?:\[info\] )?config in time_base: *(\d+)/(\d+)`) // constant
 	shownFrame = regexp.MustCompile(`^\[Parsed_showinfo_\d+ @ [^\]]*\] (?:\[info\] )?n: *\d+ pts: *(\S+) `)              // constant
 	shownSize  = regexp.MustCompile(` s:(\d+)x(\d+) `)                                                                   // constant
-	failedLine = regexp.MustCompile(`^(?:\[[^\]]* @ [^\]]*\] )?\[(?:error|fatal|panic)\] (.*\n?)$`)                      // constant
+	hurtFrame  = regexp.MustCompile(`^(?:\[[^\]]* @ [^\]]*\] \[info\] (concealing .* errors in .*)|` +
+		`\[warning\] .*: (corrupt (?:decoded frame|input packet)) in stream \d+)$`) // constant
+	hurtCodec  = regexp.MustCompile(`^\[(\w+) @ [^\]]*\] \[error\] (.*)$`)                          // constant
+	failedLine = regexp.MustCompile(`^(?:\[[^\]]* @ [^\]]*\] )?\[(?:error|fatal|panic)\] (.*\n?)$`) // constant
 )
 
 // Write implements io.Writer.
@@ -87,6 +95,35 @@ func (t *told) take(line []byte) {
 	} else if m := failedLine.FindSubmatch(line); m != nil {
 		_, _ = t.words.Write(m[1]) // never fails
 	}
+	if t.damage == "" {
+		t.damage = t.damageIn(strings.TrimSpace(string(line)))
+	}
+}
+
+// damageIn is what a line says of pictures that the decoder had to make up, or "". What it cannot decode before the
+// first picture, as the film begins amid a group of pictures, is not shown.
+func (t *told) damageIn(line string) string {
+	if m := hurtFrame.FindStringSubmatch(line); m != nil {
+		return m[1] + m[2]
+	}
+	m := hurtCodec.FindStringSubmatch(line)
+	if m != nil && len(t.times) > 0 && t.codec != "" && strings.Contains(m[1], t.codec) {
+		return m[2]
+	}
+	return ""
+}
+
+// damaged is the interruption of a film with damage, once, or nil. It is asked for at the end: a decoder of several
+// threads is ahead of its pictures by a number that differs.
+func (t *told) damaged() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.damage == "" || t.isTold {
+		return nil
+	}
+	t.isTold = true
+	detail := "somewhere in the film; ffmpeg: " + lab.Clip(t.damage, 200)
+	return &capture.Interruption{Event: lab.SourceEvent{Kind: lab.SourceDamaged, Time: t.last, Detail: detail}}
 }
 
 // toldWait bounds the wait for what was written before.

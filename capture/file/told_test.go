@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"eidetic/capture"
 	"eidetic/internal/lab"
 	"eidetic/internal/rigs/testlab"
 )
@@ -53,6 +54,25 @@ func TestTold(t *testing.T) {
 	for n, want := range []string{"", "its size is 2400×1080, that of the frames before 1080×2400"} {
 		if _, err := turned.time(n, 77); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("frame %d of a phone that is turned: %v; want %q", n, err, want)
+		}
+	}
+	for name, c := range map[string]struct{ before, after, want string }{
+		"concealed":    {"", "[h264 @ 0x5] [info] concealing 133 DC, 133 AC, 133 MV errors in I frame\n", "concealing 133 DC"},
+		"marked":       {"[warning] file:a.mkv: corrupt decoded frame in stream 0\n", "", "corrupt decoded frame"},
+		"packet":       {"", "[warning] file:a.ts: corrupt input packet in stream 0\n", "corrupt input packet"},
+		"decoder":      {"", "[libdav1d @ 0x5] [error] Error parsing OBU data\n", "Error parsing OBU data"},
+		"first pieces": {"[av1 @ 0x5] [error] no key frame\n", "[mp4 @ 0x5] [error] odd box\n[av1 @ 0x5] [info] hello\n", ""},
+	} {
+		hurt := newTold()
+		hurt.codec = "av1"
+		_, _ = hurt.Write([]byte(c.before + head + "n:   0 pts: 3 pts_time:3 pos:1\n" + c.after))
+		err := hurt.damaged()
+		var event *capture.Interruption
+		if errors.As(err, &event) != (c.want != "") || event != nil && (event.Event.Kind != lab.SourceDamaged || !strings.Contains(event.Event.Detail, c.want)) {
+			t.Errorf("%s: %v; want the event of %q", name, err, c.want)
+		}
+		if again := hurt.damaged(); again != nil {
+			t.Errorf("%s is told twice: %v", name, again)
 		}
 	}
 	none := newTold()

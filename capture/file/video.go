@@ -51,6 +51,7 @@ type film struct {
 	layout string // ffmpeg's name of format.Pixels
 	lossy  string
 	bare   string // ffmpeg's name of the format if it is one of bare
+	codec  string // ffmpeg's name
 	// isTurned: the container says that the pictures are to be turned or mirrored, which ffmpeg then does.
 	isTurned bool
 }
@@ -179,7 +180,8 @@ func parseProbe(answer []byte) (film, error) {
 			}
 		}
 	}
-	f := film{format: lab.Format{Pixels: lab.BGRX, Width: s.Width, Height: s.Height}, layout: "bgr0", isTurned: isTurned}
+	f := film{format: lab.Format{Pixels: lab.BGRX, Width: s.Width, Height: s.Height}, layout: "bgr0", codec: s.Codec,
+		isTurned: isTurned}
 	for _, v := range []string{s.Average, s.Lowest, "60/1"} {
 		if rate, err := ratio(v); err == nil && f.format.Rate == 0 {
 			f.format.Rate = rate
@@ -249,7 +251,7 @@ func (f film) decode(ctx context.Context, program, path string) (*Source, error)
 	}
 	cmd := exec.CommandContext(ctx, program, args...)
 	told := newTold()
-	told.size = image.Pt(f.format.Width, f.format.Height)
+	told.size, told.codec = image.Pt(f.format.Width, f.format.Height), f.codec
 	cmd.Stderr = told
 	cmd.WaitDelay = 5 * time.Second
 	out, err := cmd.StdoutPipe()
@@ -277,6 +279,9 @@ func (f film) decode(ctx context.Context, program, path string) (*Source, error)
 			// ffmpeg may wait for a slow file for as long as it likes, we do not.
 			kept := context.AfterFunc(frame, cancel)
 			defer kept()
+			if ended { // and its damage was told
+				return io.EOF
+			}
 			err := readFrame(out, pix)
 			if frame.Err() != nil {
 				return frame.Err()
@@ -290,6 +295,9 @@ func (f film) decode(ctx context.Context, program, path string) (*Source, error)
 				}
 				if cut := cutWords.FindString(told.words.String()); cut != "" {
 					return fmt.Errorf("%w: ffmpeg: %s", ErrCut, cut)
+				}
+				if hurt := told.damaged(); hurt != nil {
+					return hurt
 				}
 				return err
 			}

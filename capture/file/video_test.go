@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"eidetic/capture"
 	"eidetic/internal/lab"
 	"eidetic/internal/rigs/testlab"
 )
@@ -373,6 +374,51 @@ func TestCutVideos(t *testing.T) {
 		}
 		if _, err := Open(context.Background(), path, Options{}); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), " @ 0x") {
 			t.Errorf("%d bytes: %v; want %q, without addresses in memory", size, err, want)
+		}
+	}
+}
+
+// TestDamagedVideo: of a video whose bytes were altered, all frames come, and then, once, that some were made up.
+func TestDamagedVideo(t *testing.T) {
+	testlab.NeedProgram(t, "ffmpeg")
+	testlab.NeedProgram(t, "ffprobe")
+	const frames = 50
+	data := make([]byte, frames*(lab.Format{Pixels: lab.BGRX, Width: 16, Height: 8}).FrameSize())
+	for i := range data {
+		data[i] = byte(i * i / 7)
+	}
+	path := encode(t, lab.Format{}, data, "film.mkv", "-vf", "scale=320:240:flags=neighbor", "-c:v", "mpeg4", "-q:v", "2")
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hurt := slices.Clone(whole)
+	for i := range 200 {
+		hurt[len(hurt)/2+i] ^= 0x5a
+	}
+	for name, content := range map[string][]byte{"whole": whole, "hurt": hurt} {
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s, err := Open(t.Context(), path, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, told := 0, 0
+		for !errors.Is(err, io.EOF) {
+			var event *capture.Interruption
+			switch _, err = s.Next(t.Context()); {
+			case err == nil && told == 0:
+				n++
+			case errors.As(err, &event) && event.Event.Kind == lab.SourceDamaged && event.Ends == nil:
+				told++
+			case !errors.Is(err, io.EOF):
+				t.Fatalf("%s: after %d frames and %d events: %v", name, n, told, err)
+			}
+		}
+		s.Close()
+		if n != frames || (told == 1) != (name == "hurt") {
+			t.Errorf("%s: %d frames, and damage was told %d times", name, n, told)
 		}
 	}
 }

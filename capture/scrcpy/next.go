@@ -112,7 +112,7 @@ func (s *Source) picture() (lab.Frame, error) {
 	}
 	if p.damage != "" && !s.hurt {
 		s.hurt = true
-		return lab.Frame{}, &capture.Interruption{Event: lab.SourceEvent{Kind: Damaged, Time: p.arrived, Detail: p.damage}}
+		return lab.Frame{}, &capture.Interruption{Event: lab.SourceEvent{Kind: lab.SourceDamaged, Time: p.arrived, Detail: p.damage}}
 	}
 	s.held, s.hurt = nil, p.damage != ""
 	if at <= s.last { // its time is known less well

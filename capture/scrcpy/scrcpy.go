@@ -67,9 +67,6 @@ var (
 	ErrClosed = errors.New("the phone's video ended: is its cable plugged in?") // constant
 )
 
-// Damaged is the kind of the event of a stream in which something is missing or damaged.
-const Damaged = "damaged video"
-
 // Source is a capture.Source over a phone.
 type Source struct {
 	o      Options

@@ -351,7 +351,7 @@ func TestDamage(t *testing.T) {
 			close(d.filmed)
 			frames, events := film(t, src, last)
 			if !slices.ContainsFunc(events, func(e lab.SourceEvent) bool {
-				return e.Kind == scrcpy.Damaged && strings.Contains(e.Detail, c.event)
+				return e.Kind == lab.SourceDamaged && strings.Contains(e.Detail, c.event)
 			}) {
 				t.Errorf("events %v; want one with %q", events, c.event)
 			}

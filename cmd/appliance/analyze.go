@@ -150,6 +150,9 @@ func (c *AnalyzeCmd) analyse(ctx context.Context) (found *analysed, err error) {
 			fmt.Sprintf("the reel was cut off or is damaged (%s): what is missing is not analysed", r.Recovered()[0]),
 		)
 	}
+	if r, ok := raw.(*reel.Reader); ok {
+		warnings = append(warnings, troubles(r)...)
+	}
 	if c.cut != nil {
 		warnings = append(warnings, fmt.Sprintf("the film was cut off (%v): what is missing is not analysed", c.cut))
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"image"
 	"image/color"
@@ -11,6 +12,7 @@ import (
 	"testing"
 
 	"eidetic/analysis/filmtest"
+	"eidetic/capture/reel"
 	"eidetic/internal/lab"
 )
 
@@ -129,6 +131,35 @@ func TestAnalyzeFilm(t *testing.T) {
 	status, text, errs := invoke(t, "analyze", file, "--metrics", "unique_frames,rate")
 	if status != exitGood || !strings.Contains(text, "unique_frames") || !strings.Contains(text, "30.00 frames/s") {
 		t.Errorf("status %d: %s%s", status, text, errs)
+	}
+}
+
+// TestAnalyzeTroubles: what happened to the source is told beside the measurements.
+func TestAnalyzeTroubles(t *testing.T) {
+	format := lab.Format{Pixels: lab.Grey, Width: 16, Height: 16, Rate: 60}
+	path := filepath.Join(t.TempDir(), "film.reel")
+	w, err := reel.Create(path, reel.Header{Format: format})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 4 {
+		f := lab.Frame{Pix: bytesOf(byte(50*i), 256), FrameInfo: lab.FrameInfo{Seq: uint64(i), Time: lab.Time(i * 16_666_667),
+			Changed: []image.Rectangle{format.Bounds()}}}
+		if i == 2 {
+			f.Flags = lab.FrameCorrupt
+		}
+		if err := w.WriteFrame(f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(w.WriteEvent(lab.SourceEvent{Kind: lab.SourceDamaged, Detail: "odd bytes"}), w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	status, _, errs := invoke(t, "analyze", path)
+	for _, want := range []string{"damaged video, odd bytes: pictures may not be", "1 pictures are marked as damaged"} {
+		if status != exitGood || !strings.Contains(errs, want) {
+			t.Errorf("status %d: %s; want %q", status, errs, want)
+		}
 	}
 }
 

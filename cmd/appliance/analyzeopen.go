@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"eidetic/analysis/visual"
@@ -112,7 +113,11 @@ func (c *AnalyzeCmd) asReel(ctx context.Context, src capture.Source, lost string
 		if errors.Is(e, io.EOF) {
 			break
 		}
-		if e == nil {
+		var other *capture.Interruption
+		switch {
+		case errors.As(e, &other) && other.Ends == nil:
+			e = w.WriteEvent(other.Event)
+		case e == nil:
 			e = w.WriteFrame(frame)
 		}
 		if e != nil {
@@ -180,6 +185,21 @@ func (c *AnalyzeCmd) origin(frames visual.Frames, start int) (origin lab.Event, 
 		return lab.Event{}, told, nil
 	}
 	return lab.Event{}, "", usage(fmt.Errorf("--events %s: %w", file, err))
+}
+
+// troubles are what happened to a recording's source, so that it may show other pictures than the screen did.
+func troubles(r *reel.Reader) (notes []string) {
+	for _, e := range r.Events() {
+		if slices.Contains([]string{lab.SourceDamaged, lab.SourceSignalLost, lab.SourceBlue}, e.Kind) {
+			notes = append(notes, fmt.Sprintf("%s: pictures may not be what the screen showed", e))
+			break
+		}
+	}
+	if n := r.Summary().Corrupt; n > 0 {
+		notes = append(notes, fmt.Sprintf("%d pictures are marked as damaged by their source: they may not be what the screen "+
+			"showed", n))
+	}
+	return notes
 }
 
 // doubts says why the measurements may mean nothing: the source was lossy, or the recording shows no

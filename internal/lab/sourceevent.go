@@ -27,6 +27,7 @@ const (
 	SourceIrregular  = "irregular timestamp" // a frame's time does not fit its sequence number
 	SourceUnseen     = "late look"           // the screen changed in an unusually long interval between two looks, see Unseen
 	SourceBlue       = "blue picture"        // all of the picture was one blue, as grabbers show while they have no signal
+	SourceDamaged    = "damaged video"       // of a compressed film: pictures may not be what was filmed
 	SourceUntold     = "events not recorded" // more events than a recording keeps; Detail says how many
 )
 
