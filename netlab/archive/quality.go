@@ -3,6 +3,7 @@ package archive
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -95,7 +96,8 @@ func Assess(a *Archive) Quality {
 		if plain, isTLS := strings.CutPrefix(e.URL, "https:"); isPage && isTLS && e.IsFailed() && shown["http:"+plain] {
 			continue // the browser tried TLS first
 		}
-		problem, isGood := judge(e, isPage, complete[e.Method+" "+e.URL], limit)
+		answersForm := isPage && hasPage && refusesForm(e)
+		problem, isGood := judge(e, isPage && !answersForm, complete[e.Method+" "+e.URL], limit)
 		which := x.useOf(e, isPage)
 		if problem.isAttempt() {
 			x.Problems = append(x.Problems, problem)
@@ -103,6 +105,10 @@ func Assess(a *Archive) Quality {
 		}
 		if which == useData && AnswersStranger(e) {
 			problem.What += ": a script asked as one who has not logged in; where the page behind a login is meant, record it with its session"
+			x.Problems, isGood = append(x.Problems, problem), true
+		}
+		if answersForm {
+			problem.What += ": it is what a form was answered with, and is shown"
 			x.Problems, isGood = append(x.Problems, problem), true
 		}
 		x.count(which, e.URL, isGood, problem)
@@ -276,6 +282,12 @@ func judge(e *lab.Exchange, main, hasComplete bool, limit *DecodeLimit) (Problem
 // shows what it shows without it.
 func AnswersStranger(e *lab.Exchange) bool {
 	return e.Status == http.StatusUnauthorized && e.Truncated == "" && !Navigates(e) && !message.OpensDialogue(e.Response.Header)
+}
+
+// refusesForm tells the page that a form gets whose fields are wrong: many frameworks answer so, with the form.
+func refusesForm(e *lab.Exchange) bool {
+	return e.Method == http.MethodPost && e.Truncated == "" && e.Status >= 400 && e.Status < 500 && !slices.Contains(
+		[]int{http.StatusProxyAuthRequired, http.StatusRequestTimeout, http.StatusTooManyRequests}, e.Status)
 }
 
 // IsUnseen tells an answer to a navigation after which a browser shows what it showed before (HTML, navigate; RFC 6266).

@@ -35,6 +35,13 @@ func opened(url string, status int, site string) *lab.Exchange {
 	return asked(asked(got(url, status, "application/octet-stream", ""), "Sec-Fetch-Dest", "document"), "Sec-Fetch-Site", site)
 }
 
+// posted is the page that answers a form.
+func posted(url string, status int) *lab.Exchange {
+	e := asked(got(url, status, "text/html", "<p>Name is missing"), "Sec-Fetch-Dest", "document")
+	e.Method = "POST"
+	return e
+}
+
 const pixel = "GIF89a\x01\x00\x01\x00\x80\x00\x00\x00\x00\x00\xff\xff\xff,\x00\x00\x00\x00\x01\x00\x01\x00\x00\x02\x02D\x01\x00;"
 
 func TestAssess(t *testing.T) {
@@ -78,6 +85,10 @@ func TestAssess(t *testing.T) {
 			"documents 1/1", "is unfit: the document is none that a browser shows: it stays where it was, or saves a file"},
 		{"a file that a page saves", []*lab.Exchange{page, script, sheet, opened("https://a.example/a.zip", 200, "same-origin"),
 			opened("https://a.example/seen", 204, "cross-site")}, 1, "", "documents 0/1, style sheets 0/1, scripts 0/1, background 0/2", ""},
+		{"a form that was refused", []*lab.Exchange{page, script, sheet, posted("https://a.example/form", 422)}, 1, "error",
+			"documents 0/2, style sheets 0/1, scripts 0/1", ""},
+		{"a form whose server failed", []*lab.Exchange{page, script, sheet, posted("https://a.example/form", 500)}, 0, "main-document",
+			"documents 1/2, style sheets 0/1, scripts 0/1", "is unfit: the document's status is 500"},
 		{"a file that is opened after a page", []*lab.Exchange{page, script, sheet, opened("https://a.example/a.zip", 200, "none")}, 0,
 			"main-document", "documents 1/2, style sheets 0/1, scripts 0/1", "is unfit: the document is none that a browser shows: it stays where it was, or saves a file"},
 		{"empty", nil, 0, "missing", "", "is unfit: the archive has no exchanges"},

@@ -30,9 +30,8 @@ const (
 // prepareFields makes the fields of a response ready; request is the recorded one.
 func prepareFields(fields []lab.HeaderField, request *lab.Message) []preparedField {
 	out := make([]preparedField, 0, len(fields))
-	isOfOne := isOfConnection(fields)
 	for _, f := range fields {
-		if isOfOne(f.Name) {
+		if isHopByHop(f.Name) {
 			continue
 		}
 		p := preparedField{HeaderField: f}

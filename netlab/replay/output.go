@@ -150,11 +150,11 @@ func isHopByHop(name string) bool {
 	return false
 }
 
-// isOfConnection tells the fields of a message that belong to one connection: those above, and those that its Connection
-// field names (RFC 9110, 7.6.1). A field that everybody along the way needs may not be named there, and browsers read
-// one that is.
-func isOfConnection(fields []lab.HeaderField) func(name string) bool {
-	named := strings.ToLower(strings.Join((&message.Head{Fields: fields}).Values("Connection"), ","))
+// isOfConnection tells the fields of a request that belong to one connection: those above, and those that its Connection
+// field names (RFC 9110, 7.6.1), but for those that everybody along the way needs. Of an answer they are kept: a browser
+// shows them to scripts.
+func isOfConnection(request []lab.HeaderField) func(name string) bool {
+	named := strings.ToLower(strings.Join((&message.Head{Fields: request}).Values("Connection"), ","))
 	return func(name string) bool {
 		if isHopByHop(name) || named == "" {
 			return isHopByHop(name)
@@ -168,8 +168,8 @@ func isOfConnection(fields []lab.HeaderField) func(name string) bool {
 	}
 }
 
-// isForAll tells fields that no Connection field may name: what frames a message, says what it is, or where.
+// isForAll tells fields of a request that Connection may not name: what frames a message, says what it is, of whom, or where.
 func isForAll(name string) bool {
 	return strings.HasPrefix(name, "content-") || strings.HasPrefix(name, "access-control-") || strings.HasPrefix(name, "sec-") ||
-		slices.Contains([]string{"authorization", "cache-control", "cookie", "host", "location", "origin", "set-cookie"}, name)
+		slices.Contains([]string{"authorization", "cache-control", "cookie", "host", "origin"}, name)
 }

@@ -153,9 +153,8 @@ func (d *delivery) begin(fields []lab.HeaderField) {
 	if f, ok := altSvc(fields, d.f.e.URL, d.out.conn.QUIC); ok {
 		kept = append(kept, f)
 	}
-	isOfOne := isOfConnection(fields)
 	for _, field := range fields {
-		if !isOfOne(field.Name) {
+		if !isHopByHop(field.Name) {
 			kept = append(kept, field)
 		}
 	}
