@@ -136,7 +136,7 @@ func quietFlags() []string {
 		softwareFlag, // software drawing is the same on every machine
 		"--disable-partial-raster",
 		"--force-color-profile=srgb", "--force-device-scale-factor=1",
-		"--lang=" + ownLanguage,
+		"--lang=" + ownLanguage, "--accept-lang=" + ownLanguage + ",en", // also where Chromium has no texts in it
 		"--host-resolver-rules=" + blockOwnServices(),
 	}
 }
