@@ -1047,7 +1047,7 @@ where = /^frame/.test(name) ? name : "frame " + name;
 var send = win.fetch;
 var lab = {done: function (name) {
 return send.call(win, box + "done", {method: "POST", mode: "no-cors", keepalive: true, credentials: "omit",
-body: JSON.stringify({name: name === undefined ? "" : String(name), at_ms: win.performance.now()})});
+body: JSON.stringify({name: name === undefined ? "" : String(name).slice(0, 1000), at_ms: win.performance.now()})});
 }};
 var tell = annotations(win, lab, send, where.slice(0, 100));
 Object.defineProperty(win, "lab", {value: lab, writable: true, configurable: true, enumerable: false});

@@ -25,7 +25,8 @@ func essential() []string {
 
 		"a blob worker is seeded", "a srcdoc frame in markup is seeded", "a srcdoc frame under CSP in a meta element", "a srcdoc frame under trusted types",
 		"imports of a module worker are seeded", "imports of a blob's module worker are seeded", "a module shared worker is seeded", "a service worker's importScripts",
-		"an audio worklet is seeded", "CSP strict-dynamic", "trusted types", "CSP in a meta element and lab.done", "annotations reach the box",
+		"an audio worklet is seeded", "CSP strict-dynamic", "trusted types", "CSP in a meta element and lab.done", "lab.done of a long name",
+		"annotations reach the box",
 		"annotations of frames and workers reach the box", "messages reach the box", "messages are told without a trace",
 		"messages of sockets, frames and workers that are served reach the box", "messages of data channels reach the box",
 		"a stream keeps its pieces", "a WebSocket: text, binary, ping, close, times", "a form sent twice", "GraphQL operations in one URL",

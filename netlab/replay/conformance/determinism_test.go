@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 
 	"eidetic/netlab/inject"
 )
@@ -213,6 +214,12 @@ func determinism() []kase {
 			want:  "204",
 			label: "done=cart shown",
 			page:  `<script>lab.done("cart\n shown").then(r=>window.result=r.status)</script>`,
+		},
+		{
+			name:  "lab.done of a long name",
+			want:  "204",
+			label: "done=" + strings.Repeat("x", 99) + "…",
+			page:  `<script>lab.done("x".repeat(1e6)).then(r=>window.result=r.status,e=>window.result=e)</script>`,
 		},
 	}
 }
