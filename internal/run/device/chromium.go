@@ -272,7 +272,13 @@ func environment(home, display string) []string {
 func (b *Browser) Done() <-chan struct{} { return b.process.done }
 
 // Err says why the browser ended, once Done is closed.
-func (b *Browser) Err() error { return b.process.ended() }
+func (b *Browser) Err() error {
+	err := b.process.ended()
+	if b.process.err == nil {
+		return fmt.Errorf("the page may have closed its window (window.close): %w", err)
+	}
+	return err
+}
 
 // Stop ends the browser with all its helper processes and removes its home.
 func (b *Browser) Stop() error {

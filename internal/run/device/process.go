@@ -86,13 +86,14 @@ func reap(group int) {
 
 // ended describes why the program ended without being stopped.
 func (p *process) ended() error {
-	last := p.log.lastLine()
-	switch {
-	case last != "":
-		return fmt.Errorf("%s ended by itself (%v): %s", p.name, p.err, last)
-	default:
-		return fmt.Errorf("%s ended by itself (%v)", p.name, p.err)
+	how := "without an error"
+	if p.err != nil {
+		how = p.err.Error()
 	}
+	if last := p.log.lastLine(); last != "" {
+		return fmt.Errorf("%s ended by itself (%s): %s", p.name, how, last)
+	}
+	return fmt.Errorf("%s ended by itself (%s)", p.name, how)
 }
 
 // waitLine reads r until a line arrives, the program ends, or ctx ends.
