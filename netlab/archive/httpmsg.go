@@ -186,7 +186,8 @@ func asContentCoding(fields []lab.HeaderField, body []byte) []lab.HeaderField {
 	if len(codings) == 0 {
 		return fields
 	}
-	m := lab.Message{Header: append(slices.Clip(fields), lab.HeaderField{Name: "Content-Encoding", Value: strings.Join(codings, ", ")}), Body: body}
+	coding := lab.HeaderField{Name: "Content-Encoding", Value: strings.Join(codings, ", ")}
+	m := lab.Message{Header: append(slices.Clip(fields), coding), Body: body}
 	if codingOf(&m) == "" {
 		return fields
 	}
