@@ -24,8 +24,6 @@ import (
 	"sync"
 	"syscall"
 	"time"
-
-	"eidetic/internal/lab"
 )
 
 // Limits bound the connections of each kind.
@@ -33,7 +31,8 @@ type Limits struct {
 	Strangers  int // of all addresses together
 	PerAddress int // strangers of one address
 	Local      int // from this machine, not admitted
-	Admitted   int // of one token, and of one address, its share of them
+	Admitted   int
+	OfOne      int // admitted of one token, and of one address; 0 is no bound
 	// PerSecond bounds the new connections of strangers, in all and of one address. Twice as many as may be open may
 	// come at once. 0 is no bound.
 	PerSecond, AddressPerSecond int
@@ -220,9 +219,6 @@ func (l *Listener) leave(c *Conn) {
 	}
 }
 
-// errFull is for nobody: a connection for which there is no room stays a stranger's.
-var errFull = errors.New("there are as many connections as may be") // constant
-
 // countAdmitted counts an admitted connection that comes (1) or goes (-1).
 func (l *Listener) countAdmitted(c *Conn, n int) {
 	l.admitted += n
@@ -238,7 +234,7 @@ func (l *Listener) countAdmitted(c *Conn, n int) {
 func (l *Listener) admit(c *Conn, token string) {
 	l.mu.Lock()
 	own := max(l.tokens[token], l.addresses[c.source])
-	enough := c.admitted || c.at == nil || lab.Room(l.admitted, own, l.limits.Admitted, errFull) != nil
+	enough := c.admitted || c.at == nil || l.admitted >= l.limits.Admitted || l.limits.OfOne > 0 && own >= l.limits.OfOne
 	if !enough {
 		l.leave(c)
 		c.admitted, c.token = true, token

@@ -149,7 +149,7 @@ func TestAdmittedHaveShares(t *testing.T) {
 		"one address": func(i int) (string, string) { return "192.0.2.7", fmt.Sprint("flood ", i) },
 	} {
 		d := newDesk(t)
-		d.limits.Admitted = 10
+		d.limits.Admitted, d.limits.OfOne = 10, 8
 		var conns []net.Conn
 		for i := range 20 {
 			address, token := of(i)

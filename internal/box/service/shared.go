@@ -50,7 +50,7 @@ func (s *shared) openStore(ctx context.Context) (stop func() error, err error) {
 
 func (s *shared) openRecordings(context.Context) (stop func() error, err error) {
 	s.checker = inspect.Checker{
-		Command: s.Commands.Inspect, Memory: archive.MemoryOf(s.Config.Recordings.share()), Turn: slots.NewTurn(1),
+		Command: s.Commands.Inspect, Memory: archive.MemoryOf(s.Config.Recordings.share()), Turn: slots.NewTurn(1).Take,
 	}
 	s.uploads = Uploads{filepath.Join(s.Data, UploadsDir), s.checker}
 	s.uploads.removeIncomplete(s.Log)

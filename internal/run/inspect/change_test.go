@@ -1,12 +1,12 @@
 package inspect
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"eidetic/internal/base/slots"
 	"eidetic/netlab/archive"
 	"eidetic/netlab/archive/archivetest"
 )
@@ -14,7 +14,7 @@ import (
 // A change is made in a process of its own, or refused with its reason.
 func TestChange(t *testing.T) {
 	t.Setenv(half, "serve")
-	c := Checker{Command: []string{os.Args[0]}, Turn: slots.NewTurn(1)}
+	c := Checker{Command: []string{os.Args[0]}, Turn: func(context.Context) (func(), error) { return func() {}, nil }}
 	file, out := good(t), filepath.Join(t.TempDir(), "new.wacz")
 	edit := archive.Change{Answers: []archive.AnswerChange{{URL: "http://a.test/", Edit: archive.Edit{Status: 503}}}}
 	done, err := c.Change(t.Context(), file, out, edit)

@@ -28,7 +28,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"eidetic/internal/base/slots"
 	"eidetic/internal/lab"
 	"eidetic/netlab/archive"
 )
@@ -103,9 +102,8 @@ type Checker struct {
 	Command []string
 	// Memory is what a reading may take; 0 is archive's default.
 	Memory int64
-	// Turn, with room for one, lets one check follow another, since each may take all the memory; nil
-	// lets them run at once.
-	Turn *slots.Turn
+	// Turn waits until no other check goes on, since each may take all the memory; nil lets them run at once.
+	Turn func(context.Context) (done func(), err error)
 }
 
 // limit is how long a check may take: a recording of 4 GB takes a tenth of it.
@@ -135,7 +133,7 @@ func (c Checker) Check(ctx context.Context, file string) (Report, error) {
 // start has a process of its own fill an answer in. died says why it ended without one.
 func (c Checker) start(ctx context.Context, answer any, input []byte, args ...string) (died string, err error) {
 	if c.Turn != nil {
-		done, err := c.Turn.Take(ctx)
+		done, err := c.Turn(ctx)
 		if err != nil {
 			return "", err
 		}

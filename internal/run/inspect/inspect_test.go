@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -9,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"eidetic/internal/base/slots"
 	"eidetic/internal/lab"
 	"eidetic/netlab/archive"
 	"eidetic/netlab/archive/archivetest"
@@ -62,7 +62,7 @@ func good(t *testing.T) string {
 
 func TestCheck(t *testing.T) {
 	t.Setenv(half, "serve")
-	c := Checker{Command: []string{os.Args[0]}, Turn: slots.NewTurn(1)}
+	c := Checker{Command: []string{os.Args[0]}, Turn: func(context.Context) (func(), error) { return func() {}, nil }}
 	r, err := c.Check(t.Context(), good(t))
 	if err != nil || r.Refused != "" || r.Info.Exchanges != 1 || len(r.Quality.Problems) != 1 || r.Quality.Problems[0].Kind != "error" {
 		t.Errorf("Check() = %+v, %v; want one exchange with an error", r, err)

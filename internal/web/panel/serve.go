@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"eidetic/internal/base/slots"
+	"eidetic/internal/lab"
 )
 
 const (
@@ -64,7 +65,9 @@ func (p *Panel) Serve(ctx context.Context, listeners ...net.Listener) error {
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	for _, l := range listeners {
-		bounded := slots.New(l, p.limits)
+		limits := p.limits
+		limits.OfOne = lab.ShareOf(limits.Admitted)
+		bounded := slots.New(l, limits)
 		if p.TLS == nil || l.Addr().Network() == "unix" {
 			p.serve(ctx, group, p.server(ctx, p), bounded)
 			continue
