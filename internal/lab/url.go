@@ -12,7 +12,7 @@ import (
 type URL struct {
 	Scheme   string // lower case; "" for a text without "://"
 	User     string // user:password, or ""
-	Host     string // lower case, with the port unless that is the scheme's own
+	Host     string // lower case, without the dot of the root, with the port unless that is the scheme's own
 	Path     string // as written; "/" where it is empty
 	Query    string // as written, without the question mark
 	HasQuery bool   // there is a question mark
@@ -35,7 +35,7 @@ func ParseURL(raw string) (u URL) {
 		if utf8.ValidString(u.Host) { // else ToLower would replace bytes
 			u.Host = strings.ToLower(u.Host)
 		}
-		u.Host = withoutDefaultPort(u.Scheme, u.Host)
+		u.Host = withoutRoot(withoutDefaultPort(u.Scheme, u.Host))
 	}
 	rest, u.Fragment, _ = strings.Cut(rest, "#")
 	u.Path, u.Query, u.HasQuery = strings.Cut(rest, "?")
@@ -60,6 +60,19 @@ func withoutDefaultPort(scheme, host string) string {
 		port == "80" && (scheme == "http" || scheme == "ws"),
 		port == "443" && (scheme == "https" || scheme == "wss"):
 		return host[:i]
+	}
+	return host
+}
+
+// withoutRoot is a host without the dot of DNS's root at the end of its name: with it, it is another origin to a browser
+// and the same host to servers.
+func withoutRoot(host string) string {
+	name, port := host, ""
+	if i := portAt(host); i >= 0 {
+		name, port = host[:i], host[i:]
+	}
+	if bare, ok := strings.CutSuffix(name, "."); ok && bare != "" {
+		return bare + port
 	}
 	return host
 }

@@ -15,11 +15,14 @@ func TestURLKeepsBytes(t *testing.T) {
 		"https://Shop.Example:443/50%/a%zz?b=%&c": {
 			Scheme: "https", Host: "shop.example", Path: "/50%/a%zz", Query: "b=%&c", HasQuery: true,
 		},
-		"http://[::1]:8080?x#y%": {Scheme: "http", Host: "[::1]:8080", Path: "/", Query: "x", HasQuery: true, Fragment: "y%"},
-		"http://a:b%@c/d|e é":    {Scheme: "http", User: "a:b%", Host: "c", Path: "/d|e é"},
-		"http://h//x//y?":        {Scheme: "http", Host: "h", Path: "//x//y", HasQuery: true},
-		"":                       {Path: "/"},
-		"urn:view:http://h/":     {Path: "urn:view:http://h/"},
+		"http://[::1]:8080?x#y%":     {Scheme: "http", Host: "[::1]:8080", Path: "/", Query: "x", HasQuery: true, Fragment: "y%"},
+		"http://a:b%@c/d|e é":        {Scheme: "http", User: "a:b%", Host: "c", Path: "/d|e é"},
+		"http://h//x//y?":            {Scheme: "http", Host: "h", Path: "//x//y", HasQuery: true},
+		"":                           {Path: "/"},
+		"http://Shop.Example.:8080/": {Scheme: "http", Host: "shop.example:8080", Path: "/"},
+		"https://shop.example.":      {Scheme: "https", Host: "shop.example", Path: "/"},
+		"http://./":                  {Scheme: "http", Host: ".", Path: "/"},
+		"urn:view:http://h/":         {Path: "urn:view:http://h/"},
 	} {
 		if got := ParseURL(raw); got != want {
 			t.Errorf("ParseURL(%q) = %+v, want %+v", raw, got, want)

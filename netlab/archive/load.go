@@ -137,8 +137,10 @@ func parse(rec *record, l Limits) *item {
 // the user and the password.
 func target(uri string) string {
 	uri = strings.TrimSpace(strings.Trim(uri, "<>"))
-	if u := lab.ParseURL(uri); u.IsWeb() && (u.User != "" || !strings.HasPrefix(uri, u.Scheme)) {
-		return u.Sent()
+	u := lab.ParseURL(uri)
+	rest, isPlain := strings.CutPrefix(uri, u.Origin())
+	if u.IsWeb() && (!isPlain || rest != "" && !strings.ContainsAny(rest[:1], "/?#\\")) {
+		return u.Sent() // it has a user, a host in capitals, the scheme's own port, or the dot of the root
 	}
 	return uri
 }

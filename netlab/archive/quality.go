@@ -58,7 +58,7 @@ func Assess(a *Archive) Quality {
 	}
 	pages := map[string]bool{}
 	for _, p := range a.pages {
-		pages[p.URL] = true
+		pages[lab.ParseURL(p.URL).Sent()] = true
 	}
 	isDocument := func(e *lab.Exchange) bool {
 		return Navigates(e) && (pages[e.URL] || e.Request.Get("Sec-Fetch-Dest") == "document")

@@ -154,6 +154,17 @@ func TestAssess(t *testing.T) {
 	}
 }
 
+// TestAssessPageAsTyped: the page counts as a document where whoever typed its address wrote the host in capitals, with
+// its scheme's own port, or with the dot of the root.
+func TestAssessPageAsTyped(t *testing.T) {
+	for _, typed := range []string{"http://A.example/", "http://a.example:80/", "http://a.example./", "http://a.example/#top"} {
+		q := Assess(New([]*lab.Exchange{got("http://a.example/", 200, "text/html", "x")}, nil, []Page{{URL: typed}}, CreateOptions{}))
+		if len(q.Parts) != 1 || q.Parts[0].Name != "documents" {
+			t.Errorf("page %s: the parts are %+v; want documents alone", typed, q.Parts)
+		}
+	}
+}
+
 // The parts of a score name at most three of what is lost.
 func TestAssessExamples(t *testing.T) {
 	var list []*lab.Exchange

@@ -237,7 +237,7 @@ func (r *replaying) Arm(ctx context.Context) (experiment.Session, error) {
 // exchange is unknown. Of a device with other programs those of a browser count.
 func recordedOf(a *archive.Archive, page string, others bool) (n int, rest time.Duration) {
 	pages := a.Pages()
-	if !a.IsSeeded() || len(pages) != 1 || pages[0].URL != page {
+	if !a.IsSeeded() || len(pages) != 1 || lab.ParseURL(pages[0].URL).Sent() != lab.ParseURL(page).Sent() {
 		return 0, 0
 	}
 	rest = pages[0].RestTime()
