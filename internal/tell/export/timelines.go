@@ -135,7 +135,8 @@ func (p harPair) MarshalJSON() ([]byte, error) {
 }
 
 // HAR writes the requests of the trials, with when the box answered and how each was matched. A page is a trial. Names,
-// connections and encryption were before the box got a request, and have no times (−1); bodies are in the recording.
+// connections and encryption were before the box got a request, and have no times, nor have events of the page that are
+// not known (−1, as the format has it); bodies are in the recording.
 func HAR(w io.Writer, s *Source) error {
 	list, err := s.timelines()
 	if err != nil {
@@ -145,7 +146,7 @@ func HAR(w io.Writer, s *Source) error {
 	for _, tl := range list {
 		id := fmt.Sprintf("trial_%d", tl.Trial)
 		title := fmt.Sprintf("trial %d, %s: %s", tl.Trial, tl.Arm, tl.Page)
-		timings := map[string]any{"onContentLoad": nil, "onLoad": nil, "comment": "see _eidetic of the entries, and the run's report"}
+		timings := map[string]any{"onContentLoad": -1, "onLoad": -1, "comment": "see _eidetic of the entries, and the run's report"}
 		for _, track := range tl.Tracks {
 			if track.Name == "Load event" && len(track.Events) > 0 {
 				timings["onLoad"] = float64(track.Events[0].Start-tl.Zero) / 1e6

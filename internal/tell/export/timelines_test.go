@@ -47,7 +47,10 @@ func TestTimelines(t *testing.T) {
 		}
 		var har struct {
 			Log struct {
-				Pages   []struct{ ID string }
+				Pages []struct {
+					ID      string
+					Timings struct{ OnContentLoad, OnLoad any } `json:"pageTimings"`
+				}
 				Entries []struct {
 					Pageref string
 					Started time.Time `json:"startedDateTime"`
@@ -63,6 +66,13 @@ func TestTimelines(t *testing.T) {
 		}
 		if len(har.Log.Pages) != len(run.Trials) || len(run.Trials) > 0 && len(har.Log.Entries) < 50*len(run.Trials) {
 			t.Errorf("%s: the HAR has %d pages and %d entries for %d trials", name, len(har.Log.Pages), len(har.Log.Entries), len(run.Trials))
+		}
+		for _, p := range har.Log.Pages { // readers of HAR refuse null
+			content, isNumber := p.Timings.OnContentLoad.(float64)
+			load, isToo := p.Timings.OnLoad.(float64)
+			if !isNumber || !isToo || content < -1 || load < -1 {
+				t.Errorf("%s: the times of page %s are %+v; want numbers from −1", name, p.ID, p.Timings)
+			}
 		}
 		for _, e := range har.Log.Entries {
 			sum := e.Timings.Send + e.Timings.Wait + e.Timings.Receive
