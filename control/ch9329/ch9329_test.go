@@ -235,6 +235,21 @@ func TestLongConfiguration(t *testing.T) {
 	}
 }
 
+// TestLostAnswersWhileSettingUp: a chip is set to its baud rate although one of the answers on the way is lost.
+func TestLostAnswersWhileSettingUp(t *testing.T) {
+	for _, cmd := range []byte{cmdGet, cmdSet, cmdReset} {
+		chip := chiptest.New(t, Slow, device())
+		chip.Set(chiptest.Faults{LoseAnswerTo: cmd})
+		c := find(t, chip, Options{Baud: Fast})
+		if chip.Baud() != Fast {
+			t.Errorf("without the answer to command %#02x, the chip is at %d baud; want %d", cmd, chip.Baud(), Fast)
+		}
+		if _, err := c.Send(within(t), hid.Keyboard{}); err != nil {
+			t.Errorf("without the answer to command %#02x, Send() = %v afterwards", cmd, err)
+		}
+	}
+}
+
 // TestAnswersInPieces: an answer is understood when its last byte has come, however it was cut, and what is behind it kept.
 func TestAnswersInPieces(t *testing.T) {
 	answer := []byte("\x00\x57\x57\xab\x00\x81\x08\x30\x01\x02\x00\x00\x00\x00\x00\xbe\x57")

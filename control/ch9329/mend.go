@@ -110,17 +110,26 @@ func (c *Chip) round(ctx context.Context) error {
 }
 
 // alive asks the chip a few times; after a reset it needs a moment.
-func (c *Chip) alive(ctx context.Context, patient bool) (err error) {
-	tries := 2
+func (c *Chip) alive(ctx context.Context, patient bool) error {
+	tries := usualTries
 	if patient {
 		tries = 5
 	}
+	_, err := c.ask(ctx, tries, cmdInfo, nil)
+	return err
+}
+
+// usualTries is how often a chip is asked: a byte may have been disturbed.
+const usualTries = 2
+
+// ask sends a command that may be carried out twice until the chip answers well, so many times at most.
+func (c *Chip) ask(ctx context.Context, tries int, cmd byte, data []byte) (answer []byte, err error) {
 	for range tries {
-		if _, _, err = c.exchange(ctx, cmdInfo, nil); err == nil || ctx.Err() != nil {
-			return err
+		if answer, _, err = c.exchange(ctx, cmd, data); err == nil || ctx.Err() != nil {
+			return answer, err
 		}
 	}
-	return err
+	return nil, err
 }
 
 // adopt sets a chip that was found to the rate that the options name.
@@ -128,7 +137,7 @@ func (c *Chip) adopt(ctx context.Context) error {
 	if c.o.Baud == 0 || c.o.Baud == c.baud {
 		return nil
 	}
-	config, _, err := c.exchange(ctx, cmdGet, nil)
+	config, err := c.ask(ctx, usualTries, cmdGet, nil)
 	if err != nil {
 		return fmt.Errorf("reading its configuration: %w", err)
 	}
@@ -138,12 +147,11 @@ func (c *Chip) adopt(ctx context.Context) error {
 	}
 	config = append([]byte(nil), config...)
 	binary.BigEndian.PutUint32(config[baudAt:], uint32(c.o.Baud))
-	if _, _, err := c.exchange(ctx, cmdSet, config); err != nil {
+	if _, err := c.ask(ctx, usualTries, cmdSet, config); err != nil {
 		return fmt.Errorf("setting it to %d baud: %w", c.o.Baud, err)
 	}
-	if _, _, err := c.exchange(ctx, cmdReset, nil); err != nil {
-		return fmt.Errorf("restarting it at %d baud: %w", c.o.Baud, err)
-	}
+	// A chip whose answer was lost has restarted all the same: whether it has is asked at the new rate.
+	_, _ = c.ask(ctx, usualTries, cmdReset, nil)
 	if err := c.reopen(c.o.Baud); err != nil {
 		return err
 	}

@@ -25,6 +25,7 @@ type Faults struct {
 	LoseBytes    int  // commands of which the chip misses a byte
 	Damage       int  // commands that arrive with a wrong bit
 	DamageAnswer int  // answers that arrive with a wrong bit
+	LoseAnswerTo byte // a command whose next answer is not sent; it is carried out
 	Refuse       byte // the status that every report gets
 	Dead         bool // it does nothing until it is reset, as after idling
 	Detached     bool // no device at the USB end
@@ -334,6 +335,9 @@ func (c *Chip) answer(master, slave *os.File, cmd byte, data []byte) {
 		f = nil
 	case c.faults.LoseAnswers > 0:
 		c.faults.LoseAnswers--
+		f = nil
+	case c.faults.LoseAnswerTo != 0 && cmd == c.faults.LoseAnswerTo|0x80:
+		c.faults.LoseAnswerTo = 0
 		f = nil
 	case c.faults.DamageAnswer > 0:
 		c.faults.DamageAnswer--
