@@ -171,13 +171,14 @@ func Check(code []byte, f lab.Format) error {
 	return nil
 }
 
-// Picture decodes a JPEG of the format's size, also one without Huffman tables or the marker of its end. The error says
-// what is wrong with the bytes.
+// Picture decodes a JPEG of the format's size, also one without Huffman tables or the marker of its end, and one before
+// which something else stands. The error says what is wrong with the bytes.
 func Picture(code []byte, f lab.Format) (image.Image, error) {
+	code = WithTables(code)
 	if err := Check(code, f); err != nil {
 		return nil, err
 	}
-	img, err := jpeg.Decode(bytes.NewReader(withEnd(WithTables(code))))
+	img, err := jpeg.Decode(bytes.NewReader(withEnd(code)))
 	if err != nil {
 		return nil, fmt.Errorf("a JPEG of %d bytes: %w", len(code), err)
 	}
@@ -229,6 +230,7 @@ func clamp(v int) byte { return byte(min(max(v>>16, 0), 255)) }
 const (
 	markerFrame  = 0xc0 // SOF0
 	markerTables = 0xc4 // DHT
+	markerStart  = 0xd8 // SOI
 	markerEnd    = 0xd9 // EOI
 	markerScan   = 0xda // SOS
 	markerQuanta = 0xdb // DQT
@@ -245,8 +247,9 @@ var standardTables = sync.OnceValue(func() []byte {
 	return segment
 })
 
-// WithTables adds the standard tables to a JPEG that has none.
+// WithTables adds the standard tables to a JPEG that has none, and cuts off what stands before it.
 func WithTables(code []byte) []byte {
+	code = fromStart(code)
 	if _, ok := find(code, markerTables); ok || len(code) < 2 {
 		return code
 	}
@@ -259,6 +262,19 @@ func withEnd(code []byte) []byte {
 		return code
 	}
 	return append(code[:len(code):len(code)], 0xff, markerEnd)
+}
+
+// fromStart cuts off what some grabbers send before a JPEG: zeros, or JPEGs of nothing (SOI and EOI).
+func fromStart(code []byte) []byte {
+	for at := 0; ; at += 2 {
+		n := bytes.Index(code[at:], []byte{0xff, markerStart, 0xff})
+		if n < 0 {
+			return code
+		}
+		if at += n; at+3 < len(code) && code[at+3] != markerEnd {
+			return code[at:]
+		}
+	}
 }
 
 // find returns the first segment of a kind before the picture's own bytes.

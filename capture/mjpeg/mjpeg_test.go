@@ -67,8 +67,8 @@ func withoutTables(t testing.TB, code []byte) []byte {
 	return slices.Concat(code[:bytes.Index(code, segment)], code[bytes.Index(code, segment)+len(segment):])
 }
 
-// TestWithoutEnd: a picture without the marker of its end is decoded, also with zeros behind it; one that was cut off
-// earlier is not.
+// TestWithoutEnd: a picture without the marker of its end is decoded, also with zeros behind it, and one with zeros or
+// JPEGs of nothing before it; one that was cut off earlier is not.
 func TestWithoutEnd(t *testing.T) {
 	whole := picture(t, color.RGBA{200, 30, 90, 255}, format.Width, format.Height)
 	f := format
@@ -80,6 +80,7 @@ func TestWithoutEnd(t *testing.T) {
 	open := whole[:len(whole)-2]
 	for name, code := range map[string][]byte{
 		"no end": open, "zeros": slices.Concat(open, make([]byte, 5)), "end and zeros": slices.Concat(whole, make([]byte, 5)),
+		"zeros before": slices.Concat(make([]byte, 5), whole), "nothing before": []byte("\xff\xd8\xff\xd9\xff\xd8\xff\xd9" + string(withoutTables(t, whole))),
 	} {
 		clear(got)
 		if err := Decode(got, code, f); err != nil || !bytes.Equal(got, want) {
