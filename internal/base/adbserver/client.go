@@ -125,7 +125,10 @@ func (c Client) Open(ctx context.Context, services ...string) (*Conn, error) {
 	for _, s := range services {
 		if err := out.ask(s); err != nil {
 			_ = out.Close()
-			if ctx.Err() != nil {
+			switch {
+			case errors.Is(ctx.Err(), context.DeadlineExceeded):
+				err = fmt.Errorf("no answer in time to %s: a server that hangs is ended by adb kill-server (%w)", lab.Clip(s, 60), ctx.Err())
+			case ctx.Err() != nil:
 				err = ctx.Err()
 			}
 			return nil, fmt.Errorf("adb: %w", err)
@@ -278,7 +281,11 @@ func (c Client) Find(ctx context.Context, serial string) (Device, error) {
 			}
 			return d, nil
 		}
-		serials = append(serials, d.Serial)
+		if d.Problem() == "" {
+			serials = append(serials, d.Serial)
+		} else {
+			serials = append(serials, d.Serial+" ("+d.State+")")
+		}
 	}
 	switch {
 	case len(list) == 0:

@@ -3,10 +3,14 @@ package adbserver_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
+	"net"
 	"strings"
 	"testing"
+	"time"
 
+	"eidetic/internal/base/adbserver"
 	"eidetic/internal/base/adbserver/adbtest"
 	"eidetic/internal/rigs/testlab"
 )
@@ -50,5 +54,44 @@ func TestFilesAndSockets(t *testing.T) {
 	}
 	if got, err := io.ReadAll(conn); err != nil || !bytes.Equal(got, sent) {
 		t.Errorf("read %d bytes, %v; want what was sent, and the end", len(got), err)
+	}
+}
+
+// server is an adb server that sends an answer to each connection, and leaves it open.
+func server(t *testing.T, answer string) adbserver.Client {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			defer c.Close() // with the listener
+			_, _ = io.WriteString(c, answer)
+		}
+	}()
+	return adbserver.Client{Address: l.Addr().String()}
+}
+
+// TestWhichPhone: who has to name a phone is told which of them cannot be used, such as an emulator that has ended.
+func TestWhichPhone(t *testing.T) {
+	client := server(t, "OKAY0035R58M123 device usb:1-1\nemulator-5554 offline usb:1-2\n")
+	if _, err := client.Find(t.Context(), ""); err == nil || !strings.Contains(err.Error(), "name one of R58M123, emulator-5554 (offline)") {
+		t.Errorf("Find() = %v; want an error with the states of the phones", err)
+	}
+}
+
+// TestServerThatHangs: the error says that the server does not answer, and what to do.
+func TestServerThatHangs(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err := server(t, "").Devices(ctx)
+	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "adb kill-server") {
+		t.Errorf("Devices() = %v; want an error that says what to do", err)
 	}
 }
