@@ -401,6 +401,7 @@ func TestErrorsSayWhatIsWrong(t *testing.T) {
 	}{
 		{rfb.Options{Address: "nonsense"}, `"nonsense" is not of the form HOST:PORT`},
 		{rfb.Options{Address: "127.0.0.1:1"}, "connect to the VNC server"},
+		{rfb.Options{Address: "127.0.0.1:1"}, "(display :1 of a VNC server is port 5901)"},
 		{rfb.Options{Address: "unix:/nowhere"}, "connect to the VNC server"},
 		{rfb.Options{Address: sv.Addr(), Rate: 2000}, "frame rate 2000 is outside"},
 		{rfb.Options{Address: sv.Addr(), Encoding: "jpeg"}, `encoding "jpeg" is not one of`},

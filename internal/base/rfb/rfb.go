@@ -20,6 +20,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -97,13 +98,23 @@ func dial(ctx context.Context, o Options) (*Conn, error) {
 	var d net.Dialer
 	c, err := d.DialContext(ctx, network, address)
 	if err != nil {
-		return nil, fmt.Errorf("connect to the VNC server: %w", err)
+		return nil, fmt.Errorf("connect to the VNC server: %w%s", err, ofDisplay(address))
 	}
 	conn, err := New(ctx, c, o.Password)
 	if err != nil {
 		return nil, fmt.Errorf("VNC server at %s: %w", o.Address, err)
 	}
 	return conn, nil
+}
+
+// ofDisplay says which port is meant if the address has the number of a display, host:1, as viewers of VNC take it.
+func ofDisplay(address string) string {
+	const mostDisplays = 100
+	_, port, err := net.SplitHostPort(address)
+	if n, notNumber := strconv.ParseUint(port, 10, 16); err == nil && notNumber == nil && n < mostDisplays {
+		return fmt.Sprintf(" (display :%d of a VNC server is port %d)", n, basePort+n)
+	}
+	return ""
 }
 
 // New does the handshake over c, and closes c if that fails.
