@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"encoding/json"
+	"image"
 	"os"
 	"path/filepath"
 	"slices"
@@ -71,6 +72,18 @@ func TestControlSerial(t *testing.T) {
 		name, steps, _ := strings.Cut(args, "|")
 		if got := finishCmd(t, appliance(t, "control", "--device", name, "--screen", "9x9", steps)); got.status == exitGood || !strings.Contains(got.err, says) {
 			t.Errorf("%s: status %d, said %q; want %q", args, got.status, got.err, says)
+		}
+	}
+}
+
+// TestParseSize: a size with more behind it, such as a rate, is refused, and so is none.
+func TestParseSize(t *testing.T) {
+	if size, err := parseSize("--size", "1920x1080"); err != nil || size != image.Pt(1920, 1080) {
+		t.Errorf("1920x1080: %v, %v", size, err)
+	}
+	for _, text := range []string{"1920x1080p60", "1920x1080@30", "1280x720x24", "0x0", "1920", "x", ""} {
+		if size, err := parseSize("--size", text); err == nil || !strings.Contains(err.Error(), "WIDTHxHEIGHT") {
+			t.Errorf("%q: %v, %v; want an error", text, size, err)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"image"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 
 	"eidetic/capture"
@@ -45,10 +46,13 @@ func (s *sourceFlags) format() (lab.Format, error) {
 
 // parseSize reads the size of a screen from a flag.
 func parseSize(flag, text string) (size image.Point, err error) {
-	if n, err := fmt.Sscanf(text, "%dx%d", &size.X, &size.Y); n != 2 || err != nil {
+	width, height, _ := strings.Cut(text, "x")
+	x, errX := strconv.Atoi(width)
+	y, errY := strconv.Atoi(height)
+	if errX != nil || errY != nil || x < 1 || y < 1 {
 		return size, fmt.Errorf("%s %q is not of the form WIDTHxHEIGHT", flag, text)
 	}
-	return size, nil
+	return image.Pt(x, y), nil
 }
 
 // open opens the source.
