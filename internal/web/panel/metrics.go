@@ -23,7 +23,7 @@ func (p *Panel) metrics(e *echo.Echo, api huma.API) {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), p.numbers)
 	serve := promhttp.HandlerFor(registry, promhttp.HandlerOpts{
-		ErrorHandling: promhttp.ContinueOnError, ErrorLog: promLog{p}, MaxRequestsInFlight: 4,
+		ErrorHandling: promhttp.ContinueOnError, ErrorLog: promLog{p}, MaxRequestsInFlight: 4, EnableOpenMetrics: true,
 	})
 	p.raw(e, api, &huma.Operation{
 		OperationID: "metrics", Method: http.MethodGet, Path: "/metrics", Summary: "Numbers for Prometheus", Tags: []string{tagSystem},

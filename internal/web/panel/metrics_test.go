@@ -52,4 +52,11 @@ func TestMetrics(t *testing.T) {
 			t.Errorf("the metrics name %q", never)
 		}
 	}
+	got = ask(t, s, http.MethodGet, "/metrics", func(r *http.Request) {
+		sending(token, "")(r)
+		r.Header.Set("Accept", "application/openmetrics-text;version=1.0.0,text/plain;q=0.5")
+	})
+	if kind := got.Header.Get("Content-Type"); !strings.HasPrefix(kind, "application/openmetrics-text") || !strings.HasSuffix(got.text, "\n# EOF\n") {
+		t.Errorf("who asks for OpenMetrics gets %s, %d bytes; want the format with its end", kind, len(got.text))
+	}
 }
