@@ -87,7 +87,7 @@ func (s *session) perform(ctx context.Context, p *part, again bool) error {
 		})
 	default:
 		if !k.Queued {
-			err = s.enqueue(ctx, p)
+			err = beforeBegin(ctx, s.enqueue(ctx, p))
 		}
 		if err == nil && p.get().Run == "" { // it is to stop
 			return s.perform(ctx, p, again)
@@ -171,6 +171,16 @@ func (s *session) awaitRenewal(ctx context.Context, p *part, wait time.Duration)
 func IsLost(err error) bool {
 	var answered *statusError
 	return errors.Is(err, errLost) || errors.As(err, &answered) && answered.status == http.StatusNotFound
+}
+
+// beforeBegin makes what is wrong with the box itself, such as a disk that takes nothing, a reason to give the part back:
+// nothing has been measured, and another box may be free.
+func beforeBegin(ctx context.Context, err error) error {
+	var back *returned
+	if err == nil || ctx.Err() != nil || errors.Is(err, errLost) || errors.As(err, &back) {
+		return err
+	}
+	return &returned{clip("the box cannot begin it: "+err.Error(), maxReason)}
 }
 
 // enqueue fetches what the part needs, and puts it into the box's queue.
@@ -387,7 +397,11 @@ func (s *session) letGo(ctx context.Context, p *part) bool {
 func (s *session) giveBack(ctx context.Context, p *part, why string) error {
 	if p.get().Return == "" {
 		if err := p.change(func(k *kept) { k.Return = why }); err != nil {
-			return err
+			// Another process of this box would begin the part, and hear that its lease is lost.
+			s.Log.Warn("that a part is given back cannot be noted", "part", p.get().Part, "error", err)
+			p.mu.Lock()
+			p.kept.Return = why
+			p.mu.Unlock()
 		}
 		s.gaveBack(p.get().Device)
 	}

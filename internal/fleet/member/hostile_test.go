@@ -214,6 +214,39 @@ func TestFleetDuplicatedAssignment(t *testing.T) {
 	}
 }
 
+// A box whose disk takes nothing does not keep a part from the others: it gives the part back before it has begun.
+func TestFleetDiskTakesNothing(t *testing.T) {
+	for name, c := range map[string]struct {
+		spoil func(t *testing.T, b *box)
+		want  string
+	}{
+		"the lease": {func(t *testing.T, b *box) { // a folder in the place of its file
+			if err := os.MkdirAll(filepath.Join(leaseFile(b.keeper.Dir, "p"), "x"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}, "cannot keep"},
+		"the queue": {func(t *testing.T, b *box) {
+			if err := b.jobs.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}, "cannot begin"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := fleettest.NewHead(t)
+			b := joined(t, h, &simulated{})
+			h.Await(limited(t), t, "claim", func() bool { return h.Waiting > 0 })
+			c.spoil(t, b)
+			h.Add(assignment("p", 1))
+			h.Await(limited(t), t, "return", func() bool { return len(h.Part("p").Returns) > 0 })
+			h.Lock()
+			defer h.Unlock()
+			if p := h.Part("p"); len(p.Returns) != 1 || !strings.Contains(p.Returns[0], c.want) || p.Attempt != 1 {
+				t.Errorf("the part was given back as %q after %d attempts; want once, with %q", p.Returns, p.Attempt, c.want)
+			}
+		})
+	}
+}
+
 // A part whose run had ended when its lease was lost is handed in as it is when it comes back: nothing is measured
 // twice.
 func TestFleetFinishedRunIsHandedInAgain(t *testing.T) {

@@ -39,6 +39,8 @@ type session struct {
 	problem string    // of the last call that failed, since then
 	paused  map[string]pause
 	request string // the claim that has not got a part yet
+	// inherited says that an earlier process named the claim; the part that it got may have been given back meanwhile.
+	inherited bool
 }
 
 // pause keeps a device from claims after it had to give a part back: the head may have nobody else.
@@ -75,7 +77,7 @@ func (s *session) load() error {
 	}
 	text, err := readBounded(filepath.Join(s.Dir, requestFile), maxIdentity)
 	if err == nil && json.Unmarshal(text, &last) == nil && len(last.Request) <= 64 {
-		s.request = last.Request
+		s.request, s.inherited = last.Request, last.Request != ""
 	}
 	return nil
 }
@@ -316,6 +318,9 @@ func (s *session) claim(ctx context.Context, free []string) (hasty bool, err err
 	if a.News {
 		wake(s.news)
 	}
+	if !ok && s.inherited {
+		s.request, s.inherited = "", false
+	}
 	if !ok || a.News {
 		return time.Since(began) < s.Times.Claim/2, nil
 	}
@@ -382,14 +387,15 @@ func (s *session) take(ctx context.Context, a fleet.Assignment) error {
 	s.mu.Unlock()
 	if old != nil {
 		if held, err := old.follow(k); held {
-			if err == nil {
-				s.request = ""
+			if err != nil {
+				return s.refuse(ctx, a, err)
 			}
-			return err
+			s.request = ""
+			return nil
 		}
 	}
 	if err := k.write(s.Dir); err != nil {
-		return err // the request keeps its name, and gets the same part when there is room
+		return s.refuse(ctx, a, err)
 	}
 	s.request = ""
 	if err := s.nameRequest(); err != nil {
@@ -401,6 +407,20 @@ func (s *session) take(ctx context.Context, a fleet.Assignment) error {
 	s.parts[a.Part] = p
 	s.mu.Unlock()
 	s.begin(ctx, p, false)
+	return nil
+}
+
+// refuse gives back a part that the disk does not take. Kept, its lease would be renewed by each claim that repeats this
+// one, and no other box would get it.
+func (s *session) refuse(ctx context.Context, a fleet.Assignment, err error) error {
+	s.Log.Error("the box gives a part back that it cannot keep", "part", a.Part, "error", err)
+	s.gaveBack(a.Device)
+	why := clip("the box cannot keep the part on its disk: "+err.Error(), maxReason)
+	if err := s.call.giveBack(ctx, a.Part, a.Token, why); err != nil && !IsLost(err) {
+		s.heard(err)
+		return err // the request keeps its name, and gets the same part
+	}
+	s.request = ""
 	return nil
 }
 
