@@ -273,6 +273,8 @@ func (s *S3) explain(what string, err error) error {
 		remedy = "the store does not know these credentials: correct the access key or the secret key"
 	case answer.Code == minio.AccessDenied:
 		remedy = "the credentials may not do this: allow them to list, read, write and delete in the bucket"
+	case strings.HasPrefix(answer.Code, "ExpiredToken"), answer.Code == "TokenRefreshRequired":
+		remedy = "the credentials have expired: give the head new ones"
 	case answer.Code == minio.RequestTimeTooSkewed:
 		remedy = "this machine's clock is more than 15 minutes off, or the store's is: set it"
 	case answer.Code == minio.InvalidRegion, answer.Code == minio.AuthorizationHeaderMalformed:
@@ -281,13 +283,15 @@ func (s *S3) explain(what string, err error) error {
 		strings.HasSuffix(answer.Code, "QuotaExceeded"):
 		return fmt.Errorf("%s in the bucket %s at %s: %w: free some, or raise the quota: %w", what, s.bucket, s.client.EndpointURL(), ErrNoRoom, err)
 	}
-	if remedy != "" {
-		remedy = ": " + remedy
-	}
-	err = fmt.Errorf("%s in the bucket %s at %s%s: %w", what, s.bucket, s.client.EndpointURL(), remedy, err)
+	where := fmt.Sprintf("%s in the bucket %s at %s", what, s.bucket, s.client.EndpointURL())
 	var network net.Error
-	if remedy == "" && (answer.StatusCode >= http.StatusInternalServerError || errors.As(err, &network)) && !errors.Is(err, context.Canceled) {
-		return &lab.AwayError{What: "the store of the fleet's files", Err: err}
+	switch busy := answer.StatusCode >= http.StatusInternalServerError || answer.StatusCode == http.StatusTooManyRequests; {
+	case remedy != "":
+		return fmt.Errorf("%s: %w: %s: %w", where, ErrRefused, remedy, err)
+	case (busy || errors.As(err, &network)) && !errors.Is(err, context.Canceled):
+		return &lab.AwayError{What: "the store of the fleet's files", Err: fmt.Errorf("%s: %w", where, err)}
+	case answer.StatusCode >= http.StatusBadRequest: // the answer to a HEAD has no words
+		return fmt.Errorf("%s: %w: %w", where, ErrRefused, err)
 	}
-	return err
+	return fmt.Errorf("%s: %w", where, err)
 }

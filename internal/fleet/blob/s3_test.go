@@ -30,6 +30,9 @@ func TestS3SaysWhatToDo(t *testing.T) {
 		{onList: "404 NoSuchBucket", want: "create it"},
 		{onPut: "507 XMinioStorageFull", want: "free some", noRoom: true},
 		{onPut: "403 QuotaExceeded", want: "quota", noRoom: true},
+		{onPut: "400 ExpiredToken", want: "new ones"},
+		{onPut: "405 MethodNotAllowed", want: "refuses"},
+		{onPut: "429 TooManyRequests", want: "ask again", away: true},
 		{onPut: "503 ServiceUnavailable", want: "ask again", away: true},
 		{onPut: "closed", want: "ask again", away: true},
 	} {
@@ -67,6 +70,9 @@ func TestS3SaysWhatToDo(t *testing.T) {
 		var away *lab.AwayError
 		if err == nil || !strings.Contains(err.Error(), c.want) || errors.Is(err, blob.ErrNoRoom) != c.noRoom || errors.As(err, &away) != c.away {
 			t.Errorf("%s%s: %v; want an error with %q, no room: %v, away: %v", c.onList, c.onPut, err, c.want, c.noRoom, c.away)
+		}
+		if refused := !c.noRoom && !c.away; errors.Is(err, blob.ErrRefused) != refused {
+			t.Errorf("%s%s: %v; want that the store refuses it: %v", c.onList, c.onPut, err, refused)
 		}
 	}
 }

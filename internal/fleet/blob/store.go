@@ -61,6 +61,8 @@ var (
 	ErrDigest = errors.New("the content does not match its SHA-256")
 	// ErrNoRoom is of a store or a staging folder that is full.
 	ErrNoRoom = errors.New("no room")
+	// ErrRefused is of a store that takes no call until a person has put its settings or ours right.
+	ErrRefused = errors.New("the store refuses it")
 )
 
 // CheckDigest returns an error for what is no SHA-256 in lower-case hexadecimal.

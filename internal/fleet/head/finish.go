@@ -4,22 +4,38 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"eidetic/internal/fleet"
 	"eidetic/internal/fleet/blob"
 	"eidetic/internal/fleet/ledger"
 	"eidetic/internal/fleet/metrology"
+	"eidetic/internal/keep/runqueue"
 	"eidetic/internal/keep/store"
 	"eidetic/internal/lab"
 )
 
-// assemble is the ledger's: it makes the run of parts that have all ended, keeps its files as blobs, and moves its
-// folder into the store. It may be called again for the same run, here or by another head, and gives the same.
+// assemble is the ledger's: it puts a run together. A fault of this head's own disk or store says nothing of the run,
+// whose parts are whole: it waits until a person has put that right.
 func (h *Head) assemble(ctx context.Context, r ledger.Run) (ledger.Assembled, error) {
+	made, err := h.putTogether(ctx, r)
+	for _, own := range []error{blob.ErrNoRoom, blob.ErrRefused, syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, fs.ErrPermission} {
+		if errors.Is(err, own) {
+			h.events.Publish(runqueue.Progress{Run: r.ID, State: store.StateRunning, Doing: "waits for the head's disk or store of files: see its log"})
+			return made, &lab.AwayError{What: "the head's disk or store of files", Err: err}
+		}
+	}
+	return made, err
+}
+
+// putTogether makes the run of parts that have all ended, keeps its files as blobs, and moves its folder into the store.
+// It may be called again for the same run, here or by another head, and gives the same.
+func (h *Head) putTogether(ctx context.Context, r ledger.Run) (ledger.Assembled, error) {
 	root := filepath.Join(h.staging(), r.ID)
 	if err := os.RemoveAll(root); err != nil {
 		return ledger.Assembled{}, err

@@ -64,6 +64,10 @@ func (l *Ledger) assembleAll(ctx context.Context) {
 	for ctx.Err() == nil {
 		found, err := l.assembleNext(ctx)
 		if err != nil && ctx.Err() == nil {
+			var away *lab.AwayError
+			if errors.As(err, &away) {
+				err = away.Err // whoever reads the log may know where the database or the store is
+			}
 			l.log.Warn("fleet: assemble", "error", err)
 		}
 		if found && err == nil {
