@@ -102,7 +102,7 @@ func (c HeadCmd) serve(ctx context.Context, std *streams) error {
 		return cannot(err)
 	}
 	defer held.Close()
-	files, err := service.FilesStore(ctx, c.Files)
+	files, err := service.FilesStore(ctx, c.Files, log)
 	if err != nil {
 		return usage(fmt.Errorf("--files: %w", err))
 	}

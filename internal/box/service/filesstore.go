@@ -2,18 +2,22 @@ package service
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
 	"net/url"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"eidetic/internal/fleet/blob"
+	"eidetic/internal/lab"
 )
 
 // FilesStore opens the store of a fleet's files that a URL names: file:///FOLDER, which several heads may share, or
 // s3://BUCKET/PREFIX?endpoint=https://HOST, with region, credentials, profile and ca as further parameters. Without a
-// URL it is nil: a folder of the head's own.
-func FilesStore(ctx context.Context, text string) (blob.Store, error) {
+// URL it is nil: a folder of the head's own. A store that is away is waited for, as the database is.
+func FilesStore(ctx context.Context, text string, log *slog.Logger) (blob.Store, error) {
 	if text == "" {
 		return nil, nil
 	}
@@ -45,5 +49,19 @@ func FilesStore(ctx context.Context, text string) (blob.Store, error) {
 	if c.Endpoint == "" {
 		return nil, fmt.Errorf("the endpoint is missing: %s", example)
 	}
-	return blob.OpenS3(ctx, c)
+	tick := time.NewTicker(lab.AwayFor)
+	defer tick.Stop()
+	for {
+		s, err := blob.OpenS3(ctx, c)
+		var away *lab.AwayError
+		if !errors.As(err, &away) {
+			return s, err
+		}
+		log.Warn("the store of the fleet's files does not answer: the head waits for it", "error", away.Err)
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-tick.C:
+		}
+	}
 }

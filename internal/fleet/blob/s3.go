@@ -49,7 +49,7 @@ type S3 struct {
 // Put.
 const partBytes = 16 << 20
 
-// OpenS3 connects to a bucket and tries whether it can be listed.
+// OpenS3 connects to a bucket and tries whether it can be listed. A store that is away is a [lab.AwayError].
 func OpenS3(ctx context.Context, c S3Config) (*S3, error) {
 	endpoint, err := url.Parse(c.Endpoint)
 	if err != nil || endpoint.Host == "" || endpoint.Scheme != "https" && endpoint.Scheme != "http" || strings.Trim(endpoint.Path, "/") != "" {
@@ -84,10 +84,6 @@ func OpenS3(ctx context.Context, c S3Config) (*S3, error) {
 		s.prefix += "/"
 	}
 	for _, err := range s.List(ctx) {
-		var away *lab.AwayError
-		if errors.As(err, &away) {
-			err = away.Err // whoever starts the head may read where the store is
-		}
 		if err != nil {
 			s.Close()
 			return nil, err
