@@ -104,7 +104,10 @@ func (c ServeCmd) serve(ctx context.Context, std *streams) error {
 	if err := sockets.Close(); err != nil {
 		log.Warn("unused sockets of systemd cannot be closed", "error", err)
 	}
-	data := service.DataFolder(c.Data, log)
+	data, err := service.DataFolder(c.Data, log)
+	if err != nil {
+		return cannot(err)
+	}
 	held, err := service.HoldFolder(data)
 	if err != nil {
 		return cannot(err)

@@ -15,14 +15,17 @@ import (
 
 // DataFolder makes the data folder and returns its path. A service of systemd that
 // cannot make it gets a folder in memory instead: a box with a broken disk still measures.
-func DataFolder(dir string, log *slog.Logger) string {
+func DataFolder(dir string, log *slog.Logger) (string, error) {
 	err := makePrivate(dir, log)
 	memory := os.Getenv("RUNTIME_DIRECTORY")
-	if err == nil || memory == "" {
-		return dir // its first use reports what is wrong with it
+	switch {
+	case err == nil:
+		return dir, nil
+	case memory == "":
+		return "", fmt.Errorf("data folder: %w", err)
 	}
 	log.Error("no data folder: runs and recordings live in memory", "data", dir, "memory", memory, "error", err)
-	return memory
+	return memory, nil
 }
 
 // makePrivate makes the data folder for its owner alone: it holds recordings, with cookies and

@@ -1,9 +1,11 @@
 package service
 
 import (
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 )
 
@@ -33,5 +35,22 @@ func TestDataFolderIsPrivate(t *testing.T) {
 		if DataFolder(dir, log); mode(dir) != want {
 			t.Errorf("a folder with %s has the mode %v, want %v", name, mode(dir), want)
 		}
+	}
+}
+
+// A data folder that cannot be made is told with the reason, unless there is room in memory.
+func TestDataFolderCannotBeMade(t *testing.T) {
+	log := slog.New(slog.DiscardHandler)
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("RUNTIME_DIRECTORY", "")
+	if _, err := DataFolder(filepath.Join(file, "data"), log); !errors.Is(err, syscall.ENOTDIR) {
+		t.Errorf("DataFolder() below a file = %v; want that this is no folder", err)
+	}
+	t.Setenv("RUNTIME_DIRECTORY", "/run/appliance")
+	if dir, err := DataFolder(filepath.Join(file, "data"), log); err != nil || dir != "/run/appliance" {
+		t.Errorf("DataFolder() of a service of systemd = %q, %v; want its folder in memory", dir, err)
 	}
 }
