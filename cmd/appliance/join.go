@@ -9,6 +9,7 @@ import (
 
 	"eidetic/cmd/appliance/client"
 	"eidetic/internal/box/service"
+	"eidetic/internal/fleet"
 	"eidetic/internal/fleet/member"
 )
 
@@ -55,6 +56,19 @@ Example:
   appliance join 'eidetic-head://head.example.org:8443/CODE?pin=SHA256' --name lab-1
   appliance join 'eidetic-head://head.example.org:8443/CODE?pin=SHA256' --data out/box
   appliance leave`
+}
+
+// Validate checks what kong cannot.
+func (c *JoinCmd) Validate() error {
+	if _, err := fleet.ParseLink(c.Link); err != nil {
+		return err
+	}
+	if c.Name != "" {
+		if err := fleet.CheckBoxName(c.Name); err != nil {
+			return fmt.Errorf("--name: %w", err)
+		}
+	}
+	return c.placeFlags.Validate()
 }
 
 // Run implements the command.

@@ -41,6 +41,9 @@ func TestWrongUses(t *testing.T) {
 		says   []string
 	}{
 		{"address without a scheme", []string{"measure", "localhost:4400"}, exitUsage, []string{"did you mean http://localhost:4400/?", "See appliance measure --help."}},
+		{"link of another kind", []string{"join", "https://head.example:8443/"}, exitUsage, []string{"does not begin with eidetic-head://", "copy the whole text"}},
+		{"name of a box", []string{"join", "eidetic-head://head.example:8443/" + strings.Repeat("A", 26) + "?pin=" + strings.Repeat("ab", 32), "--name", "Lab 1"},
+			exitUsage, []string{"--name", "a-z, 0-9 and dashes"}},
 		{"unknown flag", []string{"run", "--trails", "3"}, exitUsage, []string{"unknown flag --trails", "See appliance run --help."}},
 		{"unknown command", []string{"mesure"}, exitUsage, []string{"mesure", "See appliance --help."}},
 		{"command of a group", []string{"archive", "lst"}, exitUsage, []string{"lst", "See appliance archive --help."}},
