@@ -20,6 +20,9 @@ type Pace struct {
 	begun bool
 }
 
+// mostAsleep is how long nothing wakes who waits for a tick: of a slow rate it would be until long after the end.
+const mostAsleep = 100 * time.Millisecond
+
 // Next waits for the next tick and returns its number, from 0.
 func (p *Pace) Next(ctx context.Context) (uint64, error) {
 	if err := ctx.Err(); err != nil {
@@ -32,6 +35,12 @@ func (p *Pace) Next(ctx context.Context) (uint64, error) {
 	}
 	k := max(p.tick+1, uint64(now.Sub(p.start)/p.Period))
 	if due := p.start.Add(time.Duration(k) * p.Period); due > now {
+		for at := now.Add(mostAsleep); at < due && ctx.Err() == nil; at = at.Add(mostAsleep) {
+			p.Wait(at)
+		}
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
 		p.Wait(due)
 		// A caller that oversleeps until the next tick is due has missed this one too.
 		k = max(k, uint64(p.Clock().Sub(p.start)/p.Period))

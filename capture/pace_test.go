@@ -2,6 +2,7 @@ package capture_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -61,5 +62,22 @@ func TestPaceCountsTicksThatItOversleeps(t *testing.T) {
 	}
 	if d := cmp.Diff([]uint64{0, 1, 2, 3, 7, 8, 9}, ticks); d != "" {
 		t.Error(d)
+	}
+}
+
+// A tick that is far away does not keep a source from ending.
+func TestPaceEndsBeforeATickThatIsFarAway(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	now := lab.Time(5_000)
+	p := capture.Pace{
+		Period: time.Hour,
+		Clock:  func() lab.Time { return now },
+		Wait:   func(t lab.Time) { now = t; cancel() },
+	}
+	if _, err := p.Next(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Next(ctx); !errors.Is(err, context.Canceled) || now.Sub(5_000) >= time.Hour {
+		t.Errorf("Next() = %v after %v; want the end long before the tick", err, now.Sub(5_000))
 	}
 }
