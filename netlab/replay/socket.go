@@ -89,7 +89,9 @@ func (f *fetch) relaySocket(o *output, origin io.ReadWriteCloser) {
 	var end sync.Once
 	closeBoth := func(byOrigin bool) {
 		end.Do(func() {
-			f.e.OriginClosed = byOrigin
+			if f.e.OriginClosed = byOrigin; byOrigin {
+				recorded.add(f.c.o.Clock().Sub(f.sentAt), false, nil) // when it did
+			}
 			_, _ = origin.Close(), device.Close()
 		})
 	}
@@ -166,7 +168,9 @@ func (s *Session) replaySocket(o *output, en *entry) {
 	for _, f := range en.Response.Header {
 		switch strings.ToLower(f.Name) {
 		case "sec-websocket-accept":
-			f.Value = acceptKey(o.r.Header.Get("Sec-WebSocket-Key"))
+			if key := en.Request.Get("Sec-WebSocket-Key"); key == "" || f.Value == acceptKey(key) { // else the device refused it
+				f.Value = acceptKey(o.r.Header.Get("Sec-WebSocket-Key"))
+			}
 		case "sec-websocket-protocol":
 			f.Value = protocolFor(f.Value, en.Request.Get(f.Name), strings.Join(o.r.Header.Values(f.Name), ","))
 		}
@@ -177,38 +181,67 @@ func (s *Session) replaySocket(o *output, en *entry) {
 		o.line.Error = err.Error()
 		return
 	}
-	defer device.Close()
-	received := newMessages(en.Socket, &messageCounter{})
+	pieces, ended := untilEnd(en.Socket)
+	received := newMessages(pieces, &messageCounter{})
+	said := make(chan struct{}) // the device has said that it closes
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		defer cancel() // the device has gone
+		sayOnce := sync.OnceFunc(func() { close(said) })
 		var count messageCounter
 		buf := make([]byte, 32<<10)
 		for {
 			n, err := buffered.Read(buf)
 			received.add(count.feed(buf[:n]), s.o.Clock())
+			if count.closed {
+				sayOnce()
+			}
 			if err != nil {
 				return
 			}
 		}
 	})
 	var sent messageCounter
-	for _, p := range en.Socket {
+	for _, p := range pieces {
 		if !p.Device {
 			sent.feed(p.Data)
 		}
 	}
-	if s.playPieces(ctx, o, en.Socket, &messageCounter{}, device, received) && !en.OriginClosed && !sent.closed {
+	begun, all := s.playPieces(ctx, o, pieces, &messageCounter{}, device, received)
+	switch {
+	case all && !en.OriginClosed && !sent.closed:
 		s.rest(func() { <-ctx.Done() }) // it stays open until the device closes it
+	case all && ended >= 0 && s.o.Timing.Mode == TimingRecorded:
+		s.rest(func() { _ = waitUntil(ctx, s.o.Clock, begun.Add(ended)) }) // an error is the device's end
 	}
-	_ = device.SetReadDeadline(time.Now().Add(time.Second)) // for its close frame
+	if all && sent.closed {
+		late := time.NewTimer(time.Second)
+		defer late.Stop()
+		select {
+		case <-said: // it waits for the end of the connection
+		case <-ctx.Done():
+		case <-late.C:
+		}
+	}
+	_ = device.Close() // which ends the reading
 	wg.Wait()
 }
 
-// playPieces writes the origin's pieces to the device, and tells whether it wrote all. While only the device can go on,
-// nothing is in flight.
+// untilEnd returns the pieces up to the one without bytes, which says when the origin ended the connection; at is -1 if
+// none says so.
+func untilEnd(pieces []lab.SocketPiece) (rest []lab.SocketPiece, at time.Duration) {
+	for i, p := range pieces {
+		if !p.Device && len(p.Data) == 0 {
+			return pieces[:i], p.At
+		}
+	}
+	return pieces, -1
+}
+
+// playPieces writes the origin's pieces to the device, and tells whether it wrote all, and from which instant the
+// recorded times then count. While only the device can go on, nothing is in flight.
 func (s *Session) playPieces(ctx context.Context, o *output, pieces []lab.SocketPiece, asked counter, device io.Writer,
-	received *messages) (all bool) {
+	received *messages) (begun lab.Time, all bool) {
 	anchor, recorded := o.line.Time, time.Duration(0) // the same instant, now and in the recording
 	for _, p := range pieces {
 		if p.Device {
@@ -217,7 +250,7 @@ func (s *Session) playPieces(ctx context.Context, o *output, pieces []lab.Socket
 				var err error
 				s.rest(func() { at, err = received.next(ctx) })
 				if err != nil {
-					return false
+					return 0, false
 				}
 				anchor, recorded = at, p.At
 			}
@@ -225,16 +258,16 @@ func (s *Session) playPieces(ctx context.Context, o *output, pieces []lab.Socket
 		}
 		if s.o.Timing.Mode == TimingRecorded && waitUntil(ctx, s.o.Clock, anchor.Add(p.At-recorded)) != nil {
 			o.line.Aborted = true
-			return false
+			return 0, false
 		}
 		n, err := device.Write(p.Data)
 		o.line.Bytes += int64(n)
 		if err != nil {
 			o.aborted(err)
-			return false
+			return 0, false
 		}
 	}
-	return true
+	return anchor.Add(-recorded), true
 }
 
 // protocolFor is the subprotocol that a device is answered. It closes the connection if it has not asked for that

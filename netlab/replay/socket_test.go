@@ -218,3 +218,55 @@ func FuzzMessageCounter(f *testing.F) {
 		}
 	})
 }
+
+// TestEndOfWebSocket: a recording knows when the origin ended a connection without a word.
+func TestEndOfWebSocket(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	b := newBench(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c, err := websocket.Accept(w, r, &websocket.AcceptOptions{InsecureSkipVerify: true})
+		if err == nil {
+			_, _, _ = c.Read(r.Context())
+			_ = c.CloseNow()
+		}
+	}), false)
+	_, finish := b.record(filepath.Join(t.TempDir(), "a.wacz"))
+	talk := func() error {
+		c, _, err := websocket.Dial(ctx, "wss://www.example.com/chat", &websocket.DialOptions{HTTPClient: b.client})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.CloseNow()
+		if err := c.Write(ctx, websocket.MessageText, []byte("x")); err != nil {
+			t.Fatal(err)
+		}
+		_, _, err = c.Read(ctx)
+		<-b.logged
+		return err
+	}
+	_ = talk()
+	a := finish()
+	e := a.Exchanges()[0]
+	if n := len(e.Socket); n != 2 || !e.OriginClosed || e.Socket[1].Device || len(e.Socket[1].Data) > 0 || e.Socket[1].At < e.Socket[0].At {
+		t.Fatalf("recorded %+v, ended by the origin: %v; want the device's message and the origin's end", e.Socket, e.OriginClosed)
+	}
+	b.replay(a, Options{Timing: Timing{Mode: TimingRecorded}})
+	if err := talk(); err == nil || ctx.Err() != nil {
+		t.Errorf("in a replay, the device heard %v; want that the connection has ended", err)
+	}
+}
+
+// TestRefusedWebSocket: what a device did not accept as a WebSocket while it was recorded, it does not accept in a replay.
+func TestRefusedWebSocket(t *testing.T) {
+	b := newBench(t, http.NotFoundHandler(), false)
+	a := build(exchange{
+		ask: "GET https://www.example.com/chat", with: "Upgrade: websocket\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==", status: 101,
+		header: "Upgrade: websocket\nConnection: Upgrade\nSec-WebSocket-Accept: x",
+	})
+	b.replay(a, Options{Timing: Timing{Mode: TimingNone}})
+	c, _, err := websocket.Dial(t.Context(), "wss://www.example.com/chat", &websocket.DialOptions{HTTPClient: b.client})
+	if err == nil {
+		_ = c.CloseNow()
+		t.Error("the device has a WebSocket; want that it refuses the answer")
+	}
+}

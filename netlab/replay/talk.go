@@ -83,7 +83,7 @@ func (s *Session) replayTalk(o *output, en *entry, said []byte) {
 	}
 	go heard.listen(o.r.Body) // ends with the request: nothing else ends a read
 	to := &caller{o: o, a: a}
-	whole := s.playPieces(ctx, o, pieces, &callCounter{}, to, heard.received)
+	_, whole := s.playPieces(ctx, o, pieces, &callCounter{}, to, heard.received)
 	o.line.RequestSHA256 = heard.sha256()
 	switch {
 	case !whole:
