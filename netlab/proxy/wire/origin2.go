@@ -31,6 +31,7 @@ type Conn2 struct {
 	decoder *hpack.Decoder
 	encoder *hpack.Encoder
 	block   bytes.Buffer
+	begun   map[uint32]bool // streams on which an answer has begun and not ended
 }
 
 // NewConn2 wraps a connection, with or without TLS.
@@ -49,7 +50,7 @@ func (c *Conn2) ConnectionState() tls.ConnectionState {
 }
 
 func newConn2From(r io.Reader) *Conn2 {
-	c := &Conn2{r: bufio.NewReaderSize(r, frameSize), decoder: hpack.NewDecoder(4096, nil)}
+	c := &Conn2{r: bufio.NewReaderSize(r, frameSize), decoder: hpack.NewDecoder(4096, nil), begun: map[uint32]bool{}}
 	c.encoder = hpack.NewEncoder(&c.block)
 	c.decoder.SetMaxStringLength(maxHead)
 	return c
@@ -81,7 +82,13 @@ func (c *Conn2) next() error {
 	if err != nil {
 		return err
 	}
-	if f.Type != http2.FrameHeaders {
+	switch {
+	case f.Type == http2.FrameRSTStream && f.Length == 4 && c.begun[f.StreamID]:
+		return c.nextReset(f)
+	case f.Type != http2.FrameHeaders:
+		if f.Type == http2.FrameData && f.Flags.Has(http2.FlagDataEndStream) {
+			delete(c.begun, f.StreamID)
+		}
 		c.out, c.left = appendFrameHeader(nil, f.Type, f.Flags, f.StreamID, int(f.Length)), int(f.Length)
 		return nil
 	}
@@ -89,8 +96,14 @@ func (c *Conn2) next() error {
 	if err != nil {
 		return err
 	}
-	if block, err = c.recode(block); err != nil {
+	block, isAnswer, err := c.recode(block)
+	if err != nil {
 		return err
+	}
+	if f.Flags.Has(http2.FlagHeadersEndStream) {
+		delete(c.begun, f.StreamID)
+	} else if isAnswer {
+		c.begun[f.StreamID] = true
 	}
 	c.out = nil
 	kind, flags := http2.FrameHeaders, f.Flags&http2.FlagHeadersEndStream
@@ -101,6 +114,21 @@ func (c *Conn2) next() error {
 		}
 		c.out = append(appendFrameHeader(c.out, kind, flags, f.StreamID, n), block[:n]...)
 		block, kind, flags = block[n:], http2.FrameContinuation, 0
+	}
+	return nil
+}
+
+// nextReset reads the payload of a RST_STREAM in an answer. Without an error it ends the answer, as in browsers.
+func (c *Conn2) nextReset(f http2.FrameHeader) error {
+	delete(c.begun, f.StreamID)
+	b, err := c.payload(f)
+	if err != nil {
+		return err
+	}
+	if http2.ErrCode(binary.BigEndian.Uint32(b)) == http2.ErrCodeNo {
+		c.out = appendFrameHeader(nil, http2.FrameData, http2.FlagDataEndStream, f.StreamID, 0)
+	} else {
+		c.out = append(appendFrameHeader(nil, f.Type, f.Flags, f.StreamID, len(b)), b...)
 	}
 	return nil
 }
@@ -156,9 +184,10 @@ func (c *Conn2) payload(f http2.FrameHeader) ([]byte, error) {
 // receivedField has the fields of an answer as they were received.
 const receivedField = "eidetic-received"
 
-// recode returns a header block that the transport reads. That of a head beyond maxHead is empty, which fails its
-// stream alone.
-func (c *Conn2) recode(block []byte) ([]byte, error) {
+// recode returns a header block that the transport reads, and tells whether it begins the answer. That of a head beyond
+// maxHead is empty, which fails its stream alone. So does what Chromium refuses: the end of a line in a value, a zero
+// byte, and a transfer coding, which HTTP/2 has not.
+func (c *Conn2) recode(block []byte) (out []byte, isAnswer bool, err error) {
 	var fields []hpack.HeaderField
 	size := uint32(0)
 	c.decoder.SetEmitFunc(func(f hpack.HeaderField) {
@@ -167,22 +196,28 @@ func (c *Conn2) recode(block []byte) ([]byte, error) {
 		}
 	})
 	if _, err := c.decoder.Write(block); err != nil {
-		return nil, http2.ConnectionError(http2.ErrCodeCompression)
+		return nil, false, http2.ConnectionError(http2.ErrCodeCompression)
 	}
 	if err := c.decoder.Close(); err != nil {
-		return nil, http2.ConnectionError(http2.ErrCodeCompression)
+		return nil, false, http2.ConnectionError(http2.ErrCodeCompression)
 	}
 	if size > maxHead {
 		fields = nil
 	}
 	c.block.Reset()
-	isAnswer := len(fields) > 0 && fields[0].Name == ":status" && !strings.HasPrefix(fields[0].Value, "1")
+	isAnswer = len(fields) > 0 && fields[0].Name == ":status" && !strings.HasPrefix(fields[0].Value, "1")
 	var received []byte
 	for _, f := range fields {
 		if isAnswer && !f.IsPseudo() {
 			received = appendText(appendText(received, f.Name), f.Value)
 		}
-		if f.Value = message.WithoutControls(f.Value); !isAnswer || f.Name != "content-length" && f.Name != receivedField {
+		switch {
+		case f.Name == "transfer-encoding":
+			f.Value = "\x00" // the transport names the field
+		case !strings.ContainsAny(f.Value, "\x00\r\n"):
+			f.Value = message.WithoutControls(f.Value)
+		}
+		if !isAnswer || f.Name != "content-length" && f.Name != receivedField {
 			_ = c.encoder.WriteField(f) // to memory
 		}
 	}
@@ -190,7 +225,7 @@ func (c *Conn2) recode(block []byte) ([]byte, error) {
 		// Sensitive, since it is of no use in the table.
 		_ = c.encoder.WriteField(hpack.HeaderField{Name: receivedField, Value: base64.StdEncoding.EncodeToString(received), Sensitive: true})
 	}
-	return c.block.Bytes(), nil
+	return c.block.Bytes(), isAnswer, nil
 }
 
 func appendText(b []byte, s string) []byte {

@@ -113,6 +113,16 @@ func TestOriginsOverHTTP2(t *testing.T) {
 		{"order", func(f *http2.Framer, id uint32) { head(f, id, "z", "1", "a", "2", "z", "3"); data(f, id, body) }, "z: 1\na: 2\nz: 3", -1},
 		{"a control character", func(f *http2.Framer, id uint32) { head(f, id, "set-cookie", "a=b\x01c"); data(f, id, body) }, "set-cookie: a=b\x01c", -1},
 		{"our own field", func(f *http2.Framer, id uint32) { head(f, id, receivedField, "!"); data(f, id, body) }, receivedField + ": !", -1},
+		{"an end by a reset without an error", func(f *http2.Framer, id uint32) {
+			head(f, id, "a", "1")
+			_ = f.WriteData(id, false, []byte(body))
+			_ = f.WriteRSTStream(id, http2.ErrCodeNo)
+		}, "a: 1", -1},
+		{"a reset without an error behind the end", func(f *http2.Framer, id uint32) {
+			head(f, id, "a", "1")
+			data(f, id, body)
+			_ = f.WriteRSTStream(id, http2.ErrCodeNo)
+		}, "a: 1", -1},
 		{"padding, priority, continuations", func(f *http2.Framer, id uint32) {
 			block := blockOf(":status", "200", "long", long, "last", "1")
 			_ = f.WriteHeaders(http2.HeadersFrameParam{
@@ -153,6 +163,36 @@ func TestOriginsOverHTTP2(t *testing.T) {
 				t.Errorf("trailer %v, want sum: 1", resp.Trailer)
 			}
 		})
+	}
+}
+
+// What Chromium refuses over HTTP/2 fails, with a reason: an answer with these is none, and one that is reset is cut off.
+func TestRefusedOverHTTP2(t *testing.T) {
+	for want, pairs := range map[string][]string{
+		`"transfer-encoding"`: {"transfer-encoding", "chunked"}, `"a"`: {"a", "1\n2"}, `"b"`: {"b", "1\r2"}, `"c"`: {"c", "1\x002"},
+	} {
+		write := func(f *http2.Framer, id uint32) {
+			block := blockOf(append([]string{":status", "200"}, pairs...)...)
+			_ = f.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: block, EndHeaders: true, EndStream: true})
+		}
+		resp, err := origin2(t, write).RoundTrip(request2(t))
+		if err == nil {
+			_ = resp.Body.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v; want an error that names the field", pairs, err)
+		}
+	}
+	resp, err := origin2(t, func(f *http2.Framer, id uint32) {
+		_ = f.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: blockOf(":status", "200"), EndHeaders: true})
+		_ = f.WriteRSTStream(id, http2.ErrCodeCancel)
+	}).RoundTrip(request2(t))
+	if err == nil {
+		_, err = io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+	}
+	if err == nil {
+		t.Error("an answer that is cancelled counts as whole; want an error")
 	}
 }
 
