@@ -340,6 +340,57 @@ func TestHTTP11Required(t *testing.T) {
 	}
 }
 
+// TestShutdown: a request that an origin has accepted before it shuts its connection down (GOAWAY), and does not answer,
+// is sent again, as browsers do.
+func TestShutdown(t *testing.T) {
+	origin := httptest.NewUnstartedServer(nil)
+	origin.TLS = &tls.Config{NextProtos: []string{"h2"}}
+	var asked atomic.Int32
+	serve := func(_ *http.Server, c *tls.Conn, _ http.Handler) {
+		defer c.Close()
+		if _, err := io.ReadFull(c, make([]byte, len(http2.ClientPreface))); err != nil {
+			return // a connection that was not used
+		}
+		f := http2.NewFramer(c, c)
+		_ = f.WriteSettings()
+		for {
+			frame, err := f.ReadFrame()
+			if err != nil {
+				return
+			}
+			h, ok := frame.(*http2.HeadersFrame)
+			if !ok {
+				continue
+			}
+			if asked.Add(1) == 2 {
+				_ = f.WriteGoAway(1<<31-1, http2.ErrCodeNo, nil)
+				return
+			}
+			const indexed200 = "\x88" // :status of HPACK's static table
+			_ = f.WriteHeaders(http2.HeadersFrameParam{StreamID: h.StreamID, BlockFragment: []byte(indexed200), EndHeaders: true, EndStream: true})
+		}
+	}
+	origin.Config.TLSNextProto = map[string]func(*http.Server, *tls.Conn, http.Handler){"h2": serve}
+	origin.StartTLS()
+	defer origin.Close()
+	u := NewUpstream(UpstreamConfig{AnyCertificate: true})
+	defer u.Close()
+	for range 2 {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, origin.URL+"/", strings.NewReader("order"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := u.RoundTrip(r)
+		if err != nil {
+			t.Fatalf("%v; want an answer on another connection", err)
+		}
+		_ = resp.Body.Close()
+	}
+	if n := asked.Load(); n != 3 {
+		t.Errorf("the origin was asked %d times, want 3", n)
+	}
+}
+
 // TestSpareThatEnded: a connection that was made to learn what an origin speaks, and that the origin has ended since, is
 // not used. So it is after a preconnect.
 func TestSpareThatEnded(t *testing.T) {

@@ -294,7 +294,7 @@ func persist(transport http.RoundTripper, r *http.Request) (*http.Response, erro
 // errIdle says that an origin has closed a connection for want of a request.
 var errIdle = errors.New("the origin waited too long for a request") // constant
 
-// isClosed tells that an origin closed a connection instead of answering. net/http has no type for one of its errors.
+// isClosed tells that an origin closed a connection instead of answering. net/http has no type for some of its errors.
 func isClosed(err error) bool {
 	for _, why := range []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE} {
 		if errors.Is(err, why) {
@@ -302,7 +302,12 @@ func isClosed(err error) bool {
 		}
 	}
 	text := err.Error()
-	return strings.Contains(text, "server closed idle connection") || strings.Contains(text, "client connection lost")
+	for _, why := range []string{"server closed idle connection", "client connection lost", "server sent GOAWAY and closed the connection"} {
+		if strings.Contains(text, why) {
+			return true
+		}
+	}
+	return false
 }
 
 // roundTrip1 speaks HTTP/1.1 by one of our transports, with the order and case of both heads kept.
