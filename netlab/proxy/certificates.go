@@ -42,6 +42,28 @@ func (o OriginTLS) Config() *tls.Config {
 	return c
 }
 
+// errNoCertificate says why an origin refuses us.
+var errNoCertificate = errors.New("the origin asks its visitors for a certificate, and the box has none") // constant
+
+// Handshake speaks TLS with an origin on a connection, which is closed after an error. A server of TLS 1.2 that wants a
+// visitor's certificate refuses the handshake with an alert that does not say so.
+func (o OriginTLS) Handshake(ctx context.Context, raw net.Conn) (*tls.Conn, error) {
+	config, isAsked := o.Config(), false
+	config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+		isAsked = true
+		return new(tls.Certificate), nil
+	}
+	c := tls.Client(raw, config)
+	if err := c.HandshakeContext(ctx); err != nil {
+		_ = raw.Close()
+		if isAsked && ctx.Err() == nil {
+			err = fmt.Errorf("%w: %w", err, errNoCertificate)
+		}
+		return nil, err
+	}
+	return c, nil
+}
+
 // cipherSuites are Go's, and those of TLS 1.2 without forward secrecy, which browsers still take and Go offers only when
 // asked.
 func cipherSuites() []uint16 {

@@ -391,6 +391,19 @@ func TestShutdown(t *testing.T) {
 	}
 }
 
+// TestVisitorsCertificate: who reads that an origin of TLS 1.2 refuses us learns that it wants a visitor's certificate.
+func TestVisitorsCertificate(t *testing.T) {
+	origin := httptest.NewUnstartedServer(nil)
+	origin.TLS = &tls.Config{ClientAuth: tls.RequireAnyClientCert, MaxVersion: tls.VersionTLS12}
+	origin.Config.ErrorLog = log.New(io.Discard, "", 0)
+	origin.StartTLS()
+	defer origin.Close()
+	_, err := OriginTLS{Any: true}.Handshake(t.Context(), dialTCP(t, origin.Listener.Addr().String()))
+	if !errors.Is(err, errNoCertificate) {
+		t.Errorf("%v; want that the origin asks for a certificate", err)
+	}
+}
+
 // TestSpareThatEnded: a connection that was made to learn what an origin speaks, and that the origin has ended since, is
 // not used. So it is after a preconnect.
 func TestSpareThatEnded(t *testing.T) {

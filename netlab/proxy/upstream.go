@@ -500,9 +500,8 @@ func (u *Upstream) dialTLS(ctx context.Context, addr string, protocols []string)
 		return nil, err
 	}
 	origin := OriginTLS{Host: host, Roots: u.c.Roots, Protocols: protocols, Any: u.c.AnyCertificate, Dial: u.dial}
-	c := tls.Client(raw, origin.Config())
-	if err := c.HandshakeContext(ctx); err != nil {
-		_ = raw.Close()
+	c, err := origin.Handshake(ctx, raw)
+	if err != nil {
 		return nil, fmt.Errorf("TLS with %s (%v): %w", addr, raw.RemoteAddr(), err)
 	}
 	return c, nil

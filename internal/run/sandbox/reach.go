@@ -246,8 +246,7 @@ func (r Reach) handshake(ctx context.Context, conn net.Conn, u *url.URL) error {
 		Host: u.Hostname(), Roots: roots, Protocols: []string{"h2", "http/1.1"}, Any: r.AnyCertificate,
 		Dial: (&reach.Dialer{Rule: r.rule(), Lookup: reach.AskServer(r.Resolver, r.dial), Dial: r.dial}).DialContext,
 	}
-	c := tls.Client(conn, origin.Config())
-	err = c.HandshakeContext(ctx)
+	_, err = origin.Handshake(ctx, conn)
 	var record tls.RecordHeaderError
 	var certificate *tls.CertificateVerificationError
 	switch {
