@@ -2,6 +2,9 @@ module eidetic
 
 go 1.26.0
 
+// Browsers take certificates whose serial number is negative, as devices make them for themselves.
+godebug x509negativeserial=1
+
 require (
 	github.com/aclements/go-moremath v0.0.0-20210112150236-f10218a38794
 	github.com/alecthomas/kong v1.17.0

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bufio"
+	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -401,6 +402,28 @@ func TestVisitorsCertificate(t *testing.T) {
 	_, err := OriginTLS{Any: true}.Handshake(t.Context(), dialTCP(t, origin.Listener.Addr().String()))
 	if !errors.Is(err, errNoCertificate) {
 		t.Errorf("%v; want that the origin asks for a certificate", err)
+	}
+}
+
+// TestNegativeSerial: the certificates that some devices make for themselves have a negative serial number.
+func TestNegativeSerial(t *testing.T) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der := signed(t, "device.test", key, nil, nil, "").Raw
+	serial := bytes.Index(der, []byte{2, 8}) // an INTEGER of 8 bytes, since it is a time in ns
+	der[serial+2] |= 0x80                    // which spoils the signature
+	origin := httptest.NewUnstartedServer(nil)
+	origin.TLS = &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}
+	origin.StartTLS()
+	defer origin.Close()
+	c, err := OriginTLS{Any: true}.Handshake(t.Context(), dialTCP(t, origin.Listener.Addr().String()))
+	if err != nil {
+		t.Fatalf("%v; want a connection", err)
+	}
+	if c.ConnectionState().PeerCertificates[0].SerialNumber.Sign() >= 0 {
+		t.Error("the serial number of the test is not negative")
 	}
 }
 
