@@ -114,12 +114,14 @@ type Exchange struct {
 	Interim []Interim
 	// FirstByte is the time from request to response header.
 	FirstByte time.Duration
-	// Chunks holds the body's pieces in order; their lengths add up to len(Response.Body).
+	// Chunks holds the body's pieces in order; their lengths add up to len(Response.Body). A last one of length 0 is when
+	// the origin cut the body off.
 	Chunks []Chunk
 	// Sent holds the pieces of the request's body, in order, if the answer began before the body had ended: a call in
 	// which both sides talk. Their lengths add up to len(Request.Body).
 	Sent []Sent
-	// Socket holds what followed a 101 response, in order.
+	// Socket holds what followed a 101 response, in order. A piece of the origin without data is when it ended the
+	// connection.
 	Socket []SocketPiece
 	// Truncated says why the body is incomplete: "disconnect", "length", or "time" if it
 	// was still being sent when the recording ended. It is "" for a complete body.

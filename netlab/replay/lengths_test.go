@@ -1,8 +1,11 @@
 package replay
 
 import (
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +13,7 @@ import (
 	"eidetic/internal/lab"
 	"eidetic/netlab/archive"
 	"eidetic/netlab/hop"
+	"eidetic/netlab/inject"
 )
 
 // TestTrueLength: a length that is the body's stays as it is written, another one is replaced, and what states none is
@@ -72,6 +76,57 @@ func TestBodyThatItsOriginCutOff(t *testing.T) {
 	}
 	if _, _, line := k.ask("192.0.2.1", "GET https://a.test/kept", "", ""); line.Error == "" {
 		t.Errorf("told %+v; want an error", line)
+	}
+}
+
+// TestTimeOfTheCut: a body is cut off as long after its last piece as in the recording, with or without the script: a
+// browser drops what it has not read when a stream of HTTP/2 is reset.
+func TestTimeOfTheCut(t *testing.T) {
+	reset := make(chan struct{})
+	b := newBench(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		_, _ = w.Write([]byte("<p>half"))
+		w.(http.Flusher).Flush()
+		<-reset
+		panic(http.ErrAbortHandler)
+	}), true)
+	_, finish := b.record(filepath.Join(t.TempDir(), "a.wacz"))
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://www.example.com/", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := b.client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.ReadFull(resp.Body, make([]byte, 1)) // so that the box has the piece
+	start := time.Now()
+	for time.Since(start) < 2*together { // or both count as one piece
+		runtime.Gosched()
+	}
+	close(reset)
+	_, err = io.ReadAll(resp.Body)
+	_ = resp.Body.Close()
+	if err == nil {
+		t.Error("the device got a whole body; want one that is cut off")
+	}
+	<-b.logged
+	e := finish().Exchanges()[0]
+	n := len(e.Chunks)
+	if n != 2 || e.Chunks[1].Bytes != 0 || e.Chunks[1].At < e.Chunks[0].At+together {
+		t.Fatalf("recorded the pieces %v; want one, and the cut", e.Chunks)
+	}
+	plan := inject.NewScript(inject.Options{}).Plan(http.MethodGet, e.URL, &lab.Message{}, e.Status, e.Response.Header)
+	if plan == nil {
+		t.Fatal("the document gets no script")
+	}
+	stream, err := plan.NewStream()
+	if err != nil {
+		t.Fatal(err)
+	}
+	to, err := through(&body{bytes: e.Response.Body, chunks: e.Chunks}, stream)
+	if err != nil || to.chunks[len(to.chunks)-1] != e.Chunks[1] {
+		t.Errorf("with the script, the pieces are %v, %v; want the cut behind them", to, err)
 	}
 }
 

@@ -200,14 +200,17 @@ func through(from *body, s *inject.Stream) (*body, error) {
 			}
 			add(c.At, out)
 			rest, left = rest[n:], left-n
+			last = c.At
 		}
-		last = c.At
 	}
 	out, err := s.Finish()
 	if err != nil {
 		return nil, err
 	}
 	add(last, out)
+	if n := len(from.chunks); n > 0 && from.chunks[n-1].Bytes == 0 { // when the body was cut off
+		to.chunks = append(to.chunks, from.chunks[n-1])
+	}
 	to.sum = hexSum(to.bytes)
 	return to, nil
 }

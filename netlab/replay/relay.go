@@ -57,6 +57,7 @@ func (f *fetch) relay(resp *http.Response) {
 			f.e.Truncated = "time"
 		} else {
 			f.out.line.Error = "the origin cut the body off: " + readErr.Error()
+			f.record(nil, max(f.e.FirstByte, f.c.o.Clock().Sub(f.sentAt))) // when it did
 		}
 	}
 	for name, values := range resp.Trailer {
@@ -75,7 +76,7 @@ func (f *fetch) relay(resp *http.Response) {
 // together is how near in time pieces are that are kept as one.
 const together = 500 * time.Microsecond
 
-// record appends a piece to the recorded body.
+// record appends a piece to the recorded body. One without bytes is the time at which the body was cut off.
 func (f *fetch) record(piece []byte, at time.Duration) {
 	e := f.e
 	if e.Truncated == "length" {
