@@ -35,18 +35,26 @@ func (p *Pace) Next(ctx context.Context) (uint64, error) {
 	}
 	k := max(p.tick+1, uint64(now.Sub(p.start)/p.Period))
 	if due := p.start.Add(time.Duration(k) * p.Period); due > now {
-		for at := now.Add(mostAsleep); at < due && ctx.Err() == nil; at = at.Add(mostAsleep) {
-			p.Wait(at)
-		}
-		if err := ctx.Err(); err != nil {
+		if err := WaitUntil(ctx, now, due, p.Wait); err != nil {
 			return 0, err
 		}
-		p.Wait(due)
 		// A caller that oversleeps until the next tick is due has missed this one too.
 		k = max(k, uint64(p.Clock().Sub(p.start)/p.Period))
 	}
 	p.tick = k
 	return k, ctx.Err()
+}
+
+// WaitUntil waits from now until a tick is due, and ends soon after ctx has.
+func WaitUntil(ctx context.Context, now, due lab.Time, wait func(lab.Time)) error {
+	for at := now.Add(mostAsleep); at < due && ctx.Err() == nil; at = at.Add(mostAsleep) {
+		wait(at)
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	wait(due)
+	return nil
 }
 
 // Due is when tick k is due.

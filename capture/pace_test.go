@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"eidetic/capture"
+	"eidetic/capture/synthetic"
 	"eidetic/internal/lab"
 )
 
@@ -79,5 +80,26 @@ func TestPaceEndsBeforeATickThatIsFarAway(t *testing.T) {
 	}
 	if _, err := p.Next(ctx); !errors.Is(err, context.Canceled) || now.Sub(5_000) >= time.Hour {
 		t.Errorf("Next() = %v after %v; want the end long before the tick", err, now.Sub(5_000))
+	}
+}
+
+// Nor does it keep a source without ticks of its own.
+func TestSyntheticEndsBeforeAFrameThatIsFarAway(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	now := lab.Time(5_000)
+	s, err := synthetic.New(synthetic.Options{
+		Format:  lab.Format{Pixels: lab.BGRX, Width: 320, Height: 200, Rate: 0.001},
+		Content: synthetic.Static,
+		Clock:   func() lab.Time { return now },
+		Wait:    func(t lab.Time) { now = t; cancel() },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Next(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Next(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("Next() = %v; want the end before the frame", err)
 	}
 }

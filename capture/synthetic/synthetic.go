@@ -13,6 +13,7 @@ import (
 	"io"
 	"time"
 
+	"eidetic/capture"
 	"eidetic/internal/lab"
 )
 
@@ -87,7 +88,9 @@ func (s *Source) Next(ctx context.Context) (lab.Frame, error) {
 		newest := int(now.Sub(s.start) / s.period)
 		s.n = max(s.n, newest+1-max(1, s.o.Buffers))
 		if due := s.start.Add(time.Duration(s.n) * s.period); due > now {
-			s.o.Wait(due)
+			if err := capture.WaitUntil(ctx, now, due, s.o.Wait); err != nil {
+				return lab.Frame{}, err
+			}
 		}
 	}
 	if s.o.Frames > 0 && s.n >= s.o.Frames {
