@@ -221,7 +221,8 @@ func TestCheckPageHosts(t *testing.T) {
 		"http://10.0.0.256/":              "no address of IPv4",
 		"http://1.2.3.4.5/":               "no address of IPv4",
 		"http://08.1/":                    "no address of IPv4",
-		"http://127.0.0.1./x":             "write http://127.0.0.1/x",
+		"https://shop.example.:8443/x?y":  "write https://shop.example:8443/x?y",
+		"HTTPS://Shop.example.":           "write https://shop.example/",
 		"http://4294967296/":              "no address of IPv4",
 	} {
 		if err := CheckPage(page); err == nil || !strings.Contains(err.Error(), want) {
@@ -230,7 +231,7 @@ func TestCheckPageHosts(t *testing.T) {
 	}
 	for _, page := range []string{
 		"http://xn--bcher-kva.example/", "http://127.0.0.1:80/", "http://[::1]:8080/é", "http://a_b.example/", "http://box/", "http://1.example/",
-		"http://shop.example./", "HTTP://SHOP.example/",
+		"http://shop.example./", "http://127.0.0.1./x", "https://127.0.0.1./", "HTTP://SHOP.example/",
 	} {
 		if err := CheckPage(page); err != nil {
 			t.Errorf("CheckPage(%q) = %v; want nil", page, err)
