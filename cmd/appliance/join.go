@@ -58,8 +58,8 @@ Example:
   appliance leave`
 }
 
-// Validate checks what kong cannot.
-func (c *JoinCmd) Validate() error {
+// check returns an error for a link or a name that is none, before the box is asked.
+func (c *JoinCmd) check() error {
 	if _, err := fleet.ParseLink(c.Link); err != nil {
 		return err
 	}
@@ -68,11 +68,14 @@ func (c *JoinCmd) Validate() error {
 			return fmt.Errorf("--name: %w", err)
 		}
 	}
-	return c.placeFlags.Validate()
+	return nil
 }
 
 // Run implements the command.
 func (c *JoinCmd) Run(ctx context.Context, std *streams) error {
+	if err := c.check(); err != nil {
+		return usage(err)
+	}
 	if c.Data != "" {
 		return c.direct(ctx, std)
 	}
