@@ -81,14 +81,18 @@ func (q *Queue) Unclaim(ctx context.Context, key string) error {
 
 // keep keeps a key, and forgets those that are too old: of one token it keeps its share of the newest.
 func keep(ctx context.Context, tx *sql.Tx, o Once, job string, now time.Time) error {
+	whose, afterAll := o.Key[:strings.LastIndexByte(o.Key, ' ')+1], "\U0010ffff"
+	if whose != "" {
+		afterAll = strings.TrimSuffix(whose, " ") + "!" // what follows a blank
+	}
 	for _, s := range []struct {
 		text string
 		args []any
 	}{
 		{`INSERT INTO keys (key, request, job, created) VALUES (?, ?, ?, ?)`, []any{o.Key, o.Request, job, now.UnixNano()}},
 		{`DELETE FROM keys WHERE created < ?`, []any{now.Add(-keysKept).UnixNano()}},
-		{`DELETE FROM keys WHERE seq IN (SELECT seq FROM keys WHERE rtrim(key, replace(key, ' ', '')) = ?
-			ORDER BY seq DESC LIMIT -1 OFFSET ?)`, []any{o.Key[:strings.LastIndexByte(o.Key, ' ')+1], lab.ShareOf(mostKeys)}},
+		{`DELETE FROM keys WHERE seq IN (SELECT seq FROM keys WHERE key >= ? AND key < ? AND instr(substr(key, ?), ' ') = 0
+			ORDER BY seq DESC LIMIT -1 OFFSET ?)`, []any{whose, afterAll, len(whose) + 1, lab.ShareOf(mostKeys)}},
 		{`DELETE FROM keys WHERE seq IN (SELECT seq FROM keys ORDER BY seq DESC LIMIT -1 OFFSET ?)`, []any{mostKeys}},
 		{`DELETE FROM answers WHERE key NOT IN (SELECT key FROM keys)`, nil},
 	} {
