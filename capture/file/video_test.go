@@ -329,16 +329,22 @@ func TestVideosOfTheWorld(t *testing.T) {
 	}
 }
 
-// TestCutVideos: ffmpeg decodes what there is of a film that was cut off, and succeeds; that it was cut off is told all
-// the same. One without its index, and an empty one, say what is the matter.
-func TestCutVideos(t *testing.T) {
+// blotches are so many pictures of 16×8 pixels that all differ, for ffmpeg.
+func blotches(t *testing.T, frames int) []byte {
 	testlab.NeedProgram(t, "ffmpeg")
 	testlab.NeedProgram(t, "ffprobe")
-	const frames = 50
 	data := make([]byte, frames*(lab.Format{Pixels: lab.BGRX, Width: 16, Height: 8}).FrameSize())
 	for i := range data {
 		data[i] = byte(i * i / 7)
 	}
+	return data
+}
+
+// TestCutVideos: ffmpeg decodes what there is of a film that was cut off, and succeeds; that it was cut off is told all
+// the same. One without its index, and an empty one, say what is the matter.
+func TestCutVideos(t *testing.T) {
+	const frames = 50
+	data := blotches(t, frames)
 	for name, args := range map[string][]string{
 		"film.mkv": {"-c:v", "ffv1"}, "film.mp4": {"-c:v", "mpeg4", "-g", "5", "-movflags", "frag_keyframe+empty_moov+default_base_moof"},
 	} {
@@ -380,14 +386,8 @@ func TestCutVideos(t *testing.T) {
 
 // TestDamagedVideo: of a video whose bytes were altered, all frames come, and then, once, that some were made up.
 func TestDamagedVideo(t *testing.T) {
-	testlab.NeedProgram(t, "ffmpeg")
-	testlab.NeedProgram(t, "ffprobe")
 	const frames = 50
-	data := make([]byte, frames*(lab.Format{Pixels: lab.BGRX, Width: 16, Height: 8}).FrameSize())
-	for i := range data {
-		data[i] = byte(i * i / 7)
-	}
-	path := encode(t, lab.Format{}, data, "film.mkv", "-vf", "scale=320:240:flags=neighbor", "-c:v", "mpeg4", "-q:v", "2")
+	path := encode(t, lab.Format{}, blotches(t, frames), "film.mkv", "-vf", "scale=320:240:flags=neighbor", "-c:v", "mpeg4", "-q:v", "2")
 	whole, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)

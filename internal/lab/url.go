@@ -12,7 +12,8 @@ import (
 type URL struct {
 	Scheme   string // lower case; "" for a text without "://"
 	User     string // user:password, or ""
-	Host     string // lower case, without the dot of the root, with the port unless that is the scheme's own
+	Host     string // lower case, without the dot of DNS's root, with the port unless that is the scheme's own
+	HasRoot  bool   // the host is written with that dot: another origin to a browser, the same host to servers
 	Path     string // as written; "/" where it is empty
 	Query    string // as written, without the question mark
 	HasQuery bool   // there is a question mark
@@ -35,7 +36,7 @@ func ParseURL(raw string) (u URL) {
 		if utf8.ValidString(u.Host) { // else ToLower would replace bytes
 			u.Host = strings.ToLower(u.Host)
 		}
-		u.Host = withoutRoot(withoutDefaultPort(u.Scheme, u.Host))
+		u.Host, u.HasRoot = withoutRoot(withoutDefaultPort(u.Scheme, u.Host))
 	}
 	rest, u.Fragment, _ = strings.Cut(rest, "#")
 	u.Path, u.Query, u.HasQuery = strings.Cut(rest, "?")
@@ -64,17 +65,15 @@ func withoutDefaultPort(scheme, host string) string {
 	return host
 }
 
-// withoutRoot is a host without the dot of DNS's root at the end of its name: with it, it is another origin to a browser
-// and the same host to servers.
-func withoutRoot(host string) string {
+func withoutRoot(host string) (bare string, hasRoot bool) {
 	name, port := host, ""
 	if i := portAt(host); i >= 0 {
 		name, port = host[:i], host[i:]
 	}
-	if bare, ok := strings.CutSuffix(name, "."); ok && bare != "" {
-		return bare + port
+	if name, hasRoot = strings.CutSuffix(name, "."); hasRoot && name != "" {
+		return name + port, true
 	}
-	return host
+	return host, false
 }
 
 // IsWeb tells an address of HTTP with a host.

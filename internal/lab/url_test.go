@@ -19,8 +19,8 @@ func TestURLKeepsBytes(t *testing.T) {
 		"http://a:b%@c/d|e é":        {Scheme: "http", User: "a:b%", Host: "c", Path: "/d|e é"},
 		"http://h//x//y?":            {Scheme: "http", Host: "h", Path: "//x//y", HasQuery: true},
 		"":                           {Path: "/"},
-		"http://Shop.Example.:8080/": {Scheme: "http", Host: "shop.example:8080", Path: "/"},
-		"https://shop.example.":      {Scheme: "https", Host: "shop.example", Path: "/"},
+		"http://Shop.Example.:8080/": {Scheme: "http", Host: "shop.example:8080", HasRoot: true, Path: "/"},
+		"https://shop.example.":      {Scheme: "https", Host: "shop.example", HasRoot: true, Path: "/"},
 		"http://./":                  {Scheme: "http", Host: ".", Path: "/"},
 		"urn:view:http://h/":         {Path: "urn:view:http://h/"},
 	} {

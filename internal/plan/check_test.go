@@ -211,19 +211,19 @@ func TestCheckPageGuesses(t *testing.T) {
 // TestCheckPageHosts: a host that browsers spell otherwise is refused with their spelling, since nothing else finds it.
 func TestCheckPageHosts(t *testing.T) {
 	for page, want := range map[string]string{
-		"https://Bücher.example:8443/ä?ö": "write https://xn--bcher-kva.example:8443/ä?ö",
-		"http://faß.de":                   "write http://xn--fa-hia.de",
-		"http://例え。テスト/":                  "write http://xn--r8jz45g.xn--zckzah/",
-		"http://１２７.0.0.1/":               "write http://127.0.0.1/",
-		"http://127.1/a":                  "write http://127.0.0.1/a",
-		"http://2130706433?q":             "write http://127.0.0.1?q",
-		"http://0x7f.0.0.010:80/":         "write http://127.0.0.8/",
-		"http://10.0.0.256/":              "no address of IPv4",
-		"http://1.2.3.4.5/":               "no address of IPv4",
-		"http://08.1/":                    "no address of IPv4",
-		"https://shop.example.:8443/x?y":  "write https://shop.example:8443/x?y",
-		"HTTPS://Shop.example.":           "write https://shop.example/",
-		"http://4294967296/":              "no address of IPv4",
+		"https://Bücher.example:8443/ä?ö":   "write https://xn--bcher-kva.example:8443/ä?ö",
+		"http://faß.de":                     "write http://xn--fa-hia.de",
+		"http://例え。テスト/":                    "write http://xn--r8jz45g.xn--zckzah/",
+		"http://１２７.0.0.1/":                 "write http://127.0.0.1/",
+		"http://127.1/a":                    "write http://127.0.0.1/a",
+		"http://2130706433?q":               "write http://127.0.0.1?q",
+		"http://0x7f.0.0.010:80/":           "write http://127.0.0.8/",
+		"http://10.0.0.256/":                "no address of IPv4",
+		"http://1.2.3.4.5/":                 "no address of IPv4",
+		"http://08.1/":                      "no address of IPv4",
+		"https://shop.example.:8443/x?y#/z": "write https://shop.example:8443/x?y#/z",
+		"HTTPS://Shop.example.":             "write https://shop.example/",
+		"http://4294967296/":                "no address of IPv4",
 	} {
 		if err := CheckPage(page); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("CheckPage(%q) = %v; want an error with %q", page, err, want)

@@ -38,20 +38,14 @@ func CheckPage(page string) error {
 		rest = strings.TrimLeft(rest, "/")
 		at := strings.IndexAny(rest+"/", "/?#\\")
 		return fmt.Errorf("%q: browsers ask for its host by another spelling; write %s://%s%s", page, u.Scheme, host, rest[min(at, len(rest)):])
-	} else if u.Scheme == "https" && endsInDot(page) {
-		return fmt.Errorf("%q: crypto/tls, by which the box speaks TLS, takes no host that ends in a dot; write %s", page, u.Sent())
+	} else if _, notIP := netip.ParseAddr(host); u.Scheme == "https" && u.HasRoot && notIP != nil {
+		written := u.Sent()
+		if u.Fragment != "" {
+			written += "#" + u.Fragment
+		}
+		return fmt.Errorf("%q: crypto/tls, by which the box speaks TLS, takes no host that ends in a dot; write %s", page, written)
 	}
 	return nil
-}
-
-// endsInDot tells a page whose host ends in the dot of DNS's root, as it is written.
-func endsInDot(page string) bool {
-	_, rest, _ := strings.Cut(page, "://")
-	host := rest[:strings.IndexAny(rest+"/", "/?#\\")]
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	return strings.HasSuffix(host, ".") && net.ParseIP(strings.TrimSuffix(host, ".")) == nil
 }
 
 // meant asks whether a page without a scheme is one with it, as address bars allow to write it.

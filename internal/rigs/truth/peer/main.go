@@ -83,12 +83,15 @@ func run(ctx context.Context) (err error) {
 	of := map[string]map[string][]loads{} // by page and tool
 	for round := range *rounds {
 		for _, page := range pages {
-			tools := map[string]func(context.Context, string, string, int) (loads, error){ours: b.ours, peer: b.theirs}
 			order := []string{ours, peer}
 			random.Shuffle(2, func(i, j int) { order[i], order[j] = order[j], order[i] })
 			for _, tool := range order {
 				fmt.Fprintf(os.Stderr, "Round %d of %d, %s, %s\n", round+1, *rounds, page.name, tool)
-				l, err := tools[tool](ctx, origin+"/"+page.name, filepath.Join(b.dir, fmt.Sprintf("%s-%s-%d", page.name, tool, round)), *trials)
+				load := b.ours
+				if tool == peer {
+					load = b.theirs
+				}
+				l, err := load(ctx, origin+"/"+page.name, filepath.Join(b.dir, fmt.Sprintf("%s-%s-%d", page.name, tool, round)), *trials)
 				if err != nil {
 					return fmt.Errorf("%s, %s: %w", page.name, tool, err)
 				}
