@@ -11,6 +11,10 @@ MAKEFLAGS += --no-print-directory
 # Where apt offers an older Go than go.mod asks for, that Go fetches the newer one.
 export GOTOOLCHAIN ?= auto
 
+# Programs and tests are compiled alike, so that each package is compiled once, and once for all clones.
+export CGO_ENABLED ?= 0
+export GOFLAGS := $(strip $(filter-out -trimpath,$(GOFLAGS)) -trimpath)
+
 include mk/build.mk mk/test.mk mk/bench.mk
 -include $(filter-out mk/build.mk mk/test.mk mk/bench.mk,$(wildcard mk/*.mk))
 

@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -62,13 +64,13 @@ func companions() []string {
 // followers are such tests, too: they run one after another behind the unit tests.
 func followers() []string { return []string{"internal/web/panel"} }
 
-// lodgers are such tests, too: they run one after another behind the booted image.
+// lodgers are such tests, too: they run one after another behind the companions, and mostly wait.
 func lodgers() []string {
 	return []string{
 		"internal/fleet/head", "internal/box/service", "internal/run/drive", "internal/run/seat", "internal/base/rfb",
 		"internal/base/rfb/rfbtest", "netlab/dhcp", "image/build", "internal/rigs/storytest",
 		"netlab/port", "capture/rfb", "image/oci", "internal/base/unshare", "internal/rigs/testlab/xtest", "internal/run/isolate",
-		"internal/run/sandbox", "internal/tell/suite",
+		"internal/run/sandbox", "internal/tell/suite", "netlab/proxy", "control/ch9329", "control/rfb", "control/x11",
 	}
 }
 
@@ -143,9 +145,9 @@ func (p planner) whole() []stage {
 	const yielding = 5
 	return []stage{
 		{"box, and what minds no company", [][]job{
-			slices.Concat(p.box(), p.lodgers(yielding)),
+			p.box(),
 			slices.Concat(p.unit(yielding), p.followers(yielding)),
-			slices.Concat([]job{{name: "format", command: []string{"make", "format"}, nice: yielding}}, p.companions(yielding)),
+			slices.Concat([]job{{name: "format", command: []string{"make", "format"}, nice: yielding}}, p.companions(yielding), p.lodgers(yielding)),
 		}},
 		{"films, links and browsers, one at a time", [][]job{p.quiet()}},
 	}
@@ -184,7 +186,8 @@ func (p planner) flags() []string {
 // unit returns the tests that other programs do not disturb, with all fuzz seeds.
 func (p planner) unit(nice int) []job {
 	all := p.units(func(sources) bool { return true })
-	return []job{{name: "unit", packages: p.order(all), flags: p.flags(), nice: nice}, p.command(nice, nil)}
+	flags := append(p.flags(), "-p", strconv.Itoa(2*runtime.GOMAXPROCS(0))) // half of them wait at any time
+	return []job{{name: "unit", packages: p.order(all), flags: flags, nice: nice}, p.command(nice, nil)}
 }
 
 // raced returns those of them in which goroutines meet, under the race detector.

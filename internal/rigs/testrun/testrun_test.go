@@ -161,6 +161,9 @@ func TestNothingIsLeftRunning(t *testing.T) {
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			if c.name == "interrupt" || c.name == "SIGKILL" {
+				testlab.Long(t, "other signals than the first and the last case")
+			}
 			b := newBench(t)
 			ready := newFIFO(t)
 			cmd := b.command("packages", "./leaves")

@@ -16,6 +16,7 @@ import (
 
 	"eidetic/internal/lab"
 	"eidetic/internal/metric"
+	"eidetic/internal/rigs/testlab"
 	"eidetic/netlab/archive"
 )
 
@@ -132,7 +133,7 @@ func TestEvaluate(t *testing.T) {
 			d.Trials[i].Arm = lab.Treatment
 		}
 	}
-	e, err := Evaluate(t.Context(), d, Options{Resamples: 20, Seed: 1})
+	e, err := Evaluate(t.Context(), d, Options{Resamples: testlab.Repeat(8, 20), Seed: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
