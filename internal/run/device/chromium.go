@@ -201,7 +201,7 @@ func startIn(dir, template, program, name string, args func(home string) []strin
 		os.RemoveAll(home)
 		return nil, fmt.Errorf("making a fresh profile: %w", err)
 	}
-	if err := errors.Join(steadyCaret(home), writeLanguages(home, o.Locale)); err != nil {
+	if err := errors.Join(forgetDumps(home), steadyCaret(home), writeLanguages(home, o.Locale)); err != nil {
 		os.RemoveAll(home)
 		return nil, fmt.Errorf("making a fresh profile: %w", err)
 	}

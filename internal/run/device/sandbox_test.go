@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -273,6 +274,13 @@ func TestPagesAreSandboxed(t *testing.T) {
 			if len(MainThreads()) == 0 {
 				t.Error("MainThreads() sees no process of the browser")
 			}
+			if c.name == lab.Chromium { // it leaves a minidump
+				if why := b.Crashed(); why != "" {
+					t.Errorf("Crashed() = %q before a process crashes; want none", why)
+				}
+				fault(t, b, c.page)
+				await(t, b, func() (string, bool) { return "", b.Crashed() != "" })
+			}
 		})
 	}
 }
@@ -295,6 +303,21 @@ func filtered(word string) (found string, all bool) {
 		}
 	}
 	return found, strings.Contains(found, "Seccomp [2]")
+}
+
+// fault ends the processes of a browser that have a word in their command as a fault of theirs does.
+func fault(t *testing.T, b *Browser, word string) {
+	t.Helper()
+	all := processes("/proc")
+	for pid := range all {
+		command, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		if err != nil || !bytes.Contains(command, []byte(word)) || !descends(all, pid, b.process.cmd.Process.Pid) {
+			continue
+		}
+		if err := syscall.Kill(pid, syscall.SIGSEGV); err != nil {
+			t.Error(err)
+		}
+	}
 }
 
 // A page of the browser shows no file that the sandbox hides, and one that it does not hide.

@@ -11,6 +11,7 @@ package experiment
 
 import (
 	"context"
+	"errors"
 	"image/color"
 	"log/slog"
 	"time"
@@ -93,6 +94,23 @@ type Life interface {
 	Done() <-chan struct{}
 	Err() error
 	Stop() error
+}
+
+// Crasher is a Life whose browser goes on when one of its processes crashes, and shows a picture of its own in place of
+// what that process drew.
+type Crasher interface {
+	// Crashed says why; "" if none has.
+	Crashed() string
+}
+
+// Crash is why a load counts for nothing whose picture is the browser's own; nil where no process is known to have crashed.
+func Crash(life Life) error {
+	if c, ok := life.(Crasher); ok {
+		if why := c.Crashed(); why != "" {
+			return errors.New("the page crashed, and the browser showed a picture of its own in its place: " + why)
+		}
+	}
+	return nil
 }
 
 // TracedDevice is a Device whose browsers can trace themselves.

@@ -16,6 +16,7 @@ import (
 func now() lab.Time { return lab.Time(time.Now().UnixNano()) }
 
 type world struct {
+	crash string // of the page alone
 	// the page
 	changes  []time.Duration // after the key
 	final    color.RGBA      // of the last picture
@@ -110,6 +111,7 @@ type fakeLife struct{ w *world }
 
 func (l fakeLife) Done() <-chan struct{} { return l.w.dead }
 func (l fakeLife) Err() error            { return errors.New("the browser crashed") }
+func (l fakeLife) Crashed() string       { return l.w.crash }
 func (l fakeLife) Stop() error           { l.w.stopped++; return l.w.stopErr }
 
 func (w *world) Key(context.Context, string) (lab.Event, error) {

@@ -80,6 +80,9 @@ func AwaitKept(ctx context.Context, life Life, session Session, rest Rest, clock
 			return life.Err()
 		case <-beat.C:
 		}
+		if err := Crash(life); err != nil {
+			return err
+		}
 		now, t := clock(), session.Traffic()
 		silent := now.Sub(t.LastActivity)
 		if t.Requests == 0 || t.InFlight > 0 {

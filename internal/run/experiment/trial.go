@@ -232,7 +232,7 @@ func (r *Runner) perform(ctx context.Context, p Plan, t *lab.Trial, dir string, 
 	}
 	t.Events = append(t.Events, event)
 	ended, err := r.toEnd(ctx, p, scene{t, dir, play, life, film, session, borne}, event)
-	t.Ended, t.Machine = ended, seen()
+	t.Ended, t.Machine, f.crash = ended, seen(), Crash(life)
 	spent.wall(PartLoad, film.Status().LastChange)
 	spent.end(PartStill)
 	if err != nil {

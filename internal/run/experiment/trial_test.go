@@ -132,6 +132,8 @@ func TestTrial(t *testing.T) {
 		{name: "a browser without a page", world: world{slowBy: time.Hour}, because: "did not show the green", analysed: 0},
 		{name: "a browser that crashes", world: world{changes: page, diesAfter: 300 * time.Millisecond}, because: "the browser crashed",
 			analysed: 1},
+		{name: "a page that crashes in a browser that goes on", world: world{changes: page, crash: "it took all memory"}, ended: lab.EndStable,
+			because: "the page crashed, and the browser showed a picture of its own in its place: it took all memory", analysed: 1},
 		{name: "a screen that falls silent", world: world{changes: page, silentAt: 300 * time.Millisecond},
 			because: "the source of the pictures was interrupted", analysed: 1},
 		{name: "lost frames", world: world{changes: page, lost: 3}, ended: lab.EndStable, because: "frames were lost", analysed: 1},

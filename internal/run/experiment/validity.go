@@ -18,7 +18,8 @@ type facts struct {
 	link         LinkReport
 	offsetBefore time.Duration // wall clock minus monotonic clock
 	offsetAfter  time.Duration
-	expectBlank  bool // the plan's
+	expectBlank  bool  // the plan's
+	crash        error // that of the device's browser
 }
 
 // clockStep is the smallest change between wall and monotonic clock that counts as a step;
@@ -36,6 +37,9 @@ const mostService = 0.2
 // judge returns why a trial is invalid, each with advice. Late instruments are not judged
 // here but by the blur that they cause.
 func judge(t *lab.Trial, f facts) (reasons []string) {
+	if f.crash != nil {
+		reasons = append(reasons, f.crash.Error())
+	}
 	if t.FramesLost > 0 && len(t.FrameTimes) == 0 { // when the frames were lost, and so the blur, is unknown
 		reasons = append(reasons, fmt.Sprintf("%d of %d frames were lost: the machine could not film at the full rate beside its other "+
 			"work", t.FramesLost, t.Frames+t.FramesLost))
@@ -79,7 +83,7 @@ func judge(t *lab.Trial, f facts) (reasons []string) {
 	if f.link.Invalid != "" {
 		reasons = append(reasons, f.link.Invalid)
 	}
-	if t.Ended == lab.EndLimit && len(t.Steps) == 0 { // a step says itself what it waited for
+	if t.Ended == lab.EndLimit && len(t.Steps) == 0 && f.crash == nil { // a step says itself what it waited for
 		reasons = append(reasons, unrest(t, f))
 	}
 	if step := f.offsetAfter - f.offsetBefore; step > clockStep || step < -clockStep {

@@ -304,6 +304,9 @@ func (v *visit) open(ctx context.Context, page string, stats func() replay.Stats
 			return ctx.Err()
 		case <-tick.C:
 		}
+		if err := experiment.Crash(life); err != nil {
+			return fmt.Errorf("%s: %w", page, err)
+		}
 		s, now := stats(), lab.Monotonic()
 		asked, still := s.Requests-before, now.Sub(s.LastActivity)
 		isQuiet := asked > 0 && (s.InFlight == 0 || v.done.Load())
@@ -320,6 +323,9 @@ func (v *visit) open(ctx context.Context, page string, stats func() replay.Stats
 		case time.Since(begun) < v.Limit:
 		case asked == 0:
 			return fmt.Errorf("%s: the browser has asked for nothing in %v", page, v.Limit)
+		case s.InFlight == 0:
+			v.say("%s: %d requests, and the page still asked or computed after %v; going on", page, asked, v.Limit)
+			return nil
 		default:
 			v.say("%s: %d requests, and still %d under way after %v; going on", page, asked, s.InFlight, v.Limit)
 			return nil
