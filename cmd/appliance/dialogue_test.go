@@ -102,7 +102,7 @@ func TestNoBars(t *testing.T) {
 		load := func(page string) (string, *lab.Trial) {
 			out := t.TempDir()
 			got := finishCmd(t, appliance(t, "measure", strings.Replace(site.URL, "127.0.0.1", "localhost", 1)+page,
-				"--trials", "1", "--browser", program, "--on-dialog", "dismiss", "--no-serve", "--out", out))
+				"--trials", "1", "--tolerance", "10s", "--browser", program, "--on-dialog", "dismiss", "--no-serve", "--out", out))
 			dir, run := readRun(t, out)
 			if len(run.Trials) == 0 {
 				t.Fatalf("status %d: %s%s", got.status, got.out, got.err)
@@ -156,7 +156,7 @@ func TestDialogues(t *testing.T) {
 	testlab.EachBrowser(t, func(t *testing.T, program string) {
 		measure := func(page string, more ...string) (result, string, *lab.Run) {
 			out := t.TempDir()
-			got := finishCmd(t, appliance(t, append([]string{"measure", address + page, "--trials", "1", "--browser", program, "--no-serve", "--out", out}, more...)...))
+			got := finishCmd(t, appliance(t, append([]string{"measure", address + page, "--trials", "1", "--tolerance", "10s", "--browser", program, "--no-serve", "--out", out}, more...)...))
 			dir, run := readRun(t, out)
 			return got, dir, run
 		}

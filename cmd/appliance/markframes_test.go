@@ -84,7 +84,7 @@ func TestMarksLandOnFrames(t *testing.T) {
 	record := func(t *testing.T, lines string) (dir string, run *lab.Run) {
 		out := t.TempDir()
 		plan := filepath.Join(out, "plan.yaml")
-		text := "page: " + site.URL + "/\nstill_s: 3\nlimit_s: 60\ntrials: 1\ntreatment:\n  browser: firefox-esr\n" + lines
+		text := "page: " + site.URL + "/\nstill_s: 3\nlimit_s: 60\ntrials: 1\ntolerance_ms: 10000\ntreatment:\n  browser: firefox-esr\n" + lines
 		if err := os.WriteFile(plan, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

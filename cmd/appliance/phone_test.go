@@ -91,7 +91,7 @@ func TestPhoneStory(t *testing.T) {
 		t.Errorf("a plan whose states exclude each other is answered %d %s (%v); want a refusal", status, body, err)
 	}
 	request := map[string]any{
-		"page": samplesite.Home, "device": "phone", "trials": 1, "still_s": 1.5, "limit_s": time.Minute.Seconds(),
+		"page": samplesite.Home, "device": "phone", "trials": 1, "tolerance_ms": 10000, "still_s": 1.5, "limit_s": time.Minute.Seconds(),
 		"conditions": map[string]any{"battery_max_c": 35, "thermal": "none"},
 	}
 	recorded := v.panel.Start(t, request)
@@ -188,7 +188,7 @@ func TestPhoneFreshStory(t *testing.T) {
 	if name := v.panel.AwaitDevice(t); name != "phone" {
 		t.Fatalf("the device is called %q; want phone", name)
 	}
-	request := map[string]any{"page": samplesite.Home, "device": "phone", "trials": 1, "still_s": 1.5, "limit_s": time.Minute.Seconds()}
+	request := map[string]any{"page": samplesite.Home, "device": "phone", "trials": 1, "tolerance_ms": 10000, "still_s": 1.5, "limit_s": time.Minute.Seconds()}
 	recorded := v.panel.Start(t, request)
 	v.panel.Follow(t, recorded, 3*testlab.Hang, nil)
 	v.leave(t)

@@ -38,6 +38,7 @@ var secretPlans = []struct{ name, long, plan string }{
 	{"journey", "", `name: secrets
 limit_s: 40
 trials: 1
+tolerance_ms: 10000
 ` + secretUser + `steps:
   - {name: open, open: ` + secretPage + `}
   - name: login

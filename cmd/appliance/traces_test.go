@@ -26,7 +26,7 @@ func TestTraces(t *testing.T) {
 	testlab.NeedProgram(t, "firefox-esr")
 	out := t.TempDir()
 	plan := filepath.Join(out, "plan.yaml")
-	const text = "page: https://www.shop.test/\nstill_s: 0.5\nlimit_s: 40\ntrials: 1\ntrace_all: true\ntreatment:\n  browser: firefox-esr\n"
+	const text = "page: https://www.shop.test/\nstill_s: 0.5\nlimit_s: 40\ntrials: 1\ntolerance_ms: 10000\ntrace_all: true\ntreatment:\n  browser: firefox-esr\n"
 	if err := os.WriteFile(plan, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

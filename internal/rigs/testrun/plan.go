@@ -53,24 +53,15 @@ func fileTools() []string {
 	}
 }
 
-// companions use namespaces and browsers but assert nothing about times: they run one
-// after another, beside the booted image and the unit tests.
+// companions use namespaces and browsers but assert nothing about times: they run beside the booted image and the unit
+// tests, as soon as a lane is free, the longest first.
 func companions() []string {
 	return []string{
-		"netlab/replay/conformance", "internal/rigs/samplesite", "internal/keep/store", "netlab/archive/fulldisk", "netlab/ra",
-	}
-}
-
-// followers are such tests, too: they run one after another behind the unit tests.
-func followers() []string { return []string{"internal/web/panel"} }
-
-// lodgers are such tests, too: they run one after another behind the companions, and mostly wait.
-func lodgers() []string {
-	return []string{
-		"internal/fleet/head", "internal/box/service", "internal/run/drive", "internal/run/seat", "internal/base/rfb",
-		"internal/base/rfb/rfbtest", "netlab/dhcp", "image/build", "internal/rigs/storytest",
-		"netlab/port", "capture/rfb", "image/oci", "internal/base/unshare", "internal/rigs/testlab/xtest", "internal/run/isolate",
-		"internal/run/sandbox", "internal/tell/suite", "netlab/proxy", "control/ch9329", "control/rfb", "control/x11",
+		"netlab/replay/conformance", "internal/web/panel", "netlab/port", "internal/fleet/head", "internal/box/service", "netlab/proxy",
+		"capture/scrcpy", "internal/run/device", "internal/keep/store", "internal/rigs/samplesite", "capture/rfb", "internal/base/rfb",
+		"internal/run/drive", "control/ch9329", "control/hid", "control/rfb", "internal/run/sandbox", "internal/run/seat",
+		"internal/tell/suite", "netlab/dhcp", "netlab/ra", "internal/run/isolate", "image/build", "netlab/archive/fulldisk",
+		"internal/rigs/storytest", "image/oci", "internal/base/rfb/rfbtest", "internal/rigs/testlab/xtest", "internal/base/unshare",
 	}
 }
 
@@ -105,10 +96,11 @@ type job struct {
 	casesStandAlone bool
 }
 
-// stage is a set of lanes that run beside each other.
+// stage is a set of lanes that run beside each other. A lane that has done its own jobs takes the next of the pool.
 type stage struct {
 	name  string
 	lanes [][]job
+	pool  []job
 }
 
 // plan returns the stages in the order in which they run.
@@ -126,13 +118,13 @@ func plan(ctx context.Context, c config) ([]stage, error) {
 	}
 	switch c.group {
 	case groupUnit:
-		return []stage{{"unit", [][]job{p.unit(0)}}}, nil
+		return []stage{{name: "unit", lanes: [][]job{{p.unit(0), p.command(0, nil)}}}}, nil
 	case groupRace:
-		return []stage{{"race", [][]job{p.raced()}}}, nil
+		return []stage{{name: "race", lanes: [][]job{p.raced()}}}, nil
 	case groupNet:
-		return []stage{{"machine", [][]job{slices.Concat(p.companions(0), p.followers(0), p.lodgers(0), p.quiet())}}}, nil
+		return []stage{{name: "machine", lanes: [][]job{slices.Concat(p.companions(0), p.quiet())}}}, nil
 	case groupBox:
-		return []stage{{"box", [][]job{p.box()}}}, nil
+		return []stage{{name: "box", lanes: [][]job{p.box()}}}, nil
 	case groupTest, groupAll:
 		return p.whole(), nil
 	}
@@ -144,12 +136,12 @@ func plan(ctx context.Context, c config) ([]stage, error) {
 func (p planner) whole() []stage {
 	const yielding = 5
 	return []stage{
-		{"box, and what minds no company", [][]job{
-			p.box(),
-			slices.Concat(p.unit(yielding), p.followers(yielding)),
-			slices.Concat([]job{{name: "format", command: []string{"make", "format"}, nice: yielding}}, p.companions(yielding), p.lodgers(yielding)),
-		}},
-		{"films, links and browsers, one at a time", [][]job{p.quiet()}},
+		{
+			name:  "box, and what minds no company",
+			lanes: [][]job{p.box(), {p.unit(yielding)}, {{name: "format", command: []string{"make", "format"}, nice: yielding}}},
+			pool:  append([]job{p.command(yielding, nil)}, p.companions(yielding)...),
+		},
+		{name: "films, links and browsers, one at a time", lanes: [][]job{p.quiet()}},
 	}
 }
 
@@ -171,7 +163,7 @@ func named(c config) stage {
 		flags, j.env = append(flags, raceFlags...), []string{"CGO_ENABLED=1"}
 	}
 	j.flags = flags
-	return stage{"packages", [][]job{{j}}}
+	return stage{name: "packages", lanes: [][]job{{j}}}
 }
 
 // flags are those of every go test. The part vet of the rest looks at the tests.
@@ -184,10 +176,10 @@ func (p planner) flags() []string {
 }
 
 // unit returns the tests that other programs do not disturb, with all fuzz seeds.
-func (p planner) unit(nice int) []job {
+func (p planner) unit(nice int) job {
 	all := p.units(func(sources) bool { return true })
 	flags := append(p.flags(), "-p", strconv.Itoa(2*runtime.GOMAXPROCS(0))) // half of them wait at any time
-	return []job{{name: "unit", packages: p.order(all), flags: flags, nice: nice}, p.command(nice, nil)}
+	return job{name: "unit", packages: p.order(all), flags: flags, nice: nice}
 }
 
 // raced returns those of them in which goroutines meet, under the race detector.
@@ -226,31 +218,23 @@ func (s sources) isUnit() bool {
 	return s.path != boxPackage && s.path != commandPackage && (!s.machine || contains(fileTools(), s.path))
 }
 
-// companions run in one lane, because they use the same browsers.
 func (p planner) companions(nice int) []job {
-	return p.oneByOne(nice, commandCompanions, func(s sources) bool { return contains(companions(), s.path) || s.path == commandPackage })
-}
-
-func (p planner) followers(nice int) []job {
-	return p.oneByOne(nice, "", func(s sources) bool { return contains(followers(), s.path) })
-}
-
-func (p planner) lodgers(nice int) []job {
-	return p.oneByOne(nice, "", func(s sources) bool { return contains(lodgers(), s.path) })
+	place := func(path string) int { return slices.Index(companions(), strings.TrimPrefix(path, module)) }
+	jobs := p.oneByOne(nice, commandCompanions, func(path string) bool { return path == commandPackage || place(path) >= 0 })
+	slices.SortStableFunc(jobs, func(a, b job) int { return place(a.packages[0]) - place(b.packages[0]) })
+	return jobs
 }
 
 // quiet returns the tests that other programs would disturb.
 func (p planner) quiet() []job {
-	return p.oneByOne(0, commandMachineTests, func(s sources) bool {
-		return s.path != boxPackage && !s.isUnit() && !contains(slices.Concat(companions(), followers(), lodgers()), s.path)
-	})
+	return p.oneByOne(0, commandMachineTests, func(path string) bool { return path != boxPackage && !contains(companions(), path) })
 }
 
 // oneByOne returns a job for each package, with those tests of the command whose name matches.
-func (p planner) oneByOne(nice int, ofCommand string, which func(sources) bool) (jobs []job) {
+func (p planner) oneByOne(nice int, ofCommand string, which func(path string) bool) (jobs []job) {
 	var paths []string
 	for _, s := range p.all {
-		if which(s) {
+		if !s.isUnit() && which(s.path) {
 			paths = append(paths, s.path)
 		}
 	}

@@ -45,7 +45,7 @@ func TestPlan(t *testing.T) {
 			t.Errorf("%s is tested %d times, want %d", s.path, times[s.path], want)
 		}
 	}
-	for _, list := range [][]string{fileTools(), companions(), followers(), lodgers(), unraced()} {
+	for _, list := range [][]string{fileTools(), companions(), unraced()} {
 		for _, p := range list {
 			if !slices.ContainsFunc(all, func(s sources) bool { return s.path == module+p }) {
 				t.Errorf("plan.go names the package %s, which does not exist", p)

@@ -149,7 +149,7 @@ func (s *session) runRest(ctx context.Context) error {
 func (s *session) prove(ctx context.Context, p part) {
 	began, ran := time.Now(), len(s.first)
 	secondBefore, failedBefore := s.verdicts()
-	s.runStage(ctx, stage{p.name, [][]job{p.jobs}})
+	s.runStage(ctx, stage{name: p.name, lanes: [][]job{p.jobs}})
 	took := time.Since(began)
 	s.secondTries(ctx)
 	second, failed := s.verdicts()

@@ -144,23 +144,31 @@ func jobs(stages []stage) (all []job) {
 		for _, lane := range st.lanes {
 			all = append(all, lane...)
 		}
+		all = append(all, st.pool...)
 	}
 	return all
 }
 
 // runStage runs the lanes of a stage beside each other, and the jobs of a lane
-// one after another.
+// one after another, and then those of the pool.
 func (s *session) runStage(ctx context.Context, st stage) {
 	began := time.Now()
+	pool := make(chan job, len(st.pool))
+	for _, j := range st.pool {
+		pool <- j
+	}
+	close(pool)
 	var lanes sync.WaitGroup
 	for _, lane := range st.lanes {
 		lanes.Go(func() {
 			for _, j := range lane {
-				if ctx.Err() != nil {
-					return
+				if ctx.Err() != nil || !s.runJob(ctx, j) && j.needed {
+					break
 				}
-				if !s.runJob(ctx, j) && j.needed {
-					return
+			}
+			for j := range pool {
+				if ctx.Err() == nil {
+					s.runJob(ctx, j)
 				}
 			}
 		})

@@ -86,7 +86,7 @@ func do(t *testing.T, dir string, env []string, program ...string) string {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program[0], program[1:]...)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), append(env, "GOFLAGS=-mod=mod", "GOWORK=off")...)
+	cmd.Env = append(os.Environ(), append(env, "GOFLAGS=-mod=mod -trimpath", "GOWORK=off")...)
 	var said strings.Builder
 	cmd.Stderr = &said
 	out, err := cmd.Output()

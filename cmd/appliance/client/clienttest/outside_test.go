@@ -4,10 +4,13 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"eidetic/internal/rigs/testlab"
 )
 
 // TestOutside: a program of another module uses the client, as docs/api.md says.
 func TestOutside(t *testing.T) {
+	testlab.Long(t, "compiles the client and all that it imports once more, as a module of another does")
 	root, err := filepath.Abs("../../../..")
 	if err != nil {
 		t.Fatal(err)
