@@ -7,8 +7,6 @@ import (
 	"io"
 	"os"
 
-	"golang.org/x/term"
-
 	"eidetic/cmd/appliance/client"
 	"eidetic/internal/box/service"
 	"eidetic/internal/keep/backup"
@@ -36,7 +34,7 @@ Example:
 func (c *BackupCmd) Run(ctx context.Context, std *streams) error {
 	return c.onBox(std, func(box *client.Client) error {
 		get := func(ctx context.Context, w io.Writer) error { return box.Backup(ctx, c.Secrets, w) }
-		if f, ok := std.out.(*os.File); ok && c.Out == "" && term.IsTerminal(int(f.Fd())) {
+		if c.Out == "" && terminal.Is(std.out) {
 			return usage(errors.New("a backup is a binary file: give --out FILE, or redirect the output into a file"))
 		} else if c.Out == "" {
 			return c.fetch(ctx, std, std.out, get)

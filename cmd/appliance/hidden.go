@@ -29,9 +29,9 @@ func ownCommands() sandbox.Commands {
 // InsideCmd carries out a task on a virtual device, in namespaces of its own.
 type InsideCmd struct{}
 
-// Run carries the task out and shows its progress.
+// Run carries the task out and shows its progress, without which the task goes on: the other half tells what was found.
 func (c *InsideCmd) Run(ctx context.Context, std *streams) error {
-	bar := terminal.NewProgress(std.out)
+	bar := terminal.NewProgress(os.Stdout)
 	defer bar.Close()
 	return insideError(ctx, sandbox.Inside(ctx, inner(std, bar)))
 }

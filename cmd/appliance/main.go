@@ -115,15 +115,6 @@ func marked(status int, err error) error {
 	return &exitError{status, err}
 }
 
-// streams are the process's standard streams, passed to every command.
-type streams struct {
-	in       io.Reader
-	out, err io.Writer
-}
-
-// note prints a line for a person, apart from what a program reads.
-func (s *streams) note(format string, args ...any) { fmt.Fprintf(s.err, format+"\n", args...) }
-
 // printJSON prints a value as indented JSON.
 func printJSON(w io.Writer, v any) error {
 	e := json.NewEncoder(export.PlainJSON(w))
@@ -141,6 +132,8 @@ func main() {
 // run parses args, runs the command and returns the exit status.
 func run(ctx context.Context, args []string, std *streams) int {
 	var cli CLI
+	written := &output{Writer: std.out}
+	std = &streams{in: std.in, out: written, err: std.err}
 	status, helped, out := -1, exitGood, std.out
 	if len(args) == 0 { // a person sees the commands, and a script gets the status of wrong usage
 		args, helped, out = []string{"--help"}, exitUsage, std.err
@@ -167,14 +160,14 @@ func run(ctx context.Context, args []string, std *streams) int {
 	}
 	command, err := parser.Parse(args)
 	if status >= 0 { // --help was printed
-		return max(status, helped)
+		return max(status, helped, printError(written.or(nil), std.err))
 	}
 	if err != nil {
 		fmt.Fprintln(std.err, "appliance:", told(err))
 		fmt.Fprintf(std.err, "See %s --help.\n", commandOf(err))
 		return exitUsage
 	}
-	return printError(command.Run(), std.err)
+	return printError(written.or(command.Run()), std.err)
 }
 
 // commandOf is the command that a wrong use is of, as far as it was named.

@@ -13,8 +13,6 @@ import (
 	"runtime"
 	"syscall"
 
-	"golang.org/x/term"
-
 	"eidetic/image/box"
 	"eidetic/internal/base/priority"
 	"eidetic/internal/box/service"
@@ -22,6 +20,7 @@ import (
 	"eidetic/internal/keep/redact"
 	"eidetic/internal/keep/support"
 	"eidetic/internal/lab"
+	"eidetic/internal/tell/terminal"
 	"eidetic/internal/web/panel"
 	"eidetic/systemd"
 )
@@ -176,7 +175,7 @@ func (c ServeCmd) config(root string) (cfg service.Config, instead string, probl
 // tellToken says where the panel is, and shows its token to a person. What else standard output is, a journal or a
 // container's log, more people read than may have the token.
 func tellToken(out io.Writer, address string, token lab.Secret, file string) {
-	if f, ok := out.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+	if terminal.Is(out) {
 		fmt.Fprintf(out, "The panel is at %s/ and asks for the token %s (kept in %s).\n", address, token.Reveal(), file)
 		return
 	}

@@ -24,14 +24,22 @@ type Console struct {
 // usualWidth is that of a terminal that does not say its own.
 const usualWidth = 80
 
+// Is tells whether out is a terminal, at which a person reads.
+func Is(out io.Writer) bool {
+	f, ok := out.(described)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// described is a file, or what writes into one.
+type described interface{ Fd() uintptr }
+
 // New returns the console of a command's output.
 func New(out io.Writer) Console {
-	f, ok := out.(*os.File)
-	if !ok || !term.IsTerminal(int(f.Fd())) {
+	if !Is(out) {
 		return Console{out: out}
 	}
 	c := Console{out: out, Terminal: true, width: usualWidth}
-	if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
+	if width, _, err := term.GetSize(int(out.(described).Fd())); err == nil && width > 0 {
 		c.width = width
 	}
 	c.colours = os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" // https://no-color.org
