@@ -40,6 +40,9 @@ func makePrivate(dir string, log *slog.Logger) error {
 		return err
 	}
 	info, err := os.Stat(dir)
+	if err == nil && !info.IsDir() {
+		return &fs.PathError{Op: "mkdir", Path: dir, Err: syscall.ENOTDIR}
+	}
 	if err != nil || info.Mode().Perm()&0o077 == 0 {
 		return err
 	}

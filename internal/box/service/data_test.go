@@ -46,8 +46,10 @@ func TestDataFolderCannotBeMade(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("RUNTIME_DIRECTORY", "")
-	if _, err := DataFolder(filepath.Join(file, "data"), log); !errors.Is(err, syscall.ENOTDIR) {
-		t.Errorf("DataFolder() below a file = %v; want that this is no folder", err)
+	for _, dir := range []string{file, filepath.Join(file, "data")} {
+		if _, err := DataFolder(dir, log); !errors.Is(err, syscall.ENOTDIR) {
+			t.Errorf("DataFolder(%s) = %v; want that this is no folder", dir, err)
+		}
 	}
 	t.Setenv("RUNTIME_DIRECTORY", "/run/appliance")
 	if dir, err := DataFolder(filepath.Join(file, "data"), log); err != nil || dir != "/run/appliance" {
