@@ -2,11 +2,11 @@ package service
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
 	"os"
-	"path/filepath"
 	"time"
 
 	"eidetic/internal/base/tempdir"
@@ -18,11 +18,19 @@ import (
 // believe that the panel hangs. remove deletes the socket's folder.
 func ownSocket() (l net.Listener, remove func(), err error) {
 	// In memory, where there is such a folder: a full disk must not end the service.
-	dir, remove, err := tempdir.Make(os.Getenv("RUNTIME_DIRECTORY"), "eidetic-probe-") // mode 0700
+	dir, empty, err := tempdir.Make(os.Getenv("RUNTIME_DIRECTORY"), "eidetic-probe-") // mode 0700
 	if err != nil {
 		return nil, nil, err
 	}
-	l, err = net.Listen("unix", filepath.Join(dir, "panel"))
+	// By the descriptor of its folder: an address has room for 107 bytes, which the name of a folder may exceed.
+	folder, err := os.Open(dir)
+	if err == nil {
+		l, err = net.Listen("unix", fmt.Sprintf("/proc/self/fd/%d/panel", folder.Fd()))
+	}
+	remove = func() {
+		_ = folder.Close() // which may be nil
+		empty()
+	}
 	if err != nil {
 		remove()
 		return nil, nil, err
