@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 	"unicode/utf16"
@@ -130,7 +131,7 @@ func (b *fakeBox) setup() Setup {
 			}
 			return nil, nil
 		},
-		Log: slog.New(slog.NewTextHandler(&b.log, nil)), CPUs: 4, Patience: 40 * time.Second, User: os.Getuid(), Group: os.Getgid(),
+		Log: slog.New(slog.NewTextHandler(&b.log, nil)), CPUs: 4, Patience: 40 * time.Second, User: serviceID(os.Getuid()), Group: serviceID(os.Getgid()),
 		Check: func(name string, text []byte) (Config, error) {
 			cfg := DefaultConfig()
 			if strings.Contains(string(text), "bad") {
@@ -142,6 +143,14 @@ func (b *fakeBox) setup() Setup {
 			return cfg, nil
 		},
 	}
+}
+
+// serviceID is that of another than own where that can be: only root gives files away.
+func serviceID(own int) int {
+	if own == 0 && os.Getuid() == 0 {
+		return 900
+	}
+	return own
 }
 
 func TestSetup(t *testing.T) {
@@ -170,6 +179,12 @@ func TestSetup(t *testing.T) {
 	token := b.read(t, TokenFile)
 	if len(strings.TrimSpace(token)) != tokenLetters {
 		t.Errorf("token %q", token)
+	}
+	for _, name := range []string{dataDir + "/state", filepath.Dir(Incoming)} {
+		var st syscall.Stat_t
+		if err := syscall.Stat(filepath.Join(b.root, name), &st); err != nil || int(st.Uid) != serviceID(os.Getuid()) || st.Mode&0o777 != 0o700 {
+			t.Errorf("%s: %v, owner %d, mode %o; want the service's own folder", name, err, st.Uid, st.Mode)
+		}
 	}
 	b.setup().Do(t.Context())
 	if again := b.read(t, TokenFile); again != token {

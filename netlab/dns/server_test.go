@@ -175,6 +175,11 @@ func TestRules(t *testing.T) {
 		if r.IsEdns0() == nil {
 			t.Errorf("%s: the answer to a query with EDNS has none", c.name)
 		}
+		if c.answers == 0 { // a device forgets it before the next trial (RFC 2308, 5)
+			if soa, ok := append(r.Ns, nil)[0].(*dns.SOA); !ok || min(soa.Hdr.Ttl, soa.Minttl) > 5 {
+				t.Errorf("%s %s: no such name for %v; want a start of authority that keeps it for 5 s", c.name, dns.TypeToString[c.qtype], r.Ns)
+			}
+		}
 	}
 	s.Use(nil)
 	if r := s.ask(t, "udp", "www.shop.test", dns.TypeA); r.Rcode != dns.RcodeNameError {

@@ -80,8 +80,17 @@ func TestCreateSaveRead(t *testing.T) {
 		t.Fatalf("ReadRun of a run whose writer is alive: %v, %v", got, err)
 	}
 	run.State = StateDone
+	run.Trials[0].Requests++ // as a trial that is judged again
 	if err := f.Save(run); err != nil {
 		t.Fatal(err)
+	}
+	file, err := os.Open(filepath.Join(f.Path(), "trials", "001", TrialFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if trial, err := DecodeTrial(file); err != nil || trial.Requests != run.Trials[0].Requests {
+		t.Errorf("the trial's own file: %v, %+v; want the %d requests of the last Save", err, trial, run.Trials[0].Requests)
 	}
 	got, err := ReadRun(filepath.Join(root, "latest"))
 	if err == nil {
