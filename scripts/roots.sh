@@ -107,7 +107,7 @@ inside() {
 	mount --rbind /sys/fs/cgroup sys/fs/cgroup
 	mount -t tmpfs -o mode=755,nosuid dev dev
 	mkdir dev/pts dev/shm dev/mqueue dev/net
-	for name in null zero full random urandom tty fuse kvm loop-control loop{0..7} net/tun; do
+	for name in null zero full random urandom tty fuse kvm cpu_dma_latency loop-control loop{0..7} net/tun; do
 		[[ ! -e /dev/$name ]] || cp -a "/dev/$name" "dev/$name"
 	done
 	mount -t devpts -o newinstance,ptmxmode=666,mode=620,gid=5 devpts dev/pts

@@ -89,7 +89,15 @@ func explainCompany(t *lab.Tolerance, trials []*lab.Trial) string {
 	if t == nil || !t.Company.Noisy() {
 		return ""
 	}
-	c := t.Company
+	text := describeCompany(t.Company) + ". The numbers hold, but times vary more, and small differences are not found."
+	if causes := usual(trials); causes != "" {
+		text += " What was seen: " + causes + "."
+	}
+	return text + " What would help: ending the other programs, or a machine of its own."
+}
+
+// describeCompany says how much other work a machine did that was never quiet.
+func describeCompany(c *lab.Company) string {
 	text := fmt.Sprintf("This machine did other work beside the trials: %.2f of its %d processors in the quieter ones", c.Usual, c.Cores)
 	if c.Limit > c.Planned {
 		text += fmt.Sprintf(", and over %.2f beside %d of %d; those beside at most %.2f count", c.Planned, c.Over, c.N, c.Limit)
@@ -97,9 +105,5 @@ func explainCompany(t *lab.Tolerance, trials []*lab.Trial) string {
 	if c.Kept > 0 {
 		text += fmt.Sprintf("; %d %s beside more because nothing quieter came", c.Kept, lab.Plural(c.Kept, "counts", "count"))
 	}
-	text += ". The numbers hold, but times vary more, and small differences are not found."
-	if causes := usual(trials); causes != "" {
-		text += " What was seen: " + causes + "."
-	}
-	return text + " What would help: ending the other programs, or a machine of its own."
+	return text
 }

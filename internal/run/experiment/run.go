@@ -285,8 +285,7 @@ func (o *outing) judge() {
 		}
 	}
 	if t.Company.Noisy() && !noisy {
-		o.progress(Step{Trial: len(o.run.Trials), Of: o.total, Note: fmt.Sprintf("Other work takes %.1f of this machine's %d "+
-			"processors beside the trials: small differences will not be found", t.Company.Usual, t.Company.Cores)})
+		o.progress(Step{Trial: len(o.run.Trials), Of: o.total, Note: describeCompany(t.Company) + ": small differences will not be found"})
 	}
 	if relaxed == t.Relaxed() && len(changed) == 0 {
 		return
