@@ -87,6 +87,7 @@ type Browser struct {
 	started  started
 	launched []*Browser // by Launch; they end by themselves
 	execed   lab.Event  // the start of the program
+	kills    int        // isolate.MemoryKills before it
 }
 
 // flags returns the command line of a browser on a virtual screen.
@@ -205,7 +206,7 @@ func startIn(dir, template, program, name string, args func(home string) []strin
 		os.RemoveAll(home)
 		return nil, fmt.Errorf("making a fresh profile: %w", err)
 	}
-	b := &Browser{home: home, started: started{program, name, args(home), o}}
+	b := &Browser{home: home, started: started{program, name, args(home), o}, kills: isolate.MemoryKills()}
 	if err := b.begin(exec.Command(program, b.started.args...), name, o); err != nil {
 		os.RemoveAll(home)
 		return nil, err

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/run/isolate"
 )
 
 // dumps is where Chromium, and programs that are made of it, leave a minidump for each of their processes that crashes,
@@ -21,9 +22,12 @@ const (
 	outOfMemory = "V8 javascript OOM ("
 )
 
-// Crashed implements [experiment.Crasher] for Chromium, which goes on and shows a sad tab in place of the page. Firefox
-// tells nobody of its crashed tabs.
+// Crashed implements [experiment.Crasher]: Chromium goes on and shows a sad tab in place of the page. Firefox tells nobody
+// of its crashed tabs; that the kernel ended one for want of memory is seen of both.
 func (b *Browser) Crashed() string {
+	if isolate.MemoryKills() > b.kills {
+		return "the memory that the run may have was used up, and the kernel ended a process"
+	}
 	printed := b.process.log.String()
 	if _, why, ok := strings.Cut(printed, outOfMemory); ok {
 		why, _, _ = strings.Cut(why, ")")

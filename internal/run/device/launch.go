@@ -13,6 +13,7 @@ import (
 	"github.com/jezek/xgb/xproto"
 
 	"eidetic/internal/lab"
+	"eidetic/internal/run/isolate"
 )
 
 // started is how a browser was started, so that its program can be started again.
@@ -31,7 +32,7 @@ func (b *Browser) Launch(_ context.Context, url string) (lab.Event, error) {
 	}
 	o := b.started.options
 	o.Files = nil
-	second := &Browser{home: b.home}
+	second := &Browser{home: b.home, kills: isolate.MemoryKills()}
 	e := lab.Event{Name: "launch", Detail: url, Earliest: lab.Monotonic()}
 	if err := second.begin(exec.Command(b.started.program, args...), b.started.name, o); err != nil {
 		return e, fmt.Errorf("launch %s: %w", url, err)

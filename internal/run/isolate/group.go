@@ -64,6 +64,35 @@ func (g group) isBounded(most uint64) bool {
 	}
 }
 
+// kills is how many processes of the group the kernel has ended because memory was used up, the group's or the machine's
+// (the kernel's Documentation/admin-guide: cgroup-v2.rst, cgroup-v1/memory.rst); 0 where it does not tell.
+func (g group) kills() (n int) {
+	name := "memory.events"
+	if g.file != "memory.max" {
+		name = "memory.oom_control"
+	}
+	text, err := os.ReadFile(filepath.Join(g.dir, name))
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(text)) {
+		if count, ok := strings.CutPrefix(strings.TrimSpace(line), "oom_kill "); ok {
+			n, _ = strconv.Atoi(count)
+		}
+	}
+	return n
+}
+
+// MemoryKills is how many processes of this one's control group the kernel has ended because memory was used up.
+func MemoryKills() int {
+	lines, err := os.ReadFile("/proc/self/cgroup")
+	own, ok := ownGroup(groupsRoot, string(lines))
+	if err != nil || !ok {
+		return 0
+	}
+	return own.kills()
+}
+
 // prefix begins the names of our groups; whose it is follows, and a number.
 const prefix = "eidetic-"
 

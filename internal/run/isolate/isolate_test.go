@@ -377,6 +377,9 @@ func TestGroupOfEitherVersion(t *testing.T) {
 		"version 2, bounded":         {tree{"cgroup.controllers": "memory", "u/memory.max": "800", "u/s/memory.max": "max"}, "0::/u/s\n", "", "", true},
 		"version 2, none is allowed": {tree{"cgroup.controllers": "memory", "u/memory.max": "max"}, "0::/u\n", "elsewhere", "", false},
 		"no groups":                  {tree{}, "0::/\n", "", "", false},
+		"version 1, with kills":      {tree{"memory/a/memory.limit_in_bytes": "7", "memory/a/memory.oom_control": "under_oom 0\noom_kill 3\n"}, "3:memory:/a\n", "", "", true},
+		"version 2, with kills": {tree{"cgroup.controllers": "memory", "u/memory.max": "7", "u/memory.events": "oom 4\noom_kill 3\noom_group_kill 0\n"}, "0::/u\n",
+			"", "", true},
 	} {
 		root := t.TempDir()
 		for file, text := range c.tree {
@@ -388,6 +391,9 @@ func TestGroupOfEitherVersion(t *testing.T) {
 		g, ok := ownGroup(root, c.lines)
 		if ok && g.isBounded(most) != c.bound {
 			t.Errorf("%s: isBounded() = %v; want %v", name, !c.bound, c.bound)
+		}
+		if want := map[bool]int{true: 3}[strings.HasSuffix(name, "kills")]; g.kills() != want {
+			t.Errorf("%s: kills() = %d; want %d", name, g.kills(), want)
 		}
 		if !ok || c.bound {
 			continue
