@@ -73,7 +73,7 @@ test-apps: apps build ## Record other people's applications, end them, and repla
 test_needs = deps-test testrun $(trace_engine) $(axe) $(client_generators)
 
 .PHONY: test
-test: $(test_needs) ## Prove every promise once, with real parts; installs missing packages (half an hour)
+test: $(test_needs) ## Prove every promise once, with real parts; installs missing packages (a quarter of an hour, once all is installed and compiled)
 	@if ((EUID == 0)); then scripts/deps.sh image; fi
 	@$(testrun) test
 

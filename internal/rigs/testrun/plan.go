@@ -70,7 +70,7 @@ func companions() []string {
 const (
 	commandPackage      = module + "cmd/appliance"
 	commandMachineTests = "AnalyzeBrowser|Demo|FilmBeside|Journey|LiveLoads|MeasureOwn|KillInATrial|PagesAreRecorded|FullDisk|Doctor$|Qualify|VNC|" +
-		"KeyToFrame|Story|Fleet|MarksLandOnFrames"
+		"KeyToFrame|Story|Fleet|MarksLandOnFrames|ControlCalibrates"
 	commandCompanions = "AsksItsOrigin|FirstVisit|WhereItWasRecorded|ManyKilledTwice|ScenarioSteps|SecretsOfARun|Traces$"
 )
 
