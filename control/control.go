@@ -43,3 +43,13 @@ type Controller interface {
 	// Close releases what is still pressed and the transport.
 	Close() error
 }
+
+// FileChooser is a controller that answers a program's file dialogue.
+type FileChooser interface {
+	// ChooseFile clicks at x, y, waits for the file dialogue that this opens, and types the path of a file there. It calls
+	// ready, unless that is nil, presses the key that chooses the file, which is the event chosen, and waits until the
+	// dialogue is gone. before are the events that led there.
+	ChooseFile(
+		ctx context.Context, x, y int, path string, ready func(ctx context.Context) error,
+	) (before []lab.Event, chosen lab.Event, err error)
+}

@@ -28,6 +28,8 @@ func (s Sent) Late() time.Duration {
 
 // Log is what a step's input was.
 type Log struct {
+	// Before are the events that only led to the input, such as those that open a file dialogue.
+	Before []Sent
 	Events []Sent
 	// At is the point that the step aimed at, if it had one; Area is what was found there.
 	At   image.Point
@@ -91,6 +93,10 @@ type Doer struct {
 	Open, Launch func(ctx context.Context, url string) (lab.Event, error)
 	// Recorded returns the recorded gesture of a name; nil refuses.
 	Recorded func(name string) (*Recording, error)
+	// File returns the path on the device of a plan's file; nil refuses. Ready is called before the key that chooses it,
+	// when the file dialogue is on the screen; it may be nil.
+	File  func(name string) (string, error)
+	Ready func(ctx context.Context) error
 	// Screen is the size to which recorded gestures are fitted.
 	Screen image.Rectangle
 	// Until waits until an instant of Clock; nil is the precise wait of this system.
@@ -133,6 +139,8 @@ func (d *Doer) Do(ctx context.Context, s lab.Step) (Log, error) {
 		return d.rotate(ctx, s)
 	case lab.VerbReplay:
 		return d.replay(ctx, s)
+	case lab.VerbChoose:
+		return d.choose(ctx, s)
 	case lab.VerbWait:
 		return d.wait(ctx, value)
 	case lab.VerbIdle:
@@ -286,6 +294,31 @@ func (d *Doer) scroll(ctx context.Context, s lab.Step) (Log, error) {
 		})
 	}
 	log.At, log.Area = at, area
+	return log, err
+}
+
+// choose opens a file dialogue by a click, and chooses a file in it. The input is the key that chooses.
+func (d *Doer) choose(ctx context.Context, s lab.Step) (Log, error) {
+	chooser, ok := d.Controller.(control.FileChooser)
+	if !ok || d.File == nil {
+		return Log{}, fmt.Errorf("%w: no file can be put on it, and chosen there", errRefused)
+	}
+	path, err := d.File(s.Choose)
+	if err != nil {
+		return Log{}, err
+	}
+	area, err := d.find(ctx, s.At)
+	if err != nil {
+		return Log{}, err
+	}
+	log := Log{At: middle(area), Area: area}
+	before, chosen, err := chooser.ChooseFile(ctx, log.At.X, log.At.Y, path, d.Ready)
+	for _, e := range before {
+		log.Before = append(log.Before, Sent{Event: e})
+	}
+	if chosen != (lab.Event{}) {
+		log.Events = []Sent{{Event: chosen}}
+	}
 	return log, err
 }
 

@@ -56,6 +56,7 @@ func TestParseRefusesWithTheStatement(t *testing.T) {
 		"drag 1,2 3,4":           "TARGET to TARGET",
 		"drag 1,2 to 3,4 rate x": "rate x",
 		"click picture ../x.png": "beside the plan",
+		"choose a.jpg":           "a step of plans alone",
 	} {
 		if _, err := Parse(text); err == nil || !strings.Contains(err.Error(), say) {
 			t.Errorf("Parse(%q) = %v; want an error with %q", text, err, say)
@@ -143,6 +144,41 @@ func doer(f *fake) *Doer {
 			return image.Rectangle{at, at.Add(image.Pt(1, 1))}, nil
 		},
 		Until: func(_ context.Context, at lab.Time) error { f.now = max(f.now, at); return nil },
+	}
+}
+
+// chooser answers file dialogues, too.
+type chooser struct{ *fake }
+
+func (c chooser) ChooseFile(
+	ctx context.Context, x, y int, path string, ready func(ctx context.Context) error,
+) ([]lab.Event, lab.Event, error) {
+	click, _ := c.Click(ctx, x, y, control.Left)
+	if err := ready(ctx); err != nil {
+		return []lab.Event{click}, lab.Event{}, err
+	}
+	e, err := c.note("choose %s", path)
+	return []lab.Event{click}, e, err
+}
+
+// The input of a step that chooses a file is what chooses it, and not what opened the dialogue.
+func TestChoose(t *testing.T) {
+	step := lab.Step{Choose: "a.jpg", At: "css #file"}
+	if _, err := doer(&fake{}).Do(t.Context(), step); !errors.Is(err, errRefused) {
+		t.Errorf("Do(without file dialogues) = %v; want %v", err, errRefused)
+	}
+	f := &fake{took: time.Millisecond}
+	d := doer(f)
+	d.Controller = chooser{f}
+	d.File = func(name string) (string, error) { return "/there/" + name, nil }
+	d.Ready = func(context.Context) error { _, err := f.note("ready"); return err }
+	log, err := d.Do(t.Context(), step)
+	want := []string{"click 19,14 1", "ready", "choose /there/a.jpg"}
+	if diff := cmp.Diff(want, f.notes); diff != "" || err != nil {
+		t.Error(err, "-want +got\n", diff)
+	}
+	if span, ok := log.Span(); !ok || span.Earliest != lab.Time(2*time.Millisecond) || len(log.Before) != 1 {
+		t.Errorf("Do() = %+v; want the input after the click and ready", log)
 	}
 }
 

@@ -8,6 +8,7 @@
 package gesture
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strconv"
@@ -121,6 +122,8 @@ func parseStatement(line string) (s lab.Step, err error) {
 		s.Move = rest
 	case lab.VerbScroll, lab.VerbDrag, lab.VerbPan, lab.VerbPinch, lab.VerbRotate:
 		err = parseGesture(&s, verb, rest)
+	case lab.VerbChoose:
+		return s, errors.New("choose is a step of plans alone, because the file comes with the plan")
 	default:
 		return s, fmt.Errorf("%q is none of %s", verb, strings.Join(lab.Verbs()[:len(lab.Verbs())-1], ", "))
 	}
@@ -170,8 +173,8 @@ func checkKeys(s lab.Step) error {
 		_, err := control.ParseChord(s.Key)
 		return err
 	}
-	if s.Type != "" {
-		_, err := control.CheckText(s.Type)
+	if text := cmp.Or(s.Type, s.Choose); text != "" {
+		_, err := control.CheckText(text)
 		return err
 	}
 	return nil

@@ -34,10 +34,11 @@ import (
 
 // Controller is a control.Controller over an X server.
 type Controller struct {
-	conn   *xgb.Conn
-	screen *xproto.ScreenInfo
-	clock  lab.Clock
-	keys   keymap
+	conn    *xgb.Conn
+	display string
+	screen  *xproto.ScreenInfo
+	clock   lab.Clock
+	keys    keymap
 	// bound holds the spare keycodes that were given a keysym, to be taken back.
 	bound  map[xproto.Keysym]xproto.Keycode
 	held   []held
@@ -72,7 +73,7 @@ func Open(ctx context.Context, display string, clock lab.Clock) (*Controller, er
 	if err != nil {
 		return nil, fmt.Errorf("open display %q: %w (is the X server up, and does $XAUTHORITY name its cookie?)", display, err)
 	}
-	c := &Controller{conn: conn, clock: clock, repeat: repeatDelay, bound: map[xproto.Keysym]xproto.Keycode{}}
+	c := &Controller{conn: conn, display: display, clock: clock, repeat: repeatDelay, bound: map[xproto.Keysym]xproto.Keycode{}}
 	if err := c.await(ctx, c.setUp); err != nil {
 		conn.Close()
 		return nil, fmt.Errorf("open display %q: %w", display, err)

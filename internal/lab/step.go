@@ -28,6 +28,7 @@ type Step struct {
 	Pinch  string `json:"pinch,omitempty" maxLength:"1000" doc:"Two fingers move apart from a target by a factor, or together where it is less than 1" example:"50%,50% by 2"`
 	Rotate string `json:"rotate,omitempty" maxLength:"1000" doc:"Two fingers turn around a target by degrees, clockwise where positive" example:"50%,50% by 90"`
 	Replay string `json:"replay,omitempty" maxLength:"255" doc:"Repeats a recorded gesture: the name of its file, beside the plan; or of several, of which each trial takes one as often as its weight says" example:"slow.jsonl weight 3, fast.jsonl"`
+	Choose string `json:"choose,omitempty" maxLength:"255" doc:"Chooses a file in the browser's file dialogue, which a click on at opens: the name of a file beside the plan; the virtual device alone" example:"photo.jpg"`
 	Wait   string `json:"wait,omitempty" maxLength:"1000" doc:"Waits for a time (500ms) or for an end (still 1s)" example:"still 1s"`
 	Launch string `json:"launch,omitempty" maxLength:"1000" doc:"app, as the first step of a plan with an app: starts it. Else starts the browser's program with a URL, as a program does in which somebody clicks a link: a running Chromium shows it in a new tab. As the first step, with the state app-cold or app-warm, it measures the browser's start" example:"https://www.shop.example/help"`
 	Idle   string `json:"idle,omitempty" maxLength:"20" doc:"Waits for a time, and measures what still changes on the screen meanwhile" example:"5s"`
@@ -35,7 +36,7 @@ type Step struct {
 	Steps  []Step `json:"steps,omitempty" maxItems:"100" doc:"Steps within this one: a step is an objective, the steps in it are tasks, those in a task details"`
 
 	Repeat  int     `json:"repeat,omitempty" minimum:"1" maximum:"100" doc:"How often the step is done; the name of each repetition ends with its number" example:"3"`
-	At      string  `json:"at,omitempty" maxLength:"1000" doc:"Where scroll turns the wheel; without it the middle of the content area"`
+	At      string  `json:"at,omitempty" maxLength:"1000" doc:"Where scroll turns the wheel, without it the middle of the content area; or what choose clicks"`
 	Button  string  `json:"button,omitempty" enum:"left,middle,right" doc:"Of the pointer; without it left"`
 	Fingers int     `json:"fingers,omitempty" minimum:"1" maximum:"5" doc:"Fingers that drag and pan move side by side, on a touch screen: two scroll; without it the pointer, or one finger" example:"2"`
 	Over    float64 `json:"over_ms,omitempty" minimum:"0" maximum:"60000" doc:"How long scroll, drag, pan, pinch, rotate and type last, in ms; without it 300 for drag, pan, pinch and rotate, and as fast as possible for the others" example:"400"`
@@ -65,6 +66,7 @@ const (
 	VerbPinch  = "pinch"
 	VerbRotate = "rotate"
 	VerbReplay = "replay"
+	VerbChoose = "choose"
 	VerbWait   = "wait"
 	VerbLaunch = "launch"
 	VerbIdle   = "idle"
@@ -78,7 +80,7 @@ type field struct{ verb, value string }
 func (s Step) fields() []field {
 	all := []field{{VerbOpen, s.Open}, {VerbClick, s.Click}, {VerbMove, s.Move}, {VerbType, s.Type}, {VerbKey, s.Key},
 		{VerbScroll, s.Scroll}, {VerbDrag, s.Drag}, {VerbPan, s.Pan}, {VerbPinch, s.Pinch}, {VerbRotate, s.Rotate},
-		{VerbReplay, s.Replay}, {VerbWait, s.Wait}, {VerbLaunch, s.Launch}, {VerbIdle, s.Idle}, {VerbMark, s.Mark}}
+		{VerbReplay, s.Replay}, {VerbChoose, s.Choose}, {VerbWait, s.Wait}, {VerbLaunch, s.Launch}, {VerbIdle, s.Idle}, {VerbMark, s.Mark}}
 	if len(s.Steps) > 0 {
 		all = append(all, field{VerbSteps, "steps"})
 	}
@@ -96,7 +98,7 @@ func (s Step) Verb() (verb, value string) {
 // Verbs lists all verbs.
 func Verbs() []string {
 	return []string{VerbOpen, VerbClick, VerbMove, VerbType, VerbKey, VerbScroll, VerbDrag, VerbPan, VerbPinch, VerbRotate,
-		VerbReplay, VerbWait, VerbLaunch, VerbIdle, VerbMark, VerbSteps}
+		VerbReplay, VerbChoose, VerbWait, VerbLaunch, VerbIdle, VerbMark, VerbSteps}
 }
 
 // FieldError is an error of a field of a plan. Path leads to it: steps[2].click, or treatment.link.
@@ -208,7 +210,7 @@ func (s Step) Check(at string) error {
 	verb, value := all[0].verb, all[0].value
 	parts := map[string]func() error{
 		"end":     func() error { _, err := ParseEnd(s.End); return err },
-		"at":      func() error { _, err := ParseTarget(s.At); return err },
+		"at":      func() error { return s.checkAt(verb) },
 		"pings":   func() error { return s.checkPings(verb) },
 		"echo":    func() error { return s.checkEcho() },
 		"region":  func() error { return s.checkRegion() },
@@ -229,9 +231,6 @@ func (s Step) Check(at string) error {
 	}
 	if s.End == "" {
 		delete(parts, "end")
-	}
-	if s.At == "" {
-		delete(parts, "at")
 	}
 	for _, name := range []string{verb, "at", "button", "fingers", "over_ms", "rate_hz", "late_ms", "repeat", "pings", "echo", "region", "window", "end", "limit_s"} {
 		if f := parts[name]; f != nil {
@@ -265,6 +264,17 @@ func (s Step) checkPings(verb string) error {
 		return fmt.Errorf("a window opens once: leave out window, or pings")
 	}
 	return between(float64(s.Pings), 1, 200)
+}
+
+func (s Step) checkAt(verb string) error {
+	switch {
+	case s.At != "":
+		_, err := ParseTarget(s.At)
+		return err
+	case verb == VerbChoose:
+		return fmt.Errorf("name what opens the file dialogue, such as at: 50%%,40%%")
+	}
+	return nil
 }
 
 func (s Step) checkFingers(verb string) error {
@@ -336,6 +346,8 @@ func checkVerb(verb, value string) error {
 		_, _, err = ParseWait(value)
 	case VerbReplay:
 		_, err = ParseProfiles(value)
+	case VerbChoose:
+		err = CheckFileName(value)
 	case VerbIdle:
 		_, err = ParseIdle(value)
 	}

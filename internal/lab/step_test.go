@@ -33,6 +33,10 @@ func TestCheckStepsNamesThePlace(t *testing.T) {
 		"steps[1].region: it says where pings":    {open, {Key: "a", Region: "0,0,1,1"}},
 		"steps[1].window: idle opens no window":   {open, {Idle: "1s", Window: true}},
 		"steps[1].idle: \"5\": write a time":      {open, {Idle: "5"}},
+		"steps[1].at: name what opens the file":   {open, {Choose: "a.jpg"}},
+		"steps[1].choose: \"../a.jpg\" is no":     {open, {Choose: "../a.jpg", At: "1,1"}},
+		"steps[1].choose: \"a\\tb\" is no name":   {open, {Choose: "a\tb", At: "1,1"}}, // Tab would leave the dialogue's field
+		"steps[1].pings: choose gives no input":   {open, {Choose: "a.jpg", At: "1,1", Pings: 2}},
 	} {
 		err := CheckSteps(steps)
 		var at *FieldError

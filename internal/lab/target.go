@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // Region is a rectangle of the content area, in pixels or in per cent of it.
@@ -146,7 +147,8 @@ func parsePicture(text string) (Target, error) {
 
 // CheckFileName returns an error for a name that does not stay in the folder of the plan.
 func CheckFileName(name string) error {
-	if name == "" || len(name) > 255 || !filepath.IsLocal(name) || strings.ContainsAny(name, "\x00\n\\") {
+	odd := func(r rune) bool { return r == '\\' || unicode.IsControl(r) }
+	if name == "" || len(name) > 255 || !filepath.IsLocal(name) || strings.ContainsFunc(name, odd) {
 		return fmt.Errorf("%q is no name of a file beside the plan, such as lamp.png", name)
 	}
 	return nil
@@ -338,7 +340,7 @@ func placeOf(steps []Step, file, path string) string {
 			return place
 		}
 		s.Steps = nil
-		if slices.Contains(append(Pictures([]Step{s}), Gestures([]Step{s})...), file) {
+		if slices.Contains(slices.Concat(Pictures([]Step{s}), Gestures([]Step{s}), Chosen([]Step{s})), file) {
 			return at
 		}
 	}
@@ -356,6 +358,17 @@ func Gestures(steps []Step) (names []string) {
 			names = append(names, p.File)
 		}
 		names = append(names, Gestures(s.Steps)...)
+	}
+	return names
+}
+
+// Chosen lists the files that steps choose in file dialogues.
+func Chosen(steps []Step) (names []string) {
+	for _, s := range steps {
+		if s.Choose != "" {
+			names = append(names, s.Choose)
+		}
+		names = append(names, Chosen(s.Steps)...)
 	}
 	return names
 }

@@ -169,6 +169,10 @@ func (c *Checked) checkApps(o Options) error {
 	}) {
 		wrong = append(wrong, fieldError("steps", "open, a second launch, and css: %w", errNoAsking))
 	}
+	if len(lab.Chosen(p.Steps)) > 0 {
+		wrong = append(wrong, fieldError("steps", "choose answers the file dialogues of browsers alone: "+
+			"give the app a home with the file (app: {home: …})"))
+	}
 	return errors.Join(wrong...)
 }
 

@@ -67,12 +67,20 @@ type Files struct {
 	Pictures map[string]*find.Template
 	Gestures map[string]*gesture.Recording
 	Scripts  map[string]string
-	Contents map[string][]byte
+	Chosen   map[string][]byte // for file dialogues
+	Contents map[string][]byte // of all of them
+}
+
+func newFiles() Files {
+	return Files{
+		map[string]*find.Template{}, map[string]*gesture.Recording{}, map[string]string{}, map[string][]byte{},
+		map[string][]byte{},
+	}
 }
 
 // readFiles reads the files that the plan names.
 func (c *Checked) readFiles(from Folder) (Files, error) {
-	all := Files{map[string]*find.Template{}, map[string]*gesture.Recording{}, map[string]string{}, map[string][]byte{}}
+	all := newFiles()
 	for i, steps := range c.journeys() {
 		if err := all.ofSteps(from, c.pageOf(i*max(len(c.Users), 1)), steps); err != nil {
 			return all, err
@@ -141,13 +149,13 @@ func (f Files) checkSent(sent map[string][]byte) error {
 	return nil
 }
 
-// ReadFiles reads the pictures and gestures that steps name.
+// ReadFiles reads the files that steps name.
 func ReadFiles(from Folder, steps []lab.Step) (Files, error) {
-	all := Files{map[string]*find.Template{}, map[string]*gesture.Recording{}, nil, map[string][]byte{}}
+	all := newFiles()
 	return all, all.ofSteps(from, "", steps)
 }
 
-// ofSteps reads the pictures and gestures of steps, whose fields begin with at.
+// ofSteps reads the files of steps, whose fields begin with at.
 func (f Files) ofSteps(from Folder, at string, steps []lab.Step) error {
 	for _, name := range lab.Pictures(steps) {
 		if f.Pictures[name] != nil { // of another page
@@ -176,6 +184,13 @@ func (f Files) ofSteps(from Folder, at string, steps []lab.Step) error {
 		if err != nil {
 			return fieldError(at+lab.PlaceOf(steps, name), "gesture %s: %w", name, err)
 		}
+	}
+	for _, name := range lab.Chosen(steps) {
+		content, err := f.read(from, name)
+		if err != nil {
+			return fieldError(at+lab.PlaceOf(steps, name), "choose %s: %w", name, err)
+		}
+		f.Chosen[name] = content
 	}
 	return nil
 }

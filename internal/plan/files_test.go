@@ -70,6 +70,38 @@ func TestCheckFiles(t *testing.T) {
 	}
 }
 
+// Files to choose are those that come with the plan, and no others of the box.
+func TestFilesToChoose(t *testing.T) {
+	choose := func(name string) Request {
+		steps := []lab.Step{{Open: "https://a.test/"}, {Steps: []lab.Step{{Choose: name, At: "1,1"}}}}
+		return Request{Plan: lab.Plan{Steps: steps}}
+	}
+	sent := map[string][]byte{"a/b.txt": []byte("b")}
+	c, err := Check(choose("a/b.txt"), Options{From: &Folder{Sent: sent}})
+	if err != nil || string(c.Chosen["a/b.txt"]) != "b" || len(c.Contents) != 1 {
+		t.Fatalf("Check() = %v, %v; want the file that was sent", c.Files, err)
+	}
+	dir := t.TempDir()
+	if err := os.Symlink("/etc/passwd", filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	for name, from := range map[string]Folder{
+		"/etc/passwd": {Path: "/"}, "../x": {Path: dir}, "link": {Path: dir}, "none": {Path: dir}, "not sent": {Sent: sent},
+	} {
+		var at *lab.FieldError
+		_, err := Check(choose(name), Options{From: &from})
+		if !errors.As(err, &at) || !strings.HasPrefix(at.Path, "steps[1].steps[0]") {
+			t.Errorf("Check(choose %s of %+v) = %v; want an error of the step", name, from, err)
+		}
+	}
+	app := choose("a/b.txt").Plan
+	app.App, app.Steps[0] = &lab.App{Command: "editor"}, lab.Step{Launch: lab.LaunchApp}
+	_, err = Check(Request{Plan: app}, Options{From: &Folder{Sent: sent}, Scope: ScopePerson})
+	if err == nil || !strings.Contains(err.Error(), "choose") {
+		t.Errorf("Check(an app chooses) = %v; want an error", err)
+	}
+}
+
 // Pictures of a few kilobytes that unpack to millions of pixels are bounded together, and one of several pages counts once.
 func TestPicturesAreBoundedTogether(t *testing.T) {
 	large := image.NewPaletted(image.Rect(0, 0, 2000, 2000), color.Palette{color.Black, color.White})

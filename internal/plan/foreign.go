@@ -33,7 +33,8 @@ func checkForeign(text []byte) error {
 			all = all && bytes.Contains(lower, []byte(part))
 		}
 		if all {
-			return fmt.Errorf("it is %s, and no plan: write its steps as those of a plan, such as open, click and type (docs/scenarios.md)", f.what)
+			return fmt.Errorf("it is %s, and no plan: write its steps as those of a plan, "+
+				"such as open, click, type and choose (docs/scenarios.md)", f.what)
 		}
 	}
 	return nil

@@ -107,7 +107,7 @@ func ScopeRules() []ScopeRule {
 			Reaches: "an origin, while a page is recorded; a device's own browser, which reaches the box alone",
 			Run:     "what the box may reach: public addresses, others with `network.allow_private`", Admin: "the same, and the pages' own hosts where only this machine reaches the panel"},
 		{Fields: words("archive pages[].archive pages[].treatment.archive"), Reaches: "a recording of the box", Run: "names", Admin: "names"},
-		{Fields: words("files inject steps[].replay"), Reaches: "files that are sent with the plan", Run: "names of these", Admin: "names of these"},
+		{Fields: words("files inject steps[].replay steps[].choose"), Reaches: "files that are sent with the plan", Run: "names of these", Admin: "names of these"},
 		{Fields: words("steps[].name steps[].tags steps[].click steps[].move steps[].type steps[].key steps[].scroll steps[].drag steps[].pan steps[].pinch steps[].rotate " +
 			"steps[].fingers steps[].wait " +
 			"steps[].idle steps[].mark steps[].repeat steps[].at steps[].button steps[].over_ms steps[].rate_hz steps[].late_ms steps[].pings " +

@@ -72,6 +72,8 @@ type Options struct {
 	// Again lets the program be started again for this browser (Launch): its socket is then in the home,
 	// which both starts see, and not in a /tmp that each has for itself.
 	Again bool
+	// Chosen are files for file dialogues, by their names; see ChosenPath.
+	Chosen map[string][]byte
 	// Counters count the browser's events; nil for none.
 	Counters *counters.Counters
 
@@ -202,7 +204,8 @@ func startIn(dir, template, program, name string, args func(home string) []strin
 		os.RemoveAll(home)
 		return nil, fmt.Errorf("making a fresh profile: %w", err)
 	}
-	if err := errors.Join(forgetDumps(home), steadyCaret(home), writeLanguages(home, o.Locale)); err != nil {
+	err = errors.Join(forgetDumps(home), steadyCaret(home), writeLanguages(home, o.Locale), unpackChosen(home, o.Chosen))
+	if err != nil {
 		os.RemoveAll(home)
 		return nil, fmt.Errorf("making a fresh profile: %w", err)
 	}

@@ -68,8 +68,9 @@ type Virtual struct {
 	Locale lab.Locale
 	// Protocol lets browsers that can be asked by their debugging protocol be asked.
 	Protocol bool
-	// Again and Counters are those of Options.
+	// Again, Chosen and Counters are those of Options.
 	Again    bool
+	Chosen   map[string][]byte
 	Counters *counters.Counters
 
 	box      *netspace.Namespace // for its guard
@@ -225,7 +226,7 @@ func (v *Virtual) Birth(url string) (*Browser, error) {
 	o := Options{
 		Namespace: v.Namespace, Display: v.X.Display, Screen: v.Size, Touch: v.X.Touch != "", URL: url,
 		Proxy: v.Proxy, HTTP3: v.HTTP3, Niceness: v.Niceness, Extra: v.Extra, Files: v.Files, Home: v.Home, Locale: v.Locale,
-		Sandbox: v.Sandbox, Again: v.Again, Counters: v.Counters, profiled: v.profiled,
+		Sandbox: v.Sandbox, Again: v.Again, Chosen: v.Chosen, Counters: v.Counters, profiled: v.profiled,
 	}
 	if !v.Protocol || !protocolOf(v.Browser) {
 		return v.Browser.Start(o)

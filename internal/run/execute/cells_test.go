@@ -115,6 +115,10 @@ func TestCheckPlugged(t *testing.T) {
 		"": {}, "treatment.browser": {Treatment: &lab.Arm{Browser: &lab.Browser{Name: "firefox"}}}, "users": {Users: cookies},
 		"traces": {Traces: 2}, "trace_all": {TraceAll: true}, "measure.machine_hz": {Measure: &lab.Measure{MachineHz: 10}},
 		"state": {Arm: lab.Arm{State: lab.StateRebooted}},
+		"steps[1].choose": {
+			Steps: []lab.Step{{Open: "https://a.test/"}, {Choose: "a.jpg", At: "1,1"}},
+			Files: map[string][]byte{"a.jpg": []byte("a")},
+		},
 	} {
 		p.Page, p.Trials = "https://a.test/", 2
 		err := CheckPlugged(checked(t, p), PluggedConfig{})

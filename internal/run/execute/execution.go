@@ -197,7 +197,8 @@ func (x *Execution) refuses() error {
 	if x.Rig.Parts {
 		others = cmp.Or(checkOwnBrowser(x.Plan), checkUnseen(x.Plan, x.Rig.Sample != nil))
 	}
-	return cmp.Or(others, CheckFingers(x.Plan, x.Rig.Fingers), CheckStates(x.Plan, x.Rig.States), CheckApps(x.Plan, x.Rig.Ways))
+	return cmp.Or(others, CheckFingers(x.Plan, x.Rig.Fingers), CheckChosen(x.Plan, !x.Rig.Parts),
+		CheckStates(x.Plan, x.Rig.States), CheckApps(x.Plan, x.Rig.Ways))
 }
 
 // askedWarning stands in runs whose steps need more of the browser than input.

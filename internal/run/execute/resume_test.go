@@ -18,7 +18,7 @@ import (
 // checked is a plan of a test, without files.
 func checked(t *testing.T, p lab.Plan) plan.Checked {
 	t.Helper()
-	c, err := plan.Check(plan.Request{Plan: p}, plan.Options{})
+	c, err := plan.Check(plan.Request{Plan: p}, plan.Options{From: &plan.Folder{Sent: p.Files}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -52,8 +52,8 @@ func CheckVirtual(p plan.Checked) error {
 
 // CheckPlugged returns an error for a plan that a device at a port cannot carry out.
 func CheckPlugged(p plan.Checked, c PluggedConfig) error {
-	return cmp.Or(checkOwnBrowser(p), checkUnseen(p, c.sees(p)), CheckFingers(p, c.Fingers()), CheckStates(p, c.States()),
-		CheckApps(p, c.Ways()))
+	return cmp.Or(checkOwnBrowser(p), checkUnseen(p, c.sees(p)), CheckFingers(p, c.Fingers()), CheckChosen(p, false),
+		CheckStates(p, c.States()), CheckApps(p, c.Ways()))
 }
 
 // checkOwnBrowser returns an error for a browser that a plan gives a device which has its own, and for what users set in
@@ -183,6 +183,22 @@ func CheckFingers(p plan.Checked, fingers int) error {
 	}
 	return nil
 }
+
+// CheckChosen returns an error for a plan that chooses files on a device on which none are put.
+func CheckChosen(p plan.Checked, can bool) error {
+	for _, cell := range p.Cells {
+		for _, name := range lab.Chosen(cell.Plan.Steps) {
+			if !can {
+				return &lab.FieldError{Path: lab.PlaceOf(cell.Plan.Steps, name) + "." + lab.VerbChoose, Err: errNoFiles}
+			}
+		}
+	}
+	return nil
+}
+
+// errNoFiles refuses files for a device that is no part of this machine.
+var errNoFiles = errors.New("the plan's files are put on the virtual device alone: on a device at a port, put the file " + // constant
+	"there yourself, and choose it by click, type and key")
 
 // Fingers is how many fingers the device's controls have.
 func (c PluggedConfig) Fingers() int {

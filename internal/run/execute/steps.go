@@ -19,7 +19,8 @@ type Hands struct {
 	Where  journey.Where
 	Open   journey.Open
 	Launch journey.Open
-	// Used is that of [journey.Player].
+	// File and Used are those of [journey.Player].
+	File func(name string) (string, error)
 	Used func(ctx context.Context, memory bool) (lab.ProgramUse, error)
 }
 
@@ -37,7 +38,7 @@ func (x *Execution) player() (*journey.Player, error) {
 	}
 	return &journey.Player{
 		Controller: hands.Controller, Clock: clock, Templates: x.Plan.Pictures, Gestures: x.Plan.Gestures,
-		Where: hands.Where, Open: hands.Open, Launch: hands.Launch, Used: hands.Used,
+		File: hands.File, Where: hands.Where, Open: hands.Open, Launch: hands.Launch, Used: hands.Used,
 	}, nil
 }
 

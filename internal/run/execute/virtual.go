@@ -65,6 +65,8 @@ type VirtualConfig struct {
 	Again bool
 	// Touch gives the device a touch screen.
 	Touch bool
+	// Chosen are the files that steps choose in file dialogues.
+	Chosen map[string][]byte
 	// Count has events of the browser, and the machine's energy, counted while processes are read.
 	Count bool
 }
@@ -136,6 +138,7 @@ func NewVirtual(ctx context.Context, c VirtualConfig) (_ *Virtual, err error) {
 	v.Device, v.Control = births{v.device, v.Network, v.browsers}, v.seats
 	v.Hands = &Hands{
 		Controller: v.seats,
+		File:       func(name string) (string, error) { return device.ChosenPath(name), nil },
 		Where: func(ctx context.Context, life experiment.Life, selector string, content image.Rectangle) (image.Rectangle, error) {
 			if b := device.Running(life); b != nil {
 				return b.Where(ctx, selector, content)
@@ -156,7 +159,7 @@ func NewVirtual(ctx context.Context, c VirtualConfig) (_ *Virtual, err error) {
 		},
 		Used: func(_ context.Context, memory bool) (lab.ProgramUse, error) { return device.Used(memory), nil },
 	}
-	v.device.Protocol, v.device.Again = c.Protocol, c.Again
+	v.device.Protocol, v.device.Again, v.device.Chosen = c.Protocol, c.Again, c.Chosen
 	v.Prepare, v.States = v.browsers.prepare, VirtualStates
 	v.Ways = VirtualWays
 	if c.Touch {

@@ -14,6 +14,7 @@ import (
 	"image/png"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"eidetic/analysis/find"
 	"eidetic/analysis/visual"
@@ -35,6 +36,8 @@ type Player struct {
 	// Templates and Gestures are the files that the plan's steps name.
 	Templates map[string]*find.Template
 	Gestures  map[string]*gesture.Recording
+	// File returns the path on the device of a file that steps choose; nil where none is put there.
+	File func(name string) (string, error)
 	// Where tells where an element is, Open makes the page that is shown go to a URL, and Launch starts
 	// the browser's program again. What is nil the device cannot do.
 	Where  Where
@@ -117,6 +120,7 @@ func (p *play) Run(ctx context.Context, s experiment.Scene) (err error) {
 			}
 			return nil, fmt.Errorf("gesture %s was not read", name)
 		},
+		File: p.Player.File,
 		Open: p.opener(p.Player.Open), Launch: p.opener(p.Player.Launch),
 	}
 	_, err = p.all(ctx, s.Steps, nest{})
@@ -168,6 +172,10 @@ func (p *play) one(ctx context.Context, s lab.Step, at nest) ([]gesture.Sent, er
 		if first, err = p.picture(); err != nil {
 			return nil, err
 		}
+	}
+	p.doer.Ready = func(ctx context.Context) (err error) {
+		first, err = p.dialogue(ctx, s, first)
+		return err
 	}
 	log, err := p.act(ctx, s, t, at)
 	if err != nil {
@@ -222,7 +230,7 @@ func (p *play) act(ctx context.Context, s lab.Step, t *lab.TrialStep, at nest) (
 	if why := gesture.Spoiled(err); why != "" {
 		t.Invalid, err = append(t.Invalid, why), nil
 	}
-	return log, errors.Join(err, p.note(t, log.Events))
+	return log, errors.Join(err, p.note(t, slices.Concat(log.Before, log.Events)))
 }
 
 // idle leaves the device alone, and notes what its program uses meanwhile.
@@ -243,6 +251,16 @@ func (p *play) idle(ctx context.Context, s lab.Step, t *lab.TrialStep) (gesture.
 		t.Used = []lab.ProgramUse{before, after}
 	}
 	return log, nil
+}
+
+// dialogue waits until a file dialogue has been drawn, and returns the picture with it: the input that chooses the file
+// comes next. before is the picture without it.
+func (p *play) dialogue(ctx context.Context, s lab.Step, before *visual.Picture) (*visual.Picture, error) {
+	now := p.Clock()
+	if err := p.answered(ctx, lab.Step{Mask: s.Mask}, lab.Event{Latest: now}, before, pingLimit); err != nil {
+		return nil, fmt.Errorf("the file dialogue: %w", err)
+	}
+	return p.picture()
 }
 
 // note writes the events of a step's input.

@@ -172,7 +172,7 @@ func (t Task) carryOut(ctx context.Context, news execute.News, in Inner) error {
 		Forwarder: in.Commands.Forwarder, Meter: in.Commands.Meter, ShapeConnections: t.Connections, Log: in.Log,
 		Browser: asked.Cells[0].Arms[0].Browser, NoSandbox: t.NoSandbox,
 		Protocol: asked.NeedsProtocol(), Again: asked.LaunchesAgain(), Count: asked.Measure.MachineHz() > 0,
-		Touch: asked.Touches() > 0,
+		Touch: asked.Touches() > 0, Chosen: asked.Chosen,
 	}
 	if asked.Screen != nil {
 		config.Through, config.Rate = asked.Screen.Through, asked.Screen.Rate
