@@ -18,7 +18,7 @@ func TestScenarioSteps(t *testing.T) {
 	needLab(t)
 	out := t.TempDir()
 	plan := filepath.Join(out, "plan.yaml")
-	const text = `still_s: 0.5
+	text := `still_s: 0.5
 limit_s: 40
 trials: 1
 inject: mine.js
@@ -31,7 +31,8 @@ steps:
   - {name: tab, launch: "https://www.shop.test/tricks/dialog", end: "changed and colour #123456 in 1,592,8,6 and still 500ms"}
   - {name: sizes, click: "css #open", window: true}
   - {name: rest, idle: 300ms}
-` + chooseStep
+`
+	text += strings.Replace(chooseStep, "850,20", "css .upload", 1)
 	const script = "addEventListener('DOMContentLoaded', () => { const d = document.createElement('div');\n" +
 		"d.style = 'position:fixed;left:0;bottom:0;width:10px;height:10px;background:#123456'; document.body.append(d); });\n" +
 		chooseScript
@@ -78,13 +79,14 @@ steps:
 	}
 }
 
-// A step that chooses a file, by an invisible button in a corner of every page, which becomes blue when it has got what
+// A step that chooses a file, by an invisible button in a shadow tree in a corner of every page, which becomes blue when it has got what
 // lies beside the plan.
 const (
 	chosenText   = "the file's content"
 	chooseStep   = "  - {name: file, choose: a b.txt, at: \"850,20\", end: \"colour #0000ff in 50%,50%,10%,10% and still 300ms\"}\n"
 	chooseScript = "addEventListener('DOMContentLoaded', () => { const f = document.createElement('input'); f.type = 'file';\n" +
-		"f.style = 'position:fixed;z-index:9;right:0;top:0;width:100px;height:40px;opacity:0'; document.body.append(f);\n" +
+		"f.style = 'position:fixed;z-index:9;right:0;top:0;width:100px;height:40px;opacity:0'; f.className = 'upload';\n" +
+		"document.body.append(document.createElement('div')); document.body.lastChild.attachShadow({mode: 'open'}).append(f);\n" +
 		"f.onchange = async () => { if (f.files[0].name === 'a b.txt' && await f.files[0].text() === \"" + chosenText + "\")\n" +
 		"{ const d = document.createElement('div'); d.style = 'position:fixed;inset:0;background:#00f';\n" +
 		"document.body.append(d); } }; });\n"

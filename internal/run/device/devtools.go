@@ -227,10 +227,21 @@ func (d *devtools) evaluate(ctx context.Context, session, expression string, int
 	return json.Unmarshal(out.Result.Value, into)
 }
 
-// findScript looks for the first visible element of a selector, and for what covers its middle.
+// findScript looks for the first visible element of a selector, in the document and then in its open shadow trees, and
+// for what covers its middle. Of frames it tells how many there are, and whether one of the same origin has the element.
 const findScript = `(selector => {
+  const trees = root => [root, ...[...root.querySelectorAll("*")].flatMap(e => e.shadowRoot ? trees(e.shadowRoot) : [])];
+  const find = root => trees(root).flatMap(tree => [...tree.querySelectorAll(selector)]);
+  const around = (outer, e) => { while (e && e !== outer) e = e.parentNode || e.host; return Boolean(e); };
   let all;
-  try { all = [...document.querySelectorAll(selector)]; } catch (e) { return {wrong: String(e.message)}; }
+  try {
+    all = [...document.querySelectorAll(selector)];
+    if (!all.length) all = find(document); // which takes longer on a large page
+  } catch (e) { return {wrong: String(e.message)}; }
+  if (!all.length) {
+    const frames = trees(document).flatMap(tree => [...tree.querySelectorAll("iframe, frame")]);
+    return {found: 0, frames: frames.length, inFrame: frames.some(f => f.contentDocument && find(f.contentDocument).length > 0)};
+  }
   const shown = all.map(e => [e, e.getBoundingClientRect()]).filter(([e, r]) => r.width > 0 && r.height > 0 && e.checkVisibility({visibilityProperty: true}));
   const w = innerWidth, h = innerHeight, out = {found: all.length, shown: shown.length, width: w, height: h};
   if (!shown.length) return out;
@@ -239,8 +250,13 @@ const findScript = `(selector => {
   out.w = Math.min(w, r.right) - out.x; out.h = Math.min(h, r.bottom) - out.y;
   out.inside = out.w > 0 && out.h > 0;
   if (!out.inside) return out;
-  const hit = document.elementFromPoint(out.x + out.w / 2, out.y + out.h / 2);
-  if (hit && !e.contains(hit) && !hit.contains(e)) out.covered = hit.tagName.toLowerCase() + (hit.id ? "#" + hit.id : "");
+  let hit = null;
+  for (let tree = document; tree;) {
+    const inner = tree.elementFromPoint(out.x + out.w / 2, out.y + out.h / 2);
+    tree = inner && inner !== hit && inner.shadowRoot;
+    hit = inner || hit;
+  }
+  if (hit && !around(e, hit) && !around(hit, e)) out.covered = hit.tagName.toLowerCase() + (hit.id ? "#" + hit.id : "");
   return out;
 })`
 
@@ -252,6 +268,8 @@ type place struct {
 	X, Y, W, H    float64
 	Inside        bool
 	Covered       string
+	Frames        int
+	InFrame       bool
 }
 
 // Where returns where the first visible element of a CSS selector is, on a screen of which the page
@@ -280,6 +298,10 @@ func (p place) on(selector string, content image.Rectangle) (image.Rectangle, er
 	switch {
 	case p.Wrong != "":
 		problem = "the browser does not understand the selector: " + p.Wrong
+	case p.InFrame:
+		problem = "the element is in a frame of the page, where css does not look: aim at a picture or at a share of the content area"
+	case p.Found == 0 && p.Frames > 0:
+		problem = fmt.Sprintf("the page has no such element outside of its frames (%d), in which css does not look", p.Frames)
 	case p.Found == 0:
 		problem = "the page has no such element"
 	case p.Shown == 0:

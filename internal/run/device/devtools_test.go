@@ -110,13 +110,15 @@ func count(list []string, word string) (n int) {
 func TestPlaceSaysWhy(t *testing.T) {
 	good := place{Found: 1, Shown: 1, Width: 100, Height: 100, X: 1, Y: 1, W: 9, H: 9, Inside: true}
 	for says, change := range map[string]func(*place){
-		"does not understand":   func(p *place) { p.Wrong = "'##' is not a valid selector" },
-		"no such element":       func(p *place) { p.Found = 0 },
-		"none of the page's 1":  func(p *place) { p.Shown = 0 },
-		"scroll to it":          func(p *place) { p.Inside = false },
-		"covered by div#banner": func(p *place) { p.Covered = "div#banner" },
-		"how large":             func(p *place) { p.Width = 0 },
-		"smaller than a pixel":  func(p *place) { p.X, p.W = 200, 1 },
+		"does not understand":       func(p *place) { p.Wrong = "'##' is not a valid selector" },
+		"no such element":           func(p *place) { p.Found = 0 },
+		"outside of its frames (2)": func(p *place) { p.Found, p.Frames = 0, 2 },
+		"is in a frame":             func(p *place) { p.Found, p.Frames, p.InFrame = 0, 2, true },
+		"none of the page's 1":      func(p *place) { p.Shown = 0 },
+		"scroll to it":              func(p *place) { p.Inside = false },
+		"covered by div#banner":     func(p *place) { p.Covered = "div#banner" },
+		"how large":                 func(p *place) { p.Width = 0 },
+		"smaller than a pixel":      func(p *place) { p.X, p.W = 200, 1 },
 	} {
 		p := good
 		change(&p)
