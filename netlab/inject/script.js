@@ -478,6 +478,14 @@ return realNow.call(D);
 attempt(function () {
 origins(win);
 });
+// A cookie that a page lets expire an hour from its own now must live an
+// hour in the browser, whose clock is the real one.
+var ahead = function () {
+return realNow.call(D) - peek();
+};
+attempt(function () {
+expiries(win, ahead);
+});
 if (!win.document) {
 return;
 }
@@ -490,15 +498,38 @@ var d = new D(modified || peek());
 return [d.getMonth() + 1, d.getDate(), d.getFullYear()].map(two).join("/") + " " + [d.getHours(), d.getMinutes(), d.getSeconds()].map(two).join(":");
 });
 });
-// A cookie that a page lets expire an hour from its own now must live an
-// hour in the browser, whose clock is the real one.
 attempt(function () {
 accessor(win.Document.prototype, "cookie", null, function (set, self, args) {
-var delta = realNow.call(D) - peek();
 return Reflect.apply(set, self, [String(args[0]).replace(/(;\s*expires=)([^;]+)/i, function (all, key, value) {
 var t = D.parse(value);
-return t === t && t > 864e5 ? key + new D(t + delta).toUTCString() : all;
+return t === t && t > 864e5 ? key + new D(t + ahead()).toUTCString() : all;
 })]);
+});
+});
+}
+
+// expiries are those of cookies in the Cookie Store API, which service workers have, too.
+function expiries(win, ahead) {
+if (!win.CookieStore) {
+return;
+}
+var proto = win.CookieStore.prototype;
+change(proto, "set", function (args) {
+var o = args[0];
+if (o && o.expires > 864e5) {
+args[0] = Object.create(o, {expires: {value: +o.expires + ahead()}});
+}
+});
+["get", "getAll"].forEach(function (k) {
+wrap(proto, k, function (f, self, args) {
+return Reflect.apply(f, self, args).then(function (got) {
+[].concat(got).forEach(function (c) {
+if (c && c.expires) {
+c.expires -= ahead();
+}
+});
+return got;
+});
 });
 });
 }

@@ -120,6 +120,7 @@ func covered() map[string][]string {
 			"fresh until a date",
 			"stale by a date",
 			"a cookie's own expiry holds",
+			"a stored cookie's own expiry holds",
 			"cookies in both directions",
 		},
 		"HTTP/3, Alt-Svc and HTTPS records": {"TestHTTP3"},

@@ -71,6 +71,13 @@ func determinism() []kase {
 			want: "k=v",
 			page: `<script>document.cookie="k=v; expires="+new Date(Date.now()+3600e3).toUTCString();window.result=document.cookie</script>`,
 		},
+		{
+			name: "a stored cookie's own expiry holds",
+			want: "k true",
+			page: `<script>(async()=>{if(!window.cookieStore)return window.result="k true";var near=c=>c.expires===undefined||Math.abs(c.expires-Date.now()-3600e3)<9e3;
+				await cookieStore.set({name:"k",value:"v",expires:Date.now()+3600e3});await cookieStore.set("plain","1");await cookieStore.set({name:"plain",value:"2",expires:null});
+				var all=await cookieStore.getAll(),one=await cookieStore.get("k");window.result=one.name+" "+(near(one)&&near(all.find(c=>c.name==="k"))&&document.cookie.includes("plain=2"))})().catch(e=>{window.result="error "+e})</script>`,
+		},
 		{name: "a worker is seeded", want: date, page: `<script>new Worker("/w.js").onmessage=function(e){window.result=e.data}</script>`,
 			routes: map[string]http.HandlerFunc{"/w.js": text(js, worker)}},
 		{
