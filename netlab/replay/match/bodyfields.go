@@ -26,6 +26,8 @@ const (
 	maxParsed = 4 << 20
 	// maxDecoded bounds the bytes that a body is decoded to.
 	maxDecoded = 64 << 20
+	// mostCompared bounds the bytes of a body without fields that are kept to tell how similar it is.
+	mostCompared = 64 << 10
 	// maxText bounds a multipart value that is kept as text; a longer one is kept
 	// as its SHA-256.
 	maxText = 256
@@ -33,8 +35,9 @@ const (
 
 // bodyFields takes a request body apart, so that key order, spaces and multipart
 // boundaries make no difference and fields can be compared. sum is BodySum of the
-// body. Recorded requests and those of the device are both taken apart here.
-func bodyFields(header Header, body []byte, sum string) (kind string, fields []pair) {
+// body. Recorded requests and those of the device are both taken apart here. decoded is the body without its content
+// coding; nil for one that is too large.
+func bodyFields(header Header, body []byte, sum string) (kind string, fields []pair, decoded []byte) {
 	coding := header.Get("Content-Encoding")
 	if coding == "" && bytes.HasPrefix(body, []byte("\x1f\x8b\x08")) { // pages compress what they measure, and do not say so
 		coding = "gzip"
@@ -42,7 +45,7 @@ func bodyFields(header Header, body []byte, sum string) (kind string, fields []p
 	if coding != "" {
 		var complete bool
 		if body, sum, complete = decodeBody(strings.ToLower(coding), body, sum); !complete {
-			return "bytes", []pair{{"", sum}}
+			return "bytes", []pair{{"", sum}}, nil
 		}
 	}
 	media, params, _ := mime.ParseMediaType(header.Get("Content-Type"))
@@ -66,9 +69,9 @@ func bodyFields(header Header, body []byte, sum string) (kind string, fields []p
 		}
 	}
 	if !ok {
-		return "bytes", []pair{{"", sum}}
+		return "bytes", []pair{{"", sum}}, body
 	}
-	return kind, fields
+	return kind, fields, body
 }
 
 // decodeBody undoes a content coding and returns the decoded body with its SHA-256.

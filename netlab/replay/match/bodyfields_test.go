@@ -58,7 +58,7 @@ func TestBodiesThatExpand(t *testing.T) {
 			body, other := packed(c.tail), packed(c.tail+"!")
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
-			kind, fields := bodyFields(header, body, BodySum(body))
+			kind, fields, _ := bodyFields(header, body, BodySum(body))
 			runtime.ReadMemStats(&after)
 			if got := after.TotalAlloc - before.TotalAlloc; got > most {
 				t.Errorf("a body of %d bytes took %d MiB of memory, want at most %d", len(body), got>>20, most>>20)
@@ -66,7 +66,7 @@ func TestBodiesThatExpand(t *testing.T) {
 			if kind != "bytes" || len(fields) != 1 || len(fields[0].value) != 64 {
 				t.Errorf("the body is of kind %s with %d fields, want its SHA-256 alone", kind, len(fields))
 			}
-			if _, differs := bodyFields(header, other, BodySum(other)); differs[0] == fields[0] {
+			if _, differs, _ := bodyFields(header, other, BodySum(other)); differs[0] == fields[0] {
 				t.Errorf("two different bodies have the same field %v", fields[0])
 			}
 		})
@@ -94,7 +94,7 @@ func TestLongBodiesMatch(t *testing.T) {
 			boundary,
 			file,
 		)
-		kind, fields := bodyFields(http.Header{"Content-Type": {"multipart/form-data; boundary=" + boundary}}, []byte(body), "")
+		kind, fields, _ := bodyFields(http.Header{"Content-Type": {"multipart/form-data; boundary=" + boundary}}, []byte(body), "")
 		if kind != "multipart" || len(fields) != 1 {
 			t.Fatalf("the body is of kind %s with %d fields, want multipart with 1", kind, len(fields))
 		}
@@ -105,7 +105,7 @@ func TestLongBodiesMatch(t *testing.T) {
 	}
 	const part = "--b\r\nContent-Disposition: form-data; name=meta\r\n\r\n{\"at\":1,\"q\":\"a\"}\r\n--b--\r\n"
 	want := []pair{{"meta.at", "1"}, {"meta.q", "a"}}
-	if _, got := bodyFields(http.Header{"Content-Type": {"multipart/form-data; boundary=b"}}, []byte(part), ""); !slices.Equal(got, want) {
+	if _, got, _ := bodyFields(http.Header{"Content-Type": {"multipart/form-data; boundary=b"}}, []byte(part), ""); !slices.Equal(got, want) {
 		t.Errorf("JSON in a part has the fields %v; want %v", got, want)
 	}
 	if a, b := upload("one", text), upload("two", text+"."); a[0] == b[0] {

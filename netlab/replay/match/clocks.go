@@ -292,6 +292,8 @@ func ruleFor(recorded, asked *Request, list []difference) string {
 		switch {
 		case d.where == "query":
 			name = d.name
+		case d.where == "body" && d.name == "" && asked.kind == "bytes":
+			name = anything
 		case d.where == "body":
 			name = strings.TrimPrefix(d.name, ".")
 		case strings.HasPrefix(d.where, "path segment "):
@@ -309,7 +311,10 @@ func ruleFor(recorded, asked *Request, list []difference) string {
 		}
 	}
 	pattern := strings.TrimSuffix(strings.Join(parts, "/"), "*") + "*"
-	if query != "" && askedQuery != "" {
+	switch {
+	case query != "" && query == askedQuery && slices.Contains(names, anything): // else the query would not count either
+		pattern = strings.Join(parts, "/") + "?" + query + "*"
+	case query != "" && askedQuery != "":
 		pattern = strings.Join(parts, "/") + "?*"
 	}
 	if len(names) == 0 || len(names) > most || strings.ContainsFunc(pattern, unfit) || len(pattern) > 500 {
@@ -321,6 +326,9 @@ func ruleFor(recorded, asked *Request, list []difference) string {
 	}
 	return out
 }
+
+// anything is the name of a rule for all of a query and a body, also for a body without fields.
+const anything = "*"
 
 // unfit tells characters that cannot stand between the single quotes of a shell on one line.
 func unfit(c rune) bool { return c == '\'' || c < ' ' || c == 0x7f || c == '\ufffd' }

@@ -181,6 +181,8 @@ func (g *Ignored) whyNormal(r *Request, list []difference) string {
 		switch isPair := d.where == "query" || d.where == "body"; {
 		case strings.HasPrefix(d.where, "path segment"):
 			add("a part of the path is a value of time or chance, or left out by a rule")
+		case d.where == "body" && d.name == "" && g.byRule(r.url, ""):
+			add("the body is left out by a rule of the recording")
 		case !isPair || d.name == "" && d.where == "body":
 			add("only the spelling or the layout is another")
 		case (d.recorded == absent || p.isVolatile()) && (d.asked == absent || q.isVolatile()):

@@ -1,6 +1,7 @@
 package match
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -29,6 +30,8 @@ type Request struct {
 	kind   string // of the body: "", "form", "json", "multipart", "bytes"
 	sum    string // hex SHA-256 of the raw body, "" without one
 	called string // see calledBy
+	bytes  []byte // the begin of a decoded body without fields
+	size   int    // of that body
 
 	// queryByName and bodyByName are query and body, sorted by name; pairs of one
 	// name stay in order.
@@ -46,7 +49,10 @@ func NewRequest(method, rawURL string, header Header, body []byte) *Request {
 	r.query = nestedFields(withoutClock(splitQuery(u.Query)))
 	if len(body) > 0 {
 		r.sum = BodySum(body)
-		r.kind, r.body = bodyFields(header, body, r.sum)
+		var decoded []byte
+		if r.kind, r.body, decoded = bodyFields(header, body, r.sum); r.kind == "bytes" {
+			r.bytes, r.size = bytes.Clone(decoded[:min(len(decoded), mostCompared)]), len(decoded)
+		}
 	}
 	r.queryByName, r.bodyByName = sortedByName(r.query), sortedByName(r.body)
 	r.called = calledBy(header, r)

@@ -84,12 +84,15 @@ func textSimilarity(a, b string) int64 {
 
 // commonEnds is the share of common prefix and suffix.
 func commonEnds(a, b string) int64 {
-	prefix := commonPrefix(a, b)
-	suffix := min(commonSuffix(a, b), min(len(a), len(b))-prefix)
-	return int64(prefix+suffix) * one / int64(max(len(a), len(b)))
+	return int64(inCommonEnds(a, b)) * one / int64(max(len(a), len(b)))
 }
 
-func commonPrefix(a, b string) int {
+func inCommonEnds[T string | []byte](a, b T) int {
+	prefix := commonPrefix(a, b)
+	return prefix + min(commonSuffix(a, b), min(len(a), len(b))-prefix)
+}
+
+func commonPrefix[T string | []byte](a, b T) int {
 	n := 0
 	for n < len(a) && n < len(b) && a[n] == b[n] {
 		n++
@@ -97,7 +100,7 @@ func commonPrefix(a, b string) int {
 	return n
 }
 
-func commonSuffix(a, b string) int {
+func commonSuffix[T string | []byte](a, b T) int {
 	n := 0
 	for n < len(a) && n < len(b) && a[len(a)-1-n] == b[len(b)-1-n] {
 		n++
@@ -174,6 +177,9 @@ func bodySimilarity(a, b *Request) int64 {
 	if a.sum == b.sum {
 		return one
 	}
+	if a.kind == "bytes" {
+		return byteSimilarity(a, b)
+	}
 	return inOrder(pairSimilarity(a.bodyByName, b.bodyByName), a.bodyByName, b.bodyByName)
 }
 
@@ -183,4 +189,23 @@ func inOrder(similarity int64, a, b []pair) int64 {
 		return one / 10 * 9
 	}
 	return similarity
+}
+
+// byteSimilarity compares bodies without fields, such as messages of Protobuf or XML: the share of bytes that are equal
+// at their places, or in common prefix and suffix. What is beyond mostCompared counts as unequal.
+func byteSimilarity(a, b *Request) int64 {
+	most := max(a.size, b.size)
+	if most == 0 {
+		return 0
+	}
+	alike := 0
+	for i := range min(len(a.bytes), len(b.bytes)) {
+		if a.bytes[i] == b.bytes[i] {
+			alike++
+		}
+	}
+	if most <= mostCompared {
+		alike = max(alike, inCommonEnds(a.bytes, b.bytes))
+	}
+	return int64(alike) * one / int64(most)
 }

@@ -2,10 +2,12 @@ package match
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
 
+	"eidetic/internal/lab"
 	"eidetic/internal/rigs/testlab"
 )
 
@@ -52,6 +54,38 @@ func TestAnotherQuestion(t *testing.T) {
 	} {
 		if got := similarity(recorded, post(body)); (got > 0) != alike {
 			t.Errorf("similarity of %s = %v; want more than 0: %v", body, got, alike)
+		}
+	}
+}
+
+// TestBytesAlike: a body without fields is as similar as its bytes are, and loose accepts one that is half alike.
+func TestBytesAlike(t *testing.T) {
+	const message = "\x0a\x05anna1\x10\x97\x9a\x01\x1a\x04cart"
+	h := http.Header{"Content-Type": {"application/grpc-web+proto"}}
+	post := func(body string) *Request {
+		return NewRequest("POST", "https://a.example/shop.Carts/Get", h, []byte(body))
+	}
+	for _, c := range []struct {
+		name, recorded, asked string
+		isAlike               bool
+	}{
+		{"another number", message, "\x0a\x05anna1\x10\x98\xab\x02\x1a\x04cart", true},
+		{"a longer number", message, "\x0a\x05anna1\x10\x97\x9a\x81\x01\x1a\x04cart", true},
+		{"another message", message, "\x12\x01\x07", false},
+		{"another of the same length", message, "\x12\x05berta\x20\x01\x02\x03\x2a\x05pay??", false},
+		{"a long one of which little is kept", strings.Repeat("x", 3*mostCompared), strings.Repeat("x", 3*mostCompared-1) + "y", false},
+	} {
+		x := NewIndex(&Ignored{})
+		x.Add(NewEntry(&lab.Exchange{
+			Method: "POST", URL: "https://a.example/shop.Carts/Get", Status: 200,
+			Request:  lab.Message{Header: []lab.HeaderField{{Name: "Content-Type", Value: h.Get("Content-Type")}}, Body: []byte(c.recorded)},
+			Response: lab.Message{Body: []byte("two shoes, one hat")},
+		}, "answer"))
+		if m := x.Find(Normal, NewClient(), post(c.asked), h); m.Entry != nil {
+			t.Errorf("%s under normal: stage %s; want a miss", c.name, m.Stage)
+		}
+		if m := x.Find(Loose, NewClient(), post(c.asked), h); (m.Entry != nil) != c.isAlike {
+			t.Errorf("%s under loose: stage %s, score %.2f; want an answer: %v", c.name, m.Stage, m.Score, c.isAlike)
 		}
 	}
 }
