@@ -12,16 +12,24 @@ import (
 // TestEchoes: an answer by which a client knows its request again says what the client has said, in whatever coding it
 // was recorded; what only looks like it stays.
 func TestEchoes(t *testing.T) {
-	var packed bytes.Buffer
-	z := gzip.NewWriter(&packed)
-	_, _ = z.Write([]byte("/**/typeof jQuery35_111 === 'function' && jQuery35_111({\"n\":\"jQuery35_111(\"});"))
-	_ = z.Close()
+	zipped := func(text string) string {
+		var packed bytes.Buffer
+		z := gzip.NewWriter(&packed)
+		_, _ = z.Write([]byte(text))
+		_ = z.Close()
+		return packed.String()
+	}
 	const js, script = "Content-Type: application/json", "Content-Type: text/javascript"
 	call := func(id, method string) string { return `{"jsonrpc":"2.0","id":` + id + `,"method":"` + method + `"}` }
 	a := build(
-		exchange{ask: "GET https://a.test/p?callback=jQuery35_111&q=1", header: script + "\nContent-Encoding: gzip", answer: packed.String()},
+		exchange{ask: "GET https://a.test/p?callback=jQuery35_111&q=1", header: script + "\nContent-Encoding: gzip",
+			answer: zipped("/**/typeof jQuery35_111 === 'function' && jQuery35_111({\"n\":\"jQuery35_111(\"});")},
 		exchange{ask: "GET https://a.test/w?cb=__jp0&q=1", header: script, answer: "__jp0([1])"},
 		exchange{ask: "GET https://a.test/w?cb=__jp0&q=22222222", header: script, answer: "other([2])"},
+		exchange{ask: "GET https://a.test/v?fmt=json&fn=took_1022200", header: script + "\nContent-Encoding: gzip",
+			answer: zipped("// for took_1022200\nwindow.took_1022200 && window.took_1022200({});")},
+		exchange{ask: "GET https://a.test/m?fmt=min&fn=e100", header: script, answer: "!function(e){e100({})}()"},
+		exchange{ask: "GET https://a.test/side?fn=side", header: script, answer: "side({})"},
 		exchange{ask: "POST https://a.test/rpc", with: js, body: call("7", "sum"), header: js, answer: `{"jsonrpc":"2.0","id":7,"result":{"id":7}}`},
 		exchange{ask: "POST https://a.test/rpc", with: js, body: call(`"x1"`, "max"), header: js, answer: `{"id":"x1","result":9,"jsonrpc":"2.0"}`},
 		exchange{ask: "POST https://a.test/rpc", with: js, body: "[" + call("1", "a") + "," + call("2", "b") + "]", header: js,
@@ -37,6 +45,9 @@ func TestEchoes(t *testing.T) {
 			lab.StageNormalised},
 		{"GET https://a.test/w?cb=__jp1&q=1", "", "__jp1([1])", lab.StageNormalised},
 		{"GET https://a.test/w?cb=__jp1&q=22222222", "", "other([2])", lab.StageNormalised},
+		{"GET https://a.test/v?fmt=json&fn=took_619000", "", "// for took_619000\nwindow.took_619000 && window.took_619000({});", lab.StageNormalised},
+		{"GET https://a.test/m?fmt=min&fn=e200", "", "This request is not in the archive.\n", lab.StageMiss},
+		{"GET https://a.test/side?fn=foot", "", "This request is not in the archive.\n", lab.StageMiss},
 		{"POST https://a.test/rpc", call("7", "sum"), `{"jsonrpc":"2.0","id":7,"result":{"id":7}}`, lab.StageExact},
 		{"POST https://a.test/rpc", call("8", "sum"), `{"id":8,"jsonrpc":"2.0","result":{"id":7}}`, lab.StageNormalised},
 		{"POST https://a.test/rpc", call(`"<y>"`, "max"), `{"id":"\u003cy\u003e","jsonrpc":"2.0","result":9}`, lab.StageNormalised},

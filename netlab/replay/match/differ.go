@@ -185,6 +185,8 @@ func (g *Ignored) whyNormal(r *Request, list []difference) string {
 			add("the body is left out by a rule of the recording")
 		case !isPair || d.name == "" && d.where == "body":
 			add("only the spelling or the layout is another")
+		case d.where == "query" && g.functions[r.place()][d.name] && isNumbered(d.asked):
+			add(d.where + " " + d.name + " names the function that the answer calls, and the answer gets it")
 		case (d.recorded == absent || p.isVolatile()) && (d.asked == absent || q.isVolatile()):
 			add(d.where + " " + d.name + " is a value of time or chance")
 		case d.where == "body" && r.isCallID(q):

@@ -20,6 +20,8 @@ type Ignored struct {
 	numbers map[string]map[string]bool
 	// clocks holds fields that are a page's own clock, by Request.numberPlace and the names of eachField.
 	clocks map[string]map[string]bool
+	// functions names query parameters, by Request.place, that name the function which the answer calls.
+	functions map[string]map[string]bool
 	// rule tells whether a rule leaves a query parameter or body field of a request
 	// with a URL out; nil without rules.
 	rule func(url, name string) bool
@@ -52,7 +54,8 @@ func (r *Request) place() string { return r.method + " " + r.origin + "/" + stri
 // recording's rules leave out.
 func Learn(entries []*Entry, rule func(url, name string) bool) *Ignored {
 	return &Ignored{
-		idle: idleParameters(entries), telling: tellingPaths(entries), numbers: tellingNumbers(entries), clocks: clocks(entries), rule: rule,
+		idle: idleParameters(entries), telling: tellingPaths(entries), numbers: tellingNumbers(entries), clocks: clocks(entries),
+		functions: functionParameters(entries), rule: rule,
 	}
 }
 

@@ -158,13 +158,13 @@ func (r *Request) appendNormalKey(b []byte, ignored *Ignored) []byte {
 		clocks = ignored.clocksOf(r)
 	}
 	if len(r.query) > 0 {
-		var idle, numbers map[string]bool
-		if len(ignored.idle)+len(ignored.numbers) > 0 { // place is not cheap
+		var idle, numbers, functions map[string]bool
+		if len(ignored.idle)+len(ignored.numbers)+len(ignored.functions) > 0 { // place is not cheap
 			place := r.place()
-			idle, numbers = ignored.idle[place], ignored.numbers[place]
+			idle, numbers, functions = ignored.idle[place], ignored.numbers[place], ignored.functions[place]
 		}
 		b = appendPairs(b, r.queryByName, func(p pair) bool {
-			return idle[p.name] || p.isVolatile() && !numbers[p.name] || ignored.byRule(r.url, p.name) ||
+			return idle[p.name] || functions[p.name] && isNumbered(p.value) || p.isVolatile() && !numbers[p.name] || ignored.byRule(r.url, p.name) ||
 				len(clocks) > 0 && isReading(clocks, "query "+p.name, p.value)
 		})
 	}
