@@ -27,7 +27,7 @@ const (
 	// maxDecoded bounds the bytes that a body is decoded to.
 	maxDecoded = 64 << 20
 	// mostCompared bounds the bytes of a body without fields that are kept to tell how similar it is.
-	mostCompared = 64 << 10
+	mostCompared = 16 << 10
 	// maxText bounds a multipart value that is kept as text; a longer one is kept
 	// as its SHA-256.
 	maxText = 256
