@@ -87,7 +87,7 @@ try kill kill -0 1
 try "own home" touch "$HOME/x"
 try "own temp" touch /tmp/x
 try screen test -S "/tmp/.X11-unix/X${DISPLAY#:}"
-echo "user $(id -u)"
+echo "user $(id -u) $(id -un) of $(grep -c . /etc/passwd)"
 grep -E '^(NoNewPrivs|CapEff|CapPrm|CapAmb):' /proc/self/status | tr -s '\t' ' '
 echo end
 sleep 1000
@@ -123,7 +123,7 @@ func TestConfinedProgram(t *testing.T) {
 		text := b.process.log.String()
 		return text, strings.HasSuffix(text, "end\n")
 	})
-	const want = "own home\nown temp\nscreen\nuser 1000\nCapPrm: 0000000000000000\nCapEff: 0000000000000000\n" +
+	const want = "own home\nown temp\nscreen\nuser 1000 browser of 3\nCapPrm: 0000000000000000\nCapEff: 0000000000000000\n" +
 		"CapAmb: 0000000000000000\nNoNewPrivs: 1\nend\n"
 	if said != want {
 		t.Errorf("a confined program could do:\n%s\nwant:\n%s", said, want)

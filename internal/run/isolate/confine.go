@@ -61,7 +61,7 @@ func Confine(v View) error {
 	if err := unix.Chdir("/tmp"); err != nil {
 		return err
 	}
-	for _, step := range []func() error{makeDevices, makeProc, v.makeTemp, kept.attach, hideSecrets} {
+	for _, step := range []func() error{makeDevices, makeProc, v.makeTemp, kept.attach, hideSecrets, v.nameUsers} {
 		if err := step(); err != nil {
 			return err
 		}
@@ -269,6 +269,24 @@ func (v View) makeTemp() error {
 		return err
 	}
 	return os.Symlink("../tmp", "var/tmp")
+}
+
+// nameUsers covers the machine's list of users by one of those that a confined program can meet: it need not know who
+// else is on the machine, and a library may end a program whose user has no name, as anthy's of Debian 13 does.
+func (v View) nameUsers() error {
+	const list, ours = "etc/passwd", ".passwd"
+	if info, err := os.Lstat(list); err != nil || !info.Mode().IsRegular() {
+		return nil // this system has it elsewhere
+	}
+	text := fmt.Sprintf("root:x:0:0::/:/usr/sbin/nologin\nbrowser:x:%d:%[1]d::%s:/usr/sbin/nologin\nnobody:x:%d:%[3]d::/:/usr/sbin/nologin\n",
+		insideUser, v.Home, nobody)
+	if err := os.WriteFile(ours, []byte(text), 0o444); err != nil {
+		return err
+	}
+	if err := unix.Mount(ours, list, "", unix.MS_BIND, ""); err != nil {
+		return fmt.Errorf("covering /%s: %w", list, err)
+	}
+	return nil
 }
 
 // hideSecrets covers what is secret in the system's folders.
