@@ -151,6 +151,9 @@ attempt(function () {
 trusts.set(win, trusted(win));
 workers(win, seeds);
 });
+attempt(function () {
+madeByWorker(win);
+});
 if (win.document) {
 attempt(function () {
 frames(win, seeds);
@@ -825,6 +828,60 @@ return made([heads.has(b) ? b.slice(0, start) : "<!doctype html>", homed, b.slic
 }
 return seededData(win, text);
 };
+}
+
+// madeByWorker puts the script into documents and workers that a service worker answers from a cache, where they are as
+// a script fetched them, or writes itself. Under a policy it would be refused.
+function madeByWorker(win) {
+if (!win.FetchEvent || !win.TransformStream) {
+return;
+}
+wrap(win.FetchEvent.prototype, "respondWith", function (f, self, args) {
+var isDocument = self.request.mode === "navigate";
+if (args.length && (isDocument || /work(er|let)$/.test(self.request.destination))) {
+args = [win.Promise.resolve(args[0]).then(function (r) {
+return answerSeeded(win, r, isDocument);
+})];
+}
+return Reflect.apply(f, self, args);
+});
+}
+
+function answerSeeded(win, r, isDocument) {
+if (!(r instanceof win.Response)) {
+return r;
+}
+var type = r.headers.get("content-type") || "";
+if (!r.ok || !r.body || r.bodyUsed || r.redirected || isDocument && (!/^text\/html/i.test(type) || r.headers.has("content-security-policy"))) {
+return r;
+}
+var copy = r.clone().body.getReader();
+return copy.read().then(function (got) {
+copy.cancel();
+var begin = got.done ? "" : String.fromCharCode.apply(null, got.value.subarray(0, 4096));
+if (got.done || /function eidetic\(a\)|^(\xfe\xff|\xff\xfe)/.test(begin)) {
+return r;
+}
+var at = isDocument ? placed.exec(begin)[0].length : 0;
+var headers = new win.Headers(r.headers);
+headers.delete("content-length");
+if (isDocument) {
+headers.set("content-type", typed(type, declared(begin.slice(0, 1024))));
+}
+var isFirst = true;
+var body = r.body.pipeThrough(new win.TransformStream({transform: function (bytes, to) {
+if (isFirst) {
+isFirst = false;
+to.enqueue(bytes.subarray(0, at));
+to.enqueue(new win.TextEncoder().encode(isDocument ? tag : ofWorkers));
+bytes = bytes.subarray(at);
+}
+to.enqueue(bytes);
+}}));
+return new win.Response(body, {status: r.status, statusText: r.statusText, headers: headers});
+}, function () {
+return r;
+});
 }
 
 // placed finds where the script goes in a document: after comments, doctype, <html> and <head>.
