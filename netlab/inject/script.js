@@ -856,26 +856,34 @@ if (!r.ok || !r.body || r.bodyUsed || r.redirected || isDocument && (!/^text\/ht
 return r;
 }
 var copy = r.clone().body.getReader();
+var begin = "";
+// A browser, too, waits for 1024 bytes where no header says the charset.
+var look = function () {
 return copy.read().then(function (got) {
+begin += got.done ? "" : String.fromCharCode.apply(null, got.value.subarray(0, 4096));
+var isKnown = /charset=/i.test(type) || /charset=[^>]*>/i.test(begin);
+return got.done || !isDocument || begin.length >= 1024 || isKnown && headBegins.test(begin.slice(placed.exec(begin)[0].length)) ? begin : look();
+});
+};
+return look().then(function () {
 copy.cancel();
-var begin = got.done ? "" : String.fromCharCode.apply(null, got.value.subarray(0, 4096));
-if (got.done || /function eidetic\(a\)|^(\xfe\xff|\xff\xfe)/.test(begin)) {
+if (!begin || /function eidetic\(a\)|^(\xfe\xff|\xff\xfe)/.test(begin)) {
 return r;
 }
-var at = isDocument ? placed.exec(begin)[0].length : 0;
+var left = isDocument ? placed.exec(begin)[0].length : 0;
 var headers = new win.Headers(r.headers);
 headers.delete("content-length");
 if (isDocument) {
 headers.set("content-type", typed(type, declared(begin.slice(0, 1024))));
 }
-var isFirst = true;
 var body = r.body.pipeThrough(new win.TransformStream({transform: function (bytes, to) {
-if (isFirst) {
-isFirst = false;
-to.enqueue(bytes.subarray(0, at));
+if (left >= 0 && bytes.length >= left) {
+to.enqueue(bytes.subarray(0, left));
 to.enqueue(new win.TextEncoder().encode(isDocument ? tag : ofWorkers));
-bytes = bytes.subarray(at);
+bytes = bytes.subarray(left);
+left = -1;
 }
+left -= left < 0 ? 0 : bytes.length;
 to.enqueue(bytes);
 }}));
 return new win.Response(body, {status: r.status, statusText: r.statusText, headers: headers});
@@ -883,6 +891,9 @@ return new win.Response(body, {status: r.status, statusText: r.statusText, heade
 return r;
 });
 }
+
+// headBegins tells that what was placed is complete: a text follows, or a tag that is neither doctype nor comment.
+var headBegins = /^\s*(?:[^<\s]|<(?![!])[^>]*>)/;
 
 // placed finds where the script goes in a document: after comments, doctype, <html> and <head>.
 var placed = /^(?:\s|<[!]--[\s\S]*?-->|<!doctype[^>]*>)*(?:<html(?:\s[^>]*)?>)?\s*(?:<head(?:\s[^>]*)?>)?/i;

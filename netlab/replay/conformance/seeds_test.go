@@ -118,15 +118,17 @@ func nested(deep string, framed func(string) string, listen string) []kase {
 	said := `<!doctype html><html><meta charset=utf-8><body><script>` + sample + `parent.postMessage(sample()+document.compatMode+document.characterSet+document.doctype.name+document.scripts.length,"*")</script>`
 	return []kase{
 		{
-			name: "documents and workers that a service worker answers are seeded", want: "3 of 3",
+			name: "documents and workers that a service worker answers are seeded", want: "4 of 4",
 			page: `<script>(async()=>{await navigator.serviceWorker.register("/sw.js");if(!navigator.serviceWorker.controller)await new Promise(r=>navigator.serviceWorker.oncontrollerchange=r);
-				const a=[],end=(e)=>{a.push(e.data);if(a.length===3)window.result=a.filter(t=>t.includes("`+date+`")).length+" of 3 "+a.sort().join(" ")};onmessage=end;
-				for(const u of ["/made","/shell"]){const f=document.createElement("iframe");f.src=u;document.body.append(f)}new Worker("/w.js").onmessage=end})().catch(e=>{window.result="error "+e})</script>`,
+				const a=[],end=(e)=>{a.push(e.data);if(a.length===4)window.result=a.filter(t=>t.includes("` + date + `")&&!t.includes("BackCompat")&&!/windows/.test(t)).length+" of 4 "+a.sort().join(" ")};onmessage=end;
+				for(const u of ["/made","/shell","/slow"]){const f=document.createElement("iframe");f.src=u;document.body.append(f)}new Worker("/w.js").onmessage=end})().catch(e=>{window.result="error "+e})</script>`,
 			routes: map[string]http.HandlerFunc{
 				"/shell": text("text/html", strings.ReplaceAll(said, "sample()+", `"shell"+sample()+`)),
 				"/w.js":  text("text/javascript", sample+`postMessage("work"+sample())`),
 				"/sw.js": text("text/javascript", `oninstall=e=>{skipWaiting();e.waitUntil(caches.open("c").then(c=>c.addAll(["/shell","/w.js"])))};onactivate=e=>e.waitUntil(clients.claim());
-					onfetch=e=>{const u=new URL(e.request.url).pathname;if(u==="/made")e.respondWith(new Response(`+literal(said)+`,{headers:{"content-type":"text/html"}}));else if(u!=="/")e.respondWith(caches.match(u))}`),
+					onfetch=e=>{const u=new URL(e.request.url).pathname;if(u==="/made")e.respondWith(new Response(`+literal(said)+`,{headers:{"content-type":"text/html"}}));
+					else if(u==="/slow")e.respondWith(new Response(new ReadableStream({async start(c){for(const s of ["<",...slow])c.enqueue(new TextEncoder().encode(s)),await new Promise(r=>setTimeout(r,9));c.close()}}),{headers:{"content-type":"text/html"}}))
+					else if(u!=="/")e.respondWith(caches.match(u))};const slow=`+literal(said[1:])+`.replace("CSS1","slow").match(/[^]{1,12}/g)`),
 			},
 		},
 		{name: "a srcdoc in a srcdoc is seeded", want: date, page: listen + framed(two)},
