@@ -11,9 +11,10 @@ MAKEFLAGS += --no-print-directory
 # Where apt offers an older Go than go.mod asks for, that Go fetches the newer one.
 export GOTOOLCHAIN ?= auto
 
-# Programs and tests are compiled alike, so that each package is compiled once, and once for all clones.
+# Programs and tests are compiled alike, so that each package is compiled once, and once for all clones. What a person
+# set by go env -w holds, too; outside of this folder go fetches no newer Go to tell it.
 export CGO_ENABLED ?= 0
-export GOFLAGS := $(strip $(filter-out -trimpath,$(GOFLAGS)) -trimpath)
+export GOFLAGS := $(strip $(filter-out -trimpath,$(shell cd / && go env GOFLAGS 2>/dev/null)) -trimpath)
 
 include mk/build.mk mk/test.mk mk/bench.mk
 -include $(filter-out mk/build.mk mk/test.mk mk/bench.mk,$(wildcard mk/*.mk))
